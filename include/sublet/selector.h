@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: base
+ *
+ * Label and field selectors, and label sets as flat bytes. A label set is the concatenation of
+ * "key\0value\0" pairs sorted by key: it is what the store keeps beside every object. */
+#pragma once
+
+#include <sublet/json.h>
+
+enum selector_op { SEL_EQ, SEL_NE, SEL_IN, SEL_NOT_IN, SEL_EXISTS, SEL_NOT_EXISTS, SEL_GT, SEL_LT };
+
+struct selector_term {
+    struct str key;
+    enum selector_op op;
+    size_t n_values;
+    const struct str *values;
+};
+
+/* All terms must hold; zero terms match everything; `nothing` matches nothing. */
+struct selector {
+    size_t n;
+    const struct selector_term *terms;
+    bool nothing;
+};
+
+#define SELECTOR_MAX_TERMS 256
+
+/* "a=b,c!=d,e in (f,g),!h". Error: BAD_REQUEST in upstream's words. Strings are copied into a. */
+int selector_parse(struct arena *a, struct str text, struct selector *ret, struct err *err) MUST_CHECK;
+/* "metadata.name=x,status.phase!=Running": =, ==, != only, backslash escapes. */
+int selector_parse_fields(struct arena *a, struct str text, struct selector *ret,
+                          struct err *err) MUST_CHECK;
+/* A metav1.LabelSelector object (matchLabels, matchExpressions). NULL or null: matches nothing;
+ * {}: everything. */
+int selector_from_json(struct arena *a, const cJSON *selector, struct selector *ret,
+                       struct err *err) MUST_CHECK;
+/* A plain map (Service, ReplicationController). NULL or empty: matches nothing. */
+void selector_from_map(struct arena *a, const cJSON *map, struct selector *ret);
+bool selector_match(const struct selector *s, struct str labels);
+struct str selector_format(struct arena *a, const struct selector *s); /* canonical text, for /scale */
+
+/* {"a":"b"} -> flat set (non-string values are left out). NULL gives STR_NULL. */
+struct str labels_flatten(struct arena *a, const cJSON *map);
+bool labels_get(struct str labels, struct str key, struct str *ret_value);
+
+/* Syntax of names (apimachinery pkg/util/validation). Return NULL when right, else upstream's message. */
+const char *name_check_dns1123_label(struct str s);
+const char *name_check_dns1123_subdomain(struct str s);
+const char *name_check_dns1035_label(struct str s);
+const char *name_check_path_segment(struct str s);
+const char *name_check_qualified(struct str s);   /* label and annotation keys */
+const char *name_check_label_value(struct str s);

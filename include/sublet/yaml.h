@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: base
+ *
+ * YAML 1.1 as Kubernetes reads it (sigs.k8s.io/yaml): one document becomes a JSON tree. Anchors and
+ * aliases are expanded under a node limit (alias bombs are errors), merge keys are honoured, keys
+ * are turned into strings, `yes/no/on/off` are booleans only where go-yaml says so (true|false and
+ * their YAML 1.1 relatives y/n excluded). libyaml does the scanning. */
+#pragma once
+
+#include <sublet/json.h>
+
+/* Exactly one document; empty input gives null. Errors: BAD_REQUEST with line and reason. */
+int yaml_parse(struct arena *a, struct str text, json_duplicate_cb duplicate, void *ctx,
+               cJSON **ret, struct err *err) MUST_CHECK;
+/* A tree as YAML (block style, keys in tree order), for `Accept: application/yaml`. */
+void yaml_print(struct buf *b, const cJSON *node);
