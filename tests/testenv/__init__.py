@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real processes for the integration tests: one small class per process, nothing simulated but nodes.
+
+It must never reach beyond this machine's loopback, never leave a process behind, and never sleep
+where it can wait for what it needs (`eventually`).
+"""
+from .api import Api, ApiError
+from .host import HostCluster
+from .kubectl import Kubectl, KubectlError
+from .virtual import VirtualCluster
+from .wait import eventually, never
+
+__all__ = ["Api", "ApiError", "HostCluster", "Kubectl", "KubectlError", "VirtualCluster",
+           "eventually", "never"]

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the programs under test and the programs around them are. A missing one is a failure."""
+import os
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TREE = os.path.dirname(os.path.dirname(HERE))
+
+
+def host_directory(programs=()):
+    """The directory build-host.sh filled; SUBLET_HOST_BIN overrides it."""
+    script = os.path.join(HERE, "build-host.sh")
+    path = os.environ.get("SUBLET_HOST_BIN") or subprocess.run(
+        [script, "--dir"], capture_output=True, text=True, check=True).stdout.strip()
+    missing = [p for p in programs if not os.path.exists(os.path.join(path, p))]
+    assert not missing, f"{', '.join(missing)} not in {path}: run {os.path.relpath(script)}"
+    return path
+
+
+def host_program(name):
+    return os.path.join(host_directory((name,)), name)
+
+
+def sublet():
+    """The program under test: SUBLET_BIN, else the one in SUBLET_BUILD or build/dev."""
+    build = os.environ.get("SUBLET_BUILD") or os.path.join(TREE, "build", "dev")
+    candidates = [os.environ["SUBLET_BIN"]] if os.environ.get("SUBLET_BIN") else [
+        os.path.join(build, "sublet"), os.path.join(build, "cli", "sublet")]
+    for path in candidates:
+        if os.access(path, os.X_OK):
+            return os.path.abspath(path)
+    raise AssertionError(f"no sublet program at {' or '.join(candidates)}: build it, or set SUBLET_BIN")

@@ -1,0 +1,205 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds the real Kubernetes host of the integration tests from published Go modules, once.
+#
+#   build-host.sh [PROGRAM...]   build what is missing (default: everything a test session starts)
+#   build-host.sh --dir          print the directory the programs are in, build nothing
+#   build-host.sh --go           print a Go >= 1.26, fetched if the machine has none
+#
+# The directory is keyed by versions and recipe, so a changed version never meets an old binary, and two
+# work trees share one cache. A program appears in it complete or not at all (built beside, then renamed).
+# It must never write into the source tree, never ask for a root password, never start anything.
+#
+#   SUBLET_CACHE        where built things live (default ${XDG_CACHE_HOME:-~/.cache}/sublet)
+#   SUBLET_BUILD_WRAP   a command put before every compiler run, e.g. "nice -n 5"
+set -euo pipefail
+
+KUBERNETES=1.36.3
+ETCD=3.6.8
+KWOK=0.8.0
+HELM=4.3.1
+GO_MINOR=26      # the oldest Go that builds all of them is 1.$GO_MINOR
+GO_FETCH=1.26.2  # the one that is fetched where the machine's is older
+RECIPE=1         # to be raised when the way of building changes
+
+CACHE=${SUBLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sublet}
+KEY=$(printf '%s\n' "$KUBERNETES" "$ETCD" "$KWOK" "$HELM" "$RECIPE" "$(uname -m)" | sha256sum | cut -c1-12)
+HOST=$CACHE/host-$KEY
+BIN=$HOST/bin
+read -ra WRAP <<<"${SUBLET_BUILD_WRAP:-}"
+
+# program -> package and the recipe that builds it; the order is the order of need
+DEFAULT=(kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kwok stages.yaml helm)
+recipe_of()
+{
+    case $1 in
+    kube-apiserver | kube-controller-manager | kube-scheduler | kubectl) echo "kubernetes cmd/$1" ;;
+    e2e.test) echo "kubernetes_test test/e2e" ;;
+    etcd) echo "module go.etcd.io/etcd/server/v3 v$ETCD go.etcd.io/etcd/server/v3" ;;
+    kwok) echo "module sigs.k8s.io/kwok v$KWOK sigs.k8s.io/kwok/cmd/kwok" ;;
+    helm) echo "module helm.sh/helm/v4 v$HELM helm.sh/helm/v4/cmd/helm" ;;
+    stages.yaml) echo "stages" ;;
+    *) die "unknown program: $1" ;;
+    esac
+}
+
+say()
+{
+    echo "build-host: $*" >&2
+}
+die()
+{
+    say "$*"
+    exit 1
+}
+
+# --- Go ---------------------------------------------------------------------------------------------
+
+go_is_recent()
+{
+    local v
+    v=$("$1" env GOVERSION 2>/dev/null) || return 1
+    [[ $v =~ ^go1\.([0-9]+) ]] && ((BASH_REMATCH[1] >= GO_MINOR))
+}
+
+# Any Go can download a newer one as a module; a module's files have no run bits, so a copy gets them.
+fetch_go()
+{
+    local old=$1 arch dir tmp
+    arch=$("$old" env GOARCH)
+    say "fetching Go $GO_FETCH"
+    mkdir -p "$CACHE"
+    tmp=$(mktemp -d "$CACHE/.go.XXXXXX")
+    dir=$(cd "$tmp" && GOFLAGS=-mod=mod GOTOOLCHAIN=local "$old" mod download -json \
+        "golang.org/toolchain@v0.0.1-go$GO_FETCH.linux-$arch" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
+    [ -n "$dir" ] || die "Go $GO_FETCH could not be downloaded"
+    cp -r "$dir" "$tmp/go"
+    chmod -R u+w "$tmp/go"
+    find "$tmp/go/bin" "$tmp/go/pkg/tool" -type f -exec chmod +x {} +
+    mv -T "$tmp/go" "$CACHE/go-$GO_FETCH" 2>/dev/null || [ -x "$CACHE/go-$GO_FETCH/bin/go" ]
+    rm -rf "$tmp"
+}
+
+find_go()
+{
+    local g any=
+    for g in ${SUBLET_GO:-} "$(command -v go || true)" "$CACHE/go-$GO_FETCH/bin/go" \
+        /usr/local/go/bin/go /usr/lib/go-1.*/bin/go /usr/lib/go/bin/go; do
+        [ -x "$g" ] || continue
+        go_is_recent "$g" && echo "$g" && return
+        any=$g
+    done
+    [ -n "$any" ] || die "no Go found; any version will do (Debian: golang-go)"
+    fetch_go "$any"
+    go_is_recent "$CACHE/go-$GO_FETCH/bin/go" || die "the fetched Go does not run"
+    echo "$CACHE/go-$GO_FETCH/bin/go"
+}
+
+# --- recipes: each runs in an empty module of its own and leaves its result in the file $1 -----------
+
+new_module()
+{
+    printf 'module example.invalid/build\n\ngo 1.%s.0\n\nrequire %s %s\n' "$GO_MINOR" "$1" "$2" >go.mod
+}
+
+# k8s.io/kubernetes replaces its staging modules by directories of its own repository, which a dependent
+# does not have; their published versions carry the same content.
+kubernetes_module()
+{
+    local v=v$KUBERNETES dir
+    new_module k8s.io/kubernetes "$v"
+    dir=$("$GO" mod download -json "k8s.io/kubernetes@$v" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
+    [ -n "$dir" ] || die "k8s.io/kubernetes $v could not be downloaded"
+    sed -nE "s#^\s*(replace )?(k8s.io/[a-z0-9-]+) => ./staging/.*#replace \2 => \2 v0.${KUBERNETES#1.}#p" \
+        "$dir/go.mod" >>go.mod
+}
+
+# Without these a client sees v0.0.0 and kubectl complains about version skew.
+kubernetes_ldflags()
+{
+    local p minor=${KUBERNETES#1.}
+    for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+        printf -- '-X %s.gitVersion=v%s -X %s.gitMajor=1 -X %s.gitMinor=%s ' \
+            $p "$KUBERNETES" $p $p "${minor%.*}"
+    done
+}
+
+kubernetes()
+{
+    kubernetes_module
+    "${WRAP[@]}" "$GO" build -ldflags="-s -w $(kubernetes_ldflags)" -o "$1" "k8s.io/kubernetes/$2"
+}
+
+kubernetes_test()
+{
+    kubernetes_module
+    "${WRAP[@]}" "$GO" test -c -ldflags="-s -w $(kubernetes_ldflags)" -o "$1" "k8s.io/kubernetes/$2"
+}
+
+module()
+{
+    new_module "$2" "$3"
+    "${WRAP[@]}" "$GO" build -ldflags="-s -w" -o "$1" "$4"
+}
+
+# What simulated nodes and pods do: kwok's own fast stages and leases; a pod owned by a Job completes.
+stages()
+{
+    local dir f
+    dir=$("$GO" mod download -json "sigs.k8s.io/kwok@v$KWOK" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
+    for f in "$dir"/kustomize/stage/{pod/fast/pod-,node/fast/node-,node/heartbeat-with-lease/node-}*.yaml; do
+        echo "---"
+        cat "$f"
+    done >"$1"
+}
+
+build_one()
+{
+    local name=$1 tmp start=$SECONDS recipe args
+    [ -e "$BIN/$name" ] && return
+    read -ra args <<<"$(recipe_of "$name")"
+    recipe=${args[0]}
+    say "$name: building"
+    tmp=$(mktemp -d "$HOST/.build.XXXXXX")
+    if ! (cd "$tmp" && "$recipe" "$tmp/out" "${args[@]:1}") >"$tmp/log" 2>&1; then
+        tail -n 40 "$tmp/log" >&2
+        rm -rf "$tmp"
+        die "$name: failed"
+    fi
+    mv -T "$tmp/out" "$BIN/$name"
+    rm -rf "$tmp"
+    say "$name: done in $((SECONDS - start)) s"
+}
+
+main()
+{
+    case ${1:-} in
+    --dir)
+        echo "$BIN"
+        return
+        ;;
+    --go)
+        find_go
+        return
+        ;;
+    esac
+    local p missing=()
+    (($#)) || set -- "${DEFAULT[@]}"
+    for p in "$@"; do
+        recipe_of "$p" >/dev/null
+        [ -e "$BIN/$p" ] || missing+=("$p")
+    done
+    ((${#missing[@]})) || return 0
+    mkdir -p "$BIN"
+    GO=$(find_go)
+    PATH=$(dirname "$GO"):$PATH
+    export GO PATH CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOFLAGS="-mod=mod -trimpath -buildvcs=false"
+    exec 9>"$HOST/.lock"
+    flock 9
+    for p in "${missing[@]}"; do
+        build_one "$p" 9>&-
+    done
+}
+
+main "$@"

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pytest fixtures over the process classes: `host` for a session, `tenant` for a test.
+
+A suite imports them in its conftest.py. When a test fails, the report carries the end of the log of
+every process that was up, and the directory with all of it.
+"""
+import os
+import secrets
+import shutil
+import tempfile
+
+import pytest
+
+from .host import HostCluster
+from .nodes import pool_config
+from .process import REGISTRY
+from .virtual import VirtualCluster
+
+__all__ = ["workdir", "host", "tenant", "pools", "pytest_runtest_makereport", "pytest_sessionfinish"]
+
+_session = {"dir": None, "failed": False}
+
+
+@pytest.fixture(scope="session")
+def workdir():
+    """A directory of this session; removed at its end unless something failed."""
+    _session["dir"] = tempfile.mkdtemp(prefix="sublet-test-")
+    return _session["dir"]
+
+
+@pytest.fixture(scope="session")
+def host(workdir):
+    """A real host cluster: two A100 machines (pool a100), two L4 machines (pool shared), two CPU ones."""
+    cluster = HostCluster(os.path.join(workdir, "host")).start()
+    try:
+        for i in (1, 2):
+            cluster.add_gpu_node(f"gpu-a100-{i}", pool="a100", model="a100")
+            cluster.add_gpu_node(f"gpu-l4-{i}", pool="shared", model="l4")
+            cluster.add_cpu_node(f"cpu-{i}")
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def pools():
+    """Configuration that offers both pools of `host` to a tenant, in the form `tenant` takes."""
+    return {
+        "pools": [pool_config("a100", "a100", kind="dedicated"),
+                  pool_config("shared", "l4", kind="shared")],
+        "bindings": [{"pool": "a100", "guarantee": "8"},
+                     {"pool": "shared", "guarantee": "4", "burst": "4", "default": True}],
+    }
+
+
+@pytest.fixture
+def tenant(workdir, request):
+    """tenant(name, config=None, on=None, start=True) -> VirtualCluster, on `host` unless on=False.
+
+    Each gets a host namespace of its own. At the end of the test it is stopped, which must succeed.
+    """
+    made = []
+
+    def make(name, config=None, on=None, start=True, host_kubeconfig=None):
+        cluster = on
+        if cluster is None:
+            cluster = request.getfixturevalue("host")
+        tag = secrets.token_hex(3)
+        namespace = None
+        if cluster:
+            namespace = f"team-{name}-{tag}"
+            cluster.create_namespace(namespace)
+        vc = VirtualCluster(name, os.path.join(workdir, "tenants", tag), cluster or None, namespace,
+                            config, host_kubeconfig)
+        made.append(vc)
+        return vc.start() if start else vc
+
+    yield make
+    errors = []
+    for vc in made:
+        try:
+            vc.close()
+        except AssertionError as e:
+            errors.append(str(e))
+        if vc.host and vc.host.components["kube-apiserver"].alive:
+            vc.host.delete_namespace(vc.namespace)
+    assert not errors, "\n".join(errors)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if not report.failed:
+        return
+    _session["failed"] = True
+    for p in sorted(REGISTRY, key=lambda p: p.name):
+        text = p.tail(40 if p.name.startswith("sublet") else 8)
+        if p._popen is not None and text:
+            report.sections.append((f"log of {p.name} ({p.log_path})", text))
+
+
+def pytest_sessionfinish(session):
+    directory = _session["dir"]
+    if directory and _session["failed"]:
+        print(f"\nlogs are kept in {directory}")
+    elif directory:
+        shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Kubernetes control plane on free ports of 127.0.0.1, with simulated nodes.
+
+Real: etcd, kube-apiserver, kube-controller-manager, kube-scheduler. Simulated, by kwok: what a
+kubelet would report. Containers therefore never run here; everything up to that point is Kubernetes.
+"""
+import http.client
+import os
+import shutil
+import ssl
+
+from . import binaries, nodes
+from .api import Api, ApiError
+from .kubectl import Kubectl
+from .pki import Pki, write_kubeconfig
+from .process import Port, Process, stop_all
+from .wait import eventually
+
+SERVICE_CIDR = "10.96.0.0/16"
+POD_CIDR = "10.128.0.1/12"
+START_TIMEOUT = 180
+
+
+class HostCluster:
+    """host.start() ... host.stop(); each component is a Process in host.components[name].
+
+    Components: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok.
+    `durable` makes etcd sync its log, as production does; `api_args` are added to kube-apiserver's.
+    """
+
+    ORDER = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
+
+    def __init__(self, directory, durable=False, api_args=()):
+        self.dir = str(directory)
+        os.makedirs(self.dir, exist_ok=True)
+        self.bin = binaries.host_directory(self.ORDER + ("kubectl", "stages.yaml"))
+        self.ports = {n: Port() for n in self.ORDER + ("etcd-peer",)}
+        self.url = f"https://127.0.0.1:{self.ports['kube-apiserver']}"
+        self.pki = self._make_pki()
+        self.kubeconfig = self._kubeconfig("admin", "/O=system:masters/CN=admin")
+        argv = {
+            "etcd": self._etcd(durable),
+            "kube-apiserver": self._apiserver(api_args),
+            "kube-controller-manager": self._controller_manager(),
+            "kube-scheduler": self._scheduler(),
+            "kwok": self._kwok(),
+        }
+        self.components = {n: Process(n, [os.path.join(self.bin, n)] + a, self.dir)
+                           for n, a in argv.items()}
+        self.kubectl = Kubectl(os.path.join(self.bin, "kubectl"), self.kubeconfig, self.dir)
+        self.api = Api(self.kubeconfig)
+
+    # --- life -----------------------------------------------------------------------------------
+
+    def start(self):
+        """Starts everything and waits until the control plane serves and its controllers work."""
+        try:
+            for name in ("etcd", "kube-apiserver"):
+                self.start_component(name)
+            for name in self.ORDER[2:]:
+                self.components[name].start()
+            for name in self.ORDER[2:]:
+                self.wait_ready(name)
+            eventually(lambda: self.api.get("/api/v1/namespaces/default/serviceaccounts/default"),
+                       START_TIMEOUT, "the default service account of the host")
+            self._create_storage_class()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self):
+        """Ends every component and removes its data; the logs stay."""
+        self._remove_volumes()
+        self.api.close()
+        for name in reversed(self.ORDER):
+            stop_all([self.components[name]])
+        for port in self.ports.values():
+            port.close()
+        shutil.rmtree(os.path.join(self.dir, "etcd-data"), ignore_errors=True)
+
+    def start_component(self, name):
+        """Starts one component (after stop, kill) and waits until it is ready."""
+        self.components[name].start()
+        self.wait_ready(name)
+
+    def stop_component(self, name, timeout=5):
+        """SIGTERM, then SIGKILL: with watches open kube-apiserver would take a minute to end by itself."""
+        self.api.close()
+        stop_all([self.components[name]], timeout)
+
+    def kill_component(self, name):
+        self.api.close()
+        self.components[name].kill()
+
+    def pause_component(self, name):
+        """SIGSTOP: its connections stay open and nothing answers."""
+        self.components[name].pause()
+
+    def resume_component(self, name):
+        self.components[name].resume()
+
+    def restart_component(self, name, kill=False):
+        """Stops (or kills) and starts one component on the same port; waits until it is ready."""
+        (self.kill_component if kill else self.stop_component)(name)
+        self.start_component(name)
+
+    def wait_ready(self, name, timeout=START_TIMEOUT):
+        """Waits for the component's own readiness answer; raises at once when the process has ended."""
+        process = self.components[name]
+        scheme, path = {"etcd": ("http", "/readyz"), "kube-apiserver": ("https", "/readyz"),
+                        "kwok": ("http", "/healthz")}.get(name, ("https", "/healthz"))
+
+        def ready():
+            process.check()
+            return _answers_ok(scheme, self.ports[name].number, path)
+
+        eventually(ready, timeout, f"{name} to be ready")
+
+    # --- content --------------------------------------------------------------------------------
+
+    def add_gpu_node(self, name, pool, **kw):
+        """Adds a simulated GPU machine and waits until it is Ready; see nodes.gpu_node."""
+        return self.add_node(nodes.gpu_node(name, pool, **kw))
+
+    def add_cpu_node(self, name, **kw):
+        """Adds a simulated machine without GPUs; see nodes.cpu_node."""
+        return self.add_node(nodes.cpu_node(name, **kw))
+
+    def add_node(self, node):
+        self.api.post("/api/v1/nodes", node)
+        return eventually(lambda: self.node_if_ready(node["metadata"]["name"]), 60,
+                          f"node {node['metadata']['name']} to be Ready")
+
+    def node_if_ready(self, name):
+        node = self.api.get(f"/api/v1/nodes/{name}")
+        conditions = {c["type"]: c["status"] for c in node["status"].get("conditions", [])}
+        untaken = [t for t in node["spec"].get("taints", []) if t["key"] == "node.kubernetes.io/not-ready"]
+        return node if conditions.get("Ready") == "True" and not untaken else None
+
+    def remove_node(self, name):
+        self.api.delete(f"/api/v1/nodes/{name}")
+
+    def create_namespace(self, name, labels=None):
+        """Creates a namespace and waits for what the controllers put into it."""
+        self.api.post("/api/v1/namespaces", {
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}})
+        eventually(lambda: self.api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"), 60,
+                   f"the service account of namespace {name}")
+
+    def delete_namespace(self, name):
+        """Asks for the deletion of a namespace; does not wait."""
+        try:
+            self.api.delete(f"/api/v1/namespaces/{name}")
+        except ApiError as e:
+            if e.code not in (404, 409):
+                raise
+
+    def user_kubeconfig(self, user, groups=()):
+        """A kubeconfig of a user with a client certificate; RBAC decides what it may."""
+        subject = "".join(f"/O={g}" for g in groups) + f"/CN={user}"
+        return self._kubeconfig("user-" + user.replace(":", "-"), subject)
+
+    def service_account_kubeconfig(self, namespace, name):
+        """Creates a service account and returns a kubeconfig that holds a token of it."""
+        base = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        self.api.post(base, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
+        answer = self.api.post(f"{base}/{name}/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 86400}})
+        return write_kubeconfig(os.path.join(self.dir, f"{namespace}-{name}.kubeconfig"), self.url,
+                                self.pki.path("ca.crt"), token=answer["status"]["token"])
+
+    # --- how each component is called -------------------------------------------------------------
+
+    def _etcd(self, durable):
+        client = f"http://127.0.0.1:{self.ports['etcd']}"
+        peer = f"http://127.0.0.1:{self.ports['etcd-peer']}"
+        argv = ["--name=host", "--data-dir=" + os.path.join(self.dir, "etcd-data"),
+                "--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+                "--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
+                "--initial-cluster=host=" + peer, "--log-level=warn"]
+        return argv if durable else argv + ["--unsafe-no-fsync"]
+
+    def _apiserver(self, extra):
+        crt, key = self.pki.issue("server", "/CN=kube-apiserver", hosts=(
+            "127.0.0.1", "10.96.0.1", "localhost", "kubernetes", "kubernetes.default",
+            "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"))
+        proxy_crt, proxy_key = self.pki.issue("front-proxy", "/CN=front-proxy")
+        return [f"--etcd-servers=http://127.0.0.1:{self.ports['etcd']}",
+                f"--secure-port={self.ports['kube-apiserver']}", "--bind-address=127.0.0.1",
+                "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+                f"--tls-cert-file={crt}", f"--tls-private-key-file={key}",
+                "--client-ca-file=" + self.pki.path("ca.crt"),
+                "--requestheader-client-ca-file=" + self.pki.path("ca.crt"),
+                "--requestheader-allowed-names=front-proxy",
+                "--requestheader-username-headers=X-Remote-User",
+                "--requestheader-group-headers=X-Remote-Group",
+                "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+                f"--proxy-client-cert-file={proxy_crt}", f"--proxy-client-key-file={proxy_key}",
+                "--service-account-key-file=" + self.pki.path("sa.pub"),
+                "--service-account-signing-key-file=" + self.pki.path("sa.key"),
+                "--service-account-issuer=https://kubernetes.default.svc",
+                "--service-cluster-ip-range=" + SERVICE_CIDR,
+                "--authorization-mode=Node,RBAC", "--allow-privileged=true", *extra]
+
+    def _controller_manager(self):
+        config = self._kubeconfig("controller-manager", "/CN=system:kube-controller-manager")
+        return ["--kubeconfig=" + config, "--authentication-kubeconfig=" + config,
+                "--authorization-kubeconfig=" + config,
+                "--service-account-private-key-file=" + self.pki.path("sa.key"),
+                "--root-ca-file=" + self.pki.path("ca.crt"),
+                "--cluster-signing-cert-file=" + self.pki.path("ca.crt"),
+                "--cluster-signing-key-file=" + self.pki.path("ca.key"),
+                "--use-service-account-credentials", "--leader-elect=false",
+                "--enable-hostpath-provisioner", "--node-monitor-grace-period=2m",
+                "--kube-api-qps=100", "--kube-api-burst=200", "--bind-address=127.0.0.1",
+                "--cert-dir=" + os.path.join(self.dir, "controller-manager"),
+                f"--secure-port={self.ports['kube-controller-manager']}"]
+
+    def _scheduler(self):
+        config = self._kubeconfig("scheduler", "/CN=system:kube-scheduler")
+        return ["--kubeconfig=" + config, "--authentication-kubeconfig=" + config,
+                "--authorization-kubeconfig=" + config, "--leader-elect=false",
+                "--bind-address=127.0.0.1", "--cert-dir=" + os.path.join(self.dir, "scheduler"),
+                f"--secure-port={self.ports['kube-scheduler']}"]
+
+    def _kwok(self):
+        return ["--kubeconfig=" + self.kubeconfig, "--manage-all-nodes=false",
+                "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+                "--config=" + os.path.join(self.bin, "stages.yaml"), "--cidr=" + POD_CIDR,
+                "--node-lease-duration-seconds=40", "--v=WARN",
+                f"--server-address=127.0.0.1:{self.ports['kwok']}"]
+
+    # --- parts ----------------------------------------------------------------------------------
+
+    def _make_pki(self):
+        pki = Pki(os.path.join(self.dir, "pki"))
+        pki.key("sa")
+        return pki
+
+    def _kubeconfig(self, name, subject):
+        crt, key = self.pki.issue(name, subject)
+        return write_kubeconfig(os.path.join(self.dir, f"{name}.kubeconfig"), self.url,
+                                self.pki.path("ca.crt"), cert=crt, key=key)
+
+    def _create_storage_class(self):
+        """Claims of class "standard", the default, are provisioned by the controller manager itself."""
+        self.api.post("/apis/storage.k8s.io/v1/storageclasses", {
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+            "metadata": {"name": "standard", "annotations": {
+                "storageclass.kubernetes.io/is-default-class": "true"}},
+            "provisioner": "kubernetes.io/host-path", "reclaimPolicy": "Delete"})
+
+    def _remove_volumes(self):
+        """The provisioner makes (empty) directories outside of ours, and names them in the volumes."""
+        if not self.components["kube-apiserver"].alive:
+            return
+        try:
+            for pv in self.api.get("/api/v1/persistentvolumes")["items"]:
+                path = pv["spec"].get("hostPath", {}).get("path", "")
+                if path.startswith("/tmp/hostpath_pv/") and os.path.isdir(path):
+                    os.rmdir(path)
+        except (OSError, ApiError, http.client.HTTPException):
+            pass
+
+
+def _answers_ok(scheme, port, path):
+    if scheme == "https":
+        conn = http.client.HTTPSConnection("127.0.0.1", port, timeout=5,
+                                           context=ssl._create_unverified_context())
+    else:
+        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        conn.request("GET", path)
+        response = conn.getresponse()
+        response.read()
+        return response.status == 200
+    except OSError:
+        return False
+    finally:
+        conn.close()

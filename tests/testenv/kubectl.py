@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kubectl bound to one kubeconfig."""
+import json
+import os
+import shlex
+import subprocess
+
+import yaml
+
+
+class KubectlError(AssertionError):
+    """kubectl ended with an error: .code, .out, .err."""
+
+    def __init__(self, args, code, out, err):
+        super().__init__(f"kubectl {shlex.join(args)}: exit {code}\n{err}{out}")
+        self.code = code
+        self.out = out
+        self.err = err
+
+
+class Kubectl:
+    """k("get", "pods") -> stdout; k.json(...) -> dict; k.apply(text); k.fails(...) -> stderr."""
+
+    def __init__(self, binary, kubeconfig, directory, namespace=None):
+        self.binary = binary
+        self.kubeconfig = kubeconfig
+        self.directory = str(directory)
+        self.namespace = namespace
+        home = os.path.join(self.directory, "home")
+        os.makedirs(home, exist_ok=True)
+        self.env = {"HOME": home, "PATH": os.environ.get("PATH", ""), "KUBECONFIG": kubeconfig,
+                    "EDITOR": "true", "NO_PROXY": "*"}
+
+    def __call__(self, *args, stdin=None, timeout=120):
+        """Runs kubectl; returns its stdout, raises KubectlError with its stderr on failure."""
+        code, out, err = self.run(*args, stdin=stdin, timeout=timeout)
+        if code != 0:
+            raise KubectlError(args, code, out, err)
+        return out
+
+    def run(self, *args, stdin=None, timeout=120, env=None):
+        """Runs kubectl; returns (exit code, stdout, stderr)."""
+        scope = ["-n", self.namespace] if self.namespace else []
+        r = subprocess.run([self.binary, *scope, *map(str, args)], input=stdin, text=True,
+                           capture_output=True, timeout=timeout, check=False,
+                           env={**self.env, **(env or {})})
+        return r.returncode, r.stdout, r.stderr
+
+    def fails(self, *args, stdin=None, timeout=120):
+        """Runs kubectl, which must fail; returns its stderr."""
+        code, out, err = self.run(*args, stdin=stdin, timeout=timeout)
+        assert code != 0, f"kubectl {shlex.join(map(str, args))} succeeded:\n{out}"
+        return err
+
+    def json(self, *args, **kw):
+        return json.loads(self(*args, "-o", "json", **kw))
+
+    def items(self, *args, **kw):
+        return self.json("get", *args, **kw)["items"]
+
+    def names(self, *args, **kw):
+        return [o["metadata"]["name"] for o in self.items(*args, **kw)]
+
+    def apply(self, manifest, *args, **kw):
+        """Applies YAML text, one object or a list of objects."""
+        return self("apply", *args, "-f", "-", stdin=_text(manifest), **kw)
+
+    def create(self, manifest, *args, **kw):
+        return self("create", *args, "-f", "-", stdin=_text(manifest), **kw)
+
+    def within(self, namespace):
+        """The same kubectl with a namespace."""
+        return Kubectl(self.binary, self.kubeconfig, self.directory, namespace)
+
+
+def _text(manifest):
+    if isinstance(manifest, str):
+        return manifest
+    return yaml.safe_dump_all(manifest if isinstance(manifest, list) else [manifest])

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for a condition: the only place of the test suite that sleeps."""
+import os
+import time
+
+# A loaded machine may ask for more patience; a test never asserts a time, so this changes no result.
+PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "1"))
+
+
+def eventually(fn, timeout=30.0, what=None, interval=0.05):
+    """Calls fn until it returns something true and returns that.
+
+    An exception of fn counts as "not yet". After `timeout` seconds an AssertionError says what was
+    waited for and what the last attempt answered. The pause grows from `interval` to one second.
+    """
+    what = what or getattr(fn, "__name__", "condition")
+    deadline = time.monotonic() + timeout * PATIENCE
+    pause = interval
+    while True:
+        last = None
+        try:
+            value = fn()
+            if value:
+                return value
+            last = f"last answer: {value!r}"
+        except Exception as e:  # noqa: BLE001 - whatever fn raises is an attempt that failed
+            last = f"last error: {type(e).__name__}: {e}"
+            if getattr(e, "fatal", False):
+                raise
+        if time.monotonic() >= deadline:
+            raise AssertionError(f"waited {timeout * PATIENCE:.0f} s for {what}; {last}")
+        time.sleep(pause)
+        pause = min(pause * 1.5, 1.0)
+
+
+def never(fn, duration, what, interval=0.1):
+    """Asserts that fn returns nothing true for `duration` seconds (for what must not happen)."""
+    deadline = time.monotonic() + duration
+    while time.monotonic() < deadline:
+        value = fn()
+        assert not value, f"{what}: {value!r}"
+        time.sleep(interval)
