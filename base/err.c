@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errors as values. Why: a failure is met deep down and told at the edge as a metav1.Status, so it
+ * carries what a Status needs and nothing else. Must never log, and never keep a pointer into
+ * memory it does not own: what arrives is copied into the err's arena or into its own text. */
+
+#include <sublet/err.h>
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sublet/buf.h>
+
+#include "utf8.h"
+
+#define ERR_KIND(name, reason, code) const struct err_kind ERR_##name = {reason, code};
+#include <sublet/tbl/errors.h>
+#undef ERR_KIND
+
+/* More than this of one message helps nobody; it bounds what a tenant's text can make of it. */
+enum { MESSAGE_MAX = 64 * 1024 };
+
+void err_init(struct err *err, struct arena *arena)
+{
+    *err = (struct err){.arena = arena};
+}
+
+void err_clear(struct err *err)
+{
+    err_init(err, err->arena);
+}
+
+/* The longest prefix of s that has at most n bytes and ends between two characters. */
+static struct str cut(struct str s, size_t n)
+{
+    if (s.n <= n)
+        return s;
+    while (n && ((unsigned char)s.p[n] & 0xC0) == 0x80)
+        n--;
+    return str_sub(s, 0, n);
+}
+
+/* Takes over the text of b as the message. */
+static void set_message(struct err *err, struct buf *b)
+{
+    struct str text = cut(buf_str(b), MESSAGE_MAX);
+
+    if (err->arena) {
+        err->message = arena_str(err->arena, text);
+    } else {
+        text = cut(text, sizeof err->text - 1);
+        if (text.n)
+            memcpy(err->text, text.p, text.n);
+        err->text[text.n] = 0;
+        err->message = (struct str){err->text, text.n};
+    }
+    buf_fini(b);
+}
+
+__attribute__((format(printf, 2, 0))) static void add_va(struct buf *b, const char *format,
+                                                         va_list args)
+{
+    char small[512], *big;
+    va_list again;
+    int n;
+
+    va_copy(again, args);
+    n = vsnprintf(small, sizeof small, format, args);
+    assert(n >= 0);
+    if ((size_t)n < sizeof small) {
+        buf_add(b, (struct str){small, (size_t)n});
+    } else {
+        big = mem_alloc((size_t)n + 1);
+        vsnprintf(big, (size_t)n + 1, format, again);
+        buf_add(b, (struct str){big, (size_t)n});
+        mem_free(big);
+    }
+    va_end(again);
+}
+
+int err_set(struct err *err, const struct err_kind *kind, const char *format, ...)
+{
+    struct buf b = BUF_INIT(0);
+    va_list args;
+
+    if (!err)
+        return -1;
+    va_start(args, format);
+    add_va(&b, format, args);
+    va_end(args);
+    err->kind = kind;
+    set_message(err, &b);
+    return -1;
+}
+
+int err_wrap(struct err *err, const char *format, ...)
+{
+    struct buf b = BUF_INIT(0);
+    va_list args;
+
+    if (!err)
+        return -1;
+    va_start(args, format);
+    add_va(&b, format, args);
+    va_end(args);
+    buf_addc(&b, ": ");
+    buf_add(&b, err->message);
+    set_message(err, &b);
+    return -1;
+}
+
+void err_cause(struct err *err, struct str type, struct str field, struct str message)
+{
+    struct err_cause *cause;
+
+    if (!err || !err->arena)
+        return;
+    cause = ARENA_NEW(err->arena, struct err_cause);
+    cause->type = arena_str(err->arena, type);
+    cause->field = arena_str(err->arena, field);
+    cause->message = arena_str(err->arena, message);
+
+    if (!err->causes)
+        err->last = &err->causes;
+    *err->last = cause;
+    err->last = &cause->next;
+}
+
+/* The letter of Go's short escapes; 0 when c has none. */
+static char short_escape(unsigned char c)
+{
+    static const char letters[] = "abtnvfr"; /* 0x07 to 0x0D */
+
+    if (c == '"' || c == '\\')
+        return (char)c;
+    return c >= 7 && c <= 13 ? letters[c - 7] : 0;
+}
+
+/* Text as Go's %q prints it. */
+static void add_quoted(struct buf *b, struct str s)
+{
+    const unsigned char *p = (const unsigned char *)(s.p ? s.p : ""), *end = p + s.n;
+
+    buf_char(b, '"');
+    while (p < end) {
+        size_t n = utf8_step(p, end);
+
+        if (n > 1) {
+            buf_add(b, (struct str){(const char *)p, n});
+            p += n;
+            continue;
+        }
+        if (short_escape(*p)) {
+            buf_char(b, '\\');
+            buf_char(b, short_escape(*p));
+        } else if (n == 0 || *p < 0x20 || *p == 0x7F) {
+            buf_printf(b, "\\x%02x", *p);
+        } else {
+            buf_char(b, (char)*p);
+        }
+        p++;
+    }
+    buf_char(b, '"');
+}
+
+/* schema.GroupResource's text: resource, or resource.group. */
+static void add_resource(struct buf *b, struct str group, struct str resource)
+{
+    buf_add(b, resource);
+    if (group.n) {
+        buf_char(b, '.');
+        buf_add(b, group);
+    }
+}
+
+/* Details need memory of the err's own; without an arena the message has to do. */
+static void set_details(struct err *err, struct str group, struct str resource, struct str name)
+{
+    if (!err->arena)
+        return;
+    err->group = arena_str(err->arena, group);
+    err->resource = arena_str(err->arena, resource);
+    err->name = arena_str(err->arena, name);
+}
+
+/* Sets kind, details and <before><resource> "<name>"<after><why>, the shape of apimachinery's
+ * messages. */
+static int set_named(struct err *err, const struct err_kind *kind, const struct str id[3],
+                     const char *before, const char *after, const char *why)
+{
+    struct buf b = BUF_INIT(0);
+
+    if (!err)
+        return -1;
+    buf_addc(&b, before);
+    add_resource(&b, id[0], id[1]);
+    buf_char(&b, ' ');
+    add_quoted(&b, id[2]);
+    buf_addc(&b, after);
+    buf_addc(&b, why);
+
+    err->kind = kind;
+    set_details(err, id[0], id[1], id[2]);
+    set_message(err, &b);
+    return -1;
+}
+
+int err_not_found(struct err *err, struct str group, struct str resource, struct str name)
+{
+    struct str id[] = {group, resource, name};
+
+    return set_named(err, &ERR_NOT_FOUND, id, "", " not found", "");
+}
+
+int err_already_exists(struct err *err, struct str group, struct str resource, struct str name)
+{
+    struct str id[] = {group, resource, name};
+
+    return set_named(err, &ERR_ALREADY_EXISTS, id, "", " already exists", "");
+}
+
+int err_conflict(struct err *err, struct str group, struct str resource, struct str name,
+                 const char *why)
+{
+    struct str id[] = {group, resource, name};
+
+    return set_named(err, &ERR_CONFLICT, id, "Operation cannot be fulfilled on ", ": ", why);
+}
+
+int err_forbidden(struct err *err, struct str group, struct str resource, struct str name,
+                  const char *format, ...)
+{
+    struct buf b = BUF_INIT(0);
+    va_list args;
+
+    if (!err)
+        return -1;
+    if (group.n || resource.n) {
+        add_resource(&b, group, resource);
+        buf_char(&b, ' ');
+        if (name.n) {
+            add_quoted(&b, name);
+            buf_char(&b, ' ');
+        }
+        buf_addc(&b, "is ");
+    }
+    buf_addc(&b, "forbidden: ");
+    va_start(args, format);
+    add_va(&b, format, args);
+    va_end(args);
+
+    err->kind = &ERR_FORBIDDEN;
+    set_details(err, group, resource, name);
+    set_message(err, &b);
+    return -1;
+}

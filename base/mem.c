@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The heap and the arenas. Why: a request's objects die together, so they are allocated together;
+ * what lives longer has a named owner. Must never return NULL: without memory the process aborts
+ * and is restarted, and the store is safe against that. */
+
+#include <sublet/mem.h>
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+
+enum { ARENA_FIRST = 4096, ARENA_CHUNK_MAX = 65536 };
+
+static void *need(void *p)
+{
+    if (!p)
+        abort();
+    return p;
+}
+
+void *mem_alloc(size_t size)
+{
+    return need(calloc(1, size ? size : 1));
+}
+
+void *mem_realloc(void *p, size_t size)
+{
+    return need(realloc(p, size ? size : 1));
+}
+
+void *mem_free(void *p)
+{
+    free(p);
+    return NULL;
+}
+
+static char *copy_into(char *to, struct str s)
+{
+    if (s.n)
+        memcpy(to, s.p, s.n);
+    to[s.n] = 0;
+    return to;
+}
+
+char *mem_strdup(struct str s)
+{
+    assert(s.n < SIZE_MAX);
+    return copy_into(need(malloc(s.n + 1)), s);
+}
+
+struct str mem_str(struct str s)
+{
+    return (struct str){mem_strdup(s), s.n};
+}
+
+static void rewind_first(struct arena *a)
+{
+    a->at = a->first;
+    a->end = ARENA_ASAN ? a->first : (char *)a + ARENA_FIRST;
+    a->next_size = (size_t)ARENA_FIRST * 2;
+    a->used = 0;
+}
+
+struct arena *arena_new(size_t limit)
+{
+    struct arena *a = need(malloc(ARENA_ASAN ? sizeof *a : (size_t)ARENA_FIRST));
+
+    a->magic = ARENA_MAGIC;
+    a->limit = limit;
+    a->chunks = NULL;
+    rewind_first(a);
+    return a;
+}
+
+void arena_reset(struct arena *a)
+{
+    assert(a->magic == ARENA_MAGIC);
+    for (struct arena_chunk *chunk = a->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        free(chunk);
+    }
+    a->chunks = NULL;
+    rewind_first(a);
+}
+
+struct arena *arena_free(struct arena *a)
+{
+    if (!a)
+        return NULL;
+    arena_reset(a);
+    a->magic = 0;
+    free(a);
+    return NULL;
+}
+
+static char *chunk_push(struct arena *a, size_t size)
+{
+    struct arena_chunk *chunk;
+
+    if (size > SIZE_MAX - sizeof *chunk)
+        abort();
+    chunk = need(malloc(sizeof *chunk + size));
+    chunk->size = size;
+    chunk->next = a->chunks;
+    a->chunks = chunk;
+    return chunk->data;
+}
+
+/* The slow path: a chunk of its own for what is big (all, under ASan, so that it sees each bound),
+ * otherwise a new chunk twice the size of the last one. */
+void *arena_grow(struct arena *a, size_t size)
+{
+    char *p;
+
+    assert(a->magic == ARENA_MAGIC);
+    a->used += size;
+    if (ARENA_ASAN || size > a->next_size / 4)
+        return chunk_push(a, size);
+
+    p = chunk_push(a, a->next_size - sizeof(struct arena_chunk));
+    a->at = p + size;
+    a->end = p + a->next_size - sizeof(struct arena_chunk);
+    if (a->next_size < ARENA_CHUNK_MAX)
+        a->next_size *= 2;
+    return p;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+    assert(a->magic == ARENA_MAGIC);
+    if (size > SIZE_MAX / 2)
+        abort();
+    return memset(arena_bump(a, size ? size : 1), 0, size);
+}
+
+size_t arena_used(const struct arena *a)
+{
+    return a->used;
+}
+
+bool arena_over(const struct arena *a)
+{
+    return a->limit && a->used > a->limit;
+}
+
+char *arena_cstr(struct arena *a, struct str s)
+{
+    assert(s.n < SIZE_MAX / 2);
+    return copy_into(arena_bump(a, s.n + 1), s);
+}
+
+struct str arena_str(struct arena *a, struct str s)
+{
+    return (struct str){arena_cstr(a, s), s.n};
+}
+
+struct str arena_printf(struct arena *a, const char *format, ...)
+{
+    char small[256];
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(small, sizeof small, format, args);
+    va_end(args);
+    assert(n >= 0);
+    if ((size_t)n < sizeof small)
+        return arena_str(a, (struct str){small, (size_t)n});
+
+    char *big = arena_bump(a, (size_t)n + 1);
+
+    va_start(args, format);
+    vsnprintf(big, (size_t)n + 1, format, args);
+    va_end(args);
+    return (struct str){big, (size_t)n};
+}
+
+struct str arena_concat(struct arena *a, size_t n, const struct str *parts)
+{
+    size_t total = 0;
+    char *p, *at;
+
+    for (size_t i = 0; i < n; i++)
+        total += parts[i].n;
+    assert(total < SIZE_MAX / 2);
+
+    p = at = arena_bump(a, total + 1);
+    for (size_t i = 0; i < n; i++)
+        at = copy_into(at, parts[i]) + parts[i].n;
+    *at = 0;
+    return (struct str){p, total};
+}
