@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: translate
+ *
+ * Virtual objects to host objects and back: pure functions over JSON trees. No I/O, no globals, no
+ * clock: the same input gives the same bytes. Host specs are built by allow-list from what the type is
+ * known to hold; what is not known does not go down. */
+#pragma once
+
+#include <sublet/pool.h>
+#include <sublet/selector.h>
+
+#define LABEL_CLUSTER      "sublet.dev/cluster"      /* cluster uid; on every host object */
+#define LABEL_NAMESPACE    "sublet.dev/namespace"    /* virtual namespace (<= 63 by its name rule) */
+#define ANNOTATION_NAME    "sublet.dev/name"
+#define ANNOTATION_NS      "sublet.dev/namespace"
+#define ANNOTATION_UID     "sublet.dev/uid"
+
+/* What translation must know of the tenant and its surroundings, gathered by the caller. */
+struct translate_tenant {
+    const struct config *config;
+    struct str cluster_uid;              /* UUID, a valid label value */
+    struct str host_namespace;
+    struct str api_ip;                   /* of the tenant's API, for KUBERNETES_* and hostAliases */
+    int64_t api_port;
+    struct str dns_ip;                   /* empty: pods keep the host's DNS policy */
+};
+
+/* `<name cut to 46>-<16 of base32(sha256(len-prefixed uid, ns, name))>`; a valid RFC 1123 label, and
+ * valid 1035 (starts with a letter) where name does. At most 63. out has room for 64. */
+void translate_name(const struct translate_tenant *t, struct str ns, struct str name, char out[64]);
+
+/* Allow-listed keys stay; others go under `sublet.dev/l-<16 of base32(sha256(key))>` with the same value.
+ * Adds cluster and namespace labels. Selectors are translated by the same rule and ANDed with them. */
+cJSON *translate_labels(struct arena *a, const struct translate_tenant *t, struct str ns,
+                        const cJSON *labels);
+cJSON *translate_match_labels(struct arena *a, const struct translate_tenant *t, struct str ns,
+                              const cJSON *map);        /* Service spec.selector */
+cJSON *translate_label_selector(struct arena *a, const struct translate_tenant *t, struct str ns,
+                                const cJSON *selector); /* metav1.LabelSelector */
+struct str translate_label_key(struct arena *a, const struct translate_tenant *t, struct str key);
+/* metadata of a host object: name, namespace, labels, allow-listed annotations and our three. */
+cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, const cJSON *vobject,
+                          struct str host_name);
+/* Whose is it: reads labels and annotations of a host object. False when it is not this tenant's. */
+bool translate_owner(const struct translate_tenant *t, const cJSON *host_object, struct str *ret_ns,
+                     struct str *ret_name, struct str *ret_uid);
+
+/* Fields of a pod that could escape (hostPath, privileged, host namespaces, nodeName, ...): FORBIDDEN
+ * with the field, at apply time. Also for pod templates. Level from config.pod_security plus what must
+ * never pass whatever the level. */
+int translate_check_pod(struct arena *a, const struct translate_tenant *t, struct str ns,
+                        const cJSON *pod, struct err *err) MUST_CHECK;
+int translate_check_service(struct arena *a, const struct translate_tenant *t, const cJSON *service,
+                            struct err *err) MUST_CHECK;
+int translate_check_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *pvc,
+                        struct err *err) MUST_CHECK;
+
+/* What a pod needs on the host before it can start. */
+enum translate_ref_kind { REF_CONFIG_MAP, REF_SECRET, REF_PVC, REF_SERVICE_ACCOUNT };
+typedef void (*translate_ref_cb)(void *ctx, enum translate_ref_kind kind, struct str name, bool optional);
+void translate_pod_refs(const cJSON *pod, translate_ref_cb each, void *ctx);
+/* Projected serviceAccountToken sources of a pod: one call each, with the key under which the token is
+ * put into the pod's token Secret (see translate_token_secret_name). */
+typedef void (*translate_token_cb)(void *ctx, struct str key, struct str audience, int64_t expiration_s);
+void translate_pod_tokens(struct arena *a, const cJSON *pod, translate_token_cb each, void *ctx);
+/* Host name of the Secret that carries a pod's tokens. */
+void translate_token_secret_name(const struct translate_tenant *t, struct str ns, struct str pod_name,
+                                 char out[64]);
+/* Service environment of a pod (`enableServiceLinks`): name and cluster IP and ports of its namespace's
+ * services, gathered by the caller as an array of Service objects; may be NULL. */
+int translate_pod(struct arena *a, const struct translate_tenant *t, const struct pool_choice *choice,
+                  const cJSON *vpod, const cJSON *services, cJSON **ret, struct err *err) MUST_CHECK;
+int translate_service(struct arena *a, const struct translate_tenant *t, const cJSON *vservice,
+                      cJSON **ret, struct err *err) MUST_CHECK;
+cJSON *translate_config_map(struct arena *a, const struct translate_tenant *t, const cJSON *v);
+cJSON *translate_secret(struct arena *a, const struct translate_tenant *t, const cJSON *v); /* Opaque where a
+                                            host controller would act on the type */
+int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *v, cJSON **ret,
+                  struct err *err) MUST_CHECK;
+
+/* Changes a living host object may get from us: a JSON merge patch of the fields we own that differ, or
+ * NULL when nothing does. What others added stays. */
+cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
+cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
+cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
+/* data, labels, annotations of ConfigMaps and Secrets. */
+cJSON *translate_data_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
+
+/* Status up: the virtual status that follows from the host's, field by field; the virtual object's own
+ * readiness-gate conditions stay. Returns NULL when it would not change. */
+cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_pod,
+                               const cJSON *vpod);
+cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJSON *v);
+cJSON *translate_pvc_status_up(struct arena *a, const cJSON *host, const cJSON *v);
+/* A node as the tenant may see it: labels by allow-list, capacity, conditions, no other tenant's trace.
+ * gpu_left: per resource what this tenant could still get there is the caller's to cap; may be NULL. */
+cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_node);
+/* A host event about one of our objects as a virtual core/v1 Event; NULL when it is not ours. */
+cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_event,
+                          struct str ns, struct str name, struct str uid);
+/* Host names and the host namespace in a message, written back. */
+struct str translate_text_up(struct arena *a, const struct translate_tenant *t, struct str text,
+                             struct str host_name, struct str ns, struct str name);
