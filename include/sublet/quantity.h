@@ -10,13 +10,18 @@
 enum quantity_format { QUANTITY_DECIMAL_SI, QUANTITY_BINARY_SI, QUANTITY_DECIMAL_EXPONENT };
 
 struct quantity {
-    __int128 nano; /* rounded up (away from zero) below one nano, as upstream; capped at 2^63-1 units */
+    /* Rounded up (away from zero) below one nano, as upstream. The binary family is capped at 2^63-1
+     * units when read; everything saturates at 10^29 units. */
+    __int128 nano;
     enum quantity_format format;
 };
 
 bool quantity_parse(struct str text, struct quantity *ret);
 /* Upstream's canonical form: "1500m", "2Gi", "1e3". */
 struct str quantity_format(struct arena *a, struct quantity q);
+/* What an object holds after a round trip through upstream's type: blanks around the text are cut,
+ * and the canonical form is taken except where upstream keeps what was written ("+5", "1E3"). */
+bool quantity_text(struct arena *a, struct str text, struct str *ret);
 int quantity_cmp(struct quantity a, struct quantity b);
 struct quantity quantity_add(struct quantity a, struct quantity b); /* the format of a unless a is 0 */
 struct quantity quantity_sub(struct quantity a, struct quantity b);

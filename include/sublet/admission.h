@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Built-in admission, in upstream's order: NamespaceLifecycle, LimitRanger, ServiceAccount,
+ * Priority, DefaultTolerationSeconds, DefaultStorageClass, and after validation
+ * OwnerReferencesPermissionEnforcement, role escalation and ResourceQuota. Synchronous; reads the store. */
+#pragma once
+
+#include <sublet/vapi.h>
+
+struct admission_call {
+    struct vapi *api;
+    struct arena *arena;
+    const struct user *user;
+    const struct resource *resource;
+    struct str subresource, ns, name;
+    const char *operation;     /* "CREATE", "UPDATE", "DELETE" */
+    bool dry_run;
+    void (*warn)(void *ctx, struct str text);
+    void *warn_ctx;
+};
+/* Changes object. old NULL for create; object NULL for delete. */
+int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                     struct err *err) MUST_CHECK;
+int admission_validate(const struct admission_call *c, const cJSON *object, const cJSON *old,
+                       struct err *err) MUST_CHECK;
+/* ResourceQuota, exactly: against `latest`, right before the write is handed to the store. */
+int admission_quota(const struct admission_call *c, const cJSON *object, const cJSON *old,
+                    struct err *err) MUST_CHECK;
+/* What a quota object counts now (for the controller that keeps status.used): {resource: quantity}. */
+cJSON *admission_quota_used(struct vapi *api, struct arena *a, struct str ns, const cJSON *quota);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Who is asking, and may they: client certificates, service account tokens, RBAC. Roles and bindings are
+ * read from the store at every question (an index kept by watching), so a change works at once. */
+#pragma once
+
+#include <sublet/net.h>
+#include <sublet/pki.h>
+#include <sublet/resource.h>
+
+struct auth;
+
+struct user {
+    struct str name, uid;
+    const struct str *groups;   /* with system:authenticated or system:unauthenticated */
+    size_t n_groups;
+    const cJSON *extra;         /* {key: [values]} or NULL */
+};
+/* The identity of our own controllers: system:masters; admission knows them as internal. */
+extern const struct user USER_INTERNAL;
+
+struct attributes {
+    const char *verb;           /* get list watch create update patch delete deletecollection, or any */
+    struct str group, version, resource, subresource, name, ns;
+    struct str path;            /* of a non-resource request; resource.p == NULL then */
+};
+
+struct auth *auth_new(struct vapi *api, struct store *store, struct pki *pki);
+struct auth *auth_free(struct auth *auth);
+/* UNAUTHORIZED when credentials were given and are wrong; without any: system:anonymous.
+ * Applies Impersonate-* headers (authorised against the real user: FORBIDDEN). */
+int auth_authenticate(struct auth *auth, struct arena *a, const struct net_request *r,
+                      struct user *ret, struct err *err) MUST_CHECK;
+/* *ret_reason: what RBAC said ("RBAC: allowed by ..."); may be NULL. */
+bool auth_authorize(struct auth *auth, struct arena *a, const struct user *u,
+                    const struct attributes *what, struct str *ret_reason);
+/* Roles and bindings every cluster has, created or reconciled; runs at start, then done. */
+void auth_bootstrap(struct auth *auth, void (*done)(void *ctx, const struct err *err), void *ctx);
+/* Refuses a role or binding that gives more than u has (escalate, bind). Called by admission. */
+int auth_check_escalation(struct auth *auth, struct arena *a, const struct user *u,
+                          const struct resource *r, const cJSON *object, const cJSON *old,
+                          struct err *err) MUST_CHECK;
+
+/* Handlers of the review kinds and of serviceaccounts/token (struct subresource.handle). */
+void auth_handle_review(struct call *call);
+void auth_handle_token_request(struct call *call);

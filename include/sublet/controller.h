@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * The frame of every loop that drives something to its wanted state: what it watches, and one function
+ * that, for one key, reads the committed state and issues writes. The frame keeps the queue, the watches
+ * and the count of what is under way; a key is not worked on again before all its writes were answered,
+ * so the next run sees their effect. Conflicts and "already exists" are retried quietly; other failures
+ * back off and are logged once per change of text.
+ *
+ *   watch event -> source.map -> queue -> reconcile(r) -> writes under way -> all answered -> done
+ *                                   ^------------------- failed or asked again: backoff --------+       */
+#pragma once
+
+#include <sublet/queue.h>
+#include <sublet/selector.h>
+#include <sublet/vapi.h>
+
+struct controller;
+struct reconcile;              /* one run for one key */
+
+struct controller_source {
+    const char *group, *resource;  /* "apps", "replicasets" */
+    /* Adds keys for an event (also called with ADDED for all that exists at start). */
+    void (*map)(struct controller *c, const struct store_event *e);
+};
+struct controller_def {
+    const char *name;          /* "deployment-controller": component of events */
+    const struct controller_source *sources; /* ended by group == NULL */
+    void (*reconcile)(struct reconcile *r);
+    unsigned workers;          /* keys at once; 0: 8 */
+    void *(*start)(struct controller *c);   /* makes state; may be NULL */
+    void (*stop)(struct controller *c, void *state);
+};
+
+struct controller *controller_start(struct vapi *api, const struct controller_def *def);
+void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx);
+struct vapi *controller_api(const struct controller *c);
+void *controller_state(const struct controller *c);
+void controller_add(struct controller *c, struct str key);
+void controller_add_after(struct controller *c, struct str key, int64_t delay_ms);
+/* Ready-made maps: the object itself ("ns/name"); its controlling owner of a kind. */
+void controller_map_self(struct controller *c, const struct store_event *e);
+void controller_map_owner(struct controller *c, const struct store_event *e, struct str kind);
+bool key_split(struct str key, struct str *ret_ns, struct str *ret_name);
+struct str key_join(struct arena *a, struct str ns, struct str name);
+
+/* Inside reconcile(). */
+struct arena *reconcile_arena(struct reconcile *r);
+struct str reconcile_key(const struct reconcile *r);
+struct controller *reconcile_controller(struct reconcile *r);
+struct vapi *reconcile_api(struct reconcile *r);
+int64_t reconcile_now_s(const struct reconcile *r);
+const struct resource *reconcile_resource(struct reconcile *r, const char *group, const char *plural);
+/* The committed tree, or NULL. */
+cJSON *reconcile_get(struct reconcile *r, const struct resource *res, struct str ns, struct str name);
+/* All of a namespace that match a selector (NULL: all), as trees in an array. */
+cJSON *reconcile_list(struct reconcile *r, const struct resource *res, struct str ns,
+                      const struct selector *selector);
+void reconcile_create(struct reconcile *r, const struct resource *res, struct str ns, const cJSON *o);
+void reconcile_update(struct reconcile *r, const struct resource *res, const cJSON *object);
+void reconcile_update_status(struct reconcile *r, const struct resource *res, const cJSON *object);
+void reconcile_patch(struct reconcile *r, const struct resource *res, struct str subresource,
+                     struct str ns, struct str name, const cJSON *patch);
+void reconcile_delete(struct reconcile *r, const struct resource *res, struct str ns, struct str name,
+                      struct str uid, const char *propagation);
+void reconcile_event(struct reconcile *r, const cJSON *involved, const char *type, const char *reason,
+                     const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Called after the frame saw the answer of the last write issued (create and the like). */
+typedef void (*reconcile_cb)(struct reconcile *r, void *ctx, const struct err *err,
+                             const struct store_object *object);
+void reconcile_then(struct reconcile *r, reconcile_cb then, void *ctx);
+/* Something else is under way (a host request): the run stays open until reconcile_release(). */
+void reconcile_hold(struct reconcile *r);
+void reconcile_release(struct reconcile *r, const struct err *err); /* err NULL: fine */
+void reconcile_again_after(struct reconcile *r, int64_t delay_ms);
+void reconcile_fail(struct reconcile *r, const struct err *err);    /* retried with backoff */
+
+/* All built-in controllers, started and closed together. */
+struct controllers;
+struct controllers *controllers_start(struct vapi *api);
+void controllers_close(struct controllers *cs, void (*closed)(void *ctx), void *ctx);
