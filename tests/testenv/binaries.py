@@ -30,3 +30,9 @@ def sublet():
         if os.access(path, os.X_OK):
             return os.path.abspath(path)
     raise AssertionError(f"no sublet program at {' or '.join(candidates)}: build it, or set SUBLET_BIN")
+
+
+def crds(*operators):
+    """Paths of the CustomResourceDefinitions of real operators; see crds.sh for their names."""
+    return subprocess.run([os.path.join(HERE, "crds.sh"), *operators], capture_output=True, text=True,
+                          check=True).stdout.splitlines()

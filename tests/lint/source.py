@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the lint scripts share: which files there are, and C text without comments and strings.
+
+A script prints one line `file:line: finding` each and ends with 1 when there was one.
+"""
+import os
+import re
+import subprocess
+import sys
+
+TREE = os.environ.get("LINT_TREE") or os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOMS = ("base", "store", "translate", "vapi", "syncer", "cli")  # lowest first
+
+# A comment, a string or character literal, or a preprocessor line with its continuations.
+_SKIPPED = re.compile(
+    r"""//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.M)
+_TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|&&|\|\||->|\S")
+
+
+def files(*suffixes):
+    """The tree's files with these suffixes, tracked or new, relative to the tree's root, sorted."""
+    out = subprocess.run(["git", "-C", TREE, "ls-files", "-co", "--exclude-standard"],
+                         capture_output=True, text=True, check=True).stdout.split("\n")
+    return sorted({f for f in out if f.endswith(suffixes) and os.path.isfile(os.path.join(TREE, f))})
+
+
+def read(path):
+    with open(os.path.join(TREE, path), encoding="utf-8") as f:
+        return f.read()
+
+
+def is_generated(text):
+    """A file that a generator wrote says so in its head."""
+    return re.search(r"\bgenerated (by|from)\b", text[:600], re.I) is not None
+
+
+def code_only(text):
+    """The text with comments and literals blanked, line numbers kept."""
+    def blank(m):
+        kept = re.sub(r"[^\n]", " ", m.group())
+        return '""' + kept[2:] if m.group()[0] == '"' else kept
+    return _SKIPPED.sub(blank, text)
+
+
+def tokens(text):
+    """(token, line) of a C text, without comments, literals and preprocessor lines."""
+    text = _DIRECTIVE.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), code_only(text))
+    line, at = 1, 0
+    for m in _TOKEN.finditer(text):
+        line += text.count("\n", at, m.start())
+        at = m.start()
+        yield m.group(), line
+
+
+class Function:
+    """A function definition: name, first and last line, the tokens of its body."""
+
+    def __init__(self, name, first):
+        self.name, self.first, self.last, self.body = name, first, first, []
+
+    @property
+    def lines(self):
+        return self.last - self.first + 1
+
+    @property
+    def complexity(self):
+        """McCabe's number as compilers' gates count it: decisions and short-circuits, plus one."""
+        return 1 + sum(t in ("if", "for", "while", "case", "&&", "||", "?") for t in self.body)
+
+
+def functions(text):
+    """The function definitions of a C text."""
+    head, depth, current = [], 0, None
+    for token, line in tokens(text):
+        if current is None and depth == 0:
+            if token == "{":
+                depth = 1
+                current = _function_of(head)
+                head = []
+            elif token in (";", "}"):
+                head = []
+            else:
+                head.append((token, line))
+            continue
+        depth += (token == "{") - (token == "}")
+        if current is not None:
+            current.body.append(token)
+        if depth == 0:
+            if current is not None:
+                current.last = line
+                yield current
+            current, head = None, []
+
+
+def _function_of(head):
+    """The function whose body begins after these tokens, or None for a struct, enum or initialiser."""
+    depth, name = 0, None
+    for i, (token, _) in enumerate(head):
+        if token == "=" and depth == 0:
+            return None
+        if token == "(":
+            before = head[i - 1][0] if i else ""
+            if depth == 0 and name is None and re.match(r"[A-Za-z_]", before) \
+                    and not before.startswith("__attribute"):
+                name = before
+            depth += 1
+        elif token == ")":
+            depth -= 1
+    return Function(name, head[0][1]) if name else None
+
+
+def finish(findings, what):
+    """Prints the findings and ends the program."""
+    for f in findings:
+        print(f)
+    print(f"{what}: {len(findings)} findings" if findings else f"{what}: clean")
+    sys.exit(1 if findings else 0)

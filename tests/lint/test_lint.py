@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lint scripts find what they are for, shown on small trees that are wrong in one way each."""
+import os
+import subprocess
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HEAD = "/* SPDX-License-Identifier: Apache-2.0 */\n/* A file of a small tree, there to be looked at by one script. */\n"
+
+
+@pytest.fixture
+def lint(tmp_path):
+    """lint(script, {path: text}) -> (exit code, lines)"""
+    def run(script, tree):
+        subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+        for path, text in {"tests/lint/exempt": "", ".clang-format": "BasedOnStyle: LLVM\n", **tree}.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        r = subprocess.run([os.path.join(HERE, script)], capture_output=True, text=True, check=False,
+                           env={**os.environ, "LINT_TREE": str(tmp_path)})
+        assert r.stderr == ""
+        return r.returncode, r.stdout.splitlines()
+    return run
+
+
+def public(room):
+    return f"/* SPDX-License-Identifier: Apache-2.0\n * room: {room}\n *\n * A header of a room, for the test of the layers. */\n"
+
+
+LAYERS_WRONG = {
+    "upward": ({"include/sublet/a.h": public("vapi"), "store/x.c": '#include "sublet/a.h"\n'},
+               'store/x.c:1: "sublet/a.h" is of room vapi, above store'),
+    "header upward": ({"include/sublet/a.h": public("cli"),
+                       "include/sublet/b.h": public("base") + "#include <sublet/a.h>\n"},
+                      'include/sublet/b.h:5: "sublet/a.h" is of room cli, above base'),
+    "private of another": ({"store/in.h": "", "syncer/x.c": '\n#include "store/in.h"\n'},
+                           'syncer/x.c:2: "store/in.h" is private to store'),
+    "test of another room": ({"store/in.h": "", "tests/unit/base/t.c": '#include "store/in.h"\n'},
+                             'tests/unit/base/t.c:1: "store/in.h" is private to store'),
+    "missing": ({"base/x.c": '#include "nowhere.h"\n'}, 'base/x.c:1: "nowhere.h" is not in the tree'),
+    "no room": ({"include/sublet/a.h": "/* nothing */\n"},
+                "include/sublet/a.h:1: the head comment must say `room: NAME`"),
+    "library": ({"vapi/x.c": "#include <sqlite3.h>\n"}, "vapi/x.c:1: <sqlite3.h> belongs to store"),
+    "impure": ({"translate/x.c": "#include <time.h>\n"}, "translate/x.c:1: <time.h>: translate is pure"),
+}
+
+
+@pytest.mark.parametrize("tree,finding", LAYERS_WRONG.values(), ids=LAYERS_WRONG.keys())
+def test_layers_finds(lint, tree, finding):
+    code, lines = lint("layers", tree)
+    assert (code, lines[0]) == (1, finding)
+
+
+def test_layers_accepts(lint):
+    assert lint("layers", {
+        "include/sublet/a.h": public("base"), "include/sublet/s.h": public("store"),
+        "store/in.h": "", "store/x.c": '#include "in.h"\n#include "sublet/a.h"\n#include <sqlite3.h>\n',
+        "vapi/net/n.h": "", "vapi/api/x.c": '#include "vapi/net/n.h"\n#include "sublet/s.h"\n',
+        "tests/unit/store/t.c": '#include "store/in.h"\n#include "sublet/a.h"\n'})[0] == 0
+
+
+BANNED_WRONG = {
+    "call": ("vapi/x.c", "sprintf(a, b);", "vapi/x.c:1: sprintf: use a struct buf"),
+    "cjson": ("vapi/x.c", "x = cJSON_PrintUnformatted(y);",
+              "vapi/x.c:1: cJSON_PrintUnformatted: use json_parse, json_print"),
+    "heap": ("store/x.c", "\nfree(p);", "store/x.c:2: free: use an arena, or mem_ of base"),
+    "heap passed on": ("store/x.c", "f(p, free);", "store/x.c:1: free: use an arena, or mem_ of base"),
+    "clock": ("syncer/x.c", "time(0);", "syncer/x.c:1: time: use struct clock, struct rng"),
+    "in a test": ("tests/unit/base/x.c", "strcpy(a, b);",
+                  "tests/unit/base/x.c:1: strcpy: use struct str and struct buf"),
+}
+
+
+@pytest.mark.parametrize("path,text,finding", BANNED_WRONG.values(), ids=BANNED_WRONG.keys())
+def test_banned_finds(lint, path, text, finding):
+    code, lines = lint("banned", {path: text})
+    assert (code, lines[0]) == (1, finding)
+
+
+def test_banned_accepts(lint):
+    text = '/* free(p) */ // sprintf()\nx->free(p); s = "strcpy(a)"; snprintf(a, 1, b); mem_free(p); t.time(1);\n'
+    assert lint("banned", {"vapi/x.c": text, "base/mem.c": "p = malloc(1);", "tests/sim/t.c": "free(p);"})[0] == 0
+
+
+def function(name, body):
+    return f"static int {name}(int a)\n{{\n{body}\n}}\n"
+
+
+SIZES_WRONG = {
+    "long function": ({"base/x.c": function("f", "a++;\n" * 100)}, "base/x.c:1: f: lines 104 (limit 100)"),
+    "complex function": ({"base/x.c": "int g;\n" + function("f", "if (a && a) a++;\n" * 10)},
+                         "base/x.c:2: f: complexity 21 (limit 20)"),
+    "long header": ({"include/sublet/a.h": "\n" * 151}, "include/sublet/a.h:150: a header of 151 lines (limit 150)"),
+    "long file": ({"base/x.c": "\n" * 1501}, "base/x.c:1500: 1501 lines (limit 1500)"),
+    "no reason": ({"base/x.c": "\n" * 1001}, "base/x.c:1000: 1001 lines: over 1000 the head comment says why"),
+    "readme": ({"base/README.md": "\n" * 61}, "base/README.md:60: 61 lines (limit 60)"),
+    "stale exemption": ({"tests/lint/exempt": "# x\nlines base/x.c:f a table\n"},
+                        "tests/lint/exempt:2: nothing needs it any more: lines base/x.c:f"),
+    "bad exemption": ({"tests/lint/exempt": "lines base/x.c:f\n"},
+                      "tests/lint/exempt:1: needs `lines|complexity path:function reason`"),
+}
+
+
+@pytest.mark.parametrize("tree,finding", SIZES_WRONG.values(), ids=SIZES_WRONG.keys())
+def test_sizes_finds(lint, tree, finding):
+    code, lines = lint("sizes", tree)
+    assert (code, lines[0]) == (1, finding)
+
+
+def test_sizes_accepts(lint):
+    long = function("f", "a++;\n" * 100)
+    table = "static const struct row rows[] = {\n" + "{ROW(1), 2},\n" * 300 + "};\n"
+    assert lint("sizes", {"base/x.c": table + long + "struct s {\n" + "int a;\n" * 200 + "};\n",
+                          "tests/lint/exempt": "lines base/x.c:f a flat table\n",
+                          "include/sublet/tbl/t.h": "/* generated by gen */\n" + "\n" * 3000})[0] == 0
+
+
+def test_format_finds(lint):
+    code, lines = lint("format", {"base/x.c": "int a;\nint   b;\n"})
+    assert (code, lines[0]) == (1, "base/x.c:2: run clang-format-16 -i")
+
+
+def test_heads_finds(lint):
+    code, lines = lint("heads", {"base/x.c": "/* SPDX-License-Identifier: Apache-2.0 */\nint a;\n",
+                                 "tests/x.py": "x = 1\n", "base/ok.c": HEAD})
+    assert code == 1
+    assert lines[:2] == ["base/x.c:1: the head comment does not say why the file exists",
+                         "tests/x.py:1: no licence line (SPDX-License-Identifier: Apache-2.0)"]
