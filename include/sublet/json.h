@@ -40,8 +40,9 @@ cJSON *json_at(const cJSON *array, size_t index);
 /* Dotted path of object keys, "metadata.labels"; no arrays, no escapes. */
 cJSON *json_path(const cJSON *node, const char *path);
 size_t json_count(const cJSON *node);             /* children of an array or object */
-#define json_each(child, parent)                                                                   \
-    for (cJSON *child = (parent) ? (parent)->child : NULL; child; child = child->next)
+cJSON *json_first(const cJSON *parent);           /* its first child, or NULL */
+#define json_each(item, parent)                                                                    \
+    for (cJSON *item = json_first(parent); item; item = item->next)
 
 bool json_is_object(const cJSON *node);           /* false for NULL, all of these */
 bool json_is_array(const cJSON *node);
