@@ -40,6 +40,9 @@ cJSON *json_at(const cJSON *array, size_t index);
 /* Dotted path of object keys, "metadata.labels"; no arrays, no escapes. */
 cJSON *json_path(const cJSON *node, const char *path);
 size_t json_count(const cJSON *node);             /* children of an array or object */
+/* True when node nests more than depth containers. Whoever composes trees (patches that copy) asks
+ * before printing: beyond 10,000 the printer fails its buffer. */
+bool json_deeper(const cJSON *node, unsigned depth);
 cJSON *json_first(const cJSON *parent);           /* its first child, or NULL */
 #define json_each(item, parent)                                                                    \
     for (cJSON *item = json_first(parent); item; item = item->next)
