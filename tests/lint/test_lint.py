@@ -118,7 +118,7 @@ def test_sizes_accepts(lint):
 
 def test_format_finds(lint):
     code, lines = lint("format", {"base/x.c": "int a;\nint   b;\n"})
-    assert (code, lines[0]) == (1, "base/x.c:2: run clang-format-16 -i")
+    assert (code, lines[0]) == (1, "base/x.c:2: run clang-format-16 -i (1 lines)")
 
 
 def test_heads_finds(lint):

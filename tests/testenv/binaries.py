@@ -34,5 +34,5 @@ def sublet():
 
 def crds(*operators):
     """Paths of the CustomResourceDefinitions of real operators; see crds.sh for their names."""
-    return subprocess.run([os.path.join(HERE, "crds.sh"), *operators], capture_output=True, text=True,
-                          check=True).stdout.splitlines()
+    return subprocess.run([os.path.join(HERE, "crds.sh"), *operators], stdout=subprocess.PIPE,
+                          text=True, check=True).stdout.splitlines()
