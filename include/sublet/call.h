@@ -66,6 +66,7 @@ struct call {
     void *done_ctx;
     void *state;                                /* the handler's own */
     void (*cancel)(struct call *call);          /* the client went away; NULL: finish, answer into the void */
+    void (*drained)(struct call *call);         /* a streamed answer's backlog fell to zero */
     bool gone;                                  /* the client went away */
 };
 
@@ -80,6 +81,11 @@ void call_tree(struct call *c, int status, cJSON *object);
 void call_success(struct call *c, struct str uid);
 /* Raw bytes of another type (openapi, discovery, health, metrics). headers: more of them. */
 void call_raw(struct call *c, int status, struct str content_type, struct str body);
+/* A JSON answer in pieces, by reference (LIST). Falls back to a tree where YAML or pretty was asked for. */
+void call_slices(struct call *c, int status, const struct net_slice *body, size_t n);
+/* A streamed answer: headers now, then net_write(c->exchange, ...), then call_end(), which frees c. */
+void call_begin(struct call *c, int status, struct str content_type);
+void call_end(struct call *c);
 
 /* Verb handlers (read.c, watch.c, write.c, delete.c, collection.c). */
 void call_get(struct call *c);

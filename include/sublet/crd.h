@@ -21,6 +21,8 @@ extern const struct kind_ops CRD_OPS;
 /* Unknown fields: noted in strict (may be NULL) and removed unless preserved; metadata is checked by the caller. */
 void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object, struct strict_errors *strict);
 void crd_default(const struct crd_version *v, struct arena *a, cJSON *object);
+/* True when reading must go through crd_prune/crd_default: the schema has defaults. */
+bool crd_defaults_on_read(const struct crd_version *v);
 void crd_validate(const struct crd_version *v, struct field_errors *e, const cJSON *object,
                   const cJSON *old);
 /* Fills cells after Name (printer columns by JSONPath, Age by default). */
