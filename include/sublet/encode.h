@@ -20,3 +20,5 @@ void base32_lower(const unsigned char *bytes, size_t n_bytes, char *out, size_t 
 /* %XX and (in query values) '+'. False on a bad escape. */
 bool url_decode(struct arena *a, struct str s, bool plus_is_space, struct str *ret);
 struct str url_encode(struct arena *a, struct str s);        /* everything but unreserved */
+/* In double quotes as Go's %q prints it: what upstream's messages put around a bad value. */
+struct str go_quote(struct arena *a, struct str s);

@@ -31,7 +31,7 @@ void queue_done(struct queue *q, struct str key, int64_t now_ms, bool failed);
 /* Forgets the failures of a key. queue_done(failed = false) does so as well. */
 void queue_forget(struct queue *q, struct str key);
 int64_t queue_next_due(const struct queue *q);    /* INT64_MAX when nothing waits */
-size_t queue_length(const struct queue *q);
+size_t queue_length(const struct queue *q);       /* keys that wait, due or not */
 unsigned queue_failures(const struct queue *q, struct str key);
 
 /* The same on a libuv loop: calls work() for each due key, at most max_working at once; sleeps on a
@@ -50,4 +50,10 @@ void worker_add_after(struct worker *w, struct str key, int64_t delay_ms);
 void worker_done(struct worker *w, struct str key, bool failed);
 unsigned worker_failures(const struct worker *w, struct str key);
 bool worker_idle(const struct worker *w);         /* nothing waits, nothing is worked on */
-void worker_close(struct worker *w, void (*closed)(void *ctx), void *ctx); /* async; no work() after */
+size_t worker_length(const struct worker *w);     /* keys that wait, due or not */
+size_t worker_dropped(const struct worker *w);    /* adds refused since the start: the queue was full */
+/* Looks at the clock again: for a clock that jumped (a test's own). */
+void worker_wake(struct worker *w);
+/* Async. There is no work() and no effect of worker_add() after it, but each key that is being worked on
+ * still wants its worker_done(): closed() is called, from the loop, after the last one. Frees w. */
+void worker_close(struct worker *w, void (*closed)(void *ctx), void *ctx);

@@ -42,8 +42,22 @@ struct str selector_format(struct arena *a, const struct selector *s); /* canoni
 /* {"a":"b"} -> flat set (non-string values are left out). NULL gives STR_NULL. */
 struct str labels_flatten(struct arena *a, const cJSON *map);
 bool labels_get(struct str labels, struct str key, struct str *ret_value);
+/* Cuts the first pair off *rest: while (labels_next(&rest, &key, &value)) ... */
+bool labels_next(struct str *rest, struct str *ret_key, struct str *ret_value);
 
-/* Syntax of names (apimachinery pkg/util/validation). Return NULL when right, else upstream's message. */
+/* Syntax of names (apimachinery pkg/util/validation). Writes upstream's messages, one for each thing
+ * that is wrong, and returns their number: 0 when s is right. */
+enum name_rule {
+    NAME_DNS1123_LABEL,
+    NAME_DNS1123_SUBDOMAIN,
+    NAME_DNS1035_LABEL,
+    NAME_PATH_SEGMENT,
+    NAME_QUALIFIED,
+    NAME_LABEL_VALUE,
+};
+#define NAME_MESSAGES_MAX 4
+size_t name_check(enum name_rule rule, struct str s, const char *ret[NAME_MESSAGES_MAX]);
+/* The same, but only the first message; NULL when right. */
 const char *name_check_dns1123_label(struct str s);
 const char *name_check_dns1123_subdomain(struct str s);
 const char *name_check_dns1035_label(struct str s);
