@@ -65,7 +65,8 @@ struct call {
     vapi_done_cb done;                          /* from inside */
     void *done_ctx;
     void *state;                                /* the handler's own */
-    void (*cancel)(struct call *call);          /* the client went away; NULL: finish, answer into the void */
+    void (*cancel)(struct call *call);          /* the client went away: let go of c, the frame frees it when this
+                                                   returns; NULL: finish, answer into the void */
     void (*drained)(struct call *call);         /* a streamed answer's backlog fell to zero */
     bool gone;                                  /* the client went away */
 };

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * The built-in kinds: their descriptors (from tbl/resources.h), and what sets each apart: defaults,
+ * preparation, validation, cells of tables, conversion between versions. */
+#pragma once
+
+#include <sublet/resource.h>
+
+/* Templates; registry_new() copies them and fills in storage, skip and the joined texts. In discovery
+ * order. */
+extern const struct resource BUILTIN_RESOURCES[];
+extern const size_t N_BUILTIN_RESOURCES;
+
+/* Rewrites a tree of the storage version as r's version (autoscaling/v1, events.k8s.io/v1), and back. */
+void kinds_convert(struct arena *a, const struct resource *r, cJSON *object);
+void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *object);
+
+/* Shared pieces of validation. */
+void validate_metadata(struct field_errors *e, const struct resource *r, const cJSON *object,
+                       const cJSON *old);
+void validate_labels(struct field_errors *e, const struct field_path *p, const cJSON *labels);
+void validate_label_selector(struct field_errors *e, const struct field_path *p,
+                             const cJSON *selector);
+void validate_pod_template(struct field_errors *e, const struct field_path *p, const cJSON *template_);
+void defaults_pod_template(struct arena *a, cJSON *template_);

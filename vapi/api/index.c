@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is taken out of an object when it is written, so that no read has to parse: its labels and
+ * its selectable fields as flat sets. And the matching of selectors against them. A selector must
+ * mean the same for GET, LIST, WATCH and DELETECOLLECTION: all four come here. */
+#include <sublet/call.h>
+
+#include <string.h>
+
+struct str index_labels(struct arena *a, const cJSON *object)
+{
+    return labels_flatten(a, json_path(object, "metadata.labels"));
+}
+
+/* Booleans and numbers select as the text Go's %v would give. */
+static struct str field_text(struct arena *a, const cJSON *node, const char *otherwise)
+{
+    if (json_is_string(node))
+        return json_str(node);
+    if (json_is_bool(node))
+        return json_true(node) ? STR("true") : STR("false");
+    if (json_is_number(node))
+        return json_text(a, node);
+    return str_c(otherwise ? otherwise : "");
+}
+
+/* Some fields are the name of a list's first element or of all: `status.podIPs` selects by any. */
+static struct str field_list_text(struct arena *a, const cJSON *node)
+{
+    return field_text(a, json_get(json_first(node), "ip"), "");
+}
+
+struct str index_fields(struct arena *a, const struct resource *r, const cJSON *object)
+{
+    if (!r->fields)
+        return STR_NULL;
+    cJSON *map = json_new_object(a);
+
+    for (const struct selectable_field *f = r->fields; f->name; f++) {
+        const cJSON *node = json_path(object, f->path);
+        struct str text =
+            json_is_array(node) ? field_list_text(a, node) : field_text(a, node, f->otherwise);
+
+        json_set_str(a, map, f->name, text);
+    }
+    return labels_flatten(a, map);
+}
+
+static bool is_identity_field(struct str key)
+{
+    return str_eqc(key, "metadata.name") || str_eqc(key, "metadata.namespace");
+}
+
+int index_check_fields(const struct resource *r, const struct selector *fields, struct err *err)
+{
+    for (size_t i = 0; i < fields->n; i++) {
+        struct str key = fields->terms[i].key;
+        bool known = is_identity_field(key);
+
+        if (str_eqc(key, "metadata.namespace") && !resource_namespaced(r) && !r->crd)
+            known = str_eqc(r->kind, "Node") ? false : true;
+        for (const struct selectable_field *f = r->fields; f && f->name && !known; f++)
+            known = str_eqc(key, f->name);
+        if (!known)
+            return err_set(err, &ERR_BAD_REQUEST, "field label not supported: %.*s", STR_F(key));
+    }
+    return 0;
+}
+
+static bool match_term(const struct selector_term *term, const struct store_object *o)
+{
+    struct str value = STR("");
+
+    if (str_eqc(term->key, "metadata.name"))
+        value = o->name;
+    else if (str_eqc(term->key, "metadata.namespace"))
+        value = o->ns;
+    else
+        labels_get(o->fields, term->key, &value);
+    bool equal = term->n_values == 1 && str_eq(value, term->values[0]);
+    return term->op == SEL_NE ? !equal : equal;
+}
+
+bool index_match(const struct call_options *o, const struct store_object *obj)
+{
+    for (size_t i = 0; i < o->fields.n; i++) {
+        if (!match_term(&o->fields.terms[i], obj))
+            return false;
+    }
+    return !o->fields.nothing && selector_match(&o->labels, obj->labels);
+}

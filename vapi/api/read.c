@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET and LIST. A read never builds a tree unless another form or version was asked for: GET is the
+ * stored row, LIST is a head and rows joined by commas, sent by reference. A read must never answer
+ * with a state older than the resourceVersion it names, nor with one that is not yet durable. */
+#include <sublet/call.h>
+
+#include <assert.h>
+#include <string.h>
+
+#include <sublet/encode.h>
+
+#include "read.h"
+
+/* --- continue tokens: {"v":"meta.k8s.io/v1","rv":N,"start":"ns/name\u0000"} --- */
+
+struct position {
+    int64_t revision; /* 0: now; -1: wherever we are (an inconsistent continuation) */
+    struct str ns, name;
+};
+
+static struct str token_make(struct arena *a, int64_t revision, struct str ns, struct str name)
+{
+    cJSON *token = json_new_object(a);
+    struct str key =
+        arena_concat(a, 4, (struct str[]){ns, ns.n ? STR("/") : STR(""), name, {"\0", 1}});
+
+    json_set_str(a, token, "v", STR("meta.k8s.io/v1"));
+    json_set_i64(a, token, "rv", revision);
+    json_set_str(a, token, "start", key);
+    return base64url_encode(a, json_text(a, token));
+}
+
+static int token_error(struct err *err, const char *why)
+{
+    return err_set(err, &ERR_BAD_REQUEST, "continue key is not valid: %s", why);
+}
+
+static int token_read(struct call *c, struct position *ret, struct err *err)
+{
+    struct str text, key;
+    cJSON *token;
+    struct position at = {0};
+
+    if (!base64url_decode(c->arena, c->options.cont, &text))
+        return token_error(err, "illegal base64 data");
+    if (json_parse(c->arena, text, &token, err) || !json_is_object(token))
+        return token_error(err, "not a token");
+    if (!str_eq(json_str_at(token, "v"), STR("meta.k8s.io/v1")))
+        return token_error(err, "server does not recognize this encoded version");
+    if (!json_i64(json_get(token, "rv"), &at.revision) || at.revision == 0 || at.revision < -1)
+        return token_error(err, "incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
+    key = json_str_at(token, "start");
+    if (key.n < 2 || key.p[key.n - 1] != '\0')
+        return token_error(err, "encoded start key empty (version meta.k8s.io/v1)");
+    key.n--;
+    if (resource_namespaced(c->resource))
+        at.ns = str_cut(&key, '/');
+    if (!key.p || (c->ns.n && !str_eq(at.ns, c->ns)))
+        return token_error(err, "the token is for another list");
+    at.name = key;
+    *ret = at;
+    return 0;
+}
+
+/* 410 with a token that goes on from the same key at whatever revision there is now. */
+static void answer_expired(struct call *c, const struct position *at, struct err *err)
+{
+    if (at->name.p) {
+        err_clear(err);
+        err_set(
+            err, &ERR_EXPIRED,
+            "The provided continue parameter is too old to display a consistent list result. You "
+            "can start a new list without the continue parameter, or use the continue token in "
+            "this response to retrieve the remainder of the results. Continuing with the provided "
+            "token results in an inconsistent list - objects that were created, modified, or "
+            "deleted between the time the first chunk was returned and now may show up in the "
+            "list.");
+        err->cont = token_make(c->arena, -1, at->ns, at->name);
+    }
+    call_error(c, err);
+}
+
+/* --- the resourceVersion matrix --- */
+
+static struct str match_of(const struct call *c)
+{
+    return c->options.rv_match;
+}
+
+static bool is_exact(struct str match)
+{
+    return str_eqc(match, "Exact");
+}
+
+int read_check_options(struct call *c, struct err *err)
+{
+    static const char *const matches[] = {"Exact", "NotOlderThan", "", NULL};
+    struct field_errors e;
+    const struct field_path *path = FIELD(NULL, "resourceVersionMatch");
+    struct str match = match_of(c);
+
+    field_errors_init(&e, c->arena);
+    if (match.n && !c->options.rv_set)
+        field_forbidden(&e, path,
+                        "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    if (match.n && c->options.cont.n)
+        field_forbidden(&e, path, "resourceVersionMatch is forbidden when continue is provided");
+    if (match.n && !is_exact(match) && !str_eqc(match, "NotOlderThan"))
+        field_not_supported(&e, path, match, matches);
+    if (is_exact(match) && c->options.rv_set && c->options.rv == 0)
+        field_forbidden(&e, path,
+                        "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    if (c->options.send_initial_set)
+        field_forbidden(&e, FIELD(NULL, "sendInitialEvents"),
+                        "sendInitialEvents is forbidden for list");
+    if (field_errors_to_err(&e, STR("meta.k8s.io"), STR("ListOptions"), STR(""), err))
+        return -1;
+    if (c->options.cont.n && c->options.rv_set && c->options.rv != 0)
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "specifying resource version is not allowed when using continue");
+    return index_check_fields(c->resource, &c->options.fields, err);
+}
+
+/* At which revision to read; `at` says where to go on. */
+static int read_position(struct call *c, struct position *at, struct err *err)
+{
+    *at = (struct position){0};
+    if (c->options.cont.n) {
+        if (token_read(c, at, err))
+            return -1;
+        if (at->revision < 0)
+            at->revision = 0;
+        return 0;
+    }
+    bool legacy_exact = c->options.limit > 0 && !match_of(c).n;
+    if (c->options.rv_set && c->options.rv > 0 && (is_exact(match_of(c)) || legacy_exact))
+        at->revision = c->options.rv;
+    return 0;
+}
+
+/* --- GET --- */
+
+static void get_now(struct call *c)
+{
+    const struct store_object *o =
+        store_get(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+    struct err err;
+
+    if (o) {
+        call_stored(c, 200, o);
+        return;
+    }
+    err_init(&err, c->arena);
+    err_not_found(&err, c->resource->group, c->resource->plural, c->name);
+    call_error(c, &err);
+}
+
+void call_get(struct call *c)
+{
+    read_when(c, c->options.rv_set ? c->options.rv : 0, get_now);
+}
+
+/* --- LIST --- */
+
+struct list {
+    struct call *call;
+    int64_t revision;
+    size_t n, cap, limit;
+    const struct store_object **objects;
+    size_t rest; /* objects behind the limit that exist (without selectors: all that match) */
+    bool more;
+};
+
+static void list_keep(struct list *l, const struct store_object *o)
+{
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 64;
+        const struct store_object **grown = arena_alloc(l->call->arena, cap * sizeof(void *));
+
+        if (l->n)
+            memcpy(grown, l->objects, l->n * sizeof(void *));
+        l->objects = grown;
+        l->cap = cap;
+    }
+    l->objects[l->n++] = store_object_ref(o);
+}
+
+static bool on_row(void *ctx, const struct store_object *o)
+{
+    struct list *l = ctx;
+    bool selective = l->call->options.labels.n || l->call->options.fields.n;
+
+    if (!index_match(&l->call->options, o))
+        return true;
+    if (l->limit && l->n == l->limit) {
+        l->more = true;
+        l->rest++;
+        return !selective; /* counting the rest only makes sense without selectors */
+    }
+    list_keep(l, o);
+    return true;
+}
+
+static void on_list_sent(void *ctx)
+{
+    struct list *l = ctx;
+
+    for (size_t i = 0; i < l->n; i++)
+        store_object_unref(l->objects[i]);
+    l->n = 0;
+}
+
+static cJSON *list_metadata(struct list *l)
+{
+    struct arena *a = l->call->arena;
+    cJSON *meta = json_new_object(a);
+
+    json_set_str(a, meta, "resourceVersion", arena_printf(a, "%lld", (long long)l->revision));
+    if (!l->more)
+        return meta;
+    const struct store_object *last = l->objects[l->n - 1];
+    json_set_str(a, meta, "continue", token_make(a, l->revision, last->ns, last->name));
+    if (!l->call->options.labels.n && !l->call->options.fields.n)
+        json_set_i64(a, meta, "remainingItemCount", (int64_t)l->rest);
+    return meta;
+}
+
+/* Head and rows by reference. */
+static void answer_rows(struct list *l)
+{
+    struct call *c = l->call;
+    const struct resource *r = c->resource;
+    struct net_slice *slices = arena_alloc(c->arena, (2 * l->n + 2) * sizeof(*slices));
+    bool bare = !(r->flags & RES_ITEM_TYPE_META);
+    size_t n = 0;
+
+    slices[n++].bytes = arena_printf(c->arena,
+                                     "{\"kind\":\"%.*s\",\"apiVersion\":\"%.*s\",\"metadata\":%s,"
+                                     "\"items\":[",
+                                     STR_F(r->list_kind), STR_F(r->api_version),
+                                     json_text(c->arena, list_metadata(l)).p);
+    for (size_t i = 0; i < l->n; i++) {
+        const struct store_object *o = l->objects[i];
+        size_t skip = bare ? o->skip : 0;
+
+        if (skip)
+            slices[n++].bytes = i ? STR(",{") : STR("{");
+        else if (i)
+            slices[n++].bytes = STR(",");
+        slices[n++].bytes = str_from(o->bytes, skip);
+    }
+    slices[n].bytes = STR("]}\n");
+    slices[n].release = on_list_sent;
+    slices[n++].ctx = l;
+    call_slices(c, 200, slices, n);
+}
+
+static cJSON *list_table(struct list *l)
+{
+    struct call *c = l->call;
+    int64_t now = clock_wall_s(vapi_clock(c->api));
+    cJSON *table = table_head(c->arena, c->resource, l->revision, true);
+    cJSON *rows = json_get(table, "rows");
+
+    json_set(c->arena, table, "metadata", list_metadata(l));
+    for (size_t i = 0; i < l->n; i++) {
+        cJSON *object = convert_tree(c->arena, c->resource, l->objects[i]);
+
+        json_append(rows, table_row(c->arena, c->resource, object, c->include, now));
+    }
+    return table;
+}
+
+static cJSON *list_trees(struct list *l)
+{
+    struct call *c = l->call;
+    struct arena *a = c->arena;
+    bool partial = c->output == OUTPUT_PARTIAL;
+    cJSON *list = json_new_object(a);
+
+    json_set_str(a, list, "kind",
+                 partial ? STR("PartialObjectMetadataList") : c->resource->list_kind);
+    json_set_str(a, list, "apiVersion", partial ? STR("meta.k8s.io/v1") : c->resource->api_version);
+    json_set(a, list, "metadata", list_metadata(l));
+    cJSON *items = json_set(a, list, "items", json_new_array(a));
+    for (size_t i = 0; i < l->n; i++) {
+        cJSON *object = convert_tree(a, c->resource, l->objects[i]);
+
+        if (!partial && !(c->resource->flags & RES_ITEM_TYPE_META)) {
+            json_remove(object, "kind");
+            json_remove(object, "apiVersion");
+        }
+        json_append(items, partial ? partial_metadata(a, object) : object);
+    }
+    return list;
+}
+
+static void list_answer(struct list *l)
+{
+    struct call *c = l->call;
+
+    if (c->output == OUTPUT_OBJECT && convert_is_identity(c->resource) && !c->pretty && !c->yaml) {
+        answer_rows(l);
+        return;
+    }
+    cJSON *tree = c->output == OUTPUT_TABLE ? list_table(l) : list_trees(l);
+    on_list_sent(l);
+    call_tree(c, 200, tree);
+}
+
+static void list_now(struct call *c)
+{
+    struct store *store = vapi_store(c->api);
+    struct list *l = ARENA_NEW(c->arena, struct list);
+    struct position at;
+    struct err err;
+
+    err_init(&err, c->arena);
+    if (read_position(c, &at, &err)) {
+        call_error(c, &err);
+        return;
+    }
+    /* resourceVersion=0 reads from the cache upstream, which ignores the limit. */
+    bool cached = c->options.rv_set && c->options.rv == 0 && !c->options.cont.n;
+    *l = (struct list){.call = c, .limit = cached ? 0 : (size_t)c->options.limit};
+    l->revision = at.revision ? at.revision : store_revision(store);
+    if (store_scan(store, c->resource->storage, c->ns.n ? c->ns : STR_NULL, at.ns, at.name,
+                   at.revision, on_row, l, &err)) {
+        on_list_sent(l);
+        if (err.kind == &ERR_EXPIRED)
+            answer_expired(c, &at, &err);
+        else
+            call_error(c, &err);
+        return;
+    }
+    list_answer(l);
+}
+
+void call_list(struct call *c)
+{
+    struct err err;
+
+    err_init(&err, c->arena);
+    if (read_check_options(c, &err)) {
+        call_error(c, &err);
+        return;
+    }
+    read_when(c, c->options.rv_set && !c->options.cont.n ? c->options.rv : 0, list_now);
+}

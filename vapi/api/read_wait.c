@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for a revision a client has seen elsewhere: it may name one whose commit is still under
+ * way. Must never wait for long (three seconds, as upstream) nor outlive its call. */
+#include "read.h"
+
+#include <assert.h>
+
+#include <uv.h>
+
+#define WAIT_MAGIC 0x77616974u
+#define WAIT_MS    3000
+
+struct wait {
+    unsigned magic;
+    uv_timer_t timer;
+    struct call *call; /* NULL once it was answered or cancelled */
+    struct store_watch *watch;
+    int64_t revision;
+    void (*next)(struct call *c);
+};
+
+int read_too_large(struct err *err, int64_t wanted, int64_t current)
+{
+    err_set(err, &ERR_TIMEOUT, "Timeout: Too large resource version: %lld, current: %lld",
+            (long long)wanted, (long long)current);
+    err_cause(err, STR("ResourceVersionTooLarge"), STR(""), STR("Too large resource version"));
+    err->retry_after = 1;
+    return -1;
+}
+
+static void on_wait_closed(uv_handle_t *h)
+{
+    struct wait *w = h->data;
+
+    assert(w->magic == WAIT_MAGIC);
+    w->magic = 0;
+    mem_free(w);
+}
+
+static struct call *wait_end(struct wait *w)
+{
+    struct call *c = w->call;
+
+    w->watch = store_watch_close(w->watch);
+    w->call = NULL;
+    if (c) {
+        c->cancel = NULL;
+        c->state = NULL;
+    }
+    if (!uv_is_closing((uv_handle_t *)&w->timer))
+        uv_close((uv_handle_t *)&w->timer, on_wait_closed);
+    return c;
+}
+
+static void on_wait_wake(void *ctx)
+{
+    struct wait *w = ctx;
+    bool expired;
+
+    assert(w->magic == WAIT_MAGIC);
+    if (!w->call || store_revision(vapi_store(w->call->api)) < w->revision) {
+        while (w->watch && store_watch_next(w->watch, &expired))
+            continue;
+        return;
+    }
+    void (*next)(struct call *c) = w->next;
+    next(wait_end(w));
+}
+
+static void on_wait_timeout(uv_timer_t *t)
+{
+    struct wait *w = t->data;
+    struct err err;
+
+    assert(w->magic == WAIT_MAGIC);
+    int64_t wanted = w->revision;
+    struct call *c = wait_end(w);
+    if (!c)
+        return;
+    err_init(&err, c->arena);
+    read_too_large(&err, wanted, store_revision(vapi_store(c->api)));
+    call_error(c, &err);
+}
+
+static void wait_cancel(struct call *c)
+{
+    wait_end(c->state);
+}
+
+void read_when(struct call *c, int64_t revision, void (*next)(struct call *c))
+{
+    struct store *store = vapi_store(c->api);
+    struct err err;
+
+    if (revision <= store_revision(store)) {
+        next(c);
+        return;
+    }
+    struct wait *w = NEW(struct wait);
+    *w = (struct wait){.magic = WAIT_MAGIC, .call = c, .revision = revision, .next = next};
+    err_init(&err, c->arena);
+    int failed = store_watch_open(store, STORE_ALL_RESOURCES, store_revision(store), on_wait_wake,
+                                  w, &w->watch, &err);
+    assert(!failed); /* the present is never too old */
+    uv_timer_init(vapi_loop(c->api), &w->timer);
+    w->timer.data = w;
+    uv_timer_start(&w->timer, on_wait_timeout, WAIT_MS, 0);
+    c->state = w;
+    c->cancel = wait_cancel;
+}

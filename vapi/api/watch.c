@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WATCH: a cursor in the store's history, written out as it moves. Nothing is buffered per watcher
+ * but what the kernel has not taken yet; above a limit writing pauses, and a watcher whose cursor
+ * falls out of history gets the 410 it would get anyway and lists again. Must never skip an event
+ * or send one twice, and must never send what is not durable.
+ *
+ *   OPEN --> INITIAL (objects of revision R as ADDED, in chunks) --> LIVE (events after R) -->
+ * ENDED
+ *              '--- resourceVersion=N: straight to LIVE after N ---^        timeout, 410, close
+ */
+#include "read.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include <sublet/crd.h>
+
+#define WATCH_MAGIC   0x77617463u
+#define BACKLOG_LIMIT (1u << 20)
+#define BOOKMARK_MS   60000
+#define BOOKMARK_LEAD 2000
+#define INITIAL_CHUNK 512
+#define TIMEOUT_MIN_S 1800
+
+enum watch_phase { WATCH_INITIAL, WATCH_LIVE, WATCH_ENDED };
+
+struct watch {
+    unsigned magic;
+    enum watch_phase phase;
+    struct call *call;
+    uv_timer_t timer;
+    struct store_watch *cursor;
+    bool initial;          /* state first, as ADDED */
+    bool mark_initial_end; /* and then the bookmark that says so */
+    bool columns_sent, last_bookmark;
+    int64_t start;      /* revision the initial state is of, or that was asked for */
+    int64_t ends_ms;    /* monotonic */
+    int64_t bookmarked; /* revision of the last bookmark */
+    struct str after_ns, after_name;
+    struct arena *scratch; /* one event's trees */
+    size_t in_chunk;
+};
+
+static const char *const EVENT_NAMES[] = {"ADDED", "MODIFIED", "DELETED"};
+
+static void watch_tick(struct watch *w);
+
+/* --- options --- */
+
+static int check_watch_options(struct call *c, struct err *err)
+{
+    static const char *const matches[] = {"NotOlderThan", NULL};
+    const struct field_path *path = FIELD(NULL, "resourceVersionMatch");
+    struct str match = c->options.rv_match;
+    bool not_older = str_eqc(match, "NotOlderThan");
+    struct field_errors e;
+
+    field_errors_init(&e, c->arena);
+    if (c->options.send_initial_set && !not_older)
+        field_forbidden(&e, path,
+                        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    if (match.n && !c->options.send_initial_set)
+        field_forbidden(&e, path,
+                        "resourceVersionMatch is forbidden for watch unless sendInitialEvents is "
+                        "provided");
+    if (match.n && !not_older)
+        field_not_supported(&e, path, match, matches);
+    if (match.n && c->options.cont.n)
+        field_forbidden(&e, path, "resourceVersionMatch is forbidden when continue is provided");
+    if (field_errors_to_err(&e, STR("meta.k8s.io"), STR("ListOptions"), STR(""), err))
+        return -1;
+    return index_check_fields(c->resource, &c->options.fields, err);
+}
+
+/* --- sending --- */
+
+static void on_text_sent(void *ctx)
+{
+    mem_free(ctx);
+}
+
+static void send_text(struct watch *w, struct buf *text)
+{
+    struct str bytes = buf_take(text);
+    struct net_slice slice = {.bytes = bytes, .release = on_text_sent};
+
+    slice.ctx = (void *)(uintptr_t)bytes.p;
+    net_write(w->call->exchange, &slice, 1);
+}
+
+static void send_tree(struct watch *w, const char *type, const cJSON *object)
+{
+    struct buf text = BUF_INIT(0);
+
+    buf_printf(&text, "{\"type\":\"%s\",\"object\":", type);
+    json_print(&text, object);
+    buf_addc(&text, "}\n");
+    send_text(w, &text);
+}
+
+static void on_sent(void *ctx)
+{
+    store_object_unref(ctx);
+}
+
+/* The stored bytes, by reference: the usual case. */
+static void send_stored(struct watch *w, enum store_event_type type, const struct store_object *o)
+{
+    static const struct str heads[] = {
+        {"{\"type\":\"ADDED\",\"object\":", 25},
+        {"{\"type\":\"MODIFIED\",\"object\":", 28},
+        {"{\"type\":\"DELETED\",\"object\":", 27},
+    };
+    struct net_slice slices[3] = {
+        {.bytes = heads[type]}, {.bytes = o->bytes}, {.bytes = STR("}\n")}};
+
+    slices[2].release = on_sent;
+    slices[2].ctx = (void *)(uintptr_t)store_object_ref(o);
+    net_write(w->call->exchange, slices, 3);
+}
+
+static cJSON *watch_form(struct watch *w, cJSON *object)
+{
+    struct call *c = w->call;
+
+    if (c->output == OUTPUT_PARTIAL)
+        return partial_metadata(w->scratch, object);
+    if (c->output != OUTPUT_TABLE)
+        return object;
+    int64_t rv = 0;
+    uint64_t value;
+    if (str_to_u64(json_str_at(object, "metadata.resourceVersion"), &value))
+        rv = (int64_t)value;
+    cJSON *table = table_head(w->scratch, c->resource, rv, !w->columns_sent);
+    json_append(json_get(table, "rows"), table_row(w->scratch, c->resource, object, c->include,
+                                                   clock_wall_s(vapi_clock(c->api))));
+    w->columns_sent = true;
+    return table;
+}
+
+/* revision: what the object is shown with; differs from its own where a selector was left. */
+static void send_event(struct watch *w, enum store_event_type type, const struct store_object *o,
+                       int64_t revision)
+{
+    struct call *c = w->call;
+
+    if (c->output == OUTPUT_OBJECT && revision == o->revision && convert_is_identity(c->resource)) {
+        send_stored(w, type, o);
+        return;
+    }
+    arena_reset(w->scratch);
+    cJSON *object = convert_tree(w->scratch, c->resource, o);
+    if (revision != o->revision)
+        json_set_str(w->scratch, json_get(object, "metadata"), "resourceVersion",
+                     arena_printf(w->scratch, "%lld", (long long)revision));
+    send_tree(w, EVENT_NAMES[type], watch_form(w, object));
+}
+
+static void send_bookmark(struct watch *w, int64_t revision, bool initial_end)
+{
+    struct call *c = w->call;
+    bool partial = c->output == OUTPUT_PARTIAL;
+
+    arena_reset(w->scratch);
+    cJSON *object = json_new_object(w->scratch);
+    json_set_str(w->scratch, object, "kind",
+                 partial ? STR("PartialObjectMetadata") : c->resource->kind);
+    json_set_str(w->scratch, object, "apiVersion",
+                 partial ? STR("meta.k8s.io/v1") : c->resource->api_version);
+    cJSON *meta = json_ensure_object(w->scratch, object, "metadata");
+    json_set_str(w->scratch, meta, "resourceVersion",
+                 arena_printf(w->scratch, "%lld", (long long)revision));
+    if (initial_end)
+        json_set_str(w->scratch, json_ensure_object(w->scratch, meta, "annotations"),
+                     "k8s.io/initial-events-end", STR("true"));
+    if (c->output == OUTPUT_TABLE) {
+        cJSON *table = table_head(w->scratch, c->resource, revision, !w->columns_sent);
+        cJSON *row = json_append(json_get(table, "rows"), json_new_object(w->scratch));
+
+        json_set(w->scratch, row, "cells", json_new_array(w->scratch));
+        json_set(w->scratch, row, "object", object);
+        w->columns_sent = true;
+        object = table;
+    }
+    send_tree(w, "BOOKMARK", object);
+    w->bookmarked = revision;
+}
+
+static void send_error(struct watch *w, const struct err *err)
+{
+    arena_reset(w->scratch);
+    send_tree(w, "ERROR", status_tree(w->scratch, err));
+}
+
+/* --- end --- */
+
+static void on_timer_closed(uv_handle_t *h)
+{
+    struct watch *w = h->data;
+
+    assert(w->magic == WATCH_MAGIC && w->phase == WATCH_ENDED);
+    w->magic = 0;
+    arena_free(w->scratch);
+    mem_free(w);
+}
+
+/* Lets go of the call; what was written before still goes out. */
+static struct call *watch_release(struct watch *w)
+{
+    struct call *c = w->call;
+
+    assert(w->phase != WATCH_ENDED);
+    w->phase = WATCH_ENDED;
+    w->cursor = store_watch_close(w->cursor);
+    w->call = NULL;
+    c->cancel = NULL;
+    c->drained = NULL;
+    c->state = NULL;
+    uv_close((uv_handle_t *)&w->timer, on_timer_closed);
+    return c;
+}
+
+static void watch_end(struct watch *w)
+{
+    call_end(watch_release(w));
+}
+
+static void watch_cancel(struct call *c)
+{
+    watch_release(c->state);
+}
+
+/* --- initial state --- */
+
+struct chunk {
+    struct watch *watch;
+    bool full;
+};
+
+static bool on_initial(void *ctx, const struct store_object *o)
+{
+    struct chunk *chunk = ctx;
+    struct watch *w = chunk->watch;
+
+    if (w->in_chunk == INITIAL_CHUNK || net_backlog(w->call->exchange) > BACKLOG_LIMIT) {
+        chunk->full = true;
+        return false;
+    }
+    w->in_chunk++;
+    w->after_ns = arena_str(w->call->arena, o->ns);
+    w->after_name = arena_str(w->call->arena, o->name);
+    if (index_match(&w->call->options, o))
+        send_event(w, STORE_ADDED, o, o->revision);
+    return true;
+}
+
+/* The state as of w->start, whatever is written meanwhile: the cursor stands right behind it. */
+static void initial_step(struct watch *w)
+{
+    struct call *c = w->call;
+    struct chunk chunk = {.watch = w};
+    struct err err;
+
+    do {
+        chunk.full = false;
+        w->in_chunk = 0;
+        err_init(&err, c->arena);
+        if (store_scan(vapi_store(c->api), c->resource->storage, c->ns.n ? c->ns : STR_NULL,
+                       w->after_ns, w->after_name, w->start, on_initial, &chunk, &err)) {
+            send_error(w, &err);
+            watch_end(w);
+            return;
+        }
+    } while (chunk.full && net_backlog(c->exchange) <= BACKLOG_LIMIT);
+    if (chunk.full)
+        return; /* drained() goes on */
+    w->phase = WATCH_LIVE;
+    if (w->mark_initial_end)
+        send_bookmark(w, w->start, true);
+}
+
+/* --- live events --- */
+
+static bool shows(struct watch *w, const struct store_object *o)
+{
+    struct call *c = w->call;
+
+    return o && (!c->ns.n || str_eq(o->ns, c->ns)) && index_match(&c->options, o);
+}
+
+/* A selector turns leaving its set into DELETED (with the state from before) and entering into
+ * ADDED. */
+static void live_event(struct watch *w, const struct store_event *e)
+{
+    bool before = shows(w, e->previous);
+    bool now = e->type != STORE_DELETED && shows(w, e->object);
+
+    if (now)
+        send_event(w, before ? STORE_MODIFIED : STORE_ADDED, e->object, e->revision);
+    else if (e->type == STORE_DELETED && (before || shows(w, e->object)))
+        send_event(w, STORE_DELETED, e->object, e->revision);
+    else if (before)
+        send_event(w, STORE_DELETED, e->previous, e->revision);
+}
+
+static void live_step(struct watch *w)
+{
+    bool expired = false;
+    const struct store_event *e;
+
+    while (net_backlog(w->call->exchange) <= BACKLOG_LIMIT) {
+        e = store_watch_next(w->cursor, &expired);
+        if (!e)
+            break;
+        live_event(w, e);
+    }
+    if (!expired)
+        return;
+    struct err err;
+    err_init(&err, w->call->arena);
+    err_set(&err, &ERR_EXPIRED, "too old resource version: %lld (%lld)",
+            (long long)store_watch_position(w->cursor),
+            (long long)store_oldest_revision(vapi_store(w->call->api)));
+    send_error(w, &err);
+    watch_end(w);
+}
+
+static void watch_tick(struct watch *w)
+{
+    if (w->phase == WATCH_INITIAL)
+        initial_step(w);
+    if (w->phase == WATCH_LIVE)
+        live_step(w);
+}
+
+static void on_wake(void *ctx)
+{
+    struct watch *w = ctx;
+
+    assert(w->magic == WATCH_MAGIC);
+    if (w->phase == WATCH_LIVE)
+        watch_tick(w);
+}
+
+static void watch_drained(struct call *c)
+{
+    struct watch *w = c->state;
+
+    assert(w->magic == WATCH_MAGIC);
+    watch_tick(w);
+}
+
+/* --- time --- */
+
+static void on_timer(uv_timer_t *t);
+
+static void timer_next(struct watch *w)
+{
+    int64_t left = w->ends_ms - clock_mono_ms(vapi_clock(w->call->api));
+    int64_t wait = left;
+
+    if (w->call->options.bookmarks && !w->last_bookmark) {
+        wait = left > BOOKMARK_LEAD ? left - BOOKMARK_LEAD : 0;
+        wait = wait > BOOKMARK_MS ? BOOKMARK_MS : wait;
+    }
+    uv_timer_start(&w->timer, on_timer, wait > 0 ? (uint64_t)wait : 0, 0);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct watch *w = t->data;
+
+    assert(w->magic == WATCH_MAGIC);
+    int64_t left = w->ends_ms - clock_mono_ms(vapi_clock(w->call->api));
+    if (left <= 0) {
+        watch_end(w);
+        return;
+    }
+    if (left <= BOOKMARK_LEAD)
+        w->last_bookmark = true;
+    if (w->phase == WATCH_LIVE && w->call->options.bookmarks &&
+        store_watch_position(w->cursor) > w->bookmarked)
+        send_bookmark(w, store_watch_position(w->cursor), false);
+    timer_next(w);
+}
+
+/* --- begin --- */
+
+/* Upstream spreads the ends of watches without a timeout over 30 to 60 minutes. */
+static int64_t watch_seconds(struct call *c)
+{
+    if (c->options.timeout_s > 0)
+        return c->options.timeout_s;
+    return TIMEOUT_MIN_S + (int64_t)(rng_u64(vapi_rng(c->api)) % TIMEOUT_MIN_S);
+}
+
+static struct watch *watch_new(struct call *c)
+{
+    struct watch *w = NEW(struct watch);
+    bool from_now = !c->options.rv_set || c->options.rv == 0;
+
+    *w = (struct watch){.magic = WATCH_MAGIC, .call = c, .scratch = arena_new(0)};
+    w->initial = c->options.send_initial_set ? c->options.send_initial : from_now;
+    w->mark_initial_end = c->options.send_initial && c->options.bookmarks;
+    bool at_present = w->initial || from_now;
+    w->start = at_present ? store_revision(vapi_store(c->api)) : c->options.rv;
+    w->phase = w->initial ? WATCH_INITIAL : WATCH_LIVE;
+    w->ends_ms = clock_mono_ms(vapi_clock(c->api)) + 1000 * watch_seconds(c);
+    uv_timer_init(vapi_loop(c->api), &w->timer);
+    w->timer.data = w;
+    c->state = w;
+    c->cancel = watch_cancel;
+    c->drained = watch_drained;
+    return w;
+}
+
+static void watch_start(struct call *c)
+{
+    struct watch *w = watch_new(c);
+    struct err err;
+
+    call_begin(c, 200, c->yaml ? STR("application/yaml;stream=watch") : STR("application/json"));
+    err_init(&err, c->arena);
+    /* A revision that history no longer reaches is told as an event: clients list again. */
+    if (store_watch_open(vapi_store(c->api), c->resource->storage, w->start, on_wake, w, &w->cursor,
+                         &err)) {
+        send_error(w, &err);
+        watch_end(w);
+        return;
+    }
+    timer_next(w);
+    watch_tick(w);
+}
+
+void call_watch(struct call *c)
+{
+    struct err err;
+
+    err_init(&err, c->arena);
+    if (check_watch_options(c, &err)) {
+        call_error(c, &err);
+        return;
+    }
+    /* The initial state must not be older than what the client has seen; a live watch just waits.
+     */
+    read_when(c, c->options.send_initial && c->options.rv_set ? c->options.rv : 0, watch_start);
+}
