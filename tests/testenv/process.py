@@ -53,6 +53,7 @@ class Process:
         self.env = dict(os.environ, HOME=str(directory), **(env or {}))
         self._popen = None
         self._paused = False
+        self._ended = True  # by us, or never started
         REGISTRY.add(self)
 
     @property
@@ -71,8 +72,13 @@ class Process:
             self._popen = _spawner.submit(
                 subprocess.Popen, argv, stdin=subprocess.DEVNULL, stdout=out, stderr=log,
                 env=self.env, start_new_session=True).result()
-        self._paused = False
+        self._paused = self._ended = False
         return self
+
+    @property
+    def died(self):
+        """It ended although nobody ended it."""
+        return not self._ended and not self.alive
 
     def check(self):
         """Raises when the process has ended, with the end of its log."""
@@ -85,6 +91,7 @@ class Process:
         if not self.alive:
             return None
         self.resume()
+        self._ended = True
         self._popen.terminate()
         try:
             return self._popen.wait(timeout)
@@ -96,6 +103,7 @@ class Process:
     def kill(self):
         """SIGKILL, and waits until it is gone."""
         if self.alive:
+            self._ended = True
             self._popen.kill()
             self._popen.wait()
 
@@ -112,7 +120,9 @@ class Process:
 
     def wait(self, timeout=30):
         """Waits for the process to end by itself; returns the exit code."""
-        return self._popen.wait(timeout)
+        code = self._popen.wait(timeout)
+        self._ended = True
+        return code
 
     def output(self):
         """What it has written to stdout since the last start."""
@@ -147,6 +157,7 @@ def stop_all(processes, timeout=20):
     running = [p for p in processes if p.alive]
     for p in running:
         p.resume()
+        p._ended = True
         p._popen.terminate()
     for p in running:
         try:

@@ -97,9 +97,9 @@ class VirtualCluster:
     def close(self):
         """The end of a test: stops it if it runs, frees the port, removes its data."""
         try:
-            if self.process._popen is not None:
+            if self.process.died:
                 self.process.check()
-                self.stop()
+            self.stop()
         finally:
             self.kill()
             self.port.close()
