@@ -72,6 +72,8 @@ struct call {
 };
 
 void call_warn(struct call *c, struct str text); /* at most 32, each cut to 2 KiB */
+/* One more header of the answer (name in lower case, at most 8); before the answer. */
+void call_header(struct call *c, const char *name, struct str value);
 /* Answers. Each takes the call over: it may be freed at once. */
 void call_error(struct call *c, const struct err *err);
 /* A stored object in the form that was asked for (bytes by reference where possible). */

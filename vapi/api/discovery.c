@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Discovery: which groups, versions and resources there are, in the aggregated form (v2) and in the
+ * older three documents. Both are made from the registry when asked for; the ETag is the hash of
+ * the text, so that clients that cache (kubectl does) ask for a 304. */
+#include <sublet/call.h>
+
+#include <string.h>
+
+#include <sublet/encode.h>
+
+#define AGGREGATED STR("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+
+static const struct {
+    unsigned bit;
+    const char *name;
+} VERB_NAMES[] = {
+    {VERB_CREATE, "create"}, {VERB_DELETE, "delete"}, {VERB_DELETECOLLECTION, "deletecollection"},
+    {VERB_GET, "get"},       {VERB_LIST, "list"},     {VERB_PATCH, "patch"},
+    {VERB_UPDATE, "update"}, {VERB_WATCH, "watch"},
+};
+
+static cJSON *verbs_of(struct arena *a, unsigned verbs)
+{
+    cJSON *list = json_new_array(a);
+
+    for (size_t i = 0; i < sizeof(VERB_NAMES) / sizeof(*VERB_NAMES); i++) {
+        if (verbs & VERB_NAMES[i].bit)
+            json_append(list, json_new_string(a, str_c(VERB_NAMES[i].name)));
+    }
+    return list;
+}
+
+static void add_texts(struct arena *a, cJSON *object, const char *key, const char *const *texts)
+{
+    if (!texts || !*texts)
+        return;
+    cJSON *list = json_set(a, object, key, json_new_array(a));
+    for (; *texts; texts++)
+        json_append(list, json_new_string(a, str_c(*texts)));
+}
+
+static struct str group_version(struct arena *a, struct str group, struct str version)
+{
+    if (!group.n)
+        return version;
+    return arena_concat(a, 3, (struct str[]){group, STR("/"), version});
+}
+
+/* --- grouping: registry order is group, then version by preference, then resource --- */
+
+struct walk {
+    struct arena *arena;
+    struct str group;   /* only this one; p == NULL: all but core; "" core */
+    struct str version; /* only this one; p == NULL: all */
+    cJSON *groups, *versions, *resources;
+    struct str last_group, last_version;
+    void (*open_group)(struct walk *w, struct str group);
+    void (*open_version)(struct walk *w, struct str group, struct str version);
+    void (*resource)(struct walk *w, const struct resource *r);
+};
+
+static bool on_walk(void *ctx, const struct resource *r)
+{
+    struct walk *w = ctx;
+
+    if (w->group.p ? !str_eq(w->group, r->group) : r->group.n == 0)
+        return true;
+    if (w->version.p && !str_eq(w->version, r->version))
+        return true;
+    bool new_group = !w->last_group.p || !str_eq(w->last_group, r->group);
+    if (new_group && w->open_group)
+        w->open_group(w, r->group);
+    if ((new_group || !str_eq(w->last_version, r->version)) && w->open_version)
+        w->open_version(w, r->group, r->version);
+    w->last_group = r->group;
+    w->last_version = r->version;
+    if (w->resource)
+        w->resource(w, r);
+    return true;
+}
+
+/* --- aggregated, apidiscovery.k8s.io/v2 --- */
+
+static void kind_ref(struct arena *a, cJSON *object, struct str group, struct str version,
+                     struct str kind)
+{
+    cJSON *ref = json_ensure_object(a, object, "responseKind");
+
+    json_set_str(a, ref, "group", group);
+    json_set_str(a, ref, "version", version);
+    json_set_str(a, ref, "kind", kind);
+}
+
+static void v2_group(struct walk *w, struct str group)
+{
+    cJSON *item = json_append(w->groups, json_new_object(w->arena));
+    cJSON *meta = json_ensure_object(w->arena, item, "metadata");
+
+    if (group.n)
+        json_set_str(w->arena, meta, "name", group);
+    w->versions = json_set(w->arena, item, "versions", json_new_array(w->arena));
+}
+
+static void v2_version(struct walk *w, struct str group, struct str version)
+{
+    cJSON *item = json_append(w->versions, json_new_object(w->arena));
+
+    (void)group;
+    json_set_str(w->arena, item, "version", version);
+    w->resources = json_set(w->arena, item, "resources", json_new_array(w->arena));
+    json_set_str(w->arena, item, "freshness", STR("Current"));
+}
+
+static void v2_subresources(struct walk *w, cJSON *item, const struct resource *r)
+{
+    if (!r->n_subresources)
+        return;
+    cJSON *subs = json_set(w->arena, item, "subresources", json_new_array(w->arena));
+    for (size_t i = 0; i < r->n_subresources; i++) {
+        const struct subresource *s = &r->subresources[i];
+        cJSON *sub = json_append(subs, json_new_object(w->arena));
+        bool own = !s->group || (!*s->group && !*s->version);
+
+        json_set_str(w->arena, sub, "subresource", str_c(s->name));
+        kind_ref(w->arena, sub, own ? r->group : str_c(s->group),
+                 own ? r->version : str_c(s->version), str_c(s->object_kind));
+        json_set(w->arena, sub, "verbs", verbs_of(w->arena, s->verbs));
+    }
+}
+
+static void v2_resource(struct walk *w, const struct resource *r)
+{
+    cJSON *item = json_append(w->resources, json_new_object(w->arena));
+
+    json_set_str(w->arena, item, "resource", r->plural);
+    kind_ref(w->arena, item, r->group, r->version, r->kind);
+    json_set_str(w->arena, item, "scope",
+                 resource_namespaced(r) ? STR("Namespaced") : STR("Cluster"));
+    json_set_str(w->arena, item, "singularResource", r->singular);
+    json_set(w->arena, item, "verbs", verbs_of(w->arena, r->verbs));
+    add_texts(w->arena, item, "shortNames", r->short_names);
+    add_texts(w->arena, item, "categories", r->categories);
+    v2_subresources(w, item, r);
+}
+
+static cJSON *aggregated(struct call *c, bool core)
+{
+    cJSON *list = json_new_object(c->arena);
+    struct walk w = {.arena = c->arena, .group = core ? STR("") : STR_NULL};
+
+    json_set_str(c->arena, list, "kind", STR("APIGroupDiscoveryList"));
+    json_set_str(c->arena, list, "apiVersion", STR("apidiscovery.k8s.io/v2"));
+    json_ensure_object(c->arena, list, "metadata");
+    w.groups = json_set(c->arena, list, "items", json_new_array(c->arena));
+    w.open_group = v2_group;
+    w.open_version = v2_version;
+    w.resource = v2_resource;
+    registry_each(vapi_registry(c->api), on_walk, &w);
+    return list;
+}
+
+/* --- the older documents --- */
+
+static cJSON *document(struct arena *a, const char *kind, bool with_version)
+{
+    cJSON *d = json_new_object(a);
+
+    json_set_str(a, d, "kind", str_c(kind));
+    if (with_version)
+        json_set_str(a, d, "apiVersion", STR("v1"));
+    return d;
+}
+
+static cJSON *version_entry(struct arena *a, struct str group, struct str version)
+{
+    cJSON *v = json_new_object(a);
+
+    json_set_str(a, v, "groupVersion", group_version(a, group, version));
+    json_set_str(a, v, "version", version);
+    return v;
+}
+
+static void v1_group(struct walk *w, struct str group)
+{
+    cJSON *item = json_append(w->groups, json_new_object(w->arena));
+
+    json_set_str(w->arena, item, "name", group);
+    w->versions = json_set(w->arena, item, "versions", json_new_array(w->arena));
+}
+
+static void v1_version(struct walk *w, struct str group, struct str version)
+{
+    cJSON *item = w->groups->child->prev;
+
+    json_append(w->versions, version_entry(w->arena, group, version));
+    if (!json_get(item, "preferredVersion"))
+        json_set(w->arena, item, "preferredVersion", version_entry(w->arena, group, version));
+}
+
+static cJSON *group_list(struct call *c, struct str only)
+{
+    struct walk w = {.arena = c->arena, .group = only, .groups = json_new_array(c->arena)};
+
+    w.open_group = v1_group;
+    w.open_version = v1_version;
+    registry_each(vapi_registry(c->api), on_walk, &w);
+    return w.groups;
+}
+
+static void v1_resource(struct walk *w, const struct resource *r)
+{
+    cJSON *item = json_append(w->resources, json_new_object(w->arena));
+
+    json_set_str(w->arena, item, "name", r->plural);
+    json_set_str(w->arena, item, "singularName", r->singular);
+    json_set_bool(w->arena, item, "namespaced", resource_namespaced(r));
+    json_set_str(w->arena, item, "kind", r->kind);
+    json_set(w->arena, item, "verbs", verbs_of(w->arena, r->verbs));
+    add_texts(w->arena, item, "shortNames", r->short_names);
+    add_texts(w->arena, item, "categories", r->categories);
+    for (size_t i = 0; i < r->n_subresources; i++) {
+        const struct subresource *s = &r->subresources[i];
+        cJSON *sub = json_append(w->resources, json_new_object(w->arena));
+
+        json_set_str(
+            w->arena, sub, "name",
+            arena_concat(w->arena, 3, (struct str[]){r->plural, STR("/"), str_c(s->name)}));
+        json_set_str(w->arena, sub, "singularName", STR(""));
+        json_set_bool(w->arena, sub, "namespaced", resource_namespaced(r));
+        if (s->group && *s->version &&
+            (!str_eqc(r->group, s->group) || !str_eqc(r->version, s->version))) {
+            json_set_str(w->arena, sub, "group", str_c(s->group));
+            json_set_str(w->arena, sub, "version", str_c(s->version));
+        }
+        json_set_str(w->arena, sub, "kind", str_c(s->object_kind));
+        json_set(w->arena, sub, "verbs", verbs_of(w->arena, s->verbs));
+    }
+}
+
+static cJSON *resource_list(struct call *c, struct str group, struct str version)
+{
+    cJSON *list = document(c->arena, "APIResourceList", group.n > 0);
+    struct walk w = {.arena = c->arena, .group = group, .version = version};
+
+    json_set_str(c->arena, list, "groupVersion", group_version(c->arena, group, version));
+    w.resources = json_set(c->arena, list, "resources", json_new_array(c->arena));
+    w.resource = v1_resource;
+    registry_each(vapi_registry(c->api), on_walk, &w);
+    return list;
+}
+
+static cJSON *api_versions(struct call *c)
+{
+    cJSON *d = document(c->arena, "APIVersions", false);
+    cJSON *versions = json_set(c->arena, d, "versions", json_new_array(c->arena));
+    cJSON *addresses =
+        json_set(c->arena, d, "serverAddressByClientCIDRs", json_new_array(c->arena));
+    cJSON *address = json_append(addresses, json_new_object(c->arena));
+
+    json_append(versions, json_new_string(c->arena, STR("v1")));
+    json_set_str(c->arena, address, "clientCIDR", STR("0.0.0.0/0"));
+    json_set_str(c->arena, address, "serverAddress", c->request->authority);
+    return d;
+}
+
+/* --- answers --- */
+
+/* The first media range we have decides. */
+static bool wants_aggregated(struct call *c)
+{
+    struct str rest = net_header(c->request, "accept");
+
+    while (rest.p) {
+        struct str range = str_trim(str_cut(&rest, ','));
+
+        if (str_contains(range, STR("as=APIGroupDiscoveryList"))) {
+            if (str_has_prefix(range, STR("application/json")) &&
+                str_contains(range, STR("g=apidiscovery.k8s.io")) &&
+                str_contains(range, STR("v=v2")) && !str_contains(range, STR("v=v2beta1")))
+                return true;
+        } else if (str_has_prefix(range, STR("application/json")) ||
+                   str_has_prefix(range, STR("*/*"))) {
+            return false;
+        }
+    }
+    return false;
+}
+
+static void answer(struct call *c, cJSON *document_, struct str content_type)
+{
+    struct str text = json_text(c->arena, document_);
+    unsigned char digest[32];
+
+    sha256(text, digest);
+    struct str hex = hex_encode(c->arena, (struct str){(const char *)digest, sizeof(digest)});
+    struct str etag = arena_concat(c->arena, 3, (struct str[]){STR("\""), hex, STR("\"")});
+    call_header(c, "vary", STR("Accept"));
+    call_header(c, "etag", etag);
+    if (str_eq(net_header(c->request, "if-none-match"), etag))
+        call_raw(c, 304, content_type, STR(""));
+    else
+        call_raw(c, 200, content_type, text);
+}
+
+static void not_found(struct call *c)
+{
+    call_raw(c, 404, STR("text/plain; charset=utf-8"), STR("404 page not found\n"));
+}
+
+static void handle_roots(struct call *c, bool core)
+{
+    if (wants_aggregated(c)) {
+        answer(c, aggregated(c, core), AGGREGATED);
+        return;
+    }
+    if (core) {
+        answer(c, api_versions(c), STR("application/json"));
+        return;
+    }
+    cJSON *list = document(c->arena, "APIGroupList", true);
+    json_set(c->arena, list, "groups", group_list(c, STR_NULL));
+    answer(c, list, STR("application/json"));
+}
+
+static void handle_group(struct call *c, struct str group)
+{
+    cJSON *groups = group_list(c, group);
+    cJSON *found = json_first(groups);
+
+    if (!found) {
+        not_found(c);
+        return;
+    }
+    json_set_first(c->arena, found, "apiVersion", json_new_string(c->arena, STR("v1")));
+    json_set_first(c->arena, found, "kind", json_new_string(c->arena, STR("APIGroup")));
+    answer(c, found, STR("application/json"));
+}
+
+bool discovery_handle(struct call *c, struct str path)
+{
+    struct str rest = path, root, group, version;
+
+    str_cut(&rest, '/'); /* what stands before the first slash: nothing */
+    if (!rest.p)
+        return false;
+    if (str_has_suffix(rest, STR("/")))
+        rest = str_sub(rest, 0, rest.n - 1);
+    root = str_cut(&rest, '/');
+    bool core = str_eqc(root, "api");
+    if (!core && !str_eqc(root, "apis"))
+        return false;
+    if (!rest.p) {
+        handle_roots(c, core);
+        return true;
+    }
+    group = core ? STR("") : str_cut(&rest, '/');
+    if (!core && !rest.p) {
+        handle_group(c, group);
+        return true;
+    }
+    version = str_cut(&rest, '/');
+    if (rest.p || !registry_has_group(vapi_registry(c->api), group, version))
+        not_found(c);
+    else
+        answer(c, resource_list(c, group, version), STR("application/json"));
+    return true;
+}
