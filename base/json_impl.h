@@ -15,9 +15,6 @@ enum { JSON_SMALL = 16 };
 /* The text Go's encoding/json writes for a finite number, NUL-terminated; returns its length. */
 size_t json_format_double(double value, char out[32]);
 
-/* Per-process random key for hash tables over tenants' text. */
-uint64_t json_hash_seed(void);
-
 /* Links item as the last child. */
 static inline void json_link(cJSON *parent, cJSON *item)
 {

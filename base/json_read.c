@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #include "arena.h"
 #include "json_impl.h"
+#include "json_keys.h"
 #include "scan.h"
 #include "utf8.h"
 
@@ -29,17 +29,6 @@ struct frame {
     struct frame *up;
     const char *key; /* of the member being read; NULL in an array */
     size_t index;
-};
-
-/* The keys of one object. Small ones are searched in the list behind a 64-bit filter, which nearly
- * always says no; larger ones have an open-addressed table. */
-struct keys {
-    uint64_t filter, seed;
-    size_t count, cap;
-    struct slot {
-        uint64_t hash;
-        cJSON *node;
-    } *slots;
 };
 
 struct reader {
@@ -59,13 +48,6 @@ struct reader {
 
 static bool read_value(struct reader *r, cJSON *node);
 
-uint64_t json_hash_seed(void)
-{
-    const void *random = (const void *)getauxval(AT_RANDOM); /* 16 bytes, see getauxval(3) */
-
-    return random ? scan_load(random) : 0;
-}
-
 static bool fail(struct reader *r, const char *what)
 {
     err_set(r->err, &ERR_BAD_REQUEST, "%s (offset %zu)", what, (size_t)(r->p - r->begin));
@@ -75,6 +57,7 @@ static bool fail(struct reader *r, const char *what)
 /* The character at p is wrong `where`; at the end of the text that is what is wrong. */
 static bool fail_at(struct reader *r, const char *p, const char *where)
 {
+    static const char letters[] = "abtnvfr"; /* Go's short escapes of 0x07 to 0x0D */
     const unsigned char *c = (const unsigned char *)p;
     char shown[8];
     size_t n;
@@ -84,15 +67,14 @@ static bool fail_at(struct reader *r, const char *p, const char *where)
         return fail(r, "unexpected end of JSON input");
 
     n = utf8_step(c, (const unsigned char *)r->end);
-    if (n == 0 || *c < 0x20 || *c == 0x7F) {
-        err_set(r->err, &ERR_BAD_REQUEST, "invalid character '\\x%02x' %s (offset %zu)", *c, where,
-                (size_t)(p - r->begin));
-        return false;
-    }
-    memcpy(shown, p, n);
-    shown[n] = 0;
-    err_set(r->err, &ERR_BAD_REQUEST, "invalid character '%s%s' %s (offset %zu)",
-            *c == '\'' || *c == '\\' ? "\\" : "", shown, where, (size_t)(p - r->begin));
+    if (*c >= 7 && *c <= 13)
+        snprintf(shown, sizeof shown, "\\%c", letters[*c - 7]);
+    else if (n == 0 || *c < 0x20 || *c == 0x7F)
+        snprintf(shown, sizeof shown, "\\x%02x", *c);
+    else
+        snprintf(shown, sizeof shown, "%s%.*s", *c == '\'' || *c == '\\' ? "\\" : "", (int)n, p);
+    err_set(r->err, &ERR_BAD_REQUEST, "invalid character '%s' %s (offset %zu)", shown, where,
+            (size_t)(p - r->begin));
     return false;
 }
 
@@ -420,95 +402,30 @@ static void report_duplicate(struct reader *r, const cJSON *node)
     buf_fini(&b);
 }
 
-static struct slot *probe(const struct keys *keys, uint64_t hash, const char *key)
-{
-    size_t i = hash & (keys->cap - 1);
-
-    while (keys->slots[i].node &&
-           (keys->slots[i].hash != hash || strcmp(keys->slots[i].node->string, key) != 0))
-        i = (i + 1) & (keys->cap - 1);
-    return &keys->slots[i];
-}
-
-static void rehash(struct keys *keys, size_t cap)
-{
-    struct keys bigger = {.seed = keys->seed, .count = keys->count, .cap = cap};
-
-    bigger.slots = mem_alloc(cap * sizeof *bigger.slots);
-    for (size_t i = 0; i < keys->cap; i++)
-        if (keys->slots[i].node)
-            *probe(&bigger, keys->slots[i].hash, keys->slots[i].node->string) = keys->slots[i];
-    mem_free(keys->slots);
-    *keys = bigger;
-}
-
-/* Leaves the list behind: all members so far go into a table. */
-static void start_table(struct keys *keys, const cJSON *object)
-{
-    keys->seed = json_hash_seed();
-    rehash(keys, (size_t)JSON_SMALL * 4);
-    json_each(child, object)
-    {
-        uint64_t hash = str_hash(str_c(child->string), keys->seed);
-
-        *probe(keys, hash, child->string) = (struct slot){hash, child};
-    }
-}
-
-static cJSON *find_small(struct keys *keys, const cJSON *object, struct str key)
-{
-    unsigned mix = (unsigned)key.n * 7;
-    uint64_t bit;
-
-    if (key.n)
-        mix += (unsigned char)key.p[0] * 31u + (unsigned char)key.p[key.n - 1];
-    bit = UINT64_C(1) << (mix & 63);
-    if (keys->filter & bit)
-        json_each(child, object) if (strcmp(child->string, key.p) == 0) return child;
-    keys->filter |= bit;
-    return NULL;
-}
-
 /* The member with that key, new or (a duplicate) emptied for its next value; NULL when over a
  * limit. */
-static cJSON *member(struct reader *r, cJSON *object, struct keys *keys, struct str key)
+static cJSON *member(struct reader *r, cJSON *object, struct json_keys *keys, struct str key)
 {
-    struct slot *slot = NULL;
-    uint64_t hash = 0;
-    cJSON *node;
+    cJSON *node = json_keys_find(keys, object, key);
 
-    if (keys->slots) {
-        hash = str_hash(key, keys->seed);
-        slot = probe(keys, hash, key.p);
-        node = slot->node;
-    } else {
-        node = find_small(keys, object, key);
-    }
     if (node) {
         report_duplicate(r, node);
         *node = (cJSON){.next = node->next, .prev = node->prev, .string = node->string};
         return node;
     }
-
     node = new_node(r);
     if (!node)
         return NULL;
     node->string = own(key);
     json_link(object, node);
-    keys->count++;
-    if (slot)
-        *slot = (struct slot){hash, node};
-    if (!slot && keys->count > JSON_SMALL)
-        start_table(keys, object);
-    else if (slot && keys->count * 2 > keys->cap)
-        rehash(keys, keys->cap * 2);
+    json_keys_add(keys, object, node);
     return node;
 }
 
 /* Containers */
 
 /* Reads `"key": value`; r->p stands at the first character. */
-static bool read_member(struct reader *r, cJSON *object, struct keys *keys)
+static bool read_member(struct reader *r, cJSON *object, struct json_keys *keys)
 {
     struct str key;
     cJSON *node;
@@ -529,7 +446,7 @@ static bool read_member(struct reader *r, cJSON *object, struct keys *keys)
     return node && read_value(r, node);
 }
 
-static bool read_members(struct reader *r, cJSON *object, struct keys *keys)
+static bool read_members(struct reader *r, cJSON *object, struct json_keys *keys)
 {
     skip_blanks(r);
     if (r->p < r->end && *r->p == '}') {
@@ -578,7 +495,7 @@ static bool read_elements(struct reader *r, cJSON *array)
 static bool read_container(struct reader *r, cJSON *node, int type)
 {
     struct frame frame = {.up = r->frame};
-    struct keys keys = {0};
+    struct json_keys keys = {0};
     bool ok;
 
     if (r->depth_left == 0)
@@ -591,7 +508,7 @@ static bool read_container(struct reader *r, cJSON *node, int type)
         ok = read_elements(r, node);
     } else {
         ok = read_members(r, node, &keys);
-        mem_free(keys.slots);
+        json_keys_fini(&keys);
     }
     r->frame = frame.up;
     r->depth_left++;

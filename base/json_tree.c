@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Look-ups and builders over the JSON tree. Why: cJSON's look-ups ignore case and its builders
- * allocate on the heap. Must never free a node, share one between two parents, or recurse. */
+ * allocate on the heap. Must never free a node, share one between two parents, or
+ * recurse deeper than a decoder admits. */
 
 #include <sublet/json.h>
 
@@ -131,7 +132,10 @@ size_t json_count(const cJSON *node)
 {
     size_t n = 0;
 
-    json_each(child, node) n++;
+    json_each(child, node)
+    {
+        n++;
+    }
     return n;
 }
 
@@ -154,28 +158,23 @@ int64_t json_i64_at(const cJSON *node, const char *path, int64_t otherwise)
     return json_i64(json_path(node, path), &value) ? value : otherwise;
 }
 
-bool json_deeper(const cJSON *node, unsigned depth)
+static bool deeper(const cJSON *node, unsigned depth)
 {
-    const cJSON *path[JSON_DEPTH_MAX];
-    unsigned n = 0;
-
-    if (depth >= JSON_DEPTH_MAX)
-        depth = JSON_DEPTH_MAX - 1;
-    while (node) {
-        bool container = json_is_object(node) || json_is_array(node);
-
-        if (container && n == depth)
+    if (!json_is_object(node) && !json_is_array(node))
+        return false;
+    if (depth == 0)
+        return true;
+    json_each(child, node)
+    {
+        if (deeper(child, depth - 1))
             return true;
-        if (container && node->child) {
-            path[n++] = node;
-            node = node->child;
-            continue;
-        }
-        while (n && !node->next)
-            node = path[--n];
-        node = n ? node->next : NULL;
     }
     return false;
+}
+
+bool json_deeper(const cJSON *node, unsigned depth)
+{
+    return deeper(node, depth < JSON_DEPTH_MAX ? depth : JSON_DEPTH_MAX);
 }
 
 /* Builders */

@@ -32,9 +32,9 @@ void *mem_realloc(void *p, size_t size)
     return need(realloc(p, size ? size : 1));
 }
 
-void *mem_free(void *p)
+void *mem_free(const void *p)
 {
-    free(p);
+    free((void *)(uintptr_t)p); /* a struct str owns memory through a const pointer */
     return NULL;
 }
 

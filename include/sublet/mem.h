@@ -9,7 +9,7 @@
 
 void *mem_alloc(size_t size);                     /* zeroed; never NULL */
 void *mem_realloc(void *p, size_t size);
-void *mem_free(void *p);                          /* takes NULL, returns NULL */
+void *mem_free(const void *p);                    /* takes NULL, returns NULL */
 char *mem_strdup(struct str s);                   /* NUL-terminated */
 struct str mem_str(struct str s);                 /* heap copy, NUL after the last byte */
 
