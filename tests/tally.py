@@ -11,6 +11,7 @@ one that ends with an error after its last test (a leak), and one that does not 
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,12 +31,13 @@ _SKIP = re.compile(r"#\s*skip", re.I)
 def run(argv, timeout, cwd=None, env=None):
     """(exit code, output) of a program; the code is None when it had to be ended."""
     p = subprocess.Popen(argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                         stderr=subprocess.STDOUT, env={**SANITIZERS, **os.environ, **(env or {})})
+                         stderr=subprocess.STDOUT, env={**SANITIZERS, **os.environ, **(env or {})},
+                         start_new_session=True)
     try:
         out, _ = p.communicate(timeout=timeout)
         code = p.returncode
     except subprocess.TimeoutExpired:
-        p.kill()
+        os.killpg(p.pid, signal.SIGKILL)
         out, _ = p.communicate()
         code = None
     return code, out.decode("utf-8", "replace")
@@ -51,7 +53,7 @@ def count_tap(code, out):
     good = [name for word, name in results if word == "ok" and not _SKIP.search(name)]
     bad = [name.strip() for word, name in results if word == "not ok"]
     bad += [f"skipped: {name.strip()}" for word, name in results if word == "ok" and _SKIP.search(name)]
-    bad += ["never reached"] * (plan - len(results))
+    bad += [f"never reached, {ended}"] * (plan - len(results))
     if code != 0 and not bad:
         bad.append(ended)
     return len(good), bad
