@@ -11,6 +11,7 @@
 
 #include <sublet/mem.h>
 
+#include "scan.h"
 #include "utf8.h"
 
 void buf_fini(struct buf *b)
@@ -183,19 +184,21 @@ static size_t escape_one(struct buf *b, const unsigned char *p, const unsigned c
 
 void buf_json_string(struct buf *b, struct str s)
 {
-    const unsigned char *p = (const unsigned char *)(s.p ? s.p : ""), *end = p + s.n;
+    const char *p = s.p ? s.p : "", *end = p + s.n;
 
     if (!room(b, s.n + 2))
         return;
     b->p[b->n++] = '"';
     while (p < end) {
-        const unsigned char *run = p;
+        size_t n;
 
-        while (p < end && !escapes[*p])
-            p++;
-        buf_add(b, (struct str){(const char *)run, (size_t)(p - run)});
+        if (!room(b, (size_t)(end - p) + 1))
+            return;
+        n = scan_copy(b->p + b->n, p, end, 1);
+        b->n += n;
+        p += n;
         if (p < end)
-            p += escape_one(b, p, end);
+            p += escape_one(b, (const unsigned char *)p, (const unsigned char *)end);
     }
     buf_char(b, '"');
 }

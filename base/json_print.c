@@ -21,6 +21,15 @@ struct printer {
 
 static void print_value(struct printer *p, const cJSON *node);
 
+/* buf_char() inline where there is room. */
+static inline void put(struct buf *b, char c)
+{
+    if (b->n < b->cap && !b->failed)
+        b->p[b->n++] = c;
+    else
+        buf_char(b, c);
+}
+
 /* The fewest digits that read back as the same double: "d.ddde[+-]xx". Below 15 digits a decimal is
  * told from its neighbours anyway (DBL_DIG), unless the number is subnormal. */
 static void shortest(double value, char *out, size_t space)
@@ -103,17 +112,16 @@ static void print_children(struct printer *p, const cJSON *node, bool keys)
         p->b->failed = true;
         return;
     }
-    json_each(child, node)
-    {
+    for (const cJSON *child = node->child; child; child = child->next) {
         if (child != node->child)
-            buf_char(p->b, ',');
+            put(p->b, ',');
         if (p->pretty)
             new_line(p);
         if (keys) {
             buf_json_string(p->b, str_c(child->string));
-            buf_char(p->b, ':');
+            put(p->b, ':');
             if (p->pretty)
-                buf_char(p->b, ' ');
+                put(p->b, ' ');
         }
         print_value(p, child);
         if (p->b->failed)
@@ -134,14 +142,14 @@ static void print_value(struct printer *p, const cJSON *node)
         print_number(p->b, node);
         break;
     case cJSON_Object:
-        buf_char(p->b, '{');
+        put(p->b, '{');
         print_children(p, node, true);
-        buf_char(p->b, '}');
+        put(p->b, '}');
         break;
     case cJSON_Array:
-        buf_char(p->b, '[');
+        put(p->b, '[');
         print_children(p, node, false);
-        buf_char(p->b, ']');
+        put(p->b, ']');
         break;
     case cJSON_True:
         buf_add(p->b, STR("true"));

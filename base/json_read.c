@@ -20,7 +20,7 @@
 
 /* Like sigs.k8s.io/json, which stops collecting strict errors there. */
 enum { DUPLICATES_MAX = 100 };
-enum { PATH_MAX_BYTES = 2048, OUT_SLACK = 8 };
+enum { PATH_MAX_BYTES = 2048 };
 
 const struct json_limits JSON_LIMITS = {.depth = 256, .nodes = 1000000};
 
@@ -185,32 +185,6 @@ static bool read_escape(struct reader *r, char **out)
     return true;
 }
 
-/* Copies plain ASCII until something else comes; the output has room for a whole word. */
-static inline const char *copy_plain(const char *p, const char *end, char **out)
-{
-    char *to = *out;
-
-    while (end - p >= 8) {
-        uint64_t word = scan_load(p), stops = scan_read_stop(word);
-
-        memcpy(to, &word, 8);
-        if (stops) {
-            size_t n = scan_before(stops);
-
-            p += n;
-            to += n;
-            break;
-        }
-        p += 8;
-        to += 8;
-    }
-    while (p < end && (unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' &&
-           *p != '\\')
-        *to++ = *p++;
-    *out = to;
-    return p;
-}
-
 /* Ends the text that stands at start in the output. Under ASan it moves to an allocation of its
  * own, so that reading past it is seen. */
 static struct str finish(struct reader *r, char *start, char *out)
@@ -231,10 +205,10 @@ static bool read_string(struct reader *r, struct str *ret)
 
     r->nul = false;
     for (;;) {
-        const char *p = copy_plain(r->p, r->end, &out);
-        size_t n;
+        size_t n = scan_copy(out, r->p, r->end, 0);
+        const char *p = r->p += n;
 
-        r->p = p;
+        out += n;
         if (p == r->end || (unsigned char)*p < 0x20)
             return fail_at(r, p, "in string literal");
         if (*p == '"')
@@ -555,7 +529,7 @@ int json_parse_strict(struct arena *a, struct str text, const struct json_limits
     r.duplicate = duplicate;
     r.ctx = ctx;
     r.err = err;
-    r.out = arena_bump(a, text.n + 1 + OUT_SLACK);
+    r.out = arena_bump(a, text.n + 1);
 
     node = new_node(&r);
     if (!node || !read_value(&r, node))
