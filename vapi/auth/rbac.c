@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RBAC: which rules hold for a user, and whether a rule allows what is asked. Source of the
+ * semantics: k8s.io/kubernetes plugin/pkg/auth/authorizer/rbac and pkg/apis/rbac/v1 evaluation
+ * helpers. */
+#include "rbac.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define RBAC_MAGIC 0x72626163u
+
+enum rbac_source { ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS, N_SOURCES };
+
+static const char *const SOURCE_PLURALS[N_SOURCES] = {"roles", "clusterroles", "rolebindings",
+                                                      "clusterrolebindings"};
+
+struct subject {
+    enum { SUBJECT_USER, SUBJECT_GROUP, SUBJECT_ACCOUNT } kind;
+    struct str name; /* of an account: its user name, system:serviceaccount:ns:name */
+};
+
+struct binding {
+    struct binding *next;
+    struct str ns, name; /* ns empty: ClusterRoleBinding */
+    struct str role_kind, role;
+    const struct subject *subjects;
+    size_t n_subjects;
+};
+
+/* A role that a binding needed; compiled once per generation of the index. */
+struct role {
+    struct role *next;
+    struct str ns, name;
+    const struct rule *rules;
+    size_t n;
+};
+
+struct rbac {
+    unsigned magic;
+    struct vapi *api;
+    unsigned storage[N_SOURCES];
+    struct store_watch *watches[N_SOURCES];
+    struct arena *arena; /* the index; NULL: to be made */
+    struct binding *bindings, **last;
+    struct role *roles;
+};
+
+/* --- compiling --- */
+
+static struct str_list list_read(struct arena *a, const cJSON *array)
+{
+    size_t n = json_count(array), i = 0;
+    struct str *items = arena_alloc(a, (n ? n : 1) * sizeof(*items));
+
+    json_each(item, array) items[i++] = arena_str(a, json_str(item));
+    return (struct str_list){items, n};
+}
+
+const struct rule *rules_read(struct arena *a, const cJSON *role, size_t *ret_n)
+{
+    const cJSON *array = json_get(role, "rules");
+    size_t n = json_count(array), i = 0;
+    struct rule *rules = arena_alloc(a, (n ? n : 1) * sizeof(*rules));
+
+    json_each(r, array)
+    {
+        rules[i++] = (struct rule){
+            .verbs = list_read(a, json_get(r, "verbs")),
+            .groups = list_read(a, json_get(r, "apiGroups")),
+            .resources = list_read(a, json_get(r, "resources")),
+            .names = list_read(a, json_get(r, "resourceNames")),
+            .urls = list_read(a, json_get(r, "nonResourceURLs")),
+        };
+    }
+    *ret_n = n;
+    return rules;
+}
+
+static struct subject subject_read(struct arena *a, const cJSON *s, struct str binding_ns)
+{
+    struct str kind = json_str_at(s, "kind"), name = json_str_at(s, "name");
+    struct str ns = json_str_at(s, "namespace");
+
+    if (str_eqc(kind, "Group"))
+        return (struct subject){SUBJECT_GROUP, arena_str(a, name)};
+    if (!str_eqc(kind, "ServiceAccount"))
+        return (struct subject){SUBJECT_USER, arena_str(a, name)};
+    if (!ns.n)
+        ns = binding_ns;
+    return (struct subject){SUBJECT_ACCOUNT, arena_printf(a, "system:serviceaccount:%.*s:%.*s",
+                                                          STR_F(ns), STR_F(name))};
+}
+
+static bool on_binding(void *ctx, const struct store_object *o)
+{
+    struct rbac *r = ctx;
+    struct arena *scratch = arena_new(0), *a = r->arena;
+    const cJSON *tree = vapi_tree(scratch, o), *subjects = json_get(tree, "subjects");
+    struct binding *b = ARENA_NEW(a, struct binding);
+    struct subject *list = arena_alloc(a, (json_count(subjects) + 1) * sizeof(*list));
+
+    *b = (struct binding){.ns = arena_str(a, o->ns), .name = arena_str(a, o->name)};
+    b->role_kind = arena_str(a, json_str_at(tree, "roleRef.kind"));
+    b->role = arena_str(a, json_str_at(tree, "roleRef.name"));
+    b->subjects = list;
+    json_each(s, subjects) list[b->n_subjects++] = subject_read(a, s, o->ns);
+    *r->last = b;
+    r->last = &b->next;
+    arena_free(scratch);
+    return true;
+}
+
+static void scan(struct rbac *r, enum rbac_source source, store_scan_cb each)
+{
+    struct err err;
+
+    err_init(&err, NULL);
+    int failed = store_scan(vapi_store(r->api), r->storage[source], STR_NULL, STR_NULL, STR_NULL, 0,
+                            each, r, &err);
+    assert(!failed); /* the present can always be read */
+}
+
+static void index_make(struct rbac *r)
+{
+    if (r->arena)
+        return;
+    r->arena = arena_new(0);
+    r->roles = NULL;
+    r->bindings = NULL;
+    r->last = &r->bindings;
+    scan(r, CLUSTER_ROLE_BINDINGS, on_binding);
+    scan(r, ROLE_BINDINGS, on_binding);
+}
+
+static void on_change(void *ctx)
+{
+    struct rbac *r = ctx;
+    bool expired = false;
+
+    assert(r->magic == RBAC_MAGIC);
+    for (size_t i = 0; i < N_SOURCES; i++) {
+        while (r->watches[i] && store_watch_next(r->watches[i], &expired))
+            continue;
+    }
+    r->arena = arena_free(r->arena);
+}
+
+static const struct role *role_get(struct rbac *r, struct str ns, struct str kind, struct str name)
+{
+    bool cluster = str_eqc(kind, "ClusterRole");
+    struct str where = cluster ? STR("") : ns;
+
+    for (struct role *role = r->roles; role; role = role->next) {
+        if (str_eq(role->name, name) && str_eq(role->ns, where))
+            return role;
+    }
+    const struct store_object *o =
+        store_get(vapi_store(r->api), r->storage[cluster ? CLUSTER_ROLES : ROLES], where, name);
+    struct role *role = ARENA_NEW(r->arena, struct role);
+    *role = (struct role){
+        .next = r->roles, .ns = arena_str(r->arena, where), .name = arena_str(r->arena, name)};
+    if (o) {
+        struct arena *scratch = arena_new(0);
+
+        role->rules = rules_read(r->arena, vapi_tree(scratch, o), &role->n);
+        arena_free(scratch);
+    }
+    r->roles = role;
+    return role;
+}
+
+const struct rule *rbac_role_rules(struct rbac *r, struct arena *a, struct str ns, struct str kind,
+                                   struct str name, size_t *ret_n)
+{
+    bool cluster = str_eqc(kind, "ClusterRole");
+    const struct store_object *o =
+        store_get(vapi_store(r->api), r->storage[cluster ? CLUSTER_ROLES : ROLES],
+                  cluster ? STR("") : ns, name);
+
+    *ret_n = 0;
+    return o ? rules_read(a, vapi_tree(a, o), ret_n) : NULL;
+}
+
+/* --- matching --- */
+
+static bool user_in_group(const struct user *u, struct str group)
+{
+    for (size_t i = 0; i < u->n_groups; i++) {
+        if (str_eq(u->groups[i], group))
+            return true;
+    }
+    return false;
+}
+
+static const struct subject *binding_subject(const struct binding *b, const struct user *u)
+{
+    for (size_t i = 0; i < b->n_subjects; i++) {
+        const struct subject *s = &b->subjects[i];
+
+        if (s->kind == SUBJECT_GROUP ? user_in_group(u, s->name) : str_eq(s->name, u->name))
+            return s;
+    }
+    return NULL;
+}
+
+void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each, void *ctx)
+{
+    static const char *const kinds[] = {"User", "Group", "ServiceAccount"};
+
+    assert(r->magic == RBAC_MAGIC);
+    index_make(r);
+    for (const struct binding *b = r->bindings; b; b = b->next) {
+        if (b->ns.n && !str_eq(b->ns, ns))
+            continue;
+        const struct subject *s = binding_subject(b, u);
+        if (!s)
+            continue;
+        const struct role *role = role_get(r, b->ns, b->role_kind, b->role);
+        struct rule_origin origin = {
+            .binding_kind = b->ns.n ? "RoleBinding" : "ClusterRoleBinding",
+            .role_kind = str_eqc(b->role_kind, "ClusterRole") ? "ClusterRole" : "Role",
+            .subject_kind = kinds[s->kind],
+            .binding = b->name,
+            .role = b->role,
+            .subject = s->name,
+            .ns = b->ns,
+        };
+        for (size_t i = 0; i < role->n; i++) {
+            if (!each(ctx, &role->rules[i], &origin))
+                return;
+        }
+    }
+}
+
+static bool has_or_star(struct str_list list, struct str s)
+{
+    return str_list_has(list, s) || str_list_has(list, STR("*"));
+}
+
+/* "pods/log" is matched by itself, by "*" and by any resource with that subresource. */
+static bool resource_matches(struct str_list list, struct str resource, struct str subresource)
+{
+    if (str_list_has(list, STR("*")))
+        return true;
+    for (size_t i = 0; i < list.n; i++) {
+        struct str rest = list.items[i], first = str_cut(&rest, '/');
+        bool same_sub = rest.p ? str_eq(rest, subresource) : subresource.n == 0;
+
+        if (same_sub && (str_eq(first, resource) || (rest.p && str_eqc(first, "*"))))
+            return true;
+    }
+    return false;
+}
+
+static bool url_matches(struct str_list list, struct str path)
+{
+    for (size_t i = 0; i < list.n; i++) {
+        struct str url = list.items[i];
+
+        if (str_eqc(url, "*") || str_eq(url, path))
+            return true;
+        if (str_has_suffix(url, STR("*")) && str_has_prefix(path, str_sub(url, 0, url.n - 1)))
+            return true;
+    }
+    return false;
+}
+
+bool rule_allows(const struct rule *rule, const struct attributes *what)
+{
+    if (!has_or_star(rule->verbs, str_c(what->verb)))
+        return false;
+    if (!what->resource.p)
+        return url_matches(rule->urls, what->path);
+    return has_or_star(rule->groups, what->group) &&
+           resource_matches(rule->resources, what->resource, what->subresource) &&
+           (rule->names.n == 0 || (what->name.n && str_list_has(rule->names, what->name)));
+}
+
+/* --- covering: may somebody who holds these rules hand out that one? --- */
+
+static bool held_allows(const struct rule *held, size_t n, const struct attributes *what)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (rule_allows(&held[i], what))
+            return true;
+    }
+    return false;
+}
+
+static bool names_covered(const struct rule *held, size_t n, const struct rule *wanted,
+                          struct attributes *what)
+{
+    if (!wanted->names.n) {
+        what->name = STR("");
+        return held_allows(held, n, what);
+    }
+    for (size_t i = 0; i < wanted->names.n; i++) {
+        what->name = wanted->names.items[i];
+        if (!held_allows(held, n, what))
+            return false;
+    }
+    return true;
+}
+
+static bool resources_covered(const struct rule *held, size_t n, const struct rule *wanted,
+                              struct attributes *what)
+{
+    for (size_t g = 0; g < wanted->groups.n; g++) {
+        what->group = wanted->groups.items[g];
+        for (size_t i = 0; i < wanted->resources.n; i++) {
+            struct str rest = wanted->resources.items[i];
+
+            what->resource = str_cut(&rest, '/');
+            what->subresource = rest.p ? rest : STR("");
+            if (!names_covered(held, n, wanted, what))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* A wanted "*" is an ordinary word here: only a held "*" covers it. */
+bool rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted)
+{
+    struct arena *a = arena_new(0);
+    bool covered = true;
+
+    for (size_t v = 0; v < wanted->verbs.n && covered; v++) {
+        struct attributes what = {.verb = arena_cstr(a, wanted->verbs.items[v])};
+
+        covered = resources_covered(held, n_held, wanted, &what);
+        for (size_t i = 0; i < wanted->urls.n && covered; i++) {
+            what.resource = STR_NULL;
+            what.path = wanted->urls.items[i];
+            covered = held_allows(held, n_held, &what);
+        }
+    }
+    arena_free(a);
+    return covered;
+}
+
+/* --- life --- */
+
+struct rbac *rbac_new(struct vapi *api)
+{
+    struct rbac *r = NEW(struct rbac);
+    struct store *store = vapi_store(api);
+    struct err err;
+
+    *r = (struct rbac){.magic = RBAC_MAGIC, .api = api};
+    err_init(&err, NULL);
+    for (size_t i = 0; i < N_SOURCES; i++) {
+        const struct resource *res = registry_find_group_resource(
+            vapi_registry(api), STR("rbac.authorization.k8s.io"), str_c(SOURCE_PLURALS[i]));
+
+        assert(res); /* a built-in kind */
+        r->storage[i] = res->storage;
+        int failed = store_watch_open(store, r->storage[i], store_revision(store), on_change, r,
+                                      &r->watches[i], &err);
+        assert(!failed);
+    }
+    return r;
+}
+
+struct rbac *rbac_free(struct rbac *r)
+{
+    if (!r)
+        return NULL;
+    assert(r->magic == RBAC_MAGIC);
+    for (size_t i = 0; i < N_SOURCES; i++)
+        store_watch_close(r->watches[i]);
+    arena_free(r->arena);
+    r->magic = 0;
+    return mem_free(r);
+}
