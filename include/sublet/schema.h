@@ -25,7 +25,8 @@ enum schema_list_type { LIST_ATOMIC, LIST_SET, LIST_MAP }; /* maps: LIST_ATOMIC 
 
 enum schema_field_flags {
     FIELD_OMITEMPTY = 1, FIELD_POINTER = 2, FIELD_REQUIRED = 4, FIELD_OMITZERO = 8,
-    FIELD_PB_PACKED = 16, FIELD_HAS_DEFAULT = 32
+    FIELD_PB_PACKED = 16, FIELD_HAS_DEFAULT = 32,
+    FIELD_INLINE = 64     /* protobuf only: a nameless row; its message's fields belong to this object */
 };
 enum schema_patch { PATCH_REPLACE = 0, PATCH_MERGE = 1, PATCH_RETAIN_KEYS = 2 }; /* bits */
 
@@ -43,10 +44,11 @@ struct schema_node {
     uint8_t kind;         /* schema_kind */
     uint8_t list_type;    /* schema_list_type, for lists, maps and objects */
     uint16_t n_fields;    /* sorted by name: looked up by bisection */
-    uint32_t first_field;
-    uint32_t elem;        /* node of items or values; 0 (always ANY) where there is none */
+    uint32_t first_field; /* a list: 1 when protobuf wraps its items in a message of their own */
+    uint32_t elem;        /* node of items or values; 0 (always ANY) where there is none; a built-in ANY:
+                           * the OBJECT that is its protobuf message, when it is one of several things */
     uint32_t keys;        /* list map keys: offset of "a\0b\0\0", 0 for none */
-    uint32_t type_name;   /* "io.k8s.api.core.v1.PodSpec", offset, 0 for none */
+    uint32_t type_name;   /* "io.k8s.api.core.v1.PodSpec", offset, 0 for none; also of named scalars */
 };
 
 struct schema_rules;      /* what a CRD adds: validation, nullable, defaults; see crd.h */

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the generated table shares with schema.c beyond the contract in sublet/schema.h. */
+#pragma once
+
+#include <sublet/schema.h>
+
+/* A kind that may stand in a body; sorted by group, version, kind (offsets into the strings). */
+struct schema_root {
+    uint32_t group, version, kind;
+    uint32_t node;
+};
+
+extern const struct schema_root SCHEMA_ROOTS[];
+extern const uint32_t SCHEMA_N_ROOTS;

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Errors of the decoder in Go's words: clients and tests compare them. The names of Go's types come
+ * from the table. Must never be on the path of a correct body. */
+
+#include "walk.h"
+
+#include <string.h>
+
+/* "io.k8s.api.core.v1.PodSpec" -> "v1.PodSpec"; text with a bracket is a type as it stands. */
+static struct str short_name(struct str name, size_t parts)
+{
+    struct str head = name;
+    size_t at = name.n;
+
+    if (str_find(name, '[') < name.n)
+        return name;
+    for (; parts > 0; parts--) {
+        at = str_rfind(head, '.');
+        if (at == head.n)
+            return name;
+        head = str_sub(head, 0, at);
+    }
+    return str_from(name, at + 1);
+}
+
+static const char *const GO_SCALARS[] = {
+    [SCHEMA_STRING] = "string", [SCHEMA_BOOL] = "bool",      [SCHEMA_INT32] = "int32",
+    [SCHEMA_INT64] = "int64",   [SCHEMA_UINT32] = "uint32",  [SCHEMA_UINT64] = "uint64",
+    [SCHEMA_UINT8] = "uint8",   [SCHEMA_DOUBLE] = "float64", [SCHEMA_BYTES] = "[]uint8",
+};
+
+struct str go_type(struct arena *a, const struct schema *s, uint32_t node)
+{
+    const struct schema_node *n = schema_node(s, node);
+
+    if (n->type_name)
+        return short_name(str_c(schema_text(s, n->type_name)), 2);
+    if (n->kind == SCHEMA_LIST)
+        return arena_printf(a, "[]%.*s", STR_F(go_type(a, s, n->elem)));
+    if (n->kind == SCHEMA_MAP)
+        return arena_printf(a, "map[string]%.*s", STR_F(go_type(a, s, n->elem)));
+    if (n->kind < sizeof GO_SCALARS / sizeof *GO_SCALARS && GO_SCALARS[n->kind])
+        return str_c(GO_SCALARS[n->kind]);
+    return STR("interface {}");
+}
+
+/* Go's path names the embedded structs it goes through: Volume.spec.volumes.VolumeSource.hostPath.
+ */
+static struct str embedded_name(const struct schema *s, uint32_t node, struct str field)
+{
+    const struct schema_node *n = schema_node(s, node);
+
+    for (size_t i = 0; i < n->n_fields; i++) {
+        const struct schema_field *row = &s->fields[n->first_field + i];
+
+        if (!(row->flags & FIELD_INLINE))
+            break;
+        if (schema_field(s, row->node, field))
+            return short_name(str_c(schema_text(s, schema_node(s, row->node)->type_name)), 1);
+    }
+    return STR_NULL;
+}
+
+static const struct frame *nearest_field(const struct frame *at)
+{
+    while (at && at->kind != FRAME_FIELD)
+        at = at->up;
+    return at;
+}
+
+/* Frames lead from the leaf to the root: each call puts one name before the rest. */
+static struct str go_path(struct walk *w, const struct frame *at)
+{
+    struct str path = STR_NULL;
+
+    for (at = nearest_field(at); at; at = nearest_field(at->up)) {
+        struct str embedded = embedded_name(w->schema, at->node, at->name);
+        struct str parts[] = {embedded, embedded.n ? STR(".") : STR(""), at->name,
+                              path.n ? STR(".") : STR(""), path};
+
+        path = arena_concat(w->arena, 5, parts);
+    }
+    return path;
+}
+
+static struct str mismatch_text(struct walk *w, const struct frame *at, const char *value,
+                                struct str type)
+{
+    const struct frame *field = nearest_field(at);
+    struct str owner;
+
+    if (!field)
+        return arena_printf(w->arena, "json: cannot unmarshal %s into Go value of type %.*s", value,
+                            STR_F(type));
+    owner = short_name(
+        str_c(schema_text(w->schema, schema_node(w->schema, field->node)->type_name)), 1);
+    return arena_printf(w->arena,
+                        "json: cannot unmarshal %s into Go struct field %.*s.%.*s of type %.*s",
+                        value, STR_F(owner), STR_F(go_path(w, at)), STR_F(type));
+}
+
+void walk_note(struct walk *w, struct str text)
+{
+    if (!w->mismatched)
+        w->mismatch = text;
+    w->mismatched = true;
+}
+
+int walk_fail(struct walk *w, struct str text)
+{
+    return err_set(w->err, &ERR_BAD_REQUEST, "%.*s", STR_F(text));
+}
+
+void walk_mismatch(struct walk *w, const struct frame *at, const char *value, struct str type)
+{
+    if (!w->mismatched)
+        walk_note(w, mismatch_text(w, at, value, type));
+}
+
+int walk_mismatch_now(struct walk *w, const struct frame *at, const char *value, struct str type)
+{
+    return walk_fail(w, mismatch_text(w, at, value, type));
+}
+
+const char *walk_value_name(struct walk *w, const cJSON *value, bool with_number)
+{
+    if (!json_is_number(value) || !with_number)
+        return json_type_name(value);
+    return arena_printf(w->arena, "number %.*s", STR_F(json_text(w->arena, value))).p;
+}
+
+struct str walk_path(struct arena *a, const struct frame *at, struct str last)
+{
+    struct str path = last;
+
+    for (; at; at = at->up) {
+        const char *dot = path.n && path.p[0] != '[' ? "." : "";
+
+        if (at->kind == FRAME_INDEX)
+            path = arena_printf(a, "[%zu]%s%.*s", at->index, dot, STR_F(path));
+        else
+            path = arena_printf(a, "%.*s%s%.*s", STR_F(at->name), dot, STR_F(path));
+    }
+    return path;
+}

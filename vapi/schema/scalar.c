@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Leaves of a body: checked against their Go type and put into the text Go would print. Must never
+ * accept a number that does not fit its type: clients compute with what they read back. */
+
+#include "scalar.h"
+#include "tree.h"
+#include "walk.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <sublet/clock.h>
+#include <sublet/encode.h>
+#include <sublet/quantity.h>
+
+#define ZERO_TIME_US (INT64_C(-62135596800) * 1000000) /* 0001-01-01T00:00:00Z, Go's zero time */
+
+static void set_text(struct walk *w, cJSON *value, struct str text)
+{
+    tree_become(value, json_new_string(w->arena, text));
+}
+
+static void mismatch(struct walk *w, uint32_t node, cJSON *value, const struct frame *at,
+                     bool with_number)
+{
+    walk_mismatch(w, at, walk_value_name(w, value, with_number),
+                  go_type(w->arena, w->schema, node));
+}
+
+/* Integers as strconv.ParseInt reads the literal: "1.0" and "1e3" are none. */
+static bool integer(struct walk *w, const cJSON *value, int64_t *ret)
+{
+    if (!value->valuestring && fabs(value->valuedouble) < 1e15 &&
+        floor(value->valuedouble) == value->valuedouble) {
+        *ret = (int64_t)value->valuedouble;
+        return true;
+    }
+    return str_to_i64(json_text(w->arena, value), ret);
+}
+
+static const struct {
+    int64_t min, max;
+} INTEGERS[] = {
+    [SCHEMA_INT32] = {INT32_MIN, INT32_MAX}, [SCHEMA_INT64] = {INT64_MIN, INT64_MAX},
+    [SCHEMA_UINT32] = {0, UINT32_MAX},       [SCHEMA_UINT64] = {0, INT64_MAX},
+    [SCHEMA_UINT8] = {0, UINT8_MAX},
+};
+
+static bool take_integer(struct walk *w, uint8_t kind, cJSON *value)
+{
+    uint64_t large;
+    int64_t n;
+
+    if (!json_is_number(value))
+        return false;
+    if (!integer(w, value, &n))
+        return kind == SCHEMA_UINT64 && str_to_u64(json_text(w->arena, value), &large);
+    if (n < INTEGERS[kind].min || n > INTEGERS[kind].max)
+        return false;
+    if (value->valuestring || n == 0)
+        tree_become(value, json_new_i64(w->arena, n)); /* -0 */
+    return true;
+}
+
+static bool take_double(cJSON *value)
+{
+    if (!json_is_number(value) || !isfinite(value->valuedouble))
+        return false;
+    value->valuestring = NULL;
+    return true;
+}
+
+static void take_bytes(struct walk *w, uint32_t node, cJSON *value, const struct frame *at)
+{
+    struct str bytes;
+
+    if (!json_is_string(value)) {
+        mismatch(w, node, value, at, false);
+        return;
+    }
+    if (base64_decode(w->arena, json_str(value), &bytes))
+        set_text(w, value, base64_encode(w->arena, bytes));
+    else
+        walk_note(w, scalar_base64_error(w->arena, json_str(value)));
+}
+
+static int take_quantity(struct walk *w, cJSON *value)
+{
+    struct str text = STR("?");
+    struct quantity quantity;
+
+    if (json_is_string(value))
+        text = str_trim(json_str(value));
+    else if (json_is_number(value))
+        text = json_text(w->arena, value);
+    if (!quantity_parse(text, &quantity))
+        return walk_fail(w, scalar_quantity_error(text));
+    set_text(w, value, scalar_quantity_is_kept(text) ? text : quantity_format(w->arena, quantity));
+    return 0;
+}
+
+static int take_int_or_string(struct walk *w, cJSON *value, const struct frame *at)
+{
+    if (json_is_string(value) || take_integer(w, SCHEMA_INT32, value))
+        return 0;
+    return walk_mismatch_now(w, at, walk_value_name(w, value, true), STR("int32"));
+}
+
+/* metav1.MicroTime reads six digits of fraction, no more and no less. */
+static bool has_micros(struct str text)
+{
+    for (size_t i = 20; i < 26; i++) {
+        if (i >= text.n || text.p[i] < '0' || text.p[i] > '9')
+            return false;
+    }
+    return text.p[19] == '.' && text.n > 26 && (text.p[26] < '0' || text.p[26] > '9');
+}
+
+static int64_t floor_seconds(int64_t us)
+{
+    return us / 1000000 - (us % 1000000 < 0);
+}
+
+static int take_time(struct walk *w, cJSON *value, bool micro, const struct frame *at)
+{
+    struct str text = json_str(value);
+    cJSON null = {.type = cJSON_NULL};
+    int64_t us;
+
+    if (!json_is_string(value))
+        return walk_mismatch_now(w, at, walk_value_name(w, value, false), STR("string"));
+    if (!time_parse(text, &us) || (micro && !has_micros(text)))
+        return walk_fail(w, scalar_time_error(w->arena, text, micro));
+    if (us == ZERO_TIME_US)
+        tree_become(value, &null);
+    else
+        set_text(w, value,
+                 micro ? time_format_us(w->arena, us) : time_format_s(w->arena, floor_seconds(us)));
+    return 0;
+}
+
+static int take_duration(struct walk *w, cJSON *value, const struct frame *at)
+{
+    int64_t ns;
+
+    if (!json_is_string(value))
+        return walk_mismatch_now(w, at, walk_value_name(w, value, false), STR("string"));
+    if (!duration_parse(json_str(value), &ns))
+        return walk_fail(
+            w, arena_printf(w->arena, "time: invalid duration \"%.*s\"", STR_F(json_str(value))));
+    set_text(w, value, duration_text(w->arena, ns));
+    return 0;
+}
+
+int walk_scalar(struct walk *w, uint32_t node, cJSON *value, const struct frame *at)
+{
+    uint8_t kind = schema_node(w->schema, node)->kind;
+
+    switch (kind) {
+    case SCHEMA_STRING:
+        if (!json_is_string(value))
+            mismatch(w, node, value, at, false);
+        return 0;
+    case SCHEMA_BOOL:
+        if (!json_is_bool(value))
+            mismatch(w, node, value, at, false);
+        return 0;
+    case SCHEMA_INT32:
+    case SCHEMA_INT64:
+    case SCHEMA_UINT32:
+    case SCHEMA_UINT64:
+    case SCHEMA_UINT8:
+        if (!take_integer(w, kind, value))
+            mismatch(w, node, value, at, true);
+        return 0;
+    case SCHEMA_DOUBLE:
+        if (!take_double(value))
+            mismatch(w, node, value, at, true);
+        return 0;
+    case SCHEMA_BYTES:
+        take_bytes(w, node, value, at);
+        return 0;
+    case SCHEMA_QUANTITY:
+        return take_quantity(w, value);
+    case SCHEMA_INT_OR_STRING:
+        return take_int_or_string(w, value, at);
+    case SCHEMA_TIME:
+    case SCHEMA_MICRO_TIME:
+        return take_time(w, value, kind == SCHEMA_MICRO_TIME, at);
+    case SCHEMA_DURATION:
+        return take_duration(w, value, at);
+    default: /* FIELDS_V1, UNSTRUCTURED: kept as they are */
+        return 0;
+    }
+}

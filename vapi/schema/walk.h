@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the normalising walk share: where it is, and what it found wrong. */
+#pragma once
+
+#include <sublet/schema.h>
+
+enum frame_kind { FRAME_FIELD, FRAME_KEY, FRAME_INDEX };
+
+/* One step of the way from the root, on the C stack of the walk. */
+struct frame {
+    const struct frame *up;
+    enum frame_kind kind;
+    uint32_t node; /* FRAME_FIELD: the object that has the field */
+    struct str name;
+    size_t index;
+};
+
+struct walk {
+    struct arena *arena;
+    const struct schema *schema;
+    struct strict_errors *strict; /* may be NULL */
+    struct err *err;
+    bool decoded;    /* from protobuf: members of maps may repeat, text is fresh */
+    bool mismatched; /* a type error was found; like Go, the first one is kept and the walk goes on
+                      */
+    struct str mismatch;
+};
+
+/* Go's text of a type: "int32", "[]v1.Container", "map[string]string", "v1.PodSpec". */
+struct str go_type(struct arena *a, const struct schema *s, uint32_t node);
+/* Notes `json: cannot unmarshal <value> into Go struct field T.a.b of type <type>`. */
+void walk_mismatch(struct walk *w, const struct frame *at, const char *value, struct str type);
+/* The same, as what a type's own decoder returns: it ends the walk. Returns -1. */
+int walk_mismatch_now(struct walk *w, const struct frame *at, const char *value, struct str type);
+/* Notes any other error; like a mismatch it comes out when the walk is over. */
+void walk_note(struct walk *w, struct str text);
+int walk_fail(struct walk *w, struct str text) MUST_CHECK; /* ends the walk: -1 */
+/* What Go calls the value: "string", "object", "number 1.5". */
+const char *walk_value_name(struct walk *w, const cJSON *value, bool with_number);
+/* `spec.containers[0].name` */
+struct str walk_path(struct arena *a, const struct frame *at, struct str last);
+
+/* Checks a leaf and gives it its canonical text. 0, or -1 when the walk ends here. */
+int walk_scalar(struct walk *w, uint32_t node, cJSON *value, const struct frame *at) MUST_CHECK;
