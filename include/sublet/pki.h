@@ -56,4 +56,5 @@ int pki_sign_token(struct pki *p, struct arena *a, const struct token_claims *cl
 /* Signature, issuer, times; not audiences, not whether the objects still exist. UNAUTHORIZED. */
 int pki_verify_token(const struct pki *p, struct arena *a, struct str jwt, struct token_claims *ret,
                      struct err *err) MUST_CHECK;
+struct str pki_issuer(const struct pki *p);
 struct str pki_jwks(const struct pki *p, struct arena *a); /* JSON Web Key Set */

@@ -3,7 +3,7 @@
  * vapi/auth. Must never answer from rules older than the last committed change. */
 #pragma once
 
-#include <sublet/auth.h>
+#include <sublet/vapi.h>
 
 struct rbac;
 
