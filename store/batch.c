@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Batches: the writes that share a transaction, and what becomes of them. A committed batch is made
+ * visible as a whole; a failed one takes everything under way with it and leaves no trace. */
+#include "impl.h"
+
+#include <assert.h>
+
+struct op *batch_add(struct store *s, enum op_kind kind, size_t bytes)
+{
+    assert(s->magic == STORE_MAGIC && !s->closing);
+    if (!s->open)
+        s->open = NEW(struct batch);
+    struct batch *b = s->open;
+
+    if (b->n_ops == b->cap_ops) {
+        b->cap_ops = b->cap_ops ? b->cap_ops * 2 : 16;
+        b->ops = mem_realloc(b->ops, b->cap_ops * sizeof(*b->ops));
+    }
+    struct op *op = &b->ops[b->n_ops++];
+    *op = (struct op){.kind = kind};
+    b->bytes += bytes;
+    s->waiting_bytes += bytes;
+    drive_schedule(s);
+    return op;
+}
+
+void batch_free(struct batch *b)
+{
+    if (!b)
+        return;
+    mem_free(b->ops);
+    mem_free(b->done);
+    mem_free(b);
+}
+
+void store_on_commit(struct store *s, store_done_cb done, void *ctx)
+{
+    assert(s->magic == STORE_MAGIC && !s->closing);
+    /* Nothing written since the batch under way was closed: that one is what is waited for. */
+    struct batch *b = s->open ? s->open : s->flying;
+
+    if (!b)
+        b = s->open = NEW(struct batch);
+    if (b->n_done == b->cap_done) {
+        b->cap_done = b->cap_done ? b->cap_done * 2 : 8;
+        b->done = mem_realloc(b->done, b->cap_done * sizeof(*b->done));
+    }
+    b->done[b->n_done++] = (struct done){done, ctx};
+    if (b == s->open)
+        drive_schedule(s);
+}
+
+/* A bounded number of dead rows goes along with every transaction; more than a write can make. */
+void batch_take_drops(struct store *s)
+{
+    size_t n = s->history.n_drops;
+    size_t most = STORE_DROPS_PER_BATCH + (s->open ? 2 * s->open->n_ops : 0);
+    size_t taken = n < most ? n : most;
+
+    for (size_t i = 0; i < taken; i++) {
+        struct history_drop drop;
+        history_drop_at(&s->history, i, &drop);
+        struct op *op = batch_add(s, OP_DROP, 0);
+        op->drop.floor = drop.floor;
+        op->drop.dead[0] = drop.dead[0];
+        op->drop.dead[1] = drop.dead[1];
+    }
+    if (s->open)
+        s->open->n_drops = taken;
+}
+
+static void touch(struct store *s, struct table *t)
+{
+    if (t->touched)
+        return;
+    t->touched = true;
+    if (s->n_touched == s->cap_touched) {
+        s->cap_touched = s->cap_touched ? s->cap_touched * 2 : 16;
+        s->touched = mem_realloc(s->touched, s->cap_touched * sizeof(struct table *));
+    }
+    s->touched[s->n_touched++] = t;
+}
+
+static void publish(struct store *s, struct op *op)
+{
+    const struct store_object *object = op->version.object;
+    struct table *t = table_get(s, object->resource);
+    bool gone = op->type == STORE_DELETED;
+    const struct store_object *previous =
+        entry_commit(s, t, op->version.entry, gone ? NULL : store_object_ref(object));
+    struct store_event event = {
+        .type = (enum store_event_type)op->type,
+        .revision = object->revision,
+        .object = object,
+        .previous = previous,
+    };
+
+    assert(object->revision > s->revision && !previous == (op->type == STORE_ADDED));
+    s->revision = object->revision;
+    history_add(&s->history, &event, op->version.at);
+    touch(s, t);
+    entry_pop(t, op->version.entry);
+    store_object_unref(previous);
+    store_object_unref(object);
+}
+
+void batch_commit(struct store *s, struct batch *b)
+{
+    for (size_t i = 0; i < b->n_ops; i++) {
+        struct op *op = &b->ops[i];
+        switch (op->kind) {
+        case OP_VERSION:
+            publish(s, op);
+            break;
+        case OP_RESOURCE:
+            op->resource.table->saved = true;
+            break;
+        case OP_RECORD_PUT:
+        case OP_RECORD_DELETE:
+            record_committed(op);
+            break;
+        case OP_DROP:
+            break;
+        }
+    }
+    history_drops_done(&s->history, b->n_drops);
+    s->waiting_bytes -= b->bytes;
+}
+
+static void undo(struct store *s, struct batch *b)
+{
+    for (size_t i = b->n_ops; i-- > 0;) {
+        struct op *op = &b->ops[i];
+        switch (op->kind) {
+        case OP_VERSION:
+            entry_pop(table_get(s, op->version.object->resource), op->version.entry);
+            store_object_unref(op->version.object);
+            break;
+        case OP_RESOURCE:
+            op->resource.table->saving = false;
+            break;
+        case OP_RECORD_PUT:
+        case OP_RECORD_DELETE:
+            record_undo(s, op);
+            break;
+        case OP_DROP: /* stays in the list and goes along with a later batch */
+            break;
+        }
+    }
+    s->waiting_bytes -= b->bytes;
+}
+
+void batch_answer(struct batch *b, const struct err *err)
+{
+    for (size_t i = 0; i < b->n_done; i++)
+        b->done[i].call(b->done[i].ctx, err);
+}
+
+void batch_fail(struct store *s, struct batch *b, const struct err *err)
+{
+    struct batch *later = s->open;
+
+    s->open = NULL;
+    if (later)
+        undo(s, later);
+    undo(s, b);
+    s->latest_objects = s->live_objects;
+    s->latest_bytes = s->live_bytes;
+    assert(!s->waiting_bytes);
+
+    batch_answer(b, err);
+    if (later)
+        batch_answer(later, err);
+    batch_free(later);
+}

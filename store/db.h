@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the store asks of a database: a log of versions, a few records, and transactions. Only
+ * db_*.c know SQLite; another backend replaces these functions. A db belongs to one thread at a
+ * time: the loop thread opens and loads it, then the writer thread owns it until it is closed. */
+#pragma once
+
+#include <sublet/store.h>
+
+struct db;
+
+/* One write of a transaction. Everything pointed to stays put until the transaction is answered. */
+enum op_kind { OP_RESOURCE, OP_VERSION, OP_RECORD_PUT, OP_RECORD_DELETE, OP_DROP };
+
+struct object_entry;
+struct record_entry;
+struct table;
+
+struct op {
+    enum op_kind kind;
+    unsigned type; /* OP_VERSION: enum store_event_type; OP_RECORD_*: enum store_record */
+    union {
+        struct { /* OP_RESOURCE */
+            struct table *table;
+            struct str name;
+            unsigned id;
+        } resource;
+        struct { /* OP_VERSION */
+            struct object_entry *entry;
+            const struct store_object *object;
+            int64_t at; /* seconds since 1970 */
+        } version;
+        struct { /* OP_RECORD_*: undo is what the key had before; p == NULL: nothing */
+            struct record_entry *entry;
+            struct str key, value, undo;
+        } record;
+        struct { /* OP_DROP: the event of revision `floor` leaves the history */
+            int64_t floor;
+            int64_t dead[2]; /* revisions of rows nobody needs any more; 0 for none */
+        } drop;
+    };
+};
+
+/* What db_load() reports, in this order: resources, versions by revision, records by key. A
+ * callback returns false when the row cannot be right; loading then fails as corrupt. */
+struct db_version {
+    enum store_event_type type;
+    unsigned resource, skip;
+    int64_t revision, at;
+    struct str ns, name, uid, bytes, labels, fields;
+};
+
+struct db_loader {
+    bool (*resource)(void *ctx, unsigned id, struct str name);
+    bool (*version)(void *ctx, const struct db_version *v);
+    bool (*record)(void *ctx, unsigned kind, struct str key, struct str value);
+    void *ctx;
+};
+
+/* Opens or creates <dir>/state.db and takes the lock on it. */
+int db_open(const char *dir, struct db **ret, struct err *err) MUST_CHECK;
+/* Every event after revision *ret is there. */
+int db_floor(struct db *db, int64_t *ret, struct err *err) MUST_CHECK;
+int db_load(struct db *db, const struct db_loader *loader, struct err *err) MUST_CHECK;
+/* One transaction; durable when it returns 0, and without effect when it returns -1. */
+int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err) MUST_CHECK;
+/* After a commit was answered: moves the log into the file when it has grown. Errors show up in a
+ * later commit, once the log is over its hard limit. */
+void db_after_commit(struct db *db);
+/* A bounded piece of what is left for quiet moments. True: there is more. */
+bool db_tidy(struct db *db);
+/* Like free(): takes NULL, returns NULL. */
+struct db *db_close(struct db *db);
+
+/* Sizes for tests, benchmarks and metrics. */
+struct db_stats {
+    size_t pages, free_pages, log_pages;
+};
+void db_stats(struct db *db, struct db_stats *ret);
+
+/* Backup: copies a bounded number of pages per step, commits may come in between. */
+struct db_backup;
+int db_backup_open(struct db *db, const char *path, struct db_backup **ret,
+                   struct err *err) MUST_CHECK;
+int db_backup_step(struct db_backup *b, bool *ret_more, struct err *err) MUST_CHECK;
+/* Removes what is unfinished. Takes NULL, returns NULL. */
+struct db_backup *db_backup_close(struct db_backup *b);

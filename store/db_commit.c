@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Transactions on the SQLite file, and keeping file and log small. Runs on the writer thread. A
+ * transaction that failed must leave nothing behind: not in this process, and as far as the disk
+ * still obeys, not after a crash either (see heal()). */
+#include "db_impl.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const SQL[SQL_COUNT] = {
+    [SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SQL_COMMIT] = "COMMIT",
+    [SQL_ROLLBACK] = "ROLLBACK",
+    [SQL_RESOURCE] = "INSERT INTO resource (id, name) VALUES (?1, ?2)",
+    [SQL_VERSION] =
+        "INSERT INTO version (revision, at, type, resource, skip, ns, name, uid, labels,"
+        " fields, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [SQL_VERSION_DELETE] = "DELETE FROM version WHERE revision = ?1",
+    [SQL_RECORD_PUT] = "INSERT INTO record (kind, key, value) VALUES (?1, ?2, ?3)"
+                       " ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
+    [SQL_RECORD_DELETE] = "DELETE FROM record WHERE kind = ?1 AND key = ?2",
+    [SQL_FLOOR] = "UPDATE meta SET value = ?1 WHERE key = 'floor'",
+    [SQL_HEAL] = "UPDATE meta SET value = value + 1 WHERE key = 'heals'",
+    [SQL_FREE_PAGES] = "PRAGMA freelist_count",
+    [SQL_PAGES] = "PRAGMA page_count",
+    [SQL_VACUUM] = "PRAGMA incremental_vacuum(64)",
+};
+_Static_assert(DB_VACUUM_STEP == 64, "SQL_VACUUM spells it out");
+
+int db_prepare(struct db *db, struct err *err)
+{
+    for (int i = 0; i < SQL_COUNT; i++) {
+        if (sqlite3_prepare_v3(db->sql, SQL[i], -1, SQLITE_PREPARE_PERSISTENT, &db->statements[i],
+                               NULL))
+            return db_error(db, "prepare", err);
+    }
+    return 0;
+}
+
+sqlite3_stmt *db_statement(struct db *db, enum statement which)
+{
+    return db->statements[which];
+}
+
+int db_run(struct db *db, enum statement which)
+{
+    sqlite3_stmt *q = db->statements[which];
+    int rc;
+
+    do
+        rc = sqlite3_step(q);
+    while (rc == SQLITE_ROW);
+    rc = sqlite3_reset(q);
+    return rc ? -1 : 0;
+}
+
+int db_error(struct db *db, const char *what, struct err *err)
+{
+    int system = db->sql ? sqlite3_system_errno(db->sql) : 0;
+    int code = db->sql ? sqlite3_extended_errcode(db->sql) & 0xff : 0;
+    bool disk = system && (code == SQLITE_IOERR || code == SQLITE_FULL || code == SQLITE_CANTOPEN);
+
+    return err_set(err, &ERR_STORAGE, "%s: %s: %s%s%s%s", db->file, what,
+                   db->sql ? sqlite3_errmsg(db->sql) : "out of memory", disk ? " (" : "",
+                   disk ? strerrordesc_np(system) : "", disk ? ")" : "");
+}
+
+int db_sql(struct db *db, const char *sql, struct err *err)
+{
+    if (sqlite3_exec(db->sql, sql, NULL, NULL, NULL))
+        return db_error(db, "open", err);
+    return 0;
+}
+
+int db_number(struct db *db, const char *sql, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *q;
+
+    if (sqlite3_prepare_v2(db->sql, sql, -1, &q, NULL))
+        return db_error(db, "open", err);
+    bool got = sqlite3_step(q) == SQLITE_ROW;
+    if (got)
+        *ret = sqlite3_column_int64(q, 0);
+    if (sqlite3_finalize(q))
+        return db_error(db, "open", err);
+    return got ? 0 : err_set(err, &ERR_STORAGE, "%s: a row is missing", db->file);
+}
+
+void db_bind_text(sqlite3_stmt *q, int index, struct str s)
+{
+    sqlite3_bind_text64(q, index, s.p ? s.p : "", s.n, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+void db_bind_blob(sqlite3_stmt *q, int index, struct str s)
+{
+    sqlite3_bind_blob64(q, index, s.p ? s.p : "", s.n, SQLITE_STATIC);
+}
+
+static int put_version(struct db *db, const struct op *op)
+{
+    const struct store_object *o = op->version.object;
+    sqlite3_stmt *q = db_statement(db, SQL_VERSION);
+
+    sqlite3_bind_int64(q, 1, o->revision);
+    sqlite3_bind_int64(q, 2, op->version.at);
+    sqlite3_bind_int(q, 3, (int)op->type);
+    sqlite3_bind_int(q, 4, (int)o->resource);
+    sqlite3_bind_int(q, 5, (int)o->skip);
+    db_bind_text(q, 6, o->ns);
+    db_bind_text(q, 7, o->name);
+    db_bind_text(q, 8, o->uid);
+    db_bind_blob(q, 9, o->labels);
+    db_bind_blob(q, 10, o->fields);
+    db_bind_text(q, 11, o->bytes);
+    return db_run(db, SQL_VERSION);
+}
+
+static int put_record(struct db *db, const struct op *op)
+{
+    sqlite3_stmt *q = db_statement(db, SQL_RECORD_PUT);
+
+    sqlite3_bind_int(q, 1, (int)op->type);
+    db_bind_blob(q, 2, op->record.key);
+    db_bind_blob(q, 3, op->record.value);
+    return db_run(db, SQL_RECORD_PUT);
+}
+
+static int delete_record(struct db *db, const struct op *op)
+{
+    sqlite3_stmt *q = db_statement(db, SQL_RECORD_DELETE);
+
+    sqlite3_bind_int(q, 1, (int)op->type);
+    db_bind_blob(q, 2, op->record.key);
+    return db_run(db, SQL_RECORD_DELETE);
+}
+
+static int put_resource(struct db *db, const struct op *op)
+{
+    sqlite3_stmt *q = db_statement(db, SQL_RESOURCE);
+
+    sqlite3_bind_int(q, 1, (int)op->resource.id);
+    db_bind_text(q, 2, op->resource.name);
+    return db_run(db, SQL_RESOURCE);
+}
+
+static int drop_versions(struct db *db, const struct op *op)
+{
+    for (int i = 0; i < 2; i++) {
+        if (!op->drop.dead[i])
+            continue;
+        sqlite3_bind_int64(db_statement(db, SQL_VERSION_DELETE), 1, op->drop.dead[i]);
+        if (db_run(db, SQL_VERSION_DELETE))
+            return -1;
+    }
+    return 0;
+}
+
+typedef int (*op_fn)(struct db *db, const struct op *op);
+static const op_fn OPS[] = {
+    [OP_RESOURCE] = put_resource,       [OP_VERSION] = put_version, [OP_RECORD_PUT] = put_record,
+    [OP_RECORD_DELETE] = delete_record, [OP_DROP] = drop_versions,
+};
+
+static int64_t statement_number(struct db *db, enum statement which)
+{
+    sqlite3_stmt *q = db_statement(db, which);
+    int64_t n = sqlite3_step(q) == SQLITE_ROW ? sqlite3_column_int64(q, 0) : 0;
+
+    sqlite3_reset(q);
+    return n;
+}
+
+/* Free pages are used again by later writes; only a large share of them is worth moving pages for.
+ */
+static bool vacuum_due(struct db *db)
+{
+    int64_t free_pages = statement_number(db, SQL_FREE_PAGES);
+
+    return free_pages > DB_FREE_PAGES && free_pages > statement_number(db, SQL_PAGES) / 4;
+}
+
+static int run_ops(struct db *db, const struct op *ops, size_t n)
+{
+    int64_t floor = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (OPS[ops[i].kind](db, &ops[i]))
+            return -1;
+        if (ops[i].kind == OP_DROP)
+            floor = ops[i].drop.floor;
+    }
+    if (!floor)
+        return 0;
+
+    sqlite3_bind_int64(db_statement(db, SQL_FLOOR), 1, floor);
+    if (db_run(db, SQL_FLOOR))
+        return -1;
+    return vacuum_due(db) ? db_run(db, SQL_VACUUM) : 0;
+}
+
+/* A transaction that failed while it was being synced may stand complete in the log, behind what
+ * this connection takes for the log's end; a crash now would bring it back. The next transaction
+ * that succeeds overwrites it from its first frame, and what is left of it no longer fits the chain
+ * of checksums. So one is made at once, and again before every later commit until one succeeds. */
+static void heal(struct db *db)
+{
+    if (!db_run(db, SQL_HEAL))
+        db->stale = false;
+}
+
+static void clear_bindings(struct db *db)
+{
+    static const enum statement bound[] = {SQL_VERSION, SQL_RECORD_PUT, SQL_RECORD_DELETE,
+                                           SQL_RESOURCE};
+
+    /* The bound memory is the loop thread's; no pointer to it outlives the transaction. */
+    for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]); i++)
+        sqlite3_clear_bindings(db_statement(db, bound[i]));
+}
+
+int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err)
+{
+    assert(db->magic == DB_MAGIC);
+    if (db->log_pages > DB_LOG_MAX && db->trouble[0])
+        return err_set(err, &ERR_STORAGE, "%s", db->trouble);
+
+    bool began = !db_run(db, SQL_BEGIN);
+    int result = began && !run_ops(db, ops, n) && !db_run(db, SQL_COMMIT) ? 0 : -1;
+    if (result)
+        db_error(db, "write", err);
+
+    clear_bindings(db);
+    if (!result) {
+        db->stale = false;
+        return 0;
+    }
+    if (!sqlite3_get_autocommit(db->sql))
+        db_run(db, SQL_ROLLBACK);
+    db->stale = true;
+    heal(db);
+    return -1;
+}
+
+static void fold_log(struct db *db, int mode)
+{
+    if (!sqlite3_wal_checkpoint_v2(db->sql, NULL, mode, NULL, NULL)) {
+        db->log_pages = 0;
+        db->trouble[0] = '\0';
+        return;
+    }
+    snprintf(db->trouble, sizeof(db->trouble), "state.db: cannot fold the log: %s",
+             sqlite3_errmsg(db->sql));
+}
+
+void db_after_commit(struct db *db)
+{
+    if (db->log_pages >= DB_LOG_PAGES)
+        fold_log(db, SQLITE_CHECKPOINT_PASSIVE);
+}
+
+bool db_tidy(struct db *db)
+{
+    if (db->stale)
+        heal(db);
+    int64_t before = statement_number(db, SQL_FREE_PAGES);
+    if (before && !db_run(db, SQL_VACUUM)) {
+        int64_t left = statement_number(db, SQL_FREE_PAGES);
+        db_after_commit(db);
+        if (left && left < before)
+            return true;
+    }
+    if (db->log_pages)
+        fold_log(db, SQLITE_CHECKPOINT_TRUNCATE);
+    sqlite3_db_release_memory(db->sql);
+    return false;
+}
+
+void db_stats(struct db *db, struct db_stats *ret)
+{
+    ret->pages = (size_t)statement_number(db, SQL_PAGES);
+    ret->free_pages = (size_t)statement_number(db, SQL_FREE_PAGES);
+    ret->log_pages = (size_t)db->log_pages;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the SQLite backend's files share. */
+#pragma once
+
+#include <sqlite3.h>
+#include "db.h"
+
+enum statement {
+    SQL_BEGIN,
+    SQL_COMMIT,
+    SQL_ROLLBACK,
+    SQL_RESOURCE,
+    SQL_VERSION,
+    SQL_VERSION_DELETE,
+    SQL_RECORD_PUT,
+    SQL_RECORD_DELETE,
+    SQL_FLOOR,
+    SQL_HEAL,
+    SQL_FREE_PAGES,
+    SQL_PAGES,
+    SQL_VACUUM,
+    SQL_COUNT
+};
+
+struct db {
+    unsigned magic;
+    sqlite3 *sql;
+    char *dir, *file;
+    int lock; /* file descriptor of <dir>/lock */
+    sqlite3_stmt *statements[SQL_COUNT];
+    int log_pages;    /* frames of the log since it was last folded into the file */
+    bool stale;       /* frames of a failed transaction may stand behind the end of the log */
+    char trouble[96]; /* why folding the log failed; "" when it did not */
+};
+
+#define DB_MAGIC       0x53514c21u
+#define DB_APPLICATION 0x5355424cu /* "SUBL" */
+#define DB_SCHEMA      1
+#define DB_PAGE        4096
+/* Frames after which the log is folded into the file; a single commit may go beyond. */
+#define DB_LOG_PAGES 512
+/* Beyond this, with folding failing, writes are refused: the log must not fill the disk. */
+#define DB_LOG_MAX 16384
+/* Free pages that are not worth moving others for. */
+#define DB_FREE_PAGES  256
+#define DB_VACUUM_STEP 64
+#define DB_BACKUP_STEP 64
+
+/* The statement, ready for binding. */
+sqlite3_stmt *db_statement(struct db *db, enum statement which);
+/* Steps a statement that returns no rows (rows are skipped) and resets it. */
+int db_run(struct db *db, enum statement which);
+/* Sets err to STORAGE with the file's name and what SQLite and the system say; returns -1. */
+int db_error(struct db *db, const char *what, struct err *err);
+int db_sql(struct db *db, const char *sql, struct err *err) MUST_CHECK;
+/* The integer a one-row statement gives. */
+int db_number(struct db *db, const char *sql, int64_t *ret, struct err *err) MUST_CHECK;
+void db_bind_text(sqlite3_stmt *q, int index, struct str s);
+void db_bind_blob(sqlite3_stmt *q, int index, struct str s);
+struct str db_column(sqlite3_stmt *q, int index); /* text or blob; good until the next step */
+int db_prepare(struct db *db, struct err *err) MUST_CHECK;

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opening and closing the SQLite file: locks, permissions, settings, schema. One process owns a
+ * tenant's data at a time; a second one gets a clear error, never a busy database.
+ *
+ * Schema 1 (see README.md): `version` is a log of object versions keyed by revision. The live
+ * objects are its newest rows; nothing is written twice. */
+#include "db_impl.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char SCHEMA[] =
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE resource (id INTEGER PRIMARY KEY, name TEXT NOT NULL);"
+    "CREATE TABLE version (revision INTEGER PRIMARY KEY, at INTEGER NOT NULL,"
+    " type INTEGER NOT NULL, resource INTEGER NOT NULL, skip INTEGER NOT NULL, ns TEXT NOT NULL,"
+    " name TEXT NOT NULL, uid TEXT NOT NULL, labels BLOB NOT NULL, fields BLOB NOT NULL,"
+    " bytes TEXT NOT NULL);"
+    "CREATE TABLE record (kind INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,"
+    " PRIMARY KEY (kind, key)) WITHOUT ROWID;"
+    /* For people with the sqlite3 shell; the program never reads it. */
+    "CREATE VIEW object AS SELECT * FROM (SELECT r.name AS resource, v.ns, v.name, v.uid,"
+    " max(v.revision) AS revision, v.type, v.bytes FROM version v JOIN resource r"
+    " ON r.id = v.resource GROUP BY v.resource, v.ns, v.name) WHERE type <> 2;"
+    "INSERT INTO meta VALUES ('floor', 1), ('heals', 0), ('copy', 0);";
+
+/* Before the file is first read: page size and vacuum mode count only before the first page is
+ * written, the lock mode before the log is first touched (its index then lives on the heap and
+ * needs no shared memory file). */
+static const char SETTINGS_EARLY[] = "PRAGMA page_size=4096;"
+                                     "PRAGMA auto_vacuum=INCREMENTAL;"
+                                     "PRAGMA cache_size=-256;"
+                                     "PRAGMA mmap_size=0;"
+                                     "PRAGMA temp_store=MEMORY;"
+                                     "PRAGMA trusted_schema=OFF;"
+                                     "PRAGMA cell_size_check=ON;"
+                                     "PRAGMA locking_mode=EXCLUSIVE;";
+/* Once we know that the file is ours: the journal mode is written into it. */
+static const char SETTINGS_LATE[] = "PRAGMA journal_mode=WAL;"
+                                    "PRAGMA synchronous=FULL;"
+                                    "PRAGMA wal_autocheckpoint=0;"
+                                    "PRAGMA journal_size_limit=4194304;";
+
+static char *path_join(const char *dir, const char *name)
+{
+    size_t n = strlen(dir) + strlen(name) + 2;
+    char *path = mem_alloc(n);
+
+    snprintf(path, n, "%s/%s", dir, name);
+    return path;
+}
+
+static int open_dir(const char *dir, struct err *err)
+{
+    if (mkdir(dir, 0700) && errno != EEXIST)
+        return err_set(err, &ERR_STORAGE, "%s: %s", dir, strerror(errno));
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, &ERR_STORAGE, "%s: %s", dir, strerror(errno));
+    return fd;
+}
+
+static int lock_dir(struct db *db, int dir_fd, struct err *err)
+{
+    db->lock = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (db->lock < 0)
+        return err_set(err, &ERR_STORAGE, "%s/lock: %s", db->dir, strerror(errno));
+    if (!flock(db->lock, LOCK_EX | LOCK_NB))
+        return 0;
+    if (errno == EWOULDBLOCK)
+        return err_set(err, &ERR_STORAGE, "%s is in use by another process", db->dir);
+    return err_set(err, &ERR_STORAGE, "%s/lock: %s", db->dir, strerror(errno));
+}
+
+/* SQLite gives its log the permissions of the file, so the file is made first. */
+static int make_file(struct db *db, int dir_fd, struct err *err)
+{
+    int fd = openat(dir_fd, "state.db", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0 || fchmod(fd, 0600) || fsync(dir_fd)) {
+        int why = errno;
+        if (fd >= 0)
+            close(fd);
+        return err_set(err, &ERR_STORAGE, "%s: %s", db->file, strerror(why));
+    }
+    /* Closing drops this process's record locks on the file: it happens before SQLite takes any. */
+    close(fd);
+    return 0;
+}
+
+static int on_log(void *ctx, sqlite3 *sql, const char *name, int pages)
+{
+    (void)sql, (void)name;
+    struct db *db = ctx;
+    assert(db->magic == DB_MAGIC);
+    db->log_pages = pages;
+    return SQLITE_OK;
+}
+
+static int connect_file(struct db *db, struct err *err)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+                SQLITE_OPEN_PRIVATECACHE;
+
+    if (sqlite3_open_v2(db->file, &db->sql, flags, NULL))
+        return db_error(db, "open", err);
+    sqlite3_limit(db->sql, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_wal_hook(db->sql, on_log, db);
+    return db_sql(db, SETTINGS_EARLY, err);
+}
+
+/* The hook above counts commits of this process; what a crash left in the log counts as well. */
+static int fold_old_log(struct db *db, struct err *err)
+{
+    int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return rc ? db_error(db, "recover", err) : 0;
+}
+
+static int create_schema(struct db *db, struct err *err)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "PRAGMA application_id=%u;PRAGMA user_version=%u;", DB_APPLICATION,
+             (unsigned)DB_SCHEMA);
+    if (db_sql(db, "BEGIN IMMEDIATE", err) || db_sql(db, SCHEMA, err) || db_sql(db, text, err))
+        return -1;
+    return db_sql(db, "COMMIT", err);
+}
+
+/* *ret_fresh: the file is empty, or a crash left it without a schema. */
+static int check_owner(struct db *db, bool *ret_fresh, struct err *err)
+{
+    int64_t application, version, tables;
+
+    if (db_number(db, "PRAGMA application_id", &application, err) ||
+        db_number(db, "PRAGMA user_version", &version, err) ||
+        db_number(db, "SELECT count(*) FROM sqlite_schema", &tables, err))
+        return -1;
+    *ret_fresh = !application && !version && !tables;
+    if (*ret_fresh)
+        return 0;
+    if (application != DB_APPLICATION)
+        return err_set(err, &ERR_STORAGE, "%s is not a Sublet database", db->file);
+    if (version != DB_SCHEMA)
+        return err_set(err, &ERR_STORAGE, "%s has schema %lld; this program knows %d", db->file,
+                       (long long)version, DB_SCHEMA);
+    return 0;
+}
+
+static int settle_file(struct db *db, bool fresh, struct err *err)
+{
+    int64_t vacuum;
+
+    if (db_sql(db, SETTINGS_LATE, err) || fold_old_log(db, err) ||
+        (fresh && create_schema(db, err)) || db_number(db, "PRAGMA auto_vacuum", &vacuum, err))
+        return -1;
+    if (vacuum != 2)
+        return err_set(err, &ERR_STORAGE, "%s was rewritten by another program: auto_vacuum is off",
+                       db->file);
+    return 0;
+}
+
+/* A copy made by backup goes on at a revision no client of the original can have seen, and without
+ * the original's history: watchers of the time after the copy must list again. */
+static const char RESTORED[] =
+    "BEGIN IMMEDIATE;"
+    "UPDATE meta SET value = 1000000000 + (SELECT max(coalesce(max(revision), 1),"
+    " (SELECT value FROM meta WHERE key = 'floor')) FROM version) WHERE key = 'floor';"
+    "DELETE FROM version WHERE type = 2 OR revision NOT IN"
+    " (SELECT max(revision) FROM version GROUP BY resource, ns, name);"
+    "UPDATE meta SET value = 0 WHERE key = 'copy';"
+    "COMMIT;";
+
+static int settle_copy(struct db *db, struct err *err)
+{
+    int64_t copy;
+
+    if (db_number(db, "SELECT value FROM meta WHERE key = 'copy'", &copy, err))
+        return -1;
+    return copy ? db_sql(db, RESTORED, err) : 0;
+}
+
+static int open_steps(struct db *db, int dir_fd, struct err *err)
+{
+    bool fresh;
+
+    if (lock_dir(db, dir_fd, err) || make_file(db, dir_fd, err) || connect_file(db, err) ||
+        check_owner(db, &fresh, err) || settle_file(db, fresh, err) || settle_copy(db, err))
+        return -1;
+    return db_prepare(db, err);
+}
+
+int db_open(const char *dir, struct db **ret, struct err *err)
+{
+    int dir_fd = open_dir(dir, err);
+    if (dir_fd < 0)
+        return -1;
+
+    struct db *db = NEW(struct db);
+    db->magic = DB_MAGIC;
+    db->lock = -1;
+    db->dir = mem_strdup(str_c(dir));
+    db->file = path_join(dir, "state.db");
+    sqlite3_soft_heap_limit64(1 << 20);
+
+    int result = open_steps(db, dir_fd, err);
+    close(dir_fd);
+    if (result) {
+        db_close(db);
+        return -1;
+    }
+    *ret = db;
+    return 0;
+}
+
+struct db *db_close(struct db *db)
+{
+    if (!db)
+        return NULL;
+    assert(db->magic == DB_MAGIC);
+
+    for (int i = 0; i < SQL_COUNT; i++)
+        sqlite3_finalize(db->statements[i]);
+    if (db->sql) {
+        sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        int rc = sqlite3_close(db->sql);
+        assert(rc == SQLITE_OK);
+    }
+    if (db->lock >= 0)
+        close(db->lock);
+    mem_free(db->file);
+    mem_free(db->dir);
+    db->magic = 0;
+    mem_free(db);
+    return NULL;
+}

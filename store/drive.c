@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Decides what the writer thread does next. One job runs at a time:
+ *
+ *   tick ends (prepare or check) --.
+ *   answer of the job before ------+--> open batch > backup step > dead rows > tidying > close
+ *   quiet timer -------------------'    (a waiting backup gets every other turn)
+ *
+ * Nothing polls: the only timer is armed by a write, fires once the store has been quiet for a
+ * while, and once more when the whole history has become too old. */
+#include "impl.h"
+
+#include <assert.h>
+#include <malloc.h>
+
+static void drive(struct store *s);
+
+static void post_commit(struct store *s)
+{
+    if (s->open)
+        s->last_commit_ms = uv_now(s->loop);
+    batch_take_drops(s);
+    uv_prepare_stop(&s->prepare);
+    uv_check_stop(&s->check);
+    s->flying = s->open;
+    s->open = NULL;
+    s->backup_turn = true;
+    writer_post(&s->writer, &(struct job){
+                                .kind = JOB_COMMIT,
+                                .ops = s->flying->ops,
+                                .n_ops = s->flying->n_ops,
+                            });
+}
+
+static void post_backup(struct store *s)
+{
+    struct backup_request *r = s->backups;
+
+    s->backup_turn = false;
+    writer_post(&s->writer, &(struct job){
+                                .kind = JOB_BACKUP,
+                                .path = r->path,
+                                .backup = &r->db,
+                                .cancel = s->closing,
+                            });
+}
+
+/* Somebody waits for writes and there are none under way. */
+static void answer_empty(struct store *s)
+{
+    struct batch *b = s->open;
+
+    s->open = NULL;
+    batch_answer(b, NULL);
+    batch_free(b);
+}
+
+static void drive(struct store *s)
+{
+    if (s->writer.busy)
+        return;
+    if (s->open && !s->open->n_ops)
+        answer_empty(s);
+
+    if (s->open && s->open->n_ops && !(s->backups && s->backup_turn))
+        post_commit(s);
+    else if (s->backups)
+        post_backup(s);
+    else if (s->tidy && s->history.n_drops)
+        post_commit(s);
+    else if (s->tidy)
+        writer_post(&s->writer, &(struct job){.kind = JOB_TIDY});
+    else if (s->closing && !s->open)
+        writer_post(&s->writer, &(struct job){.kind = JOB_CLOSE});
+}
+
+static void flush(struct store *s)
+{
+    assert(s->magic == STORE_MAGIC);
+    uv_prepare_stop(&s->prepare);
+    uv_check_stop(&s->check);
+    drive(s);
+}
+
+static void on_prepare(uv_prepare_t *handle)
+{
+    flush(handle->data);
+}
+
+static void on_check(uv_check_t *handle)
+{
+    flush(handle->data);
+}
+
+/* Writes of a callback of this tick's timers are flushed before the loop waits, those of its I/O
+ * after it. While a job runs, its answer does both. */
+void drive_schedule(struct store *s)
+{
+    if (s->writer.busy || uv_is_active((uv_handle_t *)&s->check))
+        return;
+    uv_prepare_start(&s->prepare, on_prepare);
+    uv_check_start(&s->check, on_check);
+}
+
+static void on_quiet(uv_timer_t *timer);
+
+static void arm_quiet(struct store *s, uint64_t ms)
+{
+    if (!s->closing)
+        uv_timer_start(&s->quiet, on_quiet, ms, 0);
+}
+
+static void on_quiet(uv_timer_t *timer)
+{
+    struct store *s = timer->data;
+
+    assert(s->magic == STORE_MAGIC);
+    uint64_t quiet = uv_now(s->loop) - s->last_commit_ms;
+    if (quiet < STORE_QUIET_MS) {
+        arm_quiet(s, STORE_QUIET_MS - quiet);
+        return;
+    }
+    retain(s);
+    s->tidy = true;
+    drive(s);
+}
+
+static void tidied(struct store *s)
+{
+    int64_t due = retain_due(s);
+
+    s->tidy = false;
+    history_shrink(&s->history);
+    malloc_trim(0);
+    if (due >= 0)
+        arm_quiet(s, due * 1000 > STORE_QUIET_MS ? (uint64_t)due * 1000 : STORE_QUIET_MS);
+}
+
+static void committed(struct store *s, struct batch *b)
+{
+    batch_commit(s, b);
+    /* The disk works on the next batch while this one is answered. */
+    drive(s);
+    batch_answer(b, NULL);
+    watches_wake(s);
+    retain(s);
+    if (!uv_is_active((uv_handle_t *)&s->quiet) || uv_timer_get_due_in(&s->quiet) > STORE_QUIET_MS)
+        arm_quiet(s, STORE_QUIET_MS);
+}
+
+static void failed(struct store *s, struct batch *b, const struct err *why)
+{
+    struct err err;
+
+    err_init(&err, NULL);
+    err_set(&err, why->kind, "%.*s", STR_F(why->message));
+    s->tidy = false;
+    batch_fail(s, b, &err);
+}
+
+static void answer_commit(struct store *s, const struct job *job)
+{
+    struct batch *b = s->flying;
+
+    s->flying = NULL;
+    if (job->result)
+        failed(s, b, job->err);
+    else
+        committed(s, b);
+    batch_free(b);
+}
+
+static void answer_backup(struct store *s, const struct job *job)
+{
+    struct backup_request *r = s->backups;
+    struct err err;
+
+    if (job->more)
+        return;
+    s->backups = r->next;
+    if (!s->backups)
+        s->backups_last = &s->backups;
+    err_init(&err, NULL);
+    if (s->closing && !job->result)
+        err_set(&err, &ERR_UNAVAILABLE, "the store is closing");
+    else if (job->result)
+        err_set(&err, job->err->kind, "%.*s", STR_F(job->err->message));
+    r->done.call(r->done.ctx, err.kind ? &err : NULL);
+    mem_free(r->path);
+    mem_free(r);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct store *s = handle->data;
+
+    assert(s->magic == STORE_MAGIC && s->open_handles);
+    if (!--s->open_handles)
+        s->stopped(s);
+}
+
+void drive_stop(struct store *s, void (*stopped)(struct store *s))
+{
+    uv_handle_t *handles[] = {(uv_handle_t *)&s->prepare, (uv_handle_t *)&s->check,
+                              (uv_handle_t *)&s->quiet, (uv_handle_t *)&s->writer.answered};
+
+    s->stopped = stopped;
+    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
+        handles[i]->data = s;
+        s->open_handles++;
+        uv_close(handles[i], on_handle_closed);
+    }
+}
+
+static void on_answer(void *ctx, struct job *job)
+{
+    struct store *s = ctx;
+
+    assert(s->magic == STORE_MAGIC);
+    switch (job->kind) {
+    case JOB_COMMIT:
+        answer_commit(s, job);
+        break;
+    case JOB_BACKUP:
+        answer_backup(s, job);
+        break;
+    case JOB_TIDY:
+        if (!job->more)
+            tidied(s);
+        break;
+    case JOB_CLOSE:
+        writer_join(&s->writer);
+        drive_stop(s, s->stopped);
+        return;
+    case JOB_NONE:
+        assert(false);
+    }
+    drive(s);
+}
+
+int drive_start(struct store *s, struct db *db, struct err *err)
+{
+    uv_prepare_init(s->loop, &s->prepare);
+    uv_check_init(s->loop, &s->check);
+    uv_timer_init(s->loop, &s->quiet);
+    uv_unref((uv_handle_t *)&s->quiet);
+    s->prepare.data = s->check.data = s->quiet.data = s;
+    return writer_start(&s->writer, s->loop, db, on_answer, s, err);
+}

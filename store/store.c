@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opening and closing a store, and what it says about itself. */
+#include "impl.h"
+
+#include <assert.h>
+
+#define DEFAULT_EVENTS  16384
+#define DEFAULT_BYTES   ((size_t)16 << 20)
+#define DEFAULT_SECONDS 3600
+
+static struct store *store_new(struct uv_loop_s *loop, const struct store_options *options)
+{
+    struct store *s = NEW(struct store);
+
+    s->magic = STORE_MAGIC;
+    s->loop = loop;
+    s->options = *options;
+    s->options.path = NULL;
+    if (!s->options.history_events)
+        s->options.history_events = DEFAULT_EVENTS;
+    if (!s->options.history_bytes)
+        s->options.history_bytes = DEFAULT_BYTES;
+    if (!s->options.history_seconds)
+        s->options.history_seconds = DEFAULT_SECONDS;
+    s->backups_last = &s->backups;
+    s->n_tables = 1;
+    s->cap_tables = 64;
+    s->tables = mem_alloc(s->cap_tables * sizeof(struct table *));
+    return s;
+}
+
+static void store_free(struct store *s)
+{
+    assert(!s->open && !s->flying && !s->backups);
+    watches_fini(s);
+    history_fini(&s->history);
+    tables_fini(s);
+    records_fini(s);
+    mem_free(s->touched);
+    s->magic = 0;
+    mem_free(s);
+}
+
+int store_open(struct uv_loop_s *loop, const struct store_options *options, struct store **ret,
+               struct err *err)
+{
+    struct db *db;
+
+    if (db_open(options->path, &db, err))
+        return -1;
+    struct store *s = store_new(loop, options);
+    if (load(s, db, err)) {
+        db_close(db);
+        store_free(s);
+        return -1;
+    }
+    retain(s);
+    if (drive_start(s, db, err)) {
+        db_close(db);
+        drive_stop(s, store_free);
+        return -1;
+    }
+    *ret = s;
+    return 0;
+}
+
+static void on_stopped(struct store *s)
+{
+    void (*closed)(void *ctx) = s->closed;
+    void *ctx = s->closed_ctx;
+
+    store_free(s);
+    if (closed)
+        closed(ctx);
+}
+
+void store_close(struct store *s, void (*closed)(void *ctx), void *ctx)
+{
+    assert(s->magic == STORE_MAGIC && !s->closing);
+    s->closing = true;
+    s->tidy = false;
+    s->closed = closed;
+    s->closed_ctx = ctx;
+    s->stopped = on_stopped;
+    uv_timer_stop(&s->quiet);
+    watches_fini(s);
+    drive_schedule(s);
+}
+
+void store_backup(struct store *s, const char *path, store_done_cb done, void *ctx)
+{
+    assert(s->magic == STORE_MAGIC && !s->closing);
+    struct backup_request *r = NEW(struct backup_request);
+
+    r->path = mem_strdup(str_c(path));
+    r->done = (struct done){done, ctx};
+    *s->backups_last = r;
+    s->backups_last = &r->next;
+    drive_schedule(s);
+}
+
+int64_t store_revision(const struct store *s)
+{
+    assert(s->magic == STORE_MAGIC);
+    return s->revision;
+}
+
+int64_t store_oldest_revision(const struct store *s)
+{
+    assert(s->magic == STORE_MAGIC);
+    return s->history.floor;
+}
+
+size_t store_bytes(const struct store *s)
+{
+    assert(s->magic == STORE_MAGIC);
+    return s->live_bytes;
+}

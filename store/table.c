@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Resources and their objects in memory: one ordered tree per resource, each entry with a committed
+ * version and what the writes under way make of it. Knows nothing of revisions' order or of disks.
+ */
+#include "impl.h"
+
+#include <assert.h>
+
+int object_key_cmp(const struct store_object *a, const struct store_object *b)
+{
+    int c = str_cmp(a->ns, b->ns);
+
+    return c ? c : str_cmp(a->name, b->name);
+}
+
+static int entry_cmp(const struct object_entry *a, const struct object_entry *b)
+{
+    return object_key_cmp(a->key, b->key);
+}
+
+static int table_cmp(const struct table *a, const struct table *b)
+{
+    return str_cmp(a->name, b->name);
+}
+
+TREE_GENERATE(object_tree, object_entry, link, entry_cmp)
+TREE_GENERATE(table_tree, table, link, table_cmp)
+
+struct table *table_get(const struct store *s, unsigned id)
+{
+    assert(id < s->n_tables && s->tables[id]);
+    return s->tables[id];
+}
+
+struct table *table_add(struct store *s, unsigned id, struct str name)
+{
+    if (id >= s->cap_tables) {
+        size_t cap = s->cap_tables ? s->cap_tables : 64;
+        while (cap <= id)
+            cap *= 2;
+        s->tables = mem_realloc(s->tables, cap * sizeof(struct table *));
+        s->cap_tables = cap;
+    }
+    while (s->n_tables <= id)
+        s->tables[s->n_tables++] = NULL;
+    if (s->tables[id])
+        return NULL;
+
+    struct table *t = NEW(struct table);
+    t->id = id;
+    t->name = mem_str(name);
+    t->floor = s->load_floor;
+    RB_INIT(&t->objects);
+    if (RB_INSERT(table_tree, &s->names, t)) {
+        mem_free((void *)(uintptr_t)t->name.p);
+        mem_free(t);
+        return NULL;
+    }
+    s->tables[id] = t;
+    return t;
+}
+
+unsigned store_resource(struct store *s, struct str name)
+{
+    assert(s->magic == STORE_MAGIC && name.n);
+    struct table probe = {.name = name};
+    struct table *t = RB_FIND(table_tree, &s->names, &probe);
+
+    if (t)
+        return t->id;
+    if (s->n_tables > STORE_MAX_RESOURCES)
+        return 0;
+    return table_add(s, (unsigned)s->n_tables, name)->id;
+}
+
+static void table_free(struct table *t)
+{
+    struct object_entry *e, *next;
+
+    RB_FOREACH_SAFE(e, object_tree, &t->objects, next)
+    {
+        RB_REMOVE(object_tree, &t->objects, e);
+        store_object_unref(e->committed);
+        store_object_unref(e->pending);
+        mem_free(e);
+    }
+    mem_free((void *)(uintptr_t)t->name.p);
+    mem_free(t);
+}
+
+void tables_fini(struct store *s)
+{
+    for (size_t i = 0; i < s->n_tables; i++) {
+        if (s->tables[i])
+            table_free(s->tables[i]);
+    }
+    s->tables = mem_free(s->tables);
+    s->n_tables = s->cap_tables = 0;
+}
+
+struct object_entry *table_find(struct table *t, struct str ns, struct str name)
+{
+    struct store_object key = {.ns = ns, .name = name};
+    struct object_entry probe = {.key = &key};
+
+    return RB_FIND(object_tree, &t->objects, &probe);
+}
+
+struct object_entry *table_find_or_add(struct table *t, const struct store_object *key)
+{
+    struct object_entry *e = table_find(t, key->ns, key->name);
+
+    if (e)
+        return e;
+    e = NEW(struct object_entry);
+    e->key = key;
+    RB_INSERT(object_tree, &t->objects, e);
+    return e;
+}
+
+struct object_entry *table_seek(struct table *t, struct str ns, struct str name)
+{
+    struct store_object key = {.ns = ns, .name = name};
+    struct object_entry probe = {.key = &key};
+
+    return RB_NFIND(object_tree, &t->objects, &probe);
+}
+
+struct object_entry *table_next(struct object_entry *e)
+{
+    return RB_NEXT(object_tree, NULL, e);
+}
+
+const struct store_object *entry_latest(const struct object_entry *e)
+{
+    if (!e->n_pending)
+        return e->committed;
+    return e->deleting ? NULL : e->pending;
+}
+
+/* Both versions name the same key, so the tree's order does not change. */
+static void rekey(struct object_entry *e)
+{
+    e->key = e->pending ? e->pending : e->committed;
+}
+
+const struct store_object *entry_commit(struct store *s, struct table *t, struct object_entry *e,
+                                        const struct store_object *object)
+{
+    const struct store_object *before = e->committed;
+
+    e->committed = object;
+    rekey(e);
+    if (before) {
+        t->count--;
+        s->live_objects--;
+        s->live_bytes -= object_size(before);
+    }
+    if (object) {
+        t->count++;
+        s->live_objects++;
+        s->live_bytes += object_size(object);
+    }
+    return before;
+}
+
+void entry_push(struct object_entry *e, const struct store_object *object, bool deleting)
+{
+    const struct store_object *old = e->pending;
+
+    e->pending = store_object_ref(object);
+    e->deleting = deleting;
+    e->n_pending++;
+    rekey(e);
+    store_object_unref(old);
+}
+
+void entry_pop(struct table *t, struct object_entry *e)
+{
+    assert(e->n_pending);
+    if (--e->n_pending)
+        return;
+    e->pending = store_object_unref(e->pending);
+    e->deleting = false;
+    rekey(e);
+    entry_settle(t, e);
+}
+
+void entry_settle(struct table *t, struct object_entry *e)
+{
+    if (e->committed || e->n_pending)
+        return;
+    RB_REMOVE(object_tree, &t->objects, e); /* compares no keys: there is none left */
+    mem_free(e);
+}
+
+const struct store_object *store_get(struct store *s, unsigned resource, struct str ns,
+                                     struct str name)
+{
+    assert(s->magic == STORE_MAGIC);
+    struct object_entry *e = table_find(table_get(s, resource), ns, name);
+
+    return e ? e->committed : NULL;
+}
+
+const struct store_object *store_latest(struct store *s, unsigned resource, struct str ns,
+                                        struct str name)
+{
+    assert(s->magic == STORE_MAGIC);
+    struct object_entry *e = table_find(table_get(s, resource), ns, name);
+
+    return e ? entry_latest(e) : NULL;
+}
+
+size_t store_count(const struct store *s, unsigned resource)
+{
+    assert(s->magic == STORE_MAGIC);
+    return resource ? table_get(s, resource)->count : s->live_objects;
+}

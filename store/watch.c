@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Watches are cursors in the shared history: a slow one costs nothing but its own place, and is
+ * told when history went past it. */
+#include "impl.h"
+
+#include <assert.h>
+
+#define WATCH_MAGIC 0x57617463u
+
+struct store_watch {
+    unsigned magic;
+    struct store *store;
+    struct table *table;      /* NULL: all resources */
+    struct store_watch *next; /* in the list of the table, or of tables[0] */
+    struct store_watch **link;
+    uint64_t cursor;  /* the next event to look at */
+    int64_t position; /* everything up to this revision was taken or did not concern it */
+    bool expired;
+    void (*wake)(void *ctx);
+    void *ctx;
+};
+
+static struct store_watch **list_of(struct store *s, struct table *t)
+{
+    return t ? &t->watches : &s->watches;
+}
+
+int store_watch_open(struct store *s, unsigned resource, int64_t revision, void (*wake)(void *ctx),
+                     void *ctx, struct store_watch **ret, struct err *err)
+{
+    assert(s->magic == STORE_MAGIC && !s->closing);
+    struct table *t = resource ? table_get(s, resource) : NULL;
+    int64_t floor = t ? t->floor : s->history.floor;
+
+    if (revision < floor)
+        return err_set(err, &ERR_EXPIRED, "too old resource version: %lld (%lld)",
+                       (long long)revision, (long long)floor);
+
+    struct store_watch *w = NEW(struct store_watch);
+    *w = (struct store_watch){
+        .magic = WATCH_MAGIC,
+        .store = s,
+        .table = t,
+        .cursor = history_seek(&s->history, revision),
+        .position = revision,
+        .wake = wake,
+        .ctx = ctx,
+    };
+    w->link = list_of(s, t);
+    w->next = *w->link;
+    if (w->next)
+        w->next->link = &w->next;
+    *w->link = w;
+    *ret = w;
+    return 0;
+}
+
+static bool concerns(const struct store_watch *w, const struct store_event *e)
+{
+    return e->revision > w->position && (!w->table || e->object->resource == w->table->id);
+}
+
+/* Moves the cursor to the next event that concerns the watch, or to the end. */
+static void skip(struct store_watch *w)
+{
+    const struct history *h = &w->store->history;
+
+    if (w->cursor < h->first) {
+        /* What left the history is lost only when it was ours. */
+        w->expired |= !w->table || w->table->dropped > w->cursor;
+        w->cursor = h->first;
+    }
+    while (w->cursor < h->next && !concerns(w, &history_at(h, w->cursor)->event))
+        w->cursor++;
+}
+
+const struct store_event *store_watch_next(struct store_watch *w, bool *ret_expired)
+{
+    assert(w->magic == WATCH_MAGIC);
+    skip(w);
+    *ret_expired = w->expired;
+    if (w->expired || w->cursor == w->store->history.next)
+        return NULL;
+
+    const struct store_event *e = &history_at(&w->store->history, w->cursor++)->event;
+    w->position = e->revision;
+    return e;
+}
+
+int64_t store_watch_position(const struct store_watch *w)
+{
+    assert(w->magic == WATCH_MAGIC);
+    struct store_watch at = *w;
+    skip(&at);
+    if (at.expired || at.cursor < w->store->history.next || w->position > w->store->revision)
+        return w->position;
+    return w->store->revision;
+}
+
+struct store_watch *store_watch_close(struct store_watch *w)
+{
+    if (!w)
+        return NULL;
+    assert(w->magic == WATCH_MAGIC);
+    if (w->store->next_watch == w)
+        w->store->next_watch = w->next;
+    *w->link = w->next;
+    if (w->next)
+        w->next->link = w->link;
+    w->magic = 0;
+    mem_free(w);
+    return NULL;
+}
+
+/* A wake-up may close any watch and open others; new ones go to the front and are not visited. */
+static void wake_list(struct store *s, struct store_watch *first)
+{
+    for (struct store_watch *w = first; w; w = s->next_watch) {
+        s->next_watch = w->next;
+        w->wake(w->ctx);
+    }
+    s->next_watch = NULL;
+}
+
+void watches_wake(struct store *s)
+{
+    if (s->n_touched)
+        wake_list(s, s->watches);
+    for (size_t i = 0; i < s->n_touched; i++) {
+        s->touched[i]->touched = false;
+        wake_list(s, s->touched[i]->watches);
+    }
+    s->n_touched = 0;
+}
+
+void watches_fini(struct store *s)
+{
+    while (s->watches)
+        store_watch_close(s->watches);
+    for (size_t i = 0; i < s->n_tables; i++) {
+        while (s->tables[i] && s->tables[i]->watches)
+            store_watch_close(s->tables[i]->watches);
+    }
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See harness.h. */
+#include "harness.h"
+
+#include <dirent.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void fixture_init(struct fixture *f)
+{
+    memset(f, 0, sizeof(*f));
+    snprintf(f->dir, sizeof(f->dir), "/tmp/sublet-store-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    assert_int_equal(uv_loop_init(&f->loop), 0);
+    err_init(&f->err, NULL);
+    f->options.path = f->dir;
+}
+
+void remove_dir(const char *dir)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+
+    while (d && (e = readdir(d))) {
+        char path[512];
+        snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+        unlink(path);
+    }
+    if (d)
+        closedir(d);
+    rmdir(dir);
+}
+
+void fixture_fini(struct fixture *f)
+{
+    fixture_close(f);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    remove_dir(f->dir);
+}
+
+void fixture_open(struct fixture *f)
+{
+    if (store_open(&f->loop, &f->options, &f->store, &f->err))
+        fail_msg("%.*s", STR_F(f->err.message));
+    f->pods = store_resource(f->store, STR("pods"));
+}
+
+static void on_closed(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+void fixture_close(struct fixture *f)
+{
+    bool closed = false;
+
+    if (!f->store)
+        return;
+    store_close(f->store, on_closed, &closed);
+    f->store = NULL;
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_true(closed);
+}
+
+void fixture_reopen(struct fixture *f)
+{
+    fixture_close(f);
+    fixture_open(f);
+}
+
+struct answer {
+    bool done, ok;
+};
+
+static void on_done(void *ctx, const struct err *err)
+{
+    struct answer *a = ctx;
+
+    assert_false(a->done);
+    a->done = true;
+    a->ok = !err;
+}
+
+bool fixture_sync(struct fixture *f)
+{
+    struct answer a = {0};
+
+    store_on_commit(f->store, on_done, &a);
+    assert_false(a.done);
+    while (!a.done)
+        uv_run(&f->loop, UV_RUN_ONCE);
+    return a.ok;
+}
+
+void fixture_settle(struct fixture *f)
+{
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+}
+
+int64_t try_write_of(struct fixture *f, unsigned resource, enum store_op op, const char *ns,
+                     const char *name, int value, int64_t expected)
+{
+    char bytes[96];
+    int64_t revision = store_next_revision(f->store);
+    int n = snprintf(bytes, sizeof(bytes), "{\"v\":%d,\"rv\":%lld}", value, (long long)revision);
+    struct store_write w = {
+        .op = op,
+        .resource = resource,
+        .skip = 1,
+        .expected = expected,
+        .ns = str_c(ns),
+        .name = str_c(name),
+        .uid = STR("u-1"),
+        .bytes = {bytes, (size_t)n},
+        .labels = STR("app\0web\0"),
+        .fields = STR("status.phase\0Running\0"),
+    };
+
+    err_clear(&f->err);
+    if (store_write(f->store, &w, &f->err)) {
+        assert_int_equal(store_next_revision(f->store), revision);
+        return -1;
+    }
+    assert_int_equal(store_next_revision(f->store), revision + 1);
+    return revision;
+}
+
+int64_t try_write(struct fixture *f, enum store_op op, const char *ns, const char *name, int value,
+                  int64_t expected)
+{
+    return try_write_of(f, f->pods, op, ns, name, value, expected);
+}
+
+int64_t put(struct fixture *f, const char *ns, const char *name, int value)
+{
+    const struct store_object *o = store_latest(f->store, f->pods, str_c(ns), str_c(name));
+    int64_t revision =
+        try_write(f, o ? STORE_UPDATE : STORE_CREATE, ns, name, value, o ? o->revision : 0);
+
+    if (revision < 0)
+        fail_msg("%.*s", STR_F(f->err.message));
+    return revision;
+}
+
+int64_t delete(struct fixture *f, const char *ns, const char *name)
+{
+    const struct store_object *o = store_latest(f->store, f->pods, str_c(ns), str_c(name));
+
+    assert_non_null(o);
+    int64_t revision = try_write(f, STORE_DELETE, ns, name, value_of(o), o->revision);
+    assert_true(revision > 0);
+    return revision;
+}
+
+int value_of(const struct store_object *o)
+{
+    int value;
+    long long revision;
+    char text[96];
+
+    if (!o)
+        return -1;
+    snprintf(text, sizeof(text), "%.*s", STR_F(o->bytes));
+    assert_int_equal(sscanf(text, "{\"v\":%d,\"rv\":%lld}", &value, &revision), 2);
+    assert_int_equal(revision, o->revision);
+    assert_int_equal(o->skip, 1);
+    assert_true(str_eq(o->labels, STR("app\0web\0")));
+    assert_true(str_eq(o->fields, STR("status.phase\0Running\0")));
+    return value;
+}
+
+int committed(struct fixture *f, const char *ns, const char *name)
+{
+    return value_of(store_get(f->store, f->pods, str_c(ns), str_c(name)));
+}
+
+int latest(struct fixture *f, const char *ns, const char *name)
+{
+    return value_of(store_latest(f->store, f->pods, str_c(ns), str_c(name)));
+}
+
+int64_t file_size(struct fixture *f, const char *name)
+{
+    char path[128];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+    return stat(path, &st) ? -1 : (int64_t)st.st_size;
+}
+
+int64_t query(struct fixture *f, const char *sql)
+{
+    char path[128];
+    sqlite3 *db;
+    sqlite3_stmt *q;
+
+    assert_null(f->store);
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
+    int rc = sqlite3_step(q);
+    int64_t value = rc == SQLITE_ROW ? sqlite3_column_int64(q, 0) : 0;
+    assert_true(rc == SQLITE_ROW || rc == SQLITE_DONE);
+    sqlite3_finalize(q);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return value;
+}

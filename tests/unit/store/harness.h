@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A store in a directory of its own, driven to completion step by step. */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <uv.h>
+#include <sublet/store.h>
+
+struct fixture {
+    char dir[64];
+    uv_loop_t loop;
+    struct store *store;
+    struct store_options options; /* for the next open */
+    struct err err;               /* of the last call that failed */
+    unsigned pods;                /* a resource */
+};
+
+void fixture_init(struct fixture *f);
+void fixture_fini(struct fixture *f); /* closes and removes */
+void fixture_open(struct fixture *f); /* must succeed */
+void fixture_close(struct fixture *f);
+void fixture_reopen(struct fixture *f);
+/* Runs the loop until everything written so far is answered; what the answer was. */
+bool fixture_sync(struct fixture *f);
+/* Runs the loop until it has nothing to do. */
+void fixture_settle(struct fixture *f);
+
+/* One write of resource pods; the bytes are {"v":<value>,"rv":<revision>}. Returns the revision, or -1
+ * with f->err. */
+int64_t try_write(struct fixture *f, enum store_op op, const char *ns, const char *name, int value,
+                  int64_t expected);
+int64_t try_write_of(struct fixture *f, unsigned resource, enum store_op op, const char *ns,
+                     const char *name, int value, int64_t expected);
+/* Must succeed; expected is the latest revision. Not synced. */
+int64_t put(struct fixture *f, const char *ns, const char *name, int value);
+int64_t delete(struct fixture *f, const char *ns, const char *name);
+/* The value of an object, or -1 for NULL. */
+int value_of(const struct store_object *o);
+int committed(struct fixture *f, const char *ns, const char *name);
+int latest(struct fixture *f, const char *ns, const char *name);
+
+/* Size of a file in the directory; -1 when there is none. */
+int64_t file_size(struct fixture *f, const char *name);
+/* One integer of the closed database. */
+int64_t query(struct fixture *f, const char *sql);
+void remove_dir(const char *dir);
