@@ -9,8 +9,8 @@
 
 static const struct schema_field FIELDS[] = {
     /* 0: io.k8s.api.core.v1.Binding */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {26, 16, 0, 2, FIELD_REQUIRED, 0, 0}, /* target */
     /* 4: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta */
@@ -53,9 +53,9 @@ static const struct schema_field FIELDS[] = {
     {199, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* resourceVersion */
     {179, 4, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* uid */
     /* 39: io.k8s.api.core.v1.ComponentStatus */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {324, 21, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 43: io.k8s.api.core.v1.ComponentCondition */
     {335, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* error */
@@ -63,9 +63,9 @@ static const struct schema_field FIELDS[] = {
     {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 19, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 47: io.k8s.api.core.v1.ComponentStatusList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 25, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 51: io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta */
     {362, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* continue */
@@ -76,20 +76,20 @@ static const struct schema_field FIELDS[] = {
     /* 56: io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo */
     {400, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* selector */
     /* 57: io.k8s.api.core.v1.ConfigMap */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {409, 28, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* binaryData */
     {420, 7, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* data */
     {425, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* immutable */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 63: io.k8s.api.core.v1.ConfigMapList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 30, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 67: io.k8s.api.core.v1.Endpoints */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {435, 39, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* subsets */
     /* 71: io.k8s.api.core.v1.EndpointSubset */
@@ -107,18 +107,18 @@ static const struct schema_field FIELDS[] = {
     {520, 36, 0, 2, FIELD_REQUIRED, 0, 0}, /* port */
     {525, 37, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* protocol */
     /* 82: io.k8s.api.core.v1.EndpointsList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 41, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 86: io.k8s.api.core.v1.Event */
     {534, 2, 0, 12, FIELD_OMITEMPTY, 0, 0}, /* action */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {541, 36, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* count */
     {547, 44, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* eventTime */
     {557, 6, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* firstTimestamp */
     {572, 16, 0, 2, FIELD_REQUIRED, 0, 0}, /* involvedObject */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {587, 6, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* lastTimestamp */
     {341, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* message */
     {17, 3, 0, 1, FIELD_REQUIRED, 0, 0}, /* metadata */
@@ -136,13 +136,13 @@ static const struct schema_field FIELDS[] = {
     {541, 36, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* count */
     {682, 44, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* lastObservedTime */
     /* 107: io.k8s.api.core.v1.EventList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 47, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 111: io.k8s.api.core.v1.LimitRange */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 49, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     /* 115: io.k8s.api.core.v1.LimitRangeSpec */
@@ -155,18 +155,18 @@ static const struct schema_field FIELDS[] = {
     {759, 53, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* min */
     {319, 51, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 122: io.k8s.api.core.v1.LimitRangeList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 56, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 126: io.k8s.api.core.v1.List */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 59, 0, 2, 0, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 130: io.k8s.api.core.v1.Namespace */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 61, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 64, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -182,13 +182,13 @@ static const struct schema_field FIELDS[] = {
     {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 67, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 143: io.k8s.api.core.v1.NamespaceList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 70, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 147: io.k8s.api.core.v1.Node */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 72, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 78, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -276,17 +276,17 @@ static const struct schema_field FIELDS[] = {
     /* 217: io.k8s.api.core.v1.NodeFeatures */
     {1329, 9, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* supplementalGroupsPolicy */
     /* 218: io.k8s.api.core.v1.NodeList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 103, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 222: io.k8s.api.core.v1.NodeProxyOptions */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {1354, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* path */
     /* 225: io.k8s.api.core.v1.PersistentVolume */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 106, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 146, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -498,8 +498,8 @@ static const struct schema_field FIELDS[] = {
     {763, 147, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* phase */
     {601, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* reason */
     /* 407: io.k8s.api.core.v1.PersistentVolumeClaim */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 149, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 157, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -552,18 +552,18 @@ static const struct schema_field FIELDS[] = {
     {349, 165, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {2734, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* targetVolumeAttributesClassName */
     /* 451: io.k8s.api.core.v1.PersistentVolumeClaimList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 167, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 455: io.k8s.api.core.v1.PersistentVolumeList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 169, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 459: io.k8s.api.core.v1.Pod */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 171, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 323, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -1224,33 +1224,33 @@ static const struct schema_field FIELDS[] = {
     {5180, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* resourceClaimName */
     {2583, 357, 0, 3, FIELD_REQUIRED, 0, 0}, /* resources */
     /* 1017: io.k8s.api.core.v1.PodAttachOptions */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {5705, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* container */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {5715, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* stderr */
     {3966, 9, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* stdin */
     {5722, 9, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* stdout */
     {4030, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* tty */
     /* 1024: io.k8s.api.core.v1.PodExecOptions */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {3832, 91, 0, 6, 0, 0, 0}, /* command */
     {5705, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* container */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {5715, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* stderr */
     {3966, 9, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* stdin */
     {5722, 9, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* stdout */
     {4030, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* tty */
     /* 1032: io.k8s.api.core.v1.PodList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 362, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1036: io.k8s.api.core.v1.PodLogOptions */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {5705, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* container */
     {5729, 9, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* follow */
     {5736, 9, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* insecureSkipTLSVerifyBackend */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {5765, 5, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* limitBytes */
     {5776, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* previous */
     {5785, 5, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* sinceSeconds */
@@ -1259,36 +1259,36 @@ static const struct schema_field FIELDS[] = {
     {5815, 5, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* tailLines */
     {5825, 9, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* timestamps */
     /* 1048: io.k8s.api.core.v1.PodPortForwardOptions */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {471, 365, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 1051: io.k8s.api.core.v1.PodStatusResult */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {349, 323, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
     /* 1055: io.k8s.api.core.v1.PodTemplate */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {5836, 369, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* template */
     /* 1059: io.k8s.api.core.v1.PodTemplateSpec */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 171, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     /* 1061: io.k8s.api.core.v1.PodTemplateList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 371, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1065: io.k8s.api.core.v1.RangeAllocation */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {420, 27, 0, 3, 0, 0, 0}, /* data */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {5845, 2, 0, 2, 0, 0, 0}, /* range */
     /* 1070: io.k8s.api.core.v1.ReplicationController */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 374, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 375, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -1311,13 +1311,13 @@ static const struct schema_field FIELDS[] = {
     {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 377, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 1090: io.k8s.api.core.v1.ReplicationControllerList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 380, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1094: io.k8s.api.core.v1.ResourceQuota */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 382, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 389, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -1335,30 +1335,30 @@ static const struct schema_field FIELDS[] = {
     {5931, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* hard */
     {5967, 53, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* used */
     /* 1108: io.k8s.api.core.v1.ResourceQuotaList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 391, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1112: io.k8s.api.core.v1.Secret */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {420, 28, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* data */
     {425, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* immutable */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {5972, 7, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* stringData */
     {319, 393, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 1119: io.k8s.api.core.v1.SecretList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 395, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1123: io.k8s.api.core.v1.SerializedReference */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {3817, 16, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* reference */
     /* 1126: io.k8s.api.core.v1.Service */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 398, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 410, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -1416,25 +1416,25 @@ static const struct schema_field FIELDS[] = {
     {349, 418, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 1175: io.k8s.api.core.v1.ServiceAccount */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {2797, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* automountServiceAccountToken */
     {2963, 422, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* imagePullSecrets */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {6347, 421, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* secrets */
     /* 1181: io.k8s.api.core.v1.ServiceAccountList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 424, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1185: io.k8s.api.core.v1.ServiceList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 426, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1189: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 429, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     /* 1193: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicySpec */
@@ -1484,8 +1484,8 @@ static const struct schema_field FIELDS[] = {
     /* 1229: io.k8s.api.admissionregistration.v1.ApplyConfiguration */
     {6566, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* expression */
     /* 1230: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 452, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     /* 1234: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec */
@@ -1498,18 +1498,18 @@ static const struct schema_field FIELDS[] = {
     {6651, 454, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parameterNotFoundAction */
     {400, 150, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
     /* 1241: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 456, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1245: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 458, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1249: io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {6675, 465, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* webhooks */
     /* 1253: io.k8s.api.admissionregistration.v1.MutatingWebhook */
@@ -1535,13 +1535,13 @@ static const struct schema_field FIELDS[] = {
     {1354, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* path */
     {520, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* port */
     /* 1272: io.k8s.api.admissionregistration.v1.MutatingWebhookConfigurationList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 467, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1276: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 469, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 476, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -1571,8 +1571,8 @@ static const struct schema_field FIELDS[] = {
     {3520, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* fieldRef */
     {6847, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* warning */
     /* 1300: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 481, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* spec */
     /* 1304: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec */
@@ -1581,18 +1581,18 @@ static const struct schema_field FIELDS[] = {
     {6640, 2, 0, 1, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* policyName */
     {6855, 483, 0, 4, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* validationActions */
     /* 1308: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 485, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1312: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 487, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1316: io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {6675, 490, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* webhooks */
     /* 1320: io.k8s.api.admissionregistration.v1.ValidatingWebhook */
@@ -1608,13 +1608,13 @@ static const struct schema_field FIELDS[] = {
     {6727, 464, 0, 6, FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* sideEffects */
     {4363, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeoutSeconds */
     /* 1331: io.k8s.api.admissionregistration.v1.ValidatingWebhookConfigurationList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 492, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1335: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionReview */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {4181, 494, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* request */
     {6873, 495, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* response */
     /* 1339: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionRequest */
@@ -1626,10 +1626,10 @@ static const struct schema_field FIELDS[] = {
     {6925, 496, 0, 3, 0, 0, 0}, /* result */
     {179, 4, 0, 1, 0, 0, 0}, /* uid */
     /* 1345: io.k8s.apimachinery.pkg.apis.meta.v1.Status */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {6932, 36, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* code */
     {6937, 497, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* details */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {341, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* message */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {601, 471, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
@@ -1646,8 +1646,8 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 499, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* reason */
     /* 1362: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 502, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     {349, 539, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -1780,13 +1780,13 @@ static const struct schema_field FIELDS[] = {
     {349, 542, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 541, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 1476: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 545, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1480: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 547, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 549, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -1811,24 +1811,24 @@ static const struct schema_field FIELDS[] = {
     {349, 552, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 551, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 1501: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 555, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1505: io.k8s.api.apps.v1.ControllerRevision */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {420, 58, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* data */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {3475, 5, 0, 3, FIELD_REQUIRED, 0, 0}, /* revision */
     /* 1510: io.k8s.api.apps.v1.ControllerRevisionList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 558, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1514: io.k8s.api.apps.v1.DaemonSet */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 560, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 564, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -1862,13 +1862,13 @@ static const struct schema_field FIELDS[] = {
     {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 566, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 1543: io.k8s.api.apps.v1.DaemonSetList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 569, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1547: io.k8s.api.apps.v1.Deployment */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 571, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 575, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -1902,13 +1902,13 @@ static const struct schema_field FIELDS[] = {
     {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 577, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 1577: io.k8s.api.apps.v1.DeploymentList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 580, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1581: io.k8s.api.apps.v1.ReplicaSet */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 582, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 583, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -1932,13 +1932,13 @@ static const struct schema_field FIELDS[] = {
     {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 585, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 1602: io.k8s.api.apps.v1.ReplicaSetList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 588, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1606: io.k8s.api.apps.v1.StatefulSet */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 590, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 598, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -1983,13 +1983,13 @@ static const struct schema_field FIELDS[] = {
     {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 600, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 1644: io.k8s.api.apps.v1.StatefulSetList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 603, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1648: io.k8s.api.authentication.v1.SelfSubjectReview */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {349, 605, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
     /* 1652: io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
@@ -2000,8 +2000,8 @@ static const struct schema_field FIELDS[] = {
     {179, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* uid */
     {8494, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* username */
     /* 1657: io.k8s.api.authentication.v1.TokenRequest */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 610, 0, 2, 0, 0, 0}, /* spec */
     {349, 612, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2018,8 +2018,8 @@ static const struct schema_field FIELDS[] = {
     {8528, 6, 0, 2, 0, 0, 0}, /* expirationTimestamp */
     {8548, 2, 0, 1, 0, 0, 0}, /* token */
     /* 1671: io.k8s.api.authentication.v1.TokenReview */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 614, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     {349, 615, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2032,8 +2032,8 @@ static const struct schema_field FIELDS[] = {
     {335, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* error */
     {1854, 606, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* user */
     /* 1682: io.k8s.api.authorization.v1.LocalSubjectAccessReview */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 617, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     {349, 627, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2073,8 +2073,8 @@ static const struct schema_field FIELDS[] = {
     {8668, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* evaluationError */
     {601, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* reason */
     /* 1715: io.k8s.api.authorization.v1.SelfSubjectAccessReview */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 629, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     {349, 627, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2082,8 +2082,8 @@ static const struct schema_field FIELDS[] = {
     {8568, 624, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nonResourceAttributes */
     {8590, 618, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceAttributes */
     /* 1722: io.k8s.api.authorization.v1.SelfSubjectRulesReview */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 631, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     {349, 632, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2103,8 +2103,8 @@ static const struct schema_field FIELDS[] = {
     {8718, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* nonResourceURLs */
     {8712, 91, 0, 1, FIELD_REQUIRED, 0, 0}, /* verbs */
     /* 1738: io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 639, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* spec */
     {349, 641, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2124,13 +2124,13 @@ static const struct schema_field FIELDS[] = {
     {8852, 6, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastScaleTime */
     {5395, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* observedGeneration */
     /* 1755: io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 643, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1759: io.k8s.api.autoscaling.v1.Scale */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 645, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 646, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2140,8 +2140,8 @@ static const struct schema_field FIELDS[] = {
     {5869, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* replicas */
     {400, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selector */
     /* 1767: io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 648, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* spec */
     {349, 667, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2231,13 +2231,13 @@ static const struct schema_field FIELDS[] = {
     {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 677, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 1838: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 680, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1842: io.k8s.api.batch.v1.CronJob */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 682, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* spec */
     {349, 699, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2293,13 +2293,13 @@ static const struct schema_field FIELDS[] = {
     {9458, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastScheduleTime */
     {9475, 6, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastSuccessfulTime */
     /* 1888: io.k8s.api.batch.v1.CronJobList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 702, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1892: io.k8s.api.batch.v1.Job */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 685, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 704, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2326,13 +2326,13 @@ static const struct schema_field FIELDS[] = {
     {9526, 709, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* failed */
     {9547, 709, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* succeeded */
     /* 1916: io.k8s.api.batch.v1.JobList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 711, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1920: io.k8s.api.certificates.v1.CertificateSigningRequest */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 713, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     {349, 718, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2356,13 +2356,13 @@ static const struct schema_field FIELDS[] = {
     {349, 20, 0, 6, FIELD_REQUIRED, 0, 0}, /* status */
     {319, 720, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 1941: io.k8s.api.certificates.v1.CertificateSigningRequestList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 723, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1945: io.k8s.api.coordination.v1.Lease */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 725, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     /* 1949: io.k8s.api.coordination.v1.LeaseSpec */
@@ -2374,15 +2374,15 @@ static const struct schema_field FIELDS[] = {
     {9693, 44, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* renewTime */
     {7834, 726, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* strategy */
     /* 1956: io.k8s.api.coordination.v1.LeaseList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 728, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1960: io.k8s.api.discovery.v1.EndpointSlice */
     {9703, 730, 0, 4, FIELD_REQUIRED, 0, 0}, /* addressType */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {1746, 738, 0, 2, 0, 0, 0}, /* endpoints */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {471, 740, 0, 3, 0, 0, 0}, /* ports */
     /* 1966: io.k8s.api.discovery.v1.Endpoint */
@@ -2407,19 +2407,19 @@ static const struct schema_field FIELDS[] = {
     {520, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* port */
     {525, 37, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* protocol */
     /* 1983: io.k8s.api.discovery.v1.EndpointSliceList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 742, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 1987: io.k8s.api.events.v1.Event */
     {534, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* action */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {9771, 36, 0, 15, FIELD_OMITEMPTY, 0, 0}, /* deprecatedCount */
     {9787, 6, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* deprecatedFirstTimestamp */
     {9812, 6, 0, 14, FIELD_OMITEMPTY, 0, 0}, /* deprecatedLastTimestamp */
     {9836, 43, 0, 12, FIELD_OMITEMPTY, 0, 0}, /* deprecatedSource */
     {547, 44, 0, 2, FIELD_REQUIRED, 0, 0}, /* eventTime */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, 0, 0, 0}, /* metadata */
     {9853, 2, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* note */
     {601, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* reason */
@@ -2433,13 +2433,13 @@ static const struct schema_field FIELDS[] = {
     {541, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* count */
     {682, 44, 0, 2, FIELD_REQUIRED, 0, 0}, /* lastObservedTime */
     /* 2006: io.k8s.api.events.v1.EventList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 746, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2010: io.k8s.api.flowcontrol.v1.FlowSchema */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 748, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 764, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2480,13 +2480,13 @@ static const struct schema_field FIELDS[] = {
     {349, 767, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
     {319, 766, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2042: io.k8s.api.flowcontrol.v1.FlowSchemaList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 770, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2046: io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 772, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 779, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2518,13 +2518,13 @@ static const struct schema_field FIELDS[] = {
     {349, 767, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
     {319, 781, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2071: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 784, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2075: io.k8s.api.networking.v1.IPAddress */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 786, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* spec */
     /* 2079: io.k8s.api.networking.v1.IPAddressSpec */
@@ -2535,13 +2535,13 @@ static const struct schema_field FIELDS[] = {
     {169, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     {3568, 2, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* resource */
     /* 2084: io.k8s.api.networking.v1.IPAddressList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 789, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2088: io.k8s.api.networking.v1.Ingress */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 791, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 804, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2583,8 +2583,8 @@ static const struct schema_field FIELDS[] = {
     {486, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ip */
     {471, 808, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 2118: io.k8s.api.networking.v1.IngressClass */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 811, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     /* 2122: io.k8s.api.networking.v1.IngressClassSpec */
@@ -2597,18 +2597,18 @@ static const struct schema_field FIELDS[] = {
     {169, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespace */
     {6560, 2, 0, 4, FIELD_POINTER, 0, 0}, /* scope */
     /* 2129: io.k8s.api.networking.v1.IngressClassList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 814, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2133: io.k8s.api.networking.v1.IngressList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 816, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2137: io.k8s.api.networking.v1.NetworkPolicy */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 818, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     /* 2141: io.k8s.api.networking.v1.NetworkPolicySpec */
@@ -2634,13 +2634,13 @@ static const struct schema_field FIELDS[] = {
     {471, 821, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
     {10271, 824, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* to */
     /* 2157: io.k8s.api.networking.v1.NetworkPolicyList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 831, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2161: io.k8s.api.networking.v1.ServiceCIDR */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 833, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 834, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2649,14 +2649,14 @@ static const struct schema_field FIELDS[] = {
     /* 2167: io.k8s.api.networking.v1.ServiceCIDRStatus */
     {324, 419, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 2168: io.k8s.api.networking.v1.ServiceCIDRList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 836, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2172: io.k8s.api.node.v1.RuntimeClass */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {10280, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* handler */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {3011, 838, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* overhead */
     {10288, 839, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scheduling */
@@ -2666,21 +2666,21 @@ static const struct schema_field FIELDS[] = {
     {2995, 281, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* nodeSelector */
     {3301, 302, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2181: io.k8s.api.node.v1.RuntimeClassList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 841, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2185: io.k8s.api.policy.v1.Eviction */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {10308, 843, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* deleteOptions */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2189: io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {10322, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
     {10329, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* gracePeriodSeconds */
     {10348, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ignoreStoreReadErrorWithClusterBreakingPotential */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {10397, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* orphanDependents */
     {10414, 844, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preconditions */
     {10428, 845, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* propagationPolicy */
@@ -2688,8 +2688,8 @@ static const struct schema_field FIELDS[] = {
     {199, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceVersion */
     {179, 4, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* uid */
     /* 2199: io.k8s.api.policy.v1.PodDisruptionBudget */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 847, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
     {349, 849, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2707,14 +2707,14 @@ static const struct schema_field FIELDS[] = {
     {10549, 36, 0, 6, 0, 0, 0}, /* expectedPods */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     /* 2215: io.k8s.api.policy.v1.PodDisruptionBudgetList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 852, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2219: io.k8s.api.rbac.v1.ClusterRole */
     {10562, 856, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* aggregationRule */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {6721, 855, 0, 2, 0, 0, 0}, /* rules */
     /* 2224: io.k8s.api.rbac.v1.PolicyRule */
@@ -2726,8 +2726,8 @@ static const struct schema_field FIELDS[] = {
     /* 2229: io.k8s.api.rbac.v1.AggregationRule */
     {10578, 857, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* clusterRoleSelectors */
     /* 2230: io.k8s.api.rbac.v1.ClusterRoleBinding */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {10599, 861, 0, 3, FIELD_REQUIRED, 0, 0}, /* roleRef */
     {9954, 860, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* subjects */
@@ -2741,33 +2741,33 @@ static const struct schema_field FIELDS[] = {
     {12, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* kind */
     {164, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* name */
     /* 2242: io.k8s.api.rbac.v1.ClusterRoleBindingList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 863, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2246: io.k8s.api.rbac.v1.ClusterRoleList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 865, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2250: io.k8s.api.rbac.v1.Role */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {6721, 855, 0, 2, 0, 0, 0}, /* rules */
     /* 2254: io.k8s.api.rbac.v1.RoleBindingList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 869, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2258: io.k8s.api.rbac.v1.RoleList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 871, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2262: io.k8s.api.resource.v1.DeviceClass */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 873, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     /* 2266: io.k8s.api.resource.v1.DeviceClassSpec */
@@ -2787,13 +2787,13 @@ static const struct schema_field FIELDS[] = {
     {2013, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* driver */
     {10196, 58, 0, 2, FIELD_REQUIRED, 0, 0}, /* parameters */
     /* 2276: io.k8s.api.resource.v1.DeviceClassList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 882, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2280: io.k8s.api.resource.v1.ResourceClaim */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 884, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     {349, 903, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -2884,26 +2884,26 @@ static const struct schema_field FIELDS[] = {
     {10930, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* interfaceName */
     {10944, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ips */
     /* 2354: io.k8s.api.resource.v1.ResourceClaimList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 917, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2358: io.k8s.api.resource.v1.ResourceClaimTemplate */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 919, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     /* 2362: io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 884, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     /* 2364: io.k8s.api.resource.v1.ResourceClaimTemplateList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 921, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2368: io.k8s.api.resource.v1.ResourceSlice */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 923, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     /* 2372: io.k8s.api.resource.v1.ResourceSliceSpec */
@@ -2970,26 +2970,26 @@ static const struct schema_field FIELDS[] = {
     {11199, 936, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
     {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
     /* 2423: io.k8s.api.resource.v1.ResourceSliceList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 947, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2427: io.k8s.api.scheduling.v1.PriorityClass */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {7275, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* description */
     {11241, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* globalDefault */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {3020, 311, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preemptionPolicy */
     {882, 36, 0, 2, 0, 0, 0}, /* value */
     /* 2434: io.k8s.api.scheduling.v1.PriorityClassList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 950, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2438: io.k8s.api.storage.v1.CSIDriver */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 952, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     /* 2442: io.k8s.api.storage.v1.CSIDriverSpec */
@@ -3008,13 +3008,13 @@ static const struct schema_field FIELDS[] = {
     {3639, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* audience */
     {3648, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
     /* 2455: io.k8s.api.storage.v1.CSIDriverList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 959, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2459: io.k8s.api.storage.v1.CSINode */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 961, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     /* 2463: io.k8s.api.storage.v1.CSINodeSpec */
@@ -3027,28 +3027,28 @@ static const struct schema_field FIELDS[] = {
     /* 2468: io.k8s.api.storage.v1.VolumeNodeResources */
     {541, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* count */
     /* 2469: io.k8s.api.storage.v1.CSINodeList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 966, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2473: io.k8s.api.storage.v1.CSIStorageCapacity */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {927, 52, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {11503, 52, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maximumVolumeSize */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {11521, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeTopology */
     {1626, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* storageClassName */
     /* 2480: io.k8s.api.storage.v1.CSIStorageCapacityList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 969, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2484: io.k8s.api.storage.v1.StorageClass */
     {11534, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowVolumeExpansion */
     {11555, 975, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* allowedTopologies */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {1510, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* mountOptions */
     {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
@@ -3061,13 +3061,13 @@ static const struct schema_field FIELDS[] = {
     {868, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* key */
     {2527, 91, 0, 2, FIELD_REQUIRED, 0, 0}, /* values */
     /* 2497: io.k8s.api.storage.v1.StorageClassList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 977, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2501: io.k8s.api.storage.v1.VolumeAttachment */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {699, 979, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
     {349, 981, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
@@ -3088,50 +3088,50 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
     {304, 6, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* time */
     /* 2518: io.k8s.api.storage.v1.VolumeAttachmentList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 984, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2522: io.k8s.api.storage.v1.VolumeAttributesClass */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {11748, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* driverName */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
     /* 2527: io.k8s.api.storage.v1.VolumeAttributesClassList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 987, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2531: io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {10322, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
     {11759, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
     {11772, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     /* 2536: io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {10322, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
     {11759, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
     {11772, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     /* 2541: io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {10322, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
     {11759, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
     {11772, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
     {11788, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* force */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     /* 2547: io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {199, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* resourceVersion */
     /* 2550: io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions */
     {11794, 9, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* allowWatchBookmarks */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {362, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* continue */
     {8609, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fieldSelector */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {3666, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* labelSelector */
     {11814, 5, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* limit */
     {199, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* resourceVersion */
@@ -3144,13 +3144,13 @@ static const struct schema_field FIELDS[] = {
     {8910, 58, 0, 2, FIELD_REQUIRED, 0, 0}, /* object */
     {319, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
     /* 2565: io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
     /* 2568: io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
-    {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 997, 0, 2, 0, 0, 0}, /* items */
-    {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
 };
 

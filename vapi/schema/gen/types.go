@@ -220,8 +220,8 @@ func (t *table) fields(typ reflect.Type, facts *model, wire bool) []field {
 	return out
 }
 
-// Inlined in JSON; in protobuf mostly a message of its own: then a nameless row leads into it, and the
-// flattened rows have no number.
+// Inlined in JSON. In protobuf it is a message of its own, which a nameless row leads into, or not there
+// at all (TypeMeta, which the envelope has): the flattened rows have no number.
 func (t *table) inline(f reflect.StructField, facts *model, wire bool, pb int) []field {
 	if f.Type.Kind() != reflect.Struct {
 		panic("inlined pointer: " + f.Name)
@@ -230,7 +230,7 @@ func (t *table) inline(f reflect.StructField, facts *model, wire bool, pb int) [
 	if wire && pb != 0 {
 		out = append(out, field{pb: pb, node: t.node(f.Type, nil), flags: []string{"INLINE"}})
 	}
-	return append(out, t.fields(f.Type, facts, wire && pb == 0)...)
+	return append(out, t.fields(f.Type, facts, false)...)
 }
 
 func flags(f reflect.StructField, options string, required, packed bool) []string {
