@@ -134,6 +134,15 @@ class Api:
     def delete(self, path, body=None, **query):
         return self.request("DELETE", path, body, query=query)
 
+    def create_service_account(self, namespace, name, seconds=86400):
+        """Creates a service account and returns a token of it."""
+        base = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        self.post(base, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
+        answer = self.post(f"{base}/{name}/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"expirationSeconds": seconds}})
+        return answer["status"]["token"]
+
     def watch(self, path, timeout=30, **query):
         """Yields the events of a watch as dicts until the server ends it or nothing comes in `timeout`."""
         client = Api(self.kubeconfig, timeout)

@@ -12,7 +12,7 @@ import ssl
 from . import binaries, nodes
 from .api import Api, ApiError
 from .kubectl import Kubectl
-from .pki import Pki, write_kubeconfig
+from .pki import Pki, derive_kubeconfig, write_kubeconfig
 from .process import Port, Process, stop_all
 from .wait import eventually
 
@@ -163,13 +163,8 @@ class HostCluster:
 
     def service_account_kubeconfig(self, namespace, name):
         """Creates a service account and returns a kubeconfig that holds a token of it."""
-        base = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-        self.api.post(base, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
-        answer = self.api.post(f"{base}/{name}/token", {
-            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-            "spec": {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 86400}})
-        return write_kubeconfig(os.path.join(self.dir, f"{namespace}-{name}.kubeconfig"), self.url,
-                                self.pki.path("ca.crt"), token=answer["status"]["token"])
+        return derive_kubeconfig(os.path.join(self.dir, f"{namespace}-{name}.kubeconfig"),
+                                 self.kubeconfig, token=self.api.create_service_account(namespace, name))
 
     # --- how each component is called -------------------------------------------------------------
 

@@ -55,12 +55,22 @@ def _b64(path):
 
 def write_kubeconfig(path, server, ca, *, cert=None, key=None, token=None):
     """A kubeconfig file with everything inline; returns its path."""
+    return _write(path, {"server": server, "certificate-authority-data": _b64(ca)}, cert, key, token)
+
+
+def derive_kubeconfig(path, admin, *, cert=None, key=None, token=None):
+    """A kubeconfig file for another user of the cluster of the kubeconfig `admin`; returns its path."""
+    with open(admin, encoding="utf-8") as f:
+        cluster = yaml.safe_load(f)["clusters"][0]["cluster"]
+    return _write(path, cluster, cert, key, token)
+
+
+def _write(path, cluster, cert, key, token):
     user = {"token": token} if token else {"client-certificate-data": _b64(cert),
                                            "client-key-data": _b64(key)}
     config = {
         "apiVersion": "v1", "kind": "Config", "current-context": "default",
-        "clusters": [{"name": "default", "cluster": {
-            "server": server, "certificate-authority-data": _b64(ca)}}],
+        "clusters": [{"name": "default", "cluster": cluster}],
         "users": [{"name": "default", "user": user}],
         "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
     }

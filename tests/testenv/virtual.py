@@ -9,6 +9,7 @@ import yaml
 from . import binaries
 from .api import Api
 from .kubectl import Kubectl
+from .pki import derive_kubeconfig
 from .process import Port, Process
 from .wait import eventually
 
@@ -132,6 +133,16 @@ class VirtualCluster:
     def kubectl_as(self, kubeconfig):
         """kubectl for another user of this cluster."""
         return Kubectl(binaries.host_program("kubectl"), kubeconfig, self.dir)
+
+    def user_kubeconfig(self, name, **credentials):
+        """A kubeconfig of another user: token=..., or cert= and key= (paths); returns its path."""
+        path = os.path.join(self.dir, f"{name}.kubeconfig")
+        return derive_kubeconfig(path, self.kubeconfig, **credentials)
+
+    def service_account_kubeconfig(self, namespace, name):
+        """Creates a service account in this cluster and returns a kubeconfig with a token of it."""
+        return self.user_kubeconfig(f"{namespace}-{name}",
+                                    token=self.api.create_service_account(namespace, name))
 
     @property
     def pid(self):
