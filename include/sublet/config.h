@@ -45,24 +45,29 @@ struct config {
     const struct config_binding *bindings;
     size_t n_bindings;
     int64_t max_objects, max_bytes, history_events;
+    struct str_list storage_classes;     /* a PVC may name these; the first is its default; empty: any */
 };
 
 /* The options of tbl/options.h, generic: for --help, the reference page and values.schema.json. */
-enum option_type { OPTION_STRING, OPTION_INT, OPTION_BOOL, OPTION_ENUM, OPTION_DURATION, OPTION_LIST };
+enum option_type { OPTION_STRING, OPTION_INT, OPTION_BOOL, OPTION_ENUM, OPTION_DURATION, OPTION_LIST,
+                   OPTION_QUANTITY };
 struct option {
     const char *path;                    /* "policy.verdict" */
     const char *flag;                    /* "--verdict", or NULL */
     const char *env;                     /* "SUBLET_POLICY_VERDICT" */
     enum option_type type;
     const char *otherwise;               /* default as text */
-    const char *values;                  /* enum: "off|warn|enforce"; int: "min..max" */
+    const char *values;                  /* enum, string: "off|warn|enforce"; bool: words for false|true;
+                                            int, duration, quantity: "min..max"; "" for no bound */
     const char *help;
     size_t offset;                       /* in struct config */
 };
 extern const struct option OPTIONS[];
 extern const size_t N_OPTIONS;
 
-/* file may be empty text; args as in argv after the command. Errors are BAD_REQUEST and name the place:
+/* file may be empty text; args as in argv after the command (`--config F` is skipped: the caller read it).
+ * Flags win over SUBLET_* variables, variables over the file; unknown variables are ignored (a host
+ * Service called "sublet" makes some). Errors are BAD_REQUEST and name the place:
  * `config: pools[0].mode: unknown value "fast": want one of exclusive|mig|...`; unknown keys are errors. */
 int config_load(struct arena *a, struct str file_text, int argc, char *const *argv, char *const *environ_,
                 struct config *ret, struct err *err) MUST_CHECK;

@@ -35,6 +35,8 @@ struct config_pool {
     struct str scheduler, runtime_class; /* empty: leave default */
     const cJSON *priority_tiers;         /* tenant tier -> host PriorityClass */
     struct str price, currency;
+    int64_t pods_per_minute;             /* caps.gpuPodsPerMinute; 0: no cap */
+    struct str borrow_factor;            /* of the price, for what exceeds the guarantee; empty: 1 */
 };
 
 enum over_quota { OVER_QUOTA_REJECT, OVER_QUOTA_QUEUE };
@@ -43,6 +45,7 @@ struct config_binding {
     struct rational guarantee, burst;    /* gpuEq; the limit is guarantee + burst */
     enum over_quota over_quota;
     bool is_default;
+    struct rational lend;                /* of an idle guarantee, at most */
 };
 
 /* `pools:` and `bindings:` of the tree. Errors name the place. */

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration of one virtual cluster. Why: an operator's mistake must be told at start, with
+ * the place, instead of becoming a default nobody chose. Must never accept a key it does not know,
+ * and must never read anything but what it is given (file text, arguments, environment). */
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include <sublet/yaml.h>
+
+#include "impl.h"
+
+/* ---- the file ---- */
+
+struct duplicates {
+    struct arena *arena;
+    struct str first;
+};
+
+static void on_duplicate(void *ctx, struct str path)
+{
+    struct duplicates *d = ctx;
+
+    if (!d->first.p)
+        d->first = arena_str(d->arena, path);
+}
+
+static int parse_file(struct arena *a, struct str text, cJSON **ret, struct err *err)
+{
+    struct duplicates duplicates = {.arena = a};
+
+    if (yaml_parse(a, text, on_duplicate, &duplicates, ret, err))
+        return err_wrap(err, "config");
+    if (duplicates.first.p)
+        return err_set(err, &ERR_BAD_REQUEST, "config: %.*s: key is given twice",
+                       STR_F(duplicates.first));
+    if (!*ret || json_is_null(*ret))
+        *ret = json_new_object(a);
+    if (!json_is_object(*ret))
+        return wrong_type(err, STR("config"), "an object", *ret);
+    return 0;
+}
+
+/* Does path name an option, or lead to one (ret_inner)? */
+static bool path_known(struct str path, bool *ret_inner)
+{
+    *ret_inner = false;
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        struct str known = str_c(OPTIONS[i].path);
+
+        if (str_eq(known, path))
+            return true;
+        if (known.n > path.n && str_has_prefix(known, path) && known.p[path.n] == '.') {
+            *ret_inner = true;
+            return true;
+        }
+    }
+    return str_eqc(path, "pools") || str_eqc(path, "bindings");
+}
+
+/* The keys there are under path, for the error of a key that is not. */
+static struct str known_below(struct arena *a, struct str path)
+{
+    struct str ret = path.n ? STR("") : STR("pools, bindings"), last = STR_NULL;
+
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        struct str known = str_c(OPTIONS[i].path), key;
+
+        if (path.n && !(str_has_prefix(known, path) && known.n > path.n && known.p[path.n] == '.'))
+            continue;
+        known = path.n ? str_from(known, path.n + 1) : known;
+        key = str_cut(&known, '.');
+        if (str_eq(key, last))
+            continue;
+        last = key;
+        ret = arena_printf(a, "%.*s%s%.*s", STR_F(ret), ret.n ? ", " : "", STR_F(key));
+    }
+    return ret;
+}
+
+/* Options nest at most three deep; what is deeper is a value or unknown. */
+static int check_keys(struct arena *a, const cJSON *object, struct str path, struct err *err)
+{
+    json_each(member, object)
+    {
+        struct str at =
+            path.n ? arena_printf(a, "%.*s.%s", STR_F(path), member->string) : key_of(member);
+        bool inner;
+
+        if (strchr(member->string, '.') || !path_known(at, &inner))
+            return err_set(err, &ERR_BAD_REQUEST, "config: %.*s: unknown key: known here are %.*s",
+                           STR_F(at), STR_F(known_below(a, path)));
+        if (!inner || json_is_null(member))
+            continue;
+        if (!json_is_object(member))
+            return wrong_type(err, arena_printf(a, "config: %.*s", STR_F(at)), "an object", member);
+        if (check_keys(a, member, at, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- variables and flags ---- */
+
+/* Puts a value over what the tree has at the option's path. */
+static void overlay(struct arena *a, cJSON *tree, const struct option *option, cJSON *node)
+{
+    struct str path = str_c(option->path);
+    size_t dot = str_rfind(path, '.');
+
+    if (dot == path.n) {
+        json_set(a, tree, option->path, node);
+        return;
+    }
+    tree = json_ensure_path(a, tree, arena_cstr(a, str_sub(path, 0, dot)));
+    json_set(a, tree, option->path + dot + 1, node);
+}
+
+static int apply_text(struct config *config, cJSON *tree, const struct option *option,
+                      struct str where, struct str text, struct err *err)
+{
+    cJSON *node;
+
+    if (option_node(config->arena, option, where, text, &node, err))
+        return -1;
+    if (option_store(config->arena, option, where, node, config, err))
+        return -1;
+    overlay(config->arena, tree, option, node);
+    return 0;
+}
+
+static int apply_environment(struct config *config, cJSON *tree, char *const *environ_,
+                             struct err *err)
+{
+    for (size_t i = 0; environ_ && environ_[i]; i++) {
+        struct str value = str_c(environ_[i]), name;
+
+        if (!str_has_prefix(value, STR("SUBLET_")) || str_find(value, '=') == value.n)
+            continue;
+        name = str_cut(&value, '=');
+        for (size_t k = 0; k < N_OPTIONS; k++) {
+            if (str_eqc(name, OPTIONS[k].env) &&
+                apply_text(config, tree, &OPTIONS[k], name, value, err))
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static const struct option *find_flag(struct str flag)
+{
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        if (OPTIONS[i].flag && str_eqc(flag, OPTIONS[i].flag))
+            return &OPTIONS[i];
+    }
+    return NULL;
+}
+
+/* "--flag value" and "--flag=value". */
+static int apply_arguments(struct config *config, cJSON *tree, int argc, char *const *argv,
+                           struct err *err)
+{
+    for (int i = 0; i < argc; i++) {
+        struct str value = str_c(argv[i]), flag = str_cut(&value, '=');
+        const struct option *option = find_flag(flag);
+
+        if (!str_has_prefix(flag, STR("--")))
+            return err_set(err, &ERR_BAD_REQUEST, "unexpected argument \"%s\"", argv[i]);
+        if (!option && !str_eqc(flag, "--config"))
+            return err_set(err, &ERR_BAD_REQUEST, "unknown flag %.*s", STR_F(flag));
+        if (!value.p) {
+            if (i + 1 == argc)
+                return err_set(err, &ERR_BAD_REQUEST, "%.*s: needs a value", STR_F(flag));
+            value = str_c(argv[++i]);
+        }
+        if (option && apply_text(config, tree, option, flag, value, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- what a value means beyond its type ---- */
+
+static int bad_value(struct err *err, const char *path, struct str value, const char *why)
+{
+    return err_set(err, &ERR_BAD_REQUEST, "config: %s: \"%.*s\": %s", path, STR_F(value), why);
+}
+
+/* "host:port", "[v6]:port" or ":port". */
+static bool address_valid(struct str address)
+{
+    size_t colon = str_rfind(address, ':');
+    struct str host = str_sub(address, 0, colon);
+    uint64_t port;
+
+    if (colon == address.n || !str_to_u64(str_from(address, colon + 1), &port) || port > 65535)
+        return false;
+    if (host.n && host.p[0] == '[')
+        return host.p[host.n - 1] == ']';
+    return str_find(host, ':') == host.n;
+}
+
+static bool is_ip(struct arena *a, struct str text)
+{
+    unsigned char out[sizeof(struct in6_addr)];
+    const char *p = arena_cstr(a, text);
+
+    return strlen(p) == text.n &&
+           (inet_pton(AF_INET, p, out) == 1 || inet_pton(AF_INET6, p, out) == 1);
+}
+
+static int check_allow(struct str_list list, const char *path, struct err *err)
+{
+    for (size_t i = 0; i < list.n; i++) {
+        struct str key = list.items[i];
+        bool prefix = key.n && key.p[key.n - 1] == '/';
+        const char *why = prefix ? name_check_dns1123_subdomain(str_sub(key, 0, key.n - 1))
+                                 : name_check_qualified(key);
+
+        if (why)
+            return bad_value(err, path, key, why);
+        if (str_has_prefix(key, STR("sublet.dev/")))
+            return bad_value(err, path, key, "keys of sublet.dev are never a tenant's");
+    }
+    return 0;
+}
+
+static int check_values(struct config *config, struct err *err)
+{
+    const char *why = name_check_dns1123_label(config->name);
+
+    if (why)
+        return bad_value(err, "name", config->name, why);
+    why = config->host_namespace.n ? name_check_dns1123_label(config->host_namespace) : NULL;
+    if (why)
+        return bad_value(err, "host.namespace", config->host_namespace, why);
+    if (!address_valid(config->listen_address))
+        return bad_value(err, "listen.address", config->listen_address, "want address:port");
+    if (!config->data_dir.n)
+        return bad_value(err, "store.path", config->data_dir, "must not be empty");
+    why = name_check_dns1123_subdomain(config->cluster_domain);
+    if (why)
+        return bad_value(err, "network.clusterDomain", config->cluster_domain, why);
+    if (config->api_address.n && !is_ip(config->arena, config->api_address))
+        return bad_value(err, "network.apiAddress", config->api_address, "want an IP address");
+    if (check_allow(config->labels_allow, "policy.labels.allow", err))
+        return -1;
+    return check_allow(config->annotations_allow, "policy.annotations.allow", err);
+}
+
+/* ---- loading ---- */
+
+static int apply_defaults(struct config *config, struct err *err)
+{
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        const struct option *option = &OPTIONS[i];
+        cJSON *node;
+
+        if (!option->otherwise[0])
+            continue;
+        if (option_node(config->arena, option, str_c(option->path), str_c(option->otherwise), &node,
+                        err) ||
+            option_store(config->arena, option, str_c(option->path), node, config, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int apply_file(struct config *config, const cJSON *tree, struct err *err)
+{
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        const struct option *option = &OPTIONS[i];
+        struct str where = arena_printf(config->arena, "config: %s", option->path);
+
+        if (option_store(config->arena, option, where, json_path(tree, option->path), config, err))
+            return -1;
+    }
+    return 0;
+}
+
+int config_load(struct arena *a, struct str file_text, int argc, char *const *argv,
+                char *const *environ_, struct config *ret, struct err *err)
+{
+    struct config config = {.arena = a};
+    cJSON *tree;
+
+    if (parse_file(a, file_text, &tree, err) || check_keys(a, tree, STR_NULL, err))
+        return -1;
+    if (apply_defaults(&config, err) || apply_file(&config, tree, err))
+        return -1;
+    if (apply_environment(&config, tree, environ_, err) ||
+        apply_arguments(&config, tree, argc, argv, err))
+        return -1;
+    if (check_values(&config, err) || pool_load(a, tree, &config, err))
+        return -1;
+    config.tree = tree;
+    *ret = config;
+    return 0;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Environment variables and mounts that hand out devices. Why: with the common container runtimes a
+ * variable is enough to get every GPU of a node, whatever the scheduler thought, and the kubelet
+ * puts a pod's variables after those of the device plugin, so the tenant's would win. Must never
+ * let a value through that is not known harmless: valueFrom hides the value, so it is refused. */
+
+#include <string.h>
+
+#include "pool.h"
+
+const char *const CONTAINER_LISTS[3] = {"initContainers", "containers", "ephemeralContainers"};
+
+struct env_rule {
+    const char *name;
+    bool prefix;        /* every variable that begins so */
+    bool shared_only;   /* matters only where software shares a GPU */
+    const char *values; /* what may stand there, by commas; NULL: nothing */
+};
+
+static const struct env_rule RULES[] = {
+    {"NVIDIA_VISIBLE_DEVICES", false, false, "void|none"},
+    {"NVIDIA_DRIVER_CAPABILITIES", false, false, "all|compute|compat32|graphics|ngx|utility|video"},
+    {"NVIDIA_MIG_CONFIG_DEVICES", false, false, NULL},
+    {"NVIDIA_MIG_MONITOR_DEVICES", false, false, NULL},
+    {"NVIDIA_IMEX_CHANNELS", false, false, NULL},
+    {"NVIDIA_GDS", false, false, "disabled"},
+    {"NVIDIA_GDRCOPY", false, false, "disabled"},
+    {"NVIDIA_MOFED", false, false, "disabled"},
+    {"NVIDIA_NVSWITCH", false, false, "disabled"},
+    {"AMD_VISIBLE_DEVICES", false, false, "void|none"},
+    {"HABANA_VISIBLE_DEVICES", false, false, "void|none"},
+    {"CUDA_DISABLE_CONTROL", false, true, NULL},
+    {"CUDA_DEVICE_MEMORY_LIMIT", true, true, NULL},
+    {"CUDA_DEVICE_SM_LIMIT", true, true, NULL},
+    {"CUDA_MPS_", true, true, NULL},
+    {"GPU_CORE_UTILIZATION_POLICY", false, true, NULL},
+    {"LD_PRELOAD", false, true, NULL},
+};
+
+static bool is_shared(enum pool_mode mode)
+{
+    return mode != POOL_EXCLUSIVE && mode != POOL_MIG;
+}
+
+static const struct env_rule *rule_for(struct str name, bool shared)
+{
+    for (size_t i = 0; i < sizeof RULES / sizeof RULES[0]; i++) {
+        const struct env_rule *rule = &RULES[i];
+
+        if (rule->shared_only && !shared)
+            continue;
+        if (rule->prefix ? str_has_prefix(name, str_c(rule->name)) : str_eqc(name, rule->name))
+            return rule;
+    }
+    return NULL;
+}
+
+/* Every word of a comma separated value must be known; an empty value says nothing at all, but an
+ * empty NVIDIA_VISIBLE_DEVICES differs between runtimes, so it is not a known word either. */
+static bool value_known(const struct env_rule *rule, struct str value)
+{
+    if (!rule->values || !value.n)
+        return false;
+    while (value.p) {
+        if (word_index(rule->values, str_trim(str_cut(&value, ','))) < 0)
+            return false;
+    }
+    return true;
+}
+
+bool env_refused(const cJSON *env, enum pool_mode mode)
+{
+    const struct env_rule *rule = rule_for(json_str(json_get(env, "name")), is_shared(mode));
+
+    if (!rule)
+        return false;
+    return json_get(env, "valueFrom") || !value_known(rule, json_str(json_get(env, "value")));
+}
+
+bool env_prefix_refused(struct str prefix, enum pool_mode mode)
+{
+    if (!prefix.n)
+        return false;
+    for (size_t i = 0; i < sizeof RULES / sizeof RULES[0]; i++) {
+        struct str name = str_c(RULES[i].name);
+
+        if (RULES[i].shared_only && !is_shared(mode))
+            continue;
+        if (str_has_prefix(name, prefix) || (RULES[i].prefix && str_has_prefix(prefix, name)))
+            return true;
+    }
+    return false;
+}
+
+bool env_key_refused(const struct config *config, struct str key, struct str value)
+{
+    const struct env_rule *rule;
+    bool shared = false;
+
+    for (size_t i = 0; i < config->n_bindings; i++)
+        shared |= is_shared(config->bindings[i].pool->mode);
+    rule = rule_for(key, shared);
+    return rule && !value_known(rule, value);
+}
+
+/* Lexically cleaned, as the runtime does: no "//", "/./" and "/x/../". Stops at n bytes. */
+static size_t clean_path(struct str path, char *out, size_t size)
+{
+    size_t n = 0;
+
+    while (path.p) {
+        struct str part = str_cut(&path, '/');
+
+        if (!part.n || str_eqc(part, "."))
+            continue;
+        if (str_eqc(part, "..")) {
+            while (n && out[--n] != '/')
+                ;
+            continue;
+        }
+        if (n + 1 + part.n > size)
+            break;
+        out[n++] = '/';
+        memcpy(out + n, part.p, part.n);
+        n += part.n;
+    }
+    return n;
+}
+
+bool mount_refused(struct str mount_path)
+{
+    static const char *const directories[] = {"/var/run/nvidia-container-devices",
+                                              "/run/nvidia-container-devices"};
+    char clean[4096];
+    struct str path = {clean, clean_path(mount_path, clean, sizeof clean)};
+
+    for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++) {
+        struct str directory = str_c(directories[i]);
+
+        if (str_has_prefix(path, directory) &&
+            (path.n == directory.n || path.p[directory.n] == '/'))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: translate (private)
+ *
+ * What the files of this room share. Must never be included outside it. */
+#pragma once
+
+#include <sublet/translate.h>
+
+#define LABEL_POOL        "sublet.dev/pool"
+#define LABEL_MODE        "sublet.dev/mode"
+#define LABEL_GPU_POOL    "sublet.dev/gpu-pool" /* a tenant's wish, on a pod or a namespace */
+#define ANNOTATION_OWNED  "sublet.dev/owned"    /* which listed keys of this object are ours */
+#define ANNOTATION_LABELS "sublet.dev/labels"   /* for downward API volumes: all, as k="v" lines */
+#define ANNOTATION_ALL    "sublet.dev/annotations"
+
+#define LABEL_HASHED      "sublet.dev/l-" /* + hash: a label off the list */
+#define ANNOTATION_HASHED "sublet.dev/a-" /* + hash: one annotation, for downward API volumes */
+
+enum { HASH_CHARS = 16, NAME_CUT = 46 };
+
+/* HASH_CHARS characters of base32(sha256(length-prefixed parts)), NUL-terminated. */
+void hash_text(size_t n, const struct str *parts, char out[HASH_CHARS + 1]);
+
+/* Appends a member without looking for an older one: the caller knows the key is new. */
+static inline cJSON *object_add(struct arena *a, cJSON *object, struct str key, cJSON *item)
+{
+    item->string = arena_cstr(a, key);
+    item->next = NULL;
+    if (object->child) {
+        item->prev = object->child->prev;
+        item->prev->next = item;
+        object->child->prev = item;
+    } else {
+        item->prev = item;
+        object->child = item;
+    }
+    return item;
+}
+
+/* After a vsnprintf of n into size: a text that was cut ends between two characters. */
+static inline void text_end(char *text, size_t size, int n)
+{
+    size_t end = size - 1;
+
+    if (n < 0 || (size_t)n < size)
+        return;
+    while (end && ((unsigned char)text[end - 1] & 0xC0) == 0x80)
+        end--;
+    if (end && (unsigned char)text[end - 1] >= 0xC0)
+        end--;
+    text[end] = 0;
+}
+
+static inline struct str key_of(const cJSON *member)
+{
+    return str_c(member->string);
+}
+
+static inline cJSON *add_str(struct arena *a, cJSON *object, const char *key, struct str value)
+{
+    return object_add(a, object, str_c(key), json_new_string(a, value));
+}
+
+/* ---- labels.c: whose pods a selector may see ---- */
+
+/* Virtual namespaces: `all` of the tenant, or those listed (none: nothing matches). */
+struct scope {
+    const struct str *namespaces;
+    size_t n;
+    bool all;
+};
+/* A metav1.LabelSelector, translated and narrowed to the scope; NULL stays NULL (matches nothing).
+ */
+cJSON *labels_selector(struct arena *a, const struct translate_tenant *t, struct scope scope,
+                       const cJSON *selector);
+/* Adds a term to a translated selector: key in (or not in) one value. */
+void labels_selector_add(struct arena *a, cJSON *selector, struct str key, const char *operator_,
+                         struct str value);
+bool labels_key_listed(struct str key, struct str_list allow);
+
+/* ---- metadata.c ---- */
+
+/* The host key under which an annotation off the list goes down for a downward API volume. */
+struct str annotation_hashed(struct arena *a, struct str key);
+
+/* ---- map_patch.c ---- */
+
+/* May this key, which the wanted map lacks, be removed? */
+typedef bool (*map_drop_cb)(void *ctx, struct str key);
+/* What turns now into wanted, as a merge patch; NULL when nothing differs. may_drop NULL: all may.
+ */
+cJSON *map_patch(struct arena *a, const cJSON *now, const cJSON *wanted, map_drop_cb may_drop,
+                 void *ctx);
+/* Labels and annotations we own that differ, as a patch of metadata; NULL when none does. */
+cJSON *metadata_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
+
+/* ---- options.c ---- */
+
+/* Text of a flag, a variable or a default as the node the file would hold. where names its origin.
+ */
+int option_node(struct arena *a, const struct option *option, struct str where, struct str text,
+                cJSON **ret, struct err *err) MUST_CHECK;
+/* Checks a node against the option and stores it into the config; null leaves it alone. */
+int option_store(struct arena *a, const struct option *option, struct str where, const cJSON *node,
+                 struct config *config, struct err *err) MUST_CHECK;
+/* Index of word among "a|b|c", or -1. */
+int word_index(const char *words, struct str word);
+/* An array of strings as a list; where as above. */
+int read_list(struct arena *a, struct str where, const cJSON *node, struct str_list *ret,
+              struct err *err) MUST_CHECK;
+/* `where: want a string, got number`. */
+int wrong_type(struct err *err, struct str where, const char *want, const cJSON *got);
+/* `where: unknown value "x": want one of a|b`. */
+int wrong_word(struct err *err, struct str where, struct str got, const char *words);

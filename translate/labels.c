@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Labels and selectors. Why: host schedulers, meshes, policy engines and cloud controllers obey
+ * labels, so only harmless keys keep their name; the rest goes down under a hashed key, which
+ * selectors translated by the same function still find. Must never emit a selector that is not
+ * narrowed to this tenant, nor let a tenant write a key under sublet.dev/. */
+
+#include <string.h>
+
+#include "impl.h"
+
+/* What workload controllers set, and the recommended labels. A trailing slash stands for all below.
+ */
+static const char *const LISTED[] = {
+    "app",
+    "app.kubernetes.io/",
+    "apps.kubernetes.io/pod-index",
+    "batch.kubernetes.io/",
+    "controller-revision-hash",
+    "controller-uid",
+    "job-name",
+    "k8s-app",
+    "pod-template-generation",
+    "pod-template-hash",
+    "statefulset.kubernetes.io/pod-name",
+};
+
+static bool key_matches(struct str key, struct str entry)
+{
+    if (entry.n && entry.p[entry.n - 1] == '/')
+        return key.n > entry.n && str_has_prefix(key, entry);
+    return entry.n && str_eq(key, entry);
+}
+
+bool labels_key_listed(struct str key, struct str_list allow)
+{
+    if (str_has_prefix(key, STR("sublet.dev/")))
+        return false;
+    for (size_t i = 0; i < allow.n; i++) {
+        if (key_matches(key, allow.items[i]))
+            return true;
+    }
+    return false;
+}
+
+static bool label_listed(const struct translate_tenant *t, struct str key)
+{
+    for (size_t i = 0; i < sizeof LISTED / sizeof LISTED[0]; i++) {
+        if (key_matches(key, str_c(LISTED[i])))
+            return true;
+    }
+    return labels_key_listed(key, t->config->labels_allow);
+}
+
+struct str translate_label_key(struct arena *a, const struct translate_tenant *t, struct str key)
+{
+    char hash[HASH_CHARS + 1];
+
+    if (label_listed(t, key))
+        return key;
+    hash_text(1, &key, hash);
+    return arena_printf(a, LABEL_HASHED "%s", hash);
+}
+
+static void add_labels(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
+                       cJSON *to)
+{
+    json_each(label, labels)
+    {
+        if (json_is_string(label) && json_is_object(labels))
+            object_add(a, to, translate_label_key(a, t, key_of(label)),
+                       json_new_string(a, json_str(label)));
+    }
+}
+
+cJSON *translate_labels(struct arena *a, const struct translate_tenant *t, struct str ns,
+                        const cJSON *labels)
+{
+    cJSON *ret = json_new_object(a);
+
+    add_str(a, ret, LABEL_CLUSTER, t->cluster_uid);
+    add_str(a, ret, LABEL_NAMESPACE, ns);
+    add_labels(a, t, labels, ret);
+    return ret;
+}
+
+cJSON *translate_match_labels(struct arena *a, const struct translate_tenant *t, struct str ns,
+                              const cJSON *map)
+{
+    return translate_labels(a, t, ns, map);
+}
+
+static cJSON *new_term(struct arena *a, struct str key, struct str operator_)
+{
+    cJSON *term = json_new_object(a);
+
+    add_str(a, term, "key", key);
+    add_str(a, term, "operator", operator_);
+    return term;
+}
+
+static cJSON *expressions_of(struct arena *a, cJSON *selector)
+{
+    cJSON *list = json_get(selector, "matchExpressions");
+
+    return list ? list : object_add(a, selector, STR("matchExpressions"), json_new_array(a));
+}
+
+void labels_selector_add(struct arena *a, cJSON *selector, struct str key, const char *operator_,
+                         struct str value)
+{
+    cJSON *term = new_term(a, key, str_c(operator_));
+    cJSON *values = object_add(a, term, STR("values"), json_new_array(a));
+
+    json_append(values, json_new_string(a, value));
+    json_append(expressions_of(a, selector), term);
+}
+
+static void add_expression(struct arena *a, const struct translate_tenant *t, const cJSON *from,
+                           cJSON *to)
+{
+    struct str key = json_str(json_get(from, "key"));
+    const cJSON *values = json_get(from, "values");
+    cJSON *term = new_term(a, translate_label_key(a, t, key), json_str(json_get(from, "operator")));
+
+    if (json_count(values)) {
+        cJSON *list = object_add(a, term, STR("values"), json_new_array(a));
+
+        json_each(value, values)
+        {
+            if (json_is_string(value))
+                json_append(list, json_new_string(a, json_str(value)));
+        }
+    }
+    json_append(expressions_of(a, to), term);
+}
+
+/* The namespaces a selector sees: one is a label, several an expression, none a contradiction. */
+static void add_scope(struct arena *a, struct scope scope, cJSON *match, cJSON *selector)
+{
+    cJSON *term, *values;
+
+    if (scope.all)
+        return;
+    if (scope.n == 1) {
+        add_str(a, match, LABEL_NAMESPACE, scope.namespaces[0]);
+        return;
+    }
+    if (scope.n == 0) {
+        json_append(expressions_of(a, selector),
+                    new_term(a, STR(LABEL_CLUSTER), STR("DoesNotExist")));
+        return;
+    }
+    term = new_term(a, STR(LABEL_NAMESPACE), STR("In"));
+    values = object_add(a, term, STR("values"), json_new_array(a));
+    for (size_t i = 0; i < scope.n; i++)
+        json_append(values, json_new_string(a, scope.namespaces[i]));
+    json_append(expressions_of(a, selector), term);
+}
+
+cJSON *labels_selector(struct arena *a, const struct translate_tenant *t, struct scope scope,
+                       const cJSON *selector)
+{
+    const cJSON *expressions = json_get(selector, "matchExpressions");
+    cJSON *ret, *match;
+
+    if (!json_is_object(selector))
+        return NULL;
+    ret = json_new_object(a);
+    match = object_add(a, ret, STR("matchLabels"), json_new_object(a));
+    add_str(a, match, LABEL_CLUSTER, t->cluster_uid);
+    add_scope(a, scope, match, ret);
+    add_labels(a, t, json_get(selector, "matchLabels"), match);
+
+    if (json_is_array(expressions)) {
+        json_each(expression, expressions)
+        {
+            add_expression(a, t, expression, ret);
+        }
+    }
+    return ret;
+}
+
+cJSON *translate_label_selector(struct arena *a, const struct translate_tenant *t, struct str ns,
+                                const cJSON *selector)
+{
+    return labels_selector(a, t, (struct scope){&ns, 1, false}, selector);
+}

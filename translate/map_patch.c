@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The difference of two maps as a JSON merge patch (RFC 7386). Why: labels, annotations and data
+ * are maps of a tenant's size, so the walk must stay n log n; and keys that are not ours must never
+ * be removed. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "impl.h"
+
+struct members {
+    const cJSON **items;
+    size_t n;
+};
+
+static int by_key(const void *x, const void *y)
+{
+    const cJSON *const *a = x, *const *b = y;
+
+    return strcmp((*a)->string, (*b)->string);
+}
+
+static struct members sorted(struct arena *a, const cJSON *map)
+{
+    struct members ret = {0};
+
+    if (!json_is_object(map))
+        return ret;
+    ret.items = arena_alloc(a, (json_count(map) + 1) * sizeof *ret.items);
+    json_each(member, map)
+    {
+        ret.items[ret.n++] = member;
+    }
+    qsort(ret.items, ret.n, sizeof *ret.items, by_key);
+    return ret;
+}
+
+static void put(struct arena *a, cJSON **patch, struct str key, cJSON *value)
+{
+    if (!*patch)
+        *patch = json_new_object(a);
+    object_add(a, *patch, key, value);
+}
+
+cJSON *map_patch(struct arena *a, const cJSON *now, const cJSON *wanted, map_drop_cb may_drop,
+                 void *ctx)
+{
+    struct members have = sorted(a, now), want = sorted(a, wanted);
+    cJSON *patch = NULL;
+    size_t i = 0, k = 0;
+
+    while (i < have.n || k < want.n) {
+        int order = i == have.n ? 1 : k == want.n ? -1 : by_key(&have.items[i], &want.items[k]);
+
+        if (order < 0) {
+            if (!may_drop || may_drop(ctx, key_of(have.items[i])))
+                put(a, &patch, key_of(have.items[i]), json_new_null(a));
+            i++;
+            continue;
+        }
+        if (order > 0 || !json_equal(have.items[i], want.items[k]))
+            put(a, &patch, key_of(want.items[k]), json_copy(a, want.items[k]));
+        i += order == 0;
+        k++;
+    }
+    return patch;
+}
+
+/* ---- metadata: only what an earlier translation of ours wrote may be dropped ---- */
+
+struct owned {
+    struct str *keys; /* sorted, each with its "l:" or "a:" */
+    size_t n;
+    struct arena *arena;
+    char what;
+};
+
+static int by_text(const void *x, const void *y)
+{
+    const struct str *a = x, *b = y;
+
+    return str_cmp(*a, *b);
+}
+
+static struct owned owned_of(struct arena *a, const cJSON *host)
+{
+    struct str text = json_str(json_get(json_path(host, "metadata.annotations"), ANNOTATION_OWNED));
+    struct owned ret = {.arena = a};
+    size_t n = 1;
+
+    for (size_t i = 0; i < text.n; i++)
+        n += text.p[i] == ',';
+    ret.keys = arena_alloc(a, n * sizeof *ret.keys);
+    while (text.p)
+        ret.keys[ret.n++] = str_cut(&text, ',');
+    qsort(ret.keys, ret.n, sizeof *ret.keys, by_text);
+    return ret;
+}
+
+/* Keys this room writes only for some objects. Others under sublet.dev/ may be the syncer's own. */
+static bool is_derived(struct str key)
+{
+    static const char *const keys[] = {LABEL_POOL, LABEL_MODE, ANNOTATION_OWNED, ANNOTATION_LABELS,
+                                       ANNOTATION_ALL};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (str_eqc(key, keys[i]))
+            return true;
+    }
+    return str_has_prefix(key, STR(LABEL_HASHED)) || str_has_prefix(key, STR(ANNOTATION_HASHED));
+}
+
+static bool was_ours(void *ctx, struct str key)
+{
+    struct owned *owned = ctx;
+    struct str full;
+
+    if (is_derived(key))
+        return true;
+    full = arena_printf(owned->arena, "%c:%.*s", owned->what, STR_F(key));
+    return owned->n && bsearch(&full, owned->keys, owned->n, sizeof full, by_text);
+}
+
+cJSON *metadata_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+{
+    static const struct {
+        const char *map;
+        char what;
+    } maps[] = {{"labels", 'l'}, {"annotations", 'a'}};
+    struct owned owned = owned_of(a, host_now);
+    cJSON *ret = NULL;
+
+    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
+        const cJSON *now = json_get(json_get(host_now, "metadata"), maps[i].map);
+        const cJSON *wanted = json_get(json_get(host_wanted, "metadata"), maps[i].map);
+        cJSON *patch;
+
+        owned.what = maps[i].what;
+        patch = map_patch(a, now, wanted, was_ours, &owned);
+        if (patch)
+            put(a, &ret, str_c(maps[i].map), patch);
+    }
+    return ret;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metadata of host objects, and what of it a later update may touch. Why: annotations steer hosts
+ * even more than labels do, so they go down by allow-list only; and whoever else writes to our host
+ * objects (webhooks, schedulers, admins) must find their keys untouched. Must never send owner
+ * references, finalizers, or generateName of a tenant. */
+
+#include <string.h>
+
+#include "impl.h"
+
+static const char *const LISTED[] = {
+    "kubectl.kubernetes.io/default-container",
+};
+
+static bool annotation_listed(const struct translate_tenant *t, struct str key)
+{
+    for (size_t i = 0; i < sizeof LISTED / sizeof LISTED[0]; i++) {
+        if (str_eqc(key, LISTED[i]))
+            return true;
+    }
+    return labels_key_listed(key, t->config->annotations_allow);
+}
+
+struct str annotation_hashed(struct arena *a, struct str key)
+{
+    char hash[HASH_CHARS + 1];
+
+    hash_text(1, &key, hash);
+    return arena_printf(a, ANNOTATION_HASHED "%s", hash);
+}
+
+static bool is_ours(struct str key)
+{
+    return str_has_prefix(key, STR("sublet.dev/"));
+}
+
+/* Keys under their own name are recorded: seen on the host, they could be somebody else's. */
+static void note_owned(struct buf *owned, char what, const cJSON *map)
+{
+    json_each(member, map)
+    {
+        if (is_ours(key_of(member)))
+            continue;
+        if (owned->n)
+            buf_char(owned, ',');
+        buf_char(owned, what);
+        buf_char(owned, ':');
+        buf_add(owned, key_of(member));
+    }
+}
+
+static cJSON *annotations_down(struct arena *a, const struct translate_tenant *t,
+                               const cJSON *vmeta)
+{
+    const cJSON *from = json_get(vmeta, "annotations");
+    cJSON *ret = json_new_object(a);
+
+    add_str(a, ret, ANNOTATION_NAME, json_str(json_get(vmeta, "name")));
+    add_str(a, ret, ANNOTATION_NS, json_str(json_get(vmeta, "namespace")));
+    add_str(a, ret, ANNOTATION_UID, json_str(json_get(vmeta, "uid")));
+    if (!json_is_object(from))
+        return ret;
+    json_each(note, from)
+    {
+        if (json_is_string(note) && annotation_listed(t, key_of(note)))
+            object_add(a, ret, key_of(note), json_new_string(a, json_str(note)));
+    }
+    return ret;
+}
+
+cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, const cJSON *vobject,
+                          struct str host_name)
+{
+    const cJSON *vmeta = json_get(vobject, "metadata");
+    struct str ns = json_str(json_get(vmeta, "namespace"));
+    cJSON *ret = json_new_object(a), *labels, *notes;
+    struct buf owned = BUF_INIT(0);
+
+    add_str(a, ret, "name", host_name);
+    add_str(a, ret, "namespace", t->host_namespace);
+    labels = translate_labels(a, t, ns, json_get(vmeta, "labels"));
+    notes = annotations_down(a, t, vmeta);
+    note_owned(&owned, 'l', labels);
+    note_owned(&owned, 'a', notes);
+    if (owned.n)
+        add_str(a, notes, ANNOTATION_OWNED, buf_str(&owned));
+    buf_fini(&owned);
+
+    object_add(a, ret, STR("labels"), labels);
+    object_add(a, ret, STR("annotations"), notes);
+    return ret;
+}

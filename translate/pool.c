@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `pools:` and `bindings:` of the configuration. Why: a pool is the fence around GPUs, so one that
+ * is misspelt, contradictory or uses a sharing mode this version cannot enforce must stop the
+ * start. Must never guess an amount: shares are exact rationals the admin wrote. */
+
+#include <string.h>
+
+#include "pool.h"
+
+const char POOL_MODES[] = "exclusive|mig|time-slicing|mps|kai-fraction|hami|volcano-vgpu|dra";
+
+struct str pool_mode_name(enum pool_mode mode)
+{
+    struct str rest = str_c(POOL_MODES), word = str_cut(&rest, '|');
+
+    for (unsigned i = 0; i < (unsigned)mode; i++)
+        word = str_cut(&rest, '|');
+    return word;
+}
+
+/* What is read of one pool before it is put together. */
+struct draft {
+    struct config_pool pool;
+    const cJSON *resources, *profiles, *rename; /* checked as JSON; built at the end */
+};
+
+/* ---- readers of a pool's keys ---- */
+
+static int read_name(const struct place *at, const cJSON *value, void *into)
+{
+    struct draft *d = into;
+    const char *why;
+
+    if (place_string(at, value, &d->pool.name))
+        return -1;
+    why = name_check_dns1123_label(d->pool.name);
+    return why ? place_error(at, "\"%.*s\": %s", STR_F(d->pool.name), why) : 0;
+}
+
+static int read_kind(const struct place *at, const cJSON *value, void *into)
+{
+    struct draft *d = into;
+    int word;
+
+    if (place_word(at, value, "shared|dedicated", &word))
+        return -1;
+    d->pool.dedicated = word == 1;
+    return 0;
+}
+
+static int read_trust(const struct place *at, const cJSON *value, void *into)
+{
+    struct draft *d = into;
+    int word;
+
+    if (place_word(at, value, "cooperative|adversarial", &word))
+        return -1;
+    d->pool.adversarial = word == 1;
+    return 0;
+}
+
+static int read_mode(const struct place *at, const cJSON *value, void *into)
+{
+    struct draft *d = into;
+    int word;
+
+    if (place_word(at, value, POOL_MODES, &word))
+        return -1;
+    d->pool.mode = (enum pool_mode)word;
+    if (d->pool.mode > POOL_MPS)
+        return place_error(at, "mode \"%.*s\" is not supported yet by this version",
+                           STR_F(json_str(value)));
+    return 0;
+}
+
+static int read_node_selector(const struct place *at, const cJSON *value, void *into)
+{
+    struct draft *d = into;
+
+    if (place_map(at, value, &d->pool.node_selector))
+        return -1;
+    json_each(member, value)
+    {
+        struct place inner = place_member(at, member->string);
+        const char *why = name_check_qualified(key_of(member));
+
+        why = why ? why : name_check_label_value(json_str(member));
+        if (why)
+            return place_error(&inner, "%s", why);
+    }
+    return 0;
+}
+
+static int toleration_text(const struct place *at, const cJSON *value, void *into)
+{
+    struct str unused;
+
+    (void)into;
+    return place_string(at, value, &unused);
+}
+
+static int toleration_operator(const struct place *at, const cJSON *value, void *into)
+{
+    int unused;
+
+    (void)into;
+    return place_word(at, value, "Equal|Exists", &unused);
+}
+
+static int toleration_effect(const struct place *at, const cJSON *value, void *into)
+{
+    int unused;
+
+    (void)into;
+    return place_word(at, value, "NoSchedule|PreferNoSchedule|NoExecute", &unused);
+}
+
+static int toleration_seconds(const struct place *at, const cJSON *value, void *into)
+{
+    int64_t unused;
+
+    (void)into;
+    return place_count(at, value, &unused);
+}
+
+static const struct place_key TOLERATION_KEYS[] = {
+    {"key", toleration_text},
+    {"operator", toleration_operator},
+    {"value", toleration_text},
+    {"effect", toleration_effect},
+    {"tolerationSeconds", toleration_seconds},
+    {0},
+};
+
+static int read_tolerations(const struct place *at, const cJSON *value, void *into)
+{
+    struct draft *d = into;
+    size_t i = 0;
+
+    if (!json_is_array(value))
+        return wrong_type(at->err, at->path, "a list", value);
+    json_each(item, value)
+    {
+        struct place inner = place_item(at, i++);
+
+        if (place_object(&inner, item, TOLERATION_KEYS, NULL))
+            return -1;
+        if (!json_str(json_get(item, "key")).n)
+            return place_error(&inner, "key is needed: a pool must not tolerate every taint");
+    }
+    d->pool.tolerations = json_copy(at->arena, value);
+    return 0;
+}
+
+static int read_products(const struct place *at, const cJSON *value, void *into)
+{
+    struct draft *d = into;
+    struct str_list list;
+
+    if (read_list(at->arena, at->path, value, &list, at->err))
+        return -1;
+    for (size_t i = 0; i < list.n; i++) {
+        struct place inner = place_item(at, i);
+
+        if (!list.items[i].n || !str_eq(product_base(list.items[i]), list.items[i]))
+            return place_error(&inner, "want a product without -MIG-* and -SHARED");
+    }
+    d->pool.products = list;
+    return 0;
+}
+
+/* {gpuEq: "1/7"}: the value of `resources` and `profiles`. */
+static int read_gpu_eq(const struct place *at, const cJSON *value, void *into)
+{
+    return place_rational(at, value, into);
+}
+
+static const struct place_key SHARE_KEYS[] = {{"gpuEq", read_gpu_eq}, {0}};
+
+static int check_shares(const struct place *at, const cJSON *value, const cJSON **ret)
+{
+    if (json_is_array(value) && json_count(value) == 0)
+        return 0;
+    if (!json_is_object(value))
+        return wrong_type(at->err, at->path, "an object", value);
+    json_each(member, value)
+    {
+        struct place inner = place_member(at, member->string);
+        struct rational share = {-1, 1};
+
+        if (place_object(&inner, member, SHARE_KEYS, &share))
+            return -1;
+        if (share.num < 0)
+            return place_error(&inner, "gpuEq is needed");
+    }
+    *ret = value;
+    return 0;
+}
+
+static int read_resources(const struct place *at, const cJSON *value, void *into)
+{
+    struct draft *d = into;
+
+    if (check_shares(at, value, &d->resources))
+        return -1;
+    json_each(member, value)
+    {
+        struct place inner = place_member(at, member->string);
+
+        if (!is_device(key_of(member)) || name_check_qualified(key_of(member)))
+            return place_error(&inner,
+                               "want the name of an extended resource such as nvidia.com/gpu");
+    }
+    return 0;
+}
+
+static int read_profiles(const struct place *at, const cJSON *value, void *into)
+{
+    struct draft *d = into;
+
+    return check_shares(at, value, &d->profiles);
+}
+
+static int read_rename(const struct place *at, const cJSON *value, void *into)
+{
+    struct draft *d = into;
+
+    if (place_map(at, value, &d->rename))
+        return -1;
+    json_each(member, value)
+    {
+        struct place inner = place_member(at, member->string);
+
+        if (!is_device(json_str(member)) || name_check_qualified(json_str(member)))
+            return place_error(&inner, "want the name of an extended resource");
+    }
+    return 0;
+}
+
+static int read_per_pod(const struct place *at, const cJSON *value, void *into)
+{
+    return place_count(at, value, &((struct draft *)into)->pool.per_pod);
+}
+
+static int read_per_container(const struct place *at, const cJSON *value, void *into)
+{
+    return place_count(at, value, &((struct draft *)into)->pool.per_container);
+}
+
+static int read_per_minute(const struct place *at, const cJSON *value, void *into)
+{
+    return place_count(at, value, &((struct draft *)into)->pool.pods_per_minute);
+}
+
+static int read_max_lifetime(const struct place *at, const cJSON *value, void *into)
+{
+    return place_seconds(at, value, &((struct draft *)into)->pool.max_lifetime_s);
+}
+
+static const struct place_key CAP_KEYS[] = {
+    {"perPodGPU", read_per_pod},
+    {"perContainerGPU", read_per_container},
+    {"gpuPodsPerMinute", read_per_minute},
+    {"maxLifetime", read_max_lifetime},
+    {0},
+};
+
+static int read_caps(const struct place *at, const cJSON *value, void *into)
+{
+    return place_object(at, value, CAP_KEYS, into);
+}
+
+static int read_scheduler_name(const struct place *at, const cJSON *value, void *into)
+{
+    return place_string(at, value, &((struct draft *)into)->pool.scheduler);
+}
+
+static int read_scheduler_kind(const struct place *at, const cJSON *value, void *into)
+{
+    int word;
+
+    (void)into;
+    if (place_word(at, value, "none|kueue|kai|volcano|hami", &word))
+        return -1;
+    if (word)
+        return place_error(at, "scheduler kind \"%.*s\" is not supported yet by this version",
+                           STR_F(json_str(value)));
+    return 0;
+}
+
+static int read_queue_template(const struct place *at, const cJSON *value, void *into)
+{
+    struct str text;
+
+    (void)into;
+    if (place_string(at, value, &text))
+        return -1;
+    return text.n ? place_error(at, "needs a scheduler kind with queues") : 0;
+}
+
+static const struct place_key SCHEDULER_KEYS[] = {
+    {"name", read_scheduler_name},
+    {"kind", read_scheduler_kind},
+    {"queueTemplate", read_queue_template},
+    {0},
+};
+
+static int read_scheduler(const struct place *at, const cJSON *value, void *into)
+{
+    return place_object(at, value, SCHEDULER_KEYS, into);
+}
+
+static int read_runtime_class(const struct place *at, const cJSON *value, void *into)
+{
+    return place_string(at, value, &((struct draft *)into)->pool.runtime_class);
+}
+
+static int read_priority_tiers(const struct place *at, const cJSON *value, void *into)
+{
+    return place_map(at, value, &((struct draft *)into)->pool.priority_tiers);
+}
+
+static int read_device_classes(const struct place *at, const cJSON *value, void *into)
+{
+    (void)into;
+    if (!json_is_array(value))
+        return wrong_type(at->err, at->path, "a list", value);
+    return json_count(value)
+               ? place_error(at, "device classes are not supported yet by this version")
+               : 0;
+}
+
+/* Prices stay text, so that a report prints what the admin wrote; here they are only checked. */
+static int read_amount(const struct place *at, const cJSON *value, struct str *ret)
+{
+    struct rational r;
+
+    if (place_rational(at, value, &r))
+        return -1;
+    *ret =
+        arena_str(at->arena, json_is_number(value) ? json_text(at->arena, value) : json_str(value));
+    return 0;
+}
+
+static int read_price(const struct place *at, const cJSON *value, void *into)
+{
+    return read_amount(at, value, &((struct draft *)into)->pool.price);
+}
+
+static int read_borrow_factor(const struct place *at, const cJSON *value, void *into)
+{
+    return read_amount(at, value, &((struct draft *)into)->pool.borrow_factor);
+}
+
+static int read_currency(const struct place *at, const cJSON *value, void *into)
+{
+    return place_string(at, value, &((struct draft *)into)->pool.currency);
+}
+
+static int read_per(const struct place *at, const cJSON *value, void *into)
+{
+    int unused;
+
+    (void)into;
+    return place_word(at, value, "GPUHour", &unused);
+}
+
+static const struct place_key METERING_KEYS[] = {
+    {"price", read_price},
+    {"currency", read_currency},
+    {"per", read_per},
+    {"borrowFactor", read_borrow_factor},
+    {0},
+};
+
+static int read_metering(const struct place *at, const cJSON *value, void *into)
+{
+    return place_object(at, value, METERING_KEYS, into);
+}
+
+static const struct place_key POOL_KEYS[] = {
+    {"name", read_name},
+    {"kind", read_kind},
+    {"trust", read_trust},
+    {"nodeSelector", read_node_selector},
+    {"tolerations", read_tolerations},
+    {"products", read_products},
+    {"mode", read_mode},
+    {"resources", read_resources},
+    {"profiles", read_profiles},
+    {"rename", read_rename},
+    {"deviceClasses", read_device_classes},
+    {"caps", read_caps},
+    {"scheduler", read_scheduler},
+    {"runtimeClass", read_runtime_class},
+    {"priorityTiers", read_priority_tiers},
+    {"metering", read_metering},
+    {0},
+};
+
+/* ---- putting a pool together ---- */
+
+static struct str profile_resource(struct arena *a, struct str profile)
+{
+    char *text = arena_cstr(a, profile);
+
+    for (char *p = strchr(text, '+'); p; p = strchr(p, '+'))
+        *p = '.';
+    return arena_printf(a, "nvidia.com/mig-%s", text);
+}
+
+static void add_resource(const struct place *at, struct draft *d, struct pool_resource *list,
+                         struct str name, const cJSON *share)
+{
+    struct pool_resource *r = &list[d->pool.n_resources++];
+    struct place inner = place_member(at, "gpuEq");
+    struct str renamed = json_str(json_get_str(d->rename, name));
+
+    r->name = arena_str(at->arena, name);
+    r->host_name = renamed.n ? renamed : r->name;
+    r->gpu_eq = (struct rational){1, 1};
+    if (share && place_rational(&inner, json_get(share, "gpuEq"), &r->gpu_eq))
+        r->gpu_eq = RATIONAL_ZERO; /* was checked when it was read */
+}
+
+static int build_resources(const struct place *at, struct draft *d)
+{
+    size_t n = json_count(d->resources) + json_count(d->profiles);
+    struct pool_resource *list = arena_alloc(at->arena, (n + 1) * sizeof *list);
+
+    d->pool.resources = list;
+    json_each(member, d->resources)
+    {
+        add_resource(at, d, list, key_of(member), member);
+    }
+    json_each(member, d->profiles)
+    {
+        struct str name = profile_resource(at->arena, key_of(member));
+
+        if (pool_find_resource(&d->pool, name) || name_check_qualified(name))
+            return place_error(at, "profiles.%s: not a profile such as 1g.10gb, or given twice",
+                               member->string);
+        add_resource(at, d, list, name, member);
+    }
+    if (n == 0 && d->pool.mode == POOL_EXCLUSIVE)
+        add_resource(at, d, list, STR("nvidia.com/gpu"), NULL);
+    if (d->pool.n_resources == 0)
+        return place_error(at, d->pool.mode == POOL_MIG
+                                   ? "profiles or resources are needed for mode mig"
+                                   : "resources are needed for a shared mode: gpuEq is 1/replicas");
+    json_each(member, d->rename)
+    {
+        if (!pool_find_resource(&d->pool, key_of(member)))
+            return place_error(at, "rename.%s: not a resource of this pool", member->string);
+    }
+    return 0;
+}
+
+static int check_pool(const struct place *at, const struct draft *d)
+{
+    const struct config_pool *p = &d->pool;
+
+    if (!p->name.n)
+        return place_error(at, "name is needed");
+    if (p->adversarial && p->mode != POOL_EXCLUSIVE && p->mode != POOL_MIG)
+        return place_error(at, "mode: trust adversarial allows only exclusive|mig");
+    if (p->dedicated && !json_count(p->node_selector))
+        return place_error(at, "nodeSelector is needed for a dedicated pool");
+    if (d->profiles && p->mode != POOL_MIG)
+        return place_error(at, "profiles are for mode mig");
+    return 0;
+}
+
+static int read_pool(const struct place *at, const cJSON *value, struct config_pool *ret)
+{
+    struct draft d = {0};
+
+    if (place_object(at, value, POOL_KEYS, &d) || check_pool(at, &d) || build_resources(at, &d))
+        return -1;
+    *ret = d.pool;
+    return 0;
+}
+
+/* ---- bindings ---- */
+
+struct binding_draft {
+    struct config_binding binding;
+    const struct config *config;
+    bool limited;
+};
+
+static int read_binding_pool(const struct place *at, const cJSON *value, void *into)
+{
+    struct binding_draft *d = into;
+    struct str name;
+
+    if (place_string(at, value, &name))
+        return -1;
+    for (size_t i = 0; i < d->config->n_pools; i++) {
+        if (str_eq(d->config->pools[i].name, name)) {
+            d->binding.pool = &d->config->pools[i];
+            return 0;
+        }
+    }
+    return place_error(at, "no pool is called \"%.*s\"", STR_F(name));
+}
+
+static int read_guarantee(const struct place *at, const cJSON *value, void *into)
+{
+    struct binding_draft *d = into;
+
+    d->limited = true;
+    return place_rational(at, value, &d->binding.guarantee);
+}
+
+static int read_burst(const struct place *at, const cJSON *value, void *into)
+{
+    struct binding_draft *d = into;
+
+    d->limited = true;
+    return place_rational(at, value, &d->binding.burst);
+}
+
+static int read_lend(const struct place *at, const cJSON *value, void *into)
+{
+    return place_rational(at, value, &((struct binding_draft *)into)->binding.lend);
+}
+
+static int read_over_quota(const struct place *at, const cJSON *value, void *into)
+{
+    struct binding_draft *d = into;
+    int word;
+
+    if (place_word(at, value, "reject|queue", &word))
+        return -1;
+    d->binding.over_quota = (enum over_quota)word;
+    return 0;
+}
+
+static int read_default(const struct place *at, const cJSON *value, void *into)
+{
+    if (!json_is_bool(value))
+        return wrong_type(at->err, at->path, "true or false", value);
+    ((struct binding_draft *)into)->binding.is_default = json_true(value);
+    return 0;
+}
+
+static const struct place_key BINDING_KEYS[] = {
+    {"pool", read_binding_pool},
+    {"guarantee", read_guarantee},
+    {"burst", read_burst},
+    {"lend", read_lend},
+    {"overQuota", read_over_quota},
+    {"default", read_default},
+    {0},
+};
+
+static int read_binding(const struct place *at, const cJSON *value, const struct config *config,
+                        struct config_binding *ret)
+{
+    struct binding_draft d = {.config = config};
+    struct rational sum;
+
+    d.binding.guarantee = d.binding.burst = d.binding.lend = RATIONAL_ZERO;
+    if (place_object(at, value, BINDING_KEYS, &d))
+        return -1;
+    if (!d.binding.pool)
+        return place_error(at, "pool is needed");
+    if (!d.limited)
+        return place_error(at, "guarantee or burst is needed");
+    if (!rational_add(d.binding.guarantee, d.binding.burst, &sum))
+        return place_error(at, "guarantee + burst is out of range");
+    if (rational_cmp(d.binding.lend, d.binding.guarantee) > 0)
+        return place_error(at, "lend must not exceed guarantee");
+    if (d.binding.pool->adversarial && config->pod_security == POD_SECURITY_PRIVILEGED)
+        return place_error(at, "policy.podSecurity privileged voids the trust of pool \"%.*s\"",
+                           STR_F(d.binding.pool->name));
+    *ret = d.binding;
+    return 0;
+}
+
+/* ---- the two lists ---- */
+
+static int load_pools(const struct place *at, const cJSON *list, struct config *config)
+{
+    struct config_pool *pools = arena_alloc(at->arena, (json_count(list) + 1) * sizeof *pools);
+    size_t n = 0;
+
+    config->pools = pools;
+    json_each(item, list)
+    {
+        struct place inner = place_item(at, n);
+
+        if (read_pool(&inner, item, &pools[n]))
+            return -1;
+        for (size_t i = 0; i < n; i++) {
+            if (str_eq(pools[i].name, pools[n].name))
+                return place_error(&inner, "name \"%.*s\" is taken by pools[%zu]",
+                                   STR_F(pools[n].name), i);
+        }
+        config->n_pools = ++n;
+    }
+    return 0;
+}
+
+static int load_bindings(const struct place *at, const cJSON *list, struct config *config)
+{
+    struct config_binding *bindings =
+        arena_alloc(at->arena, (json_count(list) + 1) * sizeof *bindings);
+    size_t n = 0;
+
+    config->bindings = bindings;
+    json_each(item, list)
+    {
+        struct place inner = place_item(at, n);
+
+        if (read_binding(&inner, item, config, &bindings[n]))
+            return -1;
+        for (size_t i = 0; i < n; i++) {
+            if (bindings[i].pool == bindings[n].pool)
+                return place_error(&inner, "pool is bound by bindings[%zu] already", i);
+            if (bindings[i].is_default && bindings[n].is_default)
+                return place_error(&inner, "default is bindings[%zu] already", i);
+        }
+        config->n_bindings = ++n;
+    }
+    return 0;
+}
+
+int pool_load(struct arena *a, const cJSON *tree, struct config *config, struct err *err)
+{
+    struct place pools = {a, STR("config: pools"), err};
+    struct place bindings = {a, STR("config: bindings"), err};
+    const cJSON *pool_list = json_get(tree, "pools"), *binding_list = json_get(tree, "bindings");
+
+    if (pool_list && !json_is_array(pool_list) && !json_is_null(pool_list))
+        return wrong_type(err, pools.path, "a list", pool_list);
+    if (binding_list && !json_is_array(binding_list) && !json_is_null(binding_list))
+        return wrong_type(err, bindings.path, "a list", binding_list);
+    if (load_pools(&pools, pool_list, config))
+        return -1;
+    return load_bindings(&bindings, binding_list, config);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: translate (private)
+ *
+ * Reading `pools:` and `bindings:`, and what the resolver and the pod translation ask of a pool. */
+#pragma once
+
+#include "impl.h"
+
+/* A place in the configuration: "config: pools[0].caps". */
+struct place {
+    struct arena *arena;
+    struct str path;
+    struct err *err;
+};
+
+/* One key of an object: its reader gets the value, the value's place, and what is filled. */
+struct place_key {
+    const char *key;
+    int (*read)(const struct place *at, const cJSON *value, void *into);
+};
+struct place place_member(const struct place *at, const char *key);
+struct place place_item(const struct place *at, size_t index);
+/* Every member goes to its reader; unknown keys and non-objects are errors; nulls are skipped. */
+int place_object(const struct place *at, const cJSON *value, const struct place_key *keys,
+                 void *into);
+int place_error(const struct place *at, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+int place_string(const struct place *at, const cJSON *value, struct str *ret);
+int place_word(const struct place *at, const cJSON *value, const char *words, int *ret);
+int place_count(const struct place *at, const cJSON *value, int64_t *ret);
+int place_seconds(const struct place *at, const cJSON *value, int64_t *ret);
+/* "4", "1/7" or a number; never negative. */
+int place_rational(const struct place *at, const cJSON *value, struct rational *ret);
+int place_map(const struct place *at, const cJSON *value,
+              const cJSON **ret); /* strings to strings */
+
+/* ---- what a pool is ---- */
+
+extern const char POOL_MODES[]; /* "exclusive|mig|..." */
+struct str pool_mode_name(enum pool_mode mode);
+/* The resource a tenant wrote, or NULL when the pool does not offer it. */
+const struct pool_resource *pool_find_resource(const struct config_pool *pool, struct str name);
+/* A product without what the driver appends: -SHARED and -MIG-<profile>. */
+struct str product_base(struct str product);
+bool pool_has_product(const struct config_pool *pool, struct str product);
+
+/* ---- gpu_count.c: how many devices a pod asks for ---- */
+
+/* An extended resource, device class or whatever else has a domain: nobody gets one unless a pool
+ * offers it. cpu, memory, hugepages-* and the like are not devices. */
+bool is_device(struct str resource);
+struct device_count {
+    struct str name;
+    int64_t units; /* what the scheduler reserves: max(apps + sidecars, init peak) */
+};
+struct device_counts {
+    struct device_count *items;
+    size_t n;
+};
+/* Units one container asks of each device, and of the pod. FORBIDDEN (without prefix) on amounts
+ * that are no counts, and for more kinds than anybody offers. */
+int container_devices(struct arena *a, const cJSON *container, struct device_counts *ret,
+                      struct err *err) MUST_CHECK;
+int pod_devices(struct arena *a, const cJSON *pod, struct device_counts *ret,
+                struct err *err) MUST_CHECK;
+
+/* ---- gpu_env.c: variables and mounts that container runtimes and sharing layers obey ---- */
+
+/* Would this env entry reach devices, or lift a limit, in a pool of this mode? */
+bool env_refused(const cJSON *env, enum pool_mode mode);
+/* Could an envFrom prefix and some key make up such a name? */
+bool env_prefix_refused(struct str prefix, enum pool_mode mode);
+/* A ConfigMap or Secret key that envFrom must not turn into such a variable; value may be STR_NULL.
+ */
+bool env_key_refused(const struct config *config, struct str key, struct str value);
+/* A mount under a directory whose files stand for devices. */
+bool mount_refused(struct str mount_path);
+/* A pod's containers of every kind, in one walk: the lists of its spec. */
+extern const char *const CONTAINER_LISTS[3];
+
+/* ---- pool_resolve.c and pod_affinity.c ---- */
+
+/* Keys that any pod may tolerate; only the first two (with bounded seconds) go down. */
+extern const char *const TOLERATED_KEYS[];
+enum { TOLERATED_DOWN = 2 };
+/* The words a product has on the nodes of the chosen pool, for what the pod asks. */
+struct str_list product_variants(struct arena *a, const struct config_pool *pool,
+                                 const struct device_counts *asked, struct str product);
