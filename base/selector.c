@@ -150,7 +150,7 @@ int selector_cmp_str(const void *a, const void *b)
 static int wrong_type(struct err *err, const cJSON *node, const char *where, const char *type)
 {
     return err_set(err, &ERR_BAD_REQUEST,
-                   "json: cannot unmarshal %s into Go struct field LabelSelector.%s of type %s",
+                   "json: cannot unmarshal %s into Go struct field %s of type %s",
                    json_type_name(node), where, type);
 }
 
@@ -190,12 +190,14 @@ static int read_values(struct arena *a, const cJSON *array, struct selector_term
                        struct err *err)
 {
     if (array && !json_is_null(array) && !json_is_array(array))
-        return wrong_type(err, array, "matchExpressions.values", "[]string");
+        return wrong_type(err, array, "LabelSelectorRequirement.matchExpressions.values",
+                          "[]string");
 
     struct str *values = arena_alloc(a, (json_count(array) + 1) * sizeof(*values));
     json_each(child, array)
     {
-        if (read_string(a, child, "matchExpressions.values", &values[term->n_values], err))
+        if (read_string(a, child, "LabelSelectorRequirement.matchExpressions.values",
+                        &values[term->n_values], err))
             return -1;
         term->n_values++;
     }
@@ -208,10 +210,13 @@ static int read_expression(struct arena *a, const cJSON *node, struct selector_t
 {
     struct str op;
 
-    if (!json_is_object(node))
-        return wrong_type(err, node, "matchExpressions", "v1.LabelSelectorRequirement");
-    if (read_string(a, json_get(node, "key"), "matchExpressions.key", &term->key, err) ||
-        read_string(a, json_get(node, "operator"), "matchExpressions.operator", &op, err) ||
+    if (!json_is_null(node) && !json_is_object(node))
+        return wrong_type(err, node, "LabelSelector.matchExpressions",
+                          "v1.LabelSelectorRequirement");
+    if (read_string(a, json_get(node, "key"), "LabelSelectorRequirement.matchExpressions.key",
+                    &term->key, err) ||
+        read_string(a, json_get(node, "operator"),
+                    "LabelSelectorRequirement.matchExpressions.operator", &op, err) ||
         read_values(a, json_get(node, "values"), term, err))
         return -1;
     if (!read_operator(op, &term->op)) {
@@ -227,7 +232,7 @@ static int read_pair(struct arena *a, const cJSON *node, struct selector_term *t
 {
     struct str *value = ARENA_NEW(a, struct str);
 
-    if (read_string(a, node, "matchLabels", value, err))
+    if (read_string(a, node, "LabelSelector.matchLabels", value, err))
         return -1;
     *term = (struct selector_term){
         .key = arena_str(a, str_c(node->string)), .op = SEL_EQ, .n_values = 1, .values = value};
@@ -249,9 +254,10 @@ int selector_from_json(struct arena *a, const cJSON *selector, struct selector *
     const cJSON *pairs = json_get(selector, "matchLabels");
     const cJSON *expressions = json_get(selector, "matchExpressions");
     if (pairs && !json_is_null(pairs) && !json_is_object(pairs))
-        return wrong_type(err, pairs, "matchLabels", "map[string]string");
+        return wrong_type(err, pairs, "LabelSelector.matchLabels", "map[string]string");
     if (expressions && !json_is_null(expressions) && !json_is_array(expressions))
-        return wrong_type(err, expressions, "matchExpressions", "[]v1.LabelSelectorRequirement");
+        return wrong_type(err, expressions, "LabelSelector.matchExpressions",
+                          "[]v1.LabelSelectorRequirement");
 
     size_t limit = json_count(pairs) + json_count(expressions), n = 0;
     if (limit > SELECTOR_MAX_TERMS)

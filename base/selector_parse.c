@@ -34,7 +34,8 @@ static bool is_symbol(char c)
     return c != '\0' && strchr("=!(),><", c);
 }
 
-/* Reads the token after next. A NUL ends the text, as in upstream's lexer. */
+/* Reads the token after next. As in upstream's lexer a NUL ends the text where a token would begin,
+ * and is swallowed where it ends one. */
 static void advance(struct parser *p)
 {
     struct str s = p->rest;
@@ -55,7 +56,7 @@ static void advance(struct parser *p)
             n++;
         p->next = (struct token){.kind = TOKEN_WORD, .text = str_sub(s, 0, n)};
     }
-    p->rest = str_from(s, n);
+    p->rest = str_from(s, n < s.n && s.p[n] == '\0' ? n + 1 : n);
 }
 
 static struct token consume(struct parser *p)
@@ -372,7 +373,7 @@ int selector_parse_fields(struct arena *a, struct str text, struct selector *ret
 {
     struct str all = arena_str(a, text), parts[SELECTOR_MAX_TERMS];
     struct selector_term terms[SELECTOR_MAX_TERMS];
-    size_t n = 0;
+    size_t n = 0, kept = 0;
 
     for (struct str rest = all; rest.p;) {
         struct str part = cut_field(&rest);
@@ -383,9 +384,11 @@ int selector_parse_fields(struct arena *a, struct str text, struct selector *ret
         parts[n++] = part;
     }
     qsort(parts, n, sizeof(parts[0]), selector_cmp_str);
-    for (size_t i = 0; i < n; i++)
-        if (parse_field(a, all, parts[i], &terms[i], err))
+    for (size_t i = 0; i < n; i++) {
+        if (parse_field(a, all, parts[i], &terms[kept], err))
             return -1;
-    *ret = finish(a, terms, n);
+        kept += terms[kept].key.n + terms[kept].values[0].n > 0; /* upstream drops a bare "=" */
+    }
+    *ret = finish(a, terms, kept);
     return 0;
 }
