@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exact fractions: sums of shares come out whole, and what does not fit is refused untouched. */
+
+#include "test.h"
+
+#include <sublet/quantity.h>
+
+static struct rational of(const char *text)
+{
+    struct rational r = {42, 42};
+
+    assert_true(rational_parse(str_c(text), &r));
+    return r;
+}
+
+static void parses_and_prints(void **state)
+{
+    static const char *const facts[][2] = {
+        {"0", "0"},
+        {"4", "4"},
+        {"0.25", "0.25"},
+        {"1/4", "0.25"},
+        {"1/7", "1/7"},
+        {"2/14", "1/7"},
+        {"8/2", "4"},
+        {"-3/6", "-0.5"},
+        {"-0", "0"},
+        {"0.10", "0.1"},
+        {"007", "7"},
+        {"-1/3", "-1/3"},
+        {"1.50000000000000000000000", "1.5"},
+        {"0/5", "0"},
+        {"-0.125", "-0.125"},
+        {"9223372036854775807", "9223372036854775807"},
+        {"1/4611686018427387904",
+         "0.00000000000000000021684043449710088680149056017398834228515625"},
+    };
+    static const char *const bad[] = {
+        "",
+        "-",
+        "+1",
+        "1/",
+        "/2",
+        "1/0",
+        "1.",
+        ".5",
+        "1e3",
+        " 1",
+        "1 ",
+        "1/-2",
+        "1/2/3",
+        "1.2/3",
+        "0x1",
+        "--1",
+        "1,5",
+        "9223372036854775808",
+        "0.0000000000000000001",
+        "99999999999999999999999999999999999999999999999999999999/3",
+    };
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+        assert_str(rational_format(a, of(facts[i][0])), facts[i][1]);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct rational r = {1, 7};
+        assert_false(rational_parse(str_c(bad[i]), &r));
+        assert_true(r.num == 1 && r.den == 7);
+    }
+    arena_free(a);
+}
+
+static void sums_are_exact(void **state)
+{
+    struct rational sum = RATIONAL_ZERO, third = of("1/3");
+
+    (void)state;
+    for (int i = 0; i < 3000; i++)
+        assert_true(rational_add(sum, third, &sum));
+    assert_true(sum.num == 1000 && sum.den == 1);
+    for (int i = 0; i < 3000; i++)
+        assert_true(rational_sub(sum, third, &sum));
+    assert_true(sum.num == 0 && sum.den == 1);
+
+    assert_true(rational_sub(of("1/6"), of("1/2"), &sum));
+    assert_true(sum.num == -1 && sum.den == 3);
+    assert_true(rational_mul(of("-2/3"), of("3/4"), &sum));
+    assert_true(sum.num == -1 && sum.den == 2);
+}
+
+static void orders(void **state)
+{
+    (void)state;
+    assert_int_equal(rational_cmp(of("1/3"), of("2/6")), 0);
+    assert_int_equal(rational_cmp(of("0.333"), of("1/3")), -1);
+    assert_int_equal(rational_cmp(of("1/3"), of("-1/3")), 1);
+    assert_int_equal(rational_cmp(of("9223372036854775807/9223372036854775806"), of("1")), 1);
+}
+
+static void refuses_overflow(void **state)
+{
+    struct rational big = of("9223372036854775807"), small = of("1/9223372036854775807");
+    struct rational r = {1, 7};
+
+    (void)state;
+    assert_false(rational_add(big, of("1"), &r));
+    assert_false(rational_sub(of("-2"), big, &r));
+    assert_false(rational_mul(big, of("2"), &r));
+    assert_false(rational_mul(small, of("1/2"), &r));
+    assert_false(rational_add(small, of("1/2"), &r));
+    assert_true(r.num == 1 && r.den == 7);
+    assert_true(rational_mul(big, small, &r));
+    assert_true(r.num == 1 && r.den == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parses_and_prints),
+        cmocka_unit_test(sums_are_exact),
+        cmocka_unit_test(orders),
+        cmocka_unit_test(refuses_overflow),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
