@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files and configuration for the commands. A file that is read is bounded; a file that is written
+ * is whole or not there. */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CONFIG_LIMIT (4u << 20)
+
+extern char **environ;
+
+static int failed(struct err *err, const char *what, const char *path)
+{
+    return err_set(err, &ERR_BAD_REQUEST, "cannot %s %s: %s", what, path, strerror(errno));
+}
+
+static int read_all(struct arena *a, int fd, size_t limit, struct str *ret)
+{
+    struct buf text = BUF_INIT(limit);
+    char chunk[8192];
+    ssize_t n;
+
+    while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+        buf_add(&text, (struct str){chunk, (size_t)n});
+    int bad = n < 0 || text.failed;
+    if (text.failed)
+        errno = EFBIG;
+    if (!bad)
+        *ret = arena_str(a, buf_str(&text));
+    buf_fini(&text);
+    return bad ? -1 : 0;
+}
+
+int cli_read_file(struct arena *a, const char *path, size_t limit, struct str *ret, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return failed(err, "open", path);
+    int bad = read_all(a, fd, limit, ret);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return bad ? failed(err, "read", path) : 0;
+}
+
+static int write_all(int fd, struct str text)
+{
+    while (text.n) {
+        ssize_t n = write(fd, text.p, text.n);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        text = str_from(text, (size_t)n);
+    }
+    return fsync(fd);
+}
+
+int cli_write_file(const char *path, struct str text, struct err *err)
+{
+    struct arena *a = arena_new(0);
+    const char *temporary = arena_printf(a, "%s.new", path).p;
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int result = 0;
+
+    if (fd < 0 || write_all(fd, text))
+        result = failed(err, "write", temporary);
+    if (fd >= 0)
+        close(fd);
+    if (!result && rename(temporary, path))
+        result = failed(err, "rename", temporary);
+    arena_free(a);
+    return result;
+}
+
+static const char *config_path(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (!strcmp(argv[i], "--config") && i + 1 < argc)
+            return argv[i + 1];
+        if (!strncmp(argv[i], "--config=", 9))
+            return argv[i] + 9;
+    }
+    return NULL;
+}
+
+int cli_config(struct arena *a, int argc, char **argv, struct config *ret)
+{
+    const char *path = config_path(argc, argv);
+    struct str text = STR("");
+    struct err err;
+
+    err_init(&err, a);
+    if ((path && cli_read_file(a, path, CONFIG_LIMIT, &text, &err)) ||
+        config_load(a, text, argc, argv, environ, ret, &err)) {
+        fprintf(stderr, "sublet: %.*s\n", STR_F(err.message));
+        return -1;
+    }
+    return 0;
+}
+
+int cmd_kubeconfig(int argc, char **argv)
+{
+    struct arena *a = arena_new(0);
+    struct config config;
+    struct str text;
+    struct err err;
+    int code = 1;
+
+    err_init(&err, a);
+    if (!cli_config(a, argc, argv, &config)) {
+        const char *path = arena_printf(a, "%.*s/kubeconfig", STR_F(config.data_dir)).p;
+
+        code = cli_read_file(a, path, CONFIG_LIMIT, &text, &err) ? 1 : 0;
+        if (code)
+            fprintf(stderr, "sublet: %.*s\n", STR_F(err.message));
+        else
+            fwrite(text.p, 1, text.n, stdout);
+    }
+    arena_free(a);
+    return code;
+}
+
+int cmd_check(int argc, char **argv)
+{
+    struct arena *a = arena_new(0);
+    struct config config;
+    int code = cli_config(a, argc, argv, &config) ? 1 : 0;
+
+    if (!code)
+        printf("%.*s: %zu pools, %zu bindings\n", STR_F(config.name), config.n_pools,
+               config.n_bindings);
+    arena_free(a);
+    return code;
+}

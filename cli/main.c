@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program: finds the command and runs it. Must not know what commands do. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int cmd_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("sublet %s (Kubernetes %s)\n", SUBLET_VERSION, KUBERNETES_VERSION);
+    return 0;
+}
+
+static int cmd_help(int argc, char **argv);
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} COMMANDS[] = {
+    {"serve", cmd_serve, "run a virtual cluster"},
+    {"kubeconfig", cmd_kubeconfig, "print the kubeconfig of a data directory's virtual cluster"},
+    {"check", cmd_check, "read the configuration and say what is wrong with it"},
+    {"version", cmd_version, "print the versions"},
+    {"help", cmd_help, "print this, or the options of `serve`"},
+};
+
+static void usage(FILE *out)
+{
+    fputs("usage: sublet COMMAND [OPTIONS]\n\n", out);
+    for (size_t i = 0; i < sizeof(COMMANDS) / sizeof(*COMMANDS); i++)
+        fprintf(out, "  %-12s %s\n", COMMANDS[i].name, COMMANDS[i].help);
+}
+
+static int cmd_help(int argc, char **argv)
+{
+    if (argc > 0 && !strcmp(argv[0], "serve")) {
+        struct buf text = BUF_INIT(0);
+
+        config_help(&text, "serve");
+        printf("%.*s", STR_F(buf_str(&text)));
+        buf_fini(&text);
+        return 0;
+    }
+    usage(stdout);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return 2;
+    }
+    const char *name = argv[1];
+    if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+        name = "help";
+    if (!strcmp(name, "--version"))
+        name = "version";
+    for (size_t i = 0; i < sizeof(COMMANDS) / sizeof(*COMMANDS); i++) {
+        if (!strcmp(name, COMMANDS[i].name))
+            return COMMANDS[i].run(argc - 2, argv + 2);
+    }
+    fprintf(stderr, "sublet: unknown command \"%s\"\n", argv[1]);
+    usage(stderr);
+    return 2;
+}

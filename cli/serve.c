@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sublet serve`: one virtual cluster. Opens store, keys, API and syncer in this order and closes
+ * them in the reverse one; prints one line when ready. A signal asks it to end in order; being
+ * killed at any instant costs nothing that was answered.
+ *
+ *   OPENING --> STARTING --ready--> SERVING --SIGTERM--> CLOSING: syncer, API, store --> end
+ *                    '--- failed ----------------------------^
+ */
+#include "cli.h"
+
+#include <assert.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <uv.h>
+
+#include <sublet/log.h>
+#include <sublet/syncer.h>
+
+#define SERVE_MAGIC 0x73657276u
+
+enum serve_phase { SERVE_STARTING, SERVE_SERVING, SERVE_CLOSING };
+
+struct serve {
+    unsigned magic;
+    enum serve_phase phase;
+    struct arena *arena;
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    struct config config;
+    struct store *store;
+    struct pki *pki;
+    struct vapi *api;
+    struct syncer *syncer; /* NULL: a control plane without a host */
+    int code;
+};
+
+/* --- closing, from the top down --- */
+
+static void serve_close(struct serve *s);
+
+static void on_store_closed(void *ctx)
+{
+    struct serve *s = ctx;
+
+    assert(s->magic == SERVE_MAGIC);
+    s->store = NULL;
+    serve_close(s);
+}
+
+static void on_api_closed(void *ctx)
+{
+    struct serve *s = ctx;
+
+    s->api = NULL;
+    s->pki = pki_free(s->pki);
+    serve_close(s);
+}
+
+static void on_syncer_closed(void *ctx)
+{
+    struct serve *s = ctx;
+
+    s->syncer = NULL;
+    serve_close(s);
+}
+
+static void serve_close(struct serve *s)
+{
+    s->phase = SERVE_CLOSING;
+    if (s->syncer) {
+        syncer_close(s->syncer, on_syncer_closed, s);
+    } else if (s->api) {
+        vapi_close(s->api, on_api_closed, s);
+    } else if (s->store) {
+        s->pki = pki_free(s->pki);
+        store_close(s->store, on_store_closed, s);
+    } else {
+        for (size_t i = 0; i < 2; i++)
+            uv_close((uv_handle_t *)&s->signals[i], NULL);
+    }
+}
+
+static void serve_fail(struct serve *s, const struct err *err)
+{
+    fprintf(stderr, "sublet: %.*s\n", STR_F(err->message));
+    s->code = 1;
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct serve *s = handle->data;
+
+    assert(s->magic == SERVE_MAGIC);
+    (void)number;
+    if (s->phase == SERVE_SERVING)
+        serve_close(s);
+}
+
+/* --- ready --- */
+
+static struct str server_url(struct serve *s)
+{
+    struct str address = s->config.listen_address;
+    struct str host = str_sub(address, 0, str_rfind(address, ':'));
+
+    if (s->config.api_address.n)
+        host = s->config.api_address;
+    if (!host.n || str_eqc(host, "0.0.0.0") || str_eqc(host, "[::]"))
+        host = s->config.listen_names.n ? s->config.listen_names.items[0] : STR("127.0.0.1");
+    return arena_printf(s->arena, "https://%.*s:%u", STR_F(host), vapi_port(s->api));
+}
+
+static int write_kubeconfig(struct serve *s, struct str *ret_path, struct err *err)
+{
+    static const struct str masters[] = {{"system:masters", 14}};
+    struct str url = server_url(s), text;
+
+    if (pki_kubeconfig(s->pki, s->arena, s->config.name, url, STR("admin"), masters, 1, &text, err))
+        return -1;
+    *ret_path = arena_printf(s->arena, "%.*s/kubeconfig", STR_F(s->config.data_dir));
+    if (cli_write_file(ret_path->p, text, err))
+        return -1;
+    if (s->syncer)
+        syncer_publish_kubeconfig(s->syncer, text);
+    return 0;
+}
+
+static void on_ready(void *ctx, const struct err *err)
+{
+    struct serve *s = ctx;
+    struct str path;
+    struct err failure;
+
+    assert(s->magic == SERVE_MAGIC);
+    if (err) {
+        serve_fail(s, err);
+        serve_close(s);
+        return;
+    }
+    if (s->syncer)
+        syncer_start(s->syncer);
+    err_init(&failure, s->arena);
+    if (write_kubeconfig(s, &path, &failure)) {
+        serve_fail(s, &failure);
+        serve_close(s);
+        return;
+    }
+    s->phase = SERVE_SERVING;
+    printf("sublet: %.*s ready at %.*s, kubeconfig %.*s\n", STR_F(s->config.name),
+           STR_F(server_url(s)), STR_F(path));
+    fflush(stdout);
+}
+
+/* --- opening --- */
+
+static int open_store(struct serve *s, struct err *err)
+{
+    const char *path = arena_cstr(s->arena, s->config.data_dir);
+    struct store_options options = {
+        .path = path,
+        .max_objects = (size_t)s->config.max_objects,
+        .max_bytes = (size_t)s->config.max_bytes,
+        .history_events = (size_t)s->config.history_events,
+    };
+
+    mkdir(path, 0700); /* what is wrong with it, store_open() says */
+    return store_open(&s->loop, &options, &s->store, err);
+}
+
+/* Under which names clients and pods reach this API. */
+static int open_pki(struct serve *s, struct err *err)
+{
+    struct config *c = &s->config;
+    struct str domain = c->cluster_domain, address = c->listen_address;
+    struct str host = str_sub(address, 0, str_rfind(address, ':'));
+    struct str names[16 + 64] = {
+        STR("localhost"),
+        STR("127.0.0.1"),
+        STR("::1"),
+        STR("kubernetes"),
+        STR("kubernetes.default"),
+        STR("kubernetes.default.svc"),
+        arena_printf(s->arena, "kubernetes.default.svc.%.*s", STR_F(domain)),
+        c->name,
+        arena_printf(s->arena, "%.*s.%.*s", STR_F(c->name), STR_F(c->host_namespace)),
+        arena_printf(s->arena, "%.*s.%.*s.svc", STR_F(c->name), STR_F(c->host_namespace)),
+    };
+    size_t n = 10;
+
+    if (host.n && !str_eqc(host, "0.0.0.0") && !str_eqc(host, "[::]"))
+        names[n++] = host;
+    if (c->api_address.n)
+        names[n++] = c->api_address;
+    for (size_t i = 0; i < c->listen_names.n && i < 64; i++)
+        names[n++] = c->listen_names.items[i];
+    struct pki_options options = {
+        .clock = &CLOCK_SYSTEM,
+        .rng = &RNG_SYSTEM,
+        .names = names,
+        .n_names = n,
+        .issuer = arena_printf(s->arena, "https://kubernetes.default.svc.%.*s", STR_F(domain)),
+    };
+    return pki_open(s->store, &options, &s->pki, err);
+}
+
+static int open_api(struct serve *s, struct err *err)
+{
+    struct vapi_options options = {
+        .loop = &s->loop,
+        .store = s->store,
+        .pki = s->pki,
+        .config = &s->config,
+        .clock = &CLOCK_SYSTEM,
+        .rng = &RNG_SYSTEM,
+        .version = STR(KUBERNETES_VERSION),
+    };
+
+    if (vapi_new(&options, &s->api, err))
+        return -1;
+    if (s->config.host_namespace.n && syncer_new(s->api, &s->config, &s->syncer, err))
+        return -1;
+    return vapi_start(s->api, on_ready, s, err);
+}
+
+static int serve_open(struct serve *s, struct err *err)
+{
+    return open_store(s, err) || open_pki(s, err) || open_api(s, err) ? -1 : 0;
+}
+
+static void set_log_level(struct str level)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+
+    for (int i = 0; i < 4; i++) {
+        if (str_eqc(level, names[i]))
+            log_set_level((enum log_level)i);
+    }
+}
+
+/* Many watchers are many descriptors; one arena keeps an idle tenant's heap small. */
+static void prepare_process(void)
+{
+    struct rlimit files;
+
+    signal(SIGPIPE, SIG_IGN);
+    umask(077);
+    if (!getrlimit(RLIMIT_NOFILE, &files)) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+}
+
+static void serve_run(struct serve *s)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    struct err err;
+
+    uv_loop_init(&s->loop);
+    for (size_t i = 0; i < 2; i++) {
+        uv_signal_init(&s->loop, &s->signals[i]);
+        s->signals[i].data = s;
+        uv_signal_start(&s->signals[i], on_signal, numbers[i]);
+    }
+    err_init(&err, s->arena);
+    if (serve_open(s, &err)) {
+        serve_fail(s, &err);
+        serve_close(s);
+    }
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&s->loop);
+}
+
+int cmd_serve(int argc, char **argv)
+{
+    struct serve *s;
+
+    for (int i = 0; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            struct buf text = BUF_INIT(0);
+
+            config_help(&text, "serve");
+            printf("%.*s", STR_F(buf_str(&text)));
+            buf_fini(&text);
+            return 0;
+        }
+    }
+    prepare_process();
+    s = NEW(struct serve);
+    *s = (struct serve){.magic = SERVE_MAGIC, .arena = arena_new(0)};
+    s->code = cli_config(s->arena, argc, argv, &s->config) ? 2 : 0;
+    if (!s->code) {
+        set_log_level(s->config.log_level);
+        serve_run(s);
+    }
+    int code = s->code;
+    arena_free(s->arena);
+    s->magic = 0;
+    mem_free(s);
+    return code;
+}
