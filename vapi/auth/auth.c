@@ -53,6 +53,11 @@ struct rbac *auth_rbac(struct auth *auth)
     return auth->rbac;
 }
 
+struct vapi *auth_api(struct auth *auth)
+{
+    return auth->api;
+}
+
 /* --- authentication --- */
 
 static void set_groups(struct arena *a, struct user *u, const struct str *groups, size_t n)

@@ -8,6 +8,7 @@
 struct rbac;
 
 struct rbac *auth_rbac(struct auth *auth);
+struct vapi *auth_api(struct auth *auth);
 bool user_is_master(const struct user *u);
 /* Signature, audience (n 0: the API's own), and that everything the token stands for still exists.
  */
