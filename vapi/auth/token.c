@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serviceaccounts/token: issues short-lived tokens, bound to an object where asked. Must never
+ * issue one for an account or object that is not there under the given uid. */
+#include <sublet/call.h>
+
+#include "auth_impl.h"
+
+#define MIN_SECONDS     600
+#define DEFAULT_SECONDS 3600
+#define MAX_SECONDS     (1LL << 32)
+/* A pod's projected token asks for 3607 s: upstream gives it a year and renews it hourly; ours is
+ * renewed by whoever mounts it, so it lives as long as it says. */
+
+static const struct {
+    const char *kind, *plural;
+    bool namespaced;
+} BOUND[] = {{"Pod", "pods", true}, {"Secret", "secrets", true}, {"Node", "nodes", false}};
+
+static int check_spec(struct call *c, int64_t seconds, struct err *err)
+{
+    struct field_errors e;
+    const struct field_path *path = FIELD(FIELD(NULL, "spec"), "expirationSeconds");
+
+    field_errors_init(&e, c->arena);
+    if (seconds < MIN_SECONDS)
+        field_invalid(&e, path, json_new_i64(c->arena, seconds),
+                      "may not specify a duration less than 10 minutes");
+    if (seconds > MAX_SECONDS)
+        field_invalid(&e, path, json_new_i64(c->arena, seconds),
+                      "may not specify a duration larger than 2^32 seconds");
+    return field_errors_to_err(&e, STR("authentication.k8s.io"), STR("TokenRequest"), STR(""), err);
+}
+
+static int bind_pod(struct call *c, const struct store_object *pod, struct token_claims *claims,
+                    struct err *err)
+{
+    cJSON *tree = vapi_tree(c->arena, pod);
+    struct str account = json_str_at(tree, "spec.serviceAccountName");
+
+    if (!str_eq(account, c->name))
+        return err_set(
+            err, &ERR_BAD_REQUEST,
+            "cannot bind token for serviceaccount \"%.*s\" to pod running with different "
+            "serviceaccount name.",
+            STR_F(c->name));
+    claims->node_name = json_str_at(tree, "spec.nodeName");
+    return 0;
+}
+
+static int bind(struct call *c, const cJSON *ref, struct token_claims *claims, struct err *err)
+{
+    struct str kind = json_str_at(ref, "kind"), name = json_str_at(ref, "name");
+    struct str uid = json_str_at(ref, "uid");
+
+    if (!ref || json_is_null(ref))
+        return 0;
+    for (size_t i = 0; i < sizeof(BOUND) / sizeof(*BOUND); i++) {
+        if (!str_eqc(kind, BOUND[i].kind))
+            continue;
+        const struct resource *r =
+            registry_find_group_resource(vapi_registry(c->api), STR(""), str_c(BOUND[i].plural));
+        const struct store_object *o =
+            store_get(vapi_store(c->api), r->storage, BOUND[i].namespaced ? c->ns : STR(""), name);
+        if (!o)
+            return err_not_found(err, STR(""), r->plural, name);
+        if (uid.n && !str_eq(uid, o->uid))
+            return err_conflict(err, STR(""), r->plural, name,
+                                "the UID in the bound object reference does not match the UID in "
+                                "record. The object might have been deleted and then recreated");
+        claims->bound_kind = kind;
+        claims->bound_name = name;
+        claims->bound_uid = arena_str(c->arena, o->uid);
+        return i == 0 ? bind_pod(c, o, claims, err) : 0;
+    }
+    return err_set(
+        err, &ERR_BAD_REQUEST,
+        "cannot bind token for serviceaccount to a type other than Pod, Secret or Node: %.*s",
+        STR_F(kind));
+}
+
+static void read_audiences(struct call *c, const cJSON *spec, struct token_claims *claims)
+{
+    const cJSON *list = json_get(spec, "audiences");
+    struct str *audiences = arena_alloc(c->arena, (json_count(list) + 1) * sizeof(*audiences));
+
+    json_each(audience, list) audiences[claims->n_audiences++] = json_str(audience);
+    if (!claims->n_audiences)
+        audiences[claims->n_audiences++] = pki_issuer(vapi_pki(c->api));
+    claims->audiences = audiences;
+}
+
+static int issue(struct call *c, struct str *ret_jwt, struct token_claims *claims, struct err *err)
+{
+    const struct store_object *account =
+        store_get(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+    const cJSON *spec = json_get(c->body, "spec");
+    int64_t seconds = json_i64_at(spec, "expirationSeconds", DEFAULT_SECONDS);
+    char id[37];
+
+    if (!account)
+        return err_not_found(err, STR(""), STR("serviceaccounts"), c->name);
+    if (check_spec(c, seconds, err))
+        return -1;
+    rng_uuid(vapi_rng(c->api), id);
+    *claims = (struct token_claims){
+        .ns = c->ns,
+        .service_account = c->name,
+        .service_account_uid = arena_str(c->arena, account->uid),
+        .issued = clock_wall_s(vapi_clock(c->api)),
+        .id = arena_str(c->arena, str_c(id)),
+    };
+    claims->not_before = claims->issued;
+    claims->expires = claims->issued + seconds;
+    read_audiences(c, spec, claims);
+    if (bind(c, json_get(spec, "boundObjectRef"), claims, err))
+        return -1;
+    return pki_sign_token(vapi_pki(c->api), c->arena, claims, ret_jwt, err);
+}
+
+void auth_handle_token_request(struct call *c)
+{
+    struct arena *a = c->arena;
+    struct token_claims claims;
+    struct str jwt;
+    struct err err;
+
+    err_init(&err, a);
+    if (issue(c, &jwt, &claims, &err)) {
+        call_error(c, &err);
+        return;
+    }
+    cJSON *spec = json_ensure_object(a, c->body, "spec");
+    cJSON *audiences = json_set(a, spec, "audiences", json_new_array(a));
+    for (size_t i = 0; i < claims.n_audiences; i++)
+        json_append(audiences, json_new_string(a, claims.audiences[i]));
+    json_set_i64(a, spec, "expirationSeconds", claims.expires - claims.issued);
+    cJSON *meta = json_ensure_object(a, c->body, "metadata");
+    json_set_str(a, meta, "name", c->name);
+    json_set_str(a, meta, "namespace", c->ns);
+    json_set_str(a, meta, "creationTimestamp", time_format_s(a, claims.issued));
+    cJSON *status = json_set(a, c->body, "status", json_new_object(a));
+    json_set_str(a, status, "token", jwt);
+    json_set_str(a, status, "expirationTimestamp", time_format_s(a, claims.expires));
+    call_tree(c, 201, c->body);
+}
