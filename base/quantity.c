@@ -99,7 +99,7 @@ static bool split(struct str text, struct parts *ret)
     ret->negative = take_sign(&rest);
     struct str zeros = take_while(&rest, "0");
     ret->whole = take_while(&rest, "0123456789");
-    ret->fraction = STR_NULL;
+    ret->fraction = STR("");
     if (rest.n > 0 && rest.p[0] == '.') {
         rest = str_from(rest, 1);
         ret->fraction = take_while(&rest, "0123456789");

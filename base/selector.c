@@ -208,7 +208,7 @@ static int read_values(struct arena *a, const cJSON *array, struct selector_term
 static int read_expression(struct arena *a, const cJSON *node, struct selector_term *term,
                            struct err *err)
 {
-    struct str op;
+    struct str op = STR_NULL;
 
     if (!json_is_null(node) && !json_is_object(node))
         return wrong_type(err, node, "LabelSelector.matchExpressions",

@@ -112,7 +112,8 @@ static void finish_values(struct values *v, struct selector_term *term)
 {
     size_t n = 0;
 
-    qsort(v->list, v->n, sizeof(*v->list), selector_cmp_str);
+    if (v->n > 1)
+        qsort(v->list, v->n, sizeof(*v->list), selector_cmp_str);
     for (size_t i = 0; i < v->n; i++)
         if (n == 0 || !str_eq(v->list[n - 1], v->list[i]))
             v->list[n++] = v->list[i];

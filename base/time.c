@@ -322,21 +322,21 @@ struct str duration_human(struct arena *a, int64_t seconds)
         return STR("<invalid>");
     if (seconds < 0)
         return STR("0s");
-    if (seconds < 60 * 2)
+    if (seconds < 120)
         return human_pair(a, seconds, 's', 0, 's');
     if (minutes < 10)
         return human_pair(a, minutes, 'm', seconds % 60, 's');
-    if (minutes < 60 * 3)
+    if (minutes < 180)
         return human_pair(a, minutes, 'm', 0, 's');
     if (hours < 8)
         return human_pair(a, hours, 'h', minutes % 60, 'm');
-    if (hours < 48)
+    if (days < 2)
         return human_pair(a, hours, 'h', 0, 'm');
-    if (hours < 24 * 8)
+    if (days < 8)
         return human_pair(a, days, 'd', hours % 24, 'h');
-    if (hours < 24 * 365 * 2)
+    if (days < 730)
         return human_pair(a, days, 'd', 0, 'h');
-    if (hours < 24 * 365 * 8)
+    if (days < 2920)
         return human_pair(a, days / 365, 'y', days % 365, 'd');
     return human_pair(a, days / 365, 'y', 0, 'd');
 }

@@ -20,7 +20,7 @@ struct rng {
     void (*fill)(void *ctx, void *out, size_t n);
     void *ctx;
 };
-extern const struct rng RNG_SYSTEM;               /* getrandom(2) */
+extern const struct rng RNG_SYSTEM; /* getrandom(2) */
 uint64_t rng_u64(const struct rng *r);
 /* n characters of Kubernetes' safe alphabet bcdfghjklmnpqrstvwxz2456789, and a NUL. */
 void rng_suffix(const struct rng *r, char *out, size_t n);

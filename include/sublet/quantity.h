@@ -2,7 +2,8 @@
  * room: base
  *
  * resource.Quantity, exactly: a signed integer number of nano units in 128 bits, with the suffix
- * family it was written in. Source: apimachinery pkg/api/resource. And exact rationals (GPU shares). */
+ * family it was written in. Source: apimachinery pkg/api/resource. And exact rationals (GPU
+ * shares). */
 #pragma once
 
 #include <sublet/mem.h>
@@ -10,8 +11,8 @@
 enum quantity_format { QUANTITY_DECIMAL_SI, QUANTITY_BINARY_SI, QUANTITY_DECIMAL_EXPONENT };
 
 struct quantity {
-    /* Rounded up (away from zero) below one nano, as upstream. The binary family is capped at 2^63-1
-     * units when read; everything saturates at 10^29 units. */
+    /* Rounded up (away from zero) below one nano, as upstream. The binary family is capped at
+     * 2^63-1 units when read; everything saturates at 10^29 units. */
     __int128 nano;
     enum quantity_format format;
 };
@@ -23,12 +24,13 @@ struct str quantity_format(struct arena *a, struct quantity q);
  * and the canonical form is taken except where upstream keeps what was written ("+5", "1E3"). */
 bool quantity_text(struct arena *a, struct str text, struct str *ret);
 int quantity_cmp(struct quantity a, struct quantity b);
-struct quantity quantity_add(struct quantity a, struct quantity b); /* the format of a unless a is 0 */
+/* In the format of a unless a is 0. */
+struct quantity quantity_add(struct quantity a, struct quantity b);
 struct quantity quantity_sub(struct quantity a, struct quantity b);
 struct quantity quantity_from_i64(int64_t units, enum quantity_format format);
 bool quantity_is_integer(struct quantity q);
-int64_t quantity_units(struct quantity q);        /* rounded up, saturating */
-int64_t quantity_milli(struct quantity q);        /* rounded up, saturating */
+int64_t quantity_units(struct quantity q); /* rounded up, saturating */
+int64_t quantity_milli(struct quantity q); /* rounded up, saturating */
 
 /* An exact fraction in lowest terms, den > 0. */
 struct rational {
@@ -36,7 +38,8 @@ struct rational {
 };
 #define RATIONAL_ZERO ((struct rational){0, 1})
 bool rational_parse(struct str text, struct rational *ret); /* "4", "0.25", "1/7" */
-struct str rational_format(struct arena *a, struct rational r); /* "4", "0.25" where finite, else "1/7" */
+/* "4", "0.25" where that is finite, else "1/7". */
+struct str rational_format(struct arena *a, struct rational r);
 /* False (and *ret untouched) on overflow. */
 bool rational_add(struct rational a, struct rational b, struct rational *ret);
 bool rational_sub(struct rational a, struct rational b, struct rational *ret);

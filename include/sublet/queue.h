@@ -2,8 +2,9 @@
  * room: base
  *
  * The work queue of every controller and syncer: a set of keys, each handed out to one worker at a
- * time. Adding a key that waits does nothing; adding one that is being worked on makes it come again
- * after done. Failures back off per key, exponentially. Pure: time is an argument, nothing sleeps.
+ * time. Adding a key that waits does nothing; adding one that is being worked on makes it come
+ * again after done. Failures back off per key, exponentially. Pure: time is an argument, nothing
+ * sleeps.
  *
  *            add                    get                 done
  *   (absent) ---> waiting --------> ready -----> working -----> (absent), or waiting when added
@@ -30,13 +31,13 @@ bool queue_get(struct queue *q, int64_t now_ms, struct str *ret_key);
 void queue_done(struct queue *q, struct str key, int64_t now_ms, bool failed);
 /* Forgets the failures of a key. queue_done(failed = false) does so as well. */
 void queue_forget(struct queue *q, struct str key);
-int64_t queue_next_due(const struct queue *q);    /* INT64_MAX when nothing waits */
-size_t queue_length(const struct queue *q);       /* keys that wait, due or not */
+int64_t queue_next_due(const struct queue *q); /* INT64_MAX when nothing waits */
+size_t queue_length(const struct queue *q);    /* keys that wait, due or not */
 unsigned queue_failures(const struct queue *q, struct str key);
 
 /* The same on a libuv loop: calls work() for each due key, at most max_working at once; sleeps on a
- * timer only while something waits. work() must lead to exactly one worker_done() for the key, now or
- * later. The loop's clock is `clock`. */
+ * timer only while something waits. work() must lead to exactly one worker_done() for the key, now
+ * or later. The loop's clock is `clock`. */
 struct worker;
 struct uv_loop_s;
 struct clock;
@@ -49,11 +50,13 @@ void worker_add(struct worker *w, struct str key);
 void worker_add_after(struct worker *w, struct str key, int64_t delay_ms);
 void worker_done(struct worker *w, struct str key, bool failed);
 unsigned worker_failures(const struct worker *w, struct str key);
-bool worker_idle(const struct worker *w);         /* nothing waits, nothing is worked on */
-size_t worker_length(const struct worker *w);     /* keys that wait, due or not */
-size_t worker_dropped(const struct worker *w);    /* adds refused since the start: the queue was full */
+bool worker_idle(const struct worker *w);     /* nothing waits, nothing is worked on */
+size_t worker_length(const struct worker *w); /* keys that wait, due or not */
+size_t
+worker_dropped(const struct worker *w); /* adds refused since the start: the queue was full */
 /* Looks at the clock again: for a clock that jumped (a test's own). */
 void worker_wake(struct worker *w);
-/* Async. There is no work() and no effect of worker_add() after it, but each key that is being worked on
- * still wants its worker_done(): closed() is called, from the loop, after the last one. Frees w. */
+/* Async. There is no work() and no effect of worker_add() after it, but each key that is being
+ * worked on still wants its worker_done(): closed() is called, from the loop, after the last one.
+ * Frees w. */
 void worker_close(struct worker *w, void (*closed)(void *ctx), void *ctx);

@@ -26,7 +26,8 @@ struct selector {
 #define SELECTOR_MAX_TERMS 256
 
 /* "a=b,c!=d,e in (f,g),!h". Error: BAD_REQUEST in upstream's words. Strings are copied into a. */
-int selector_parse(struct arena *a, struct str text, struct selector *ret, struct err *err) MUST_CHECK;
+int selector_parse(struct arena *a, struct str text, struct selector *ret,
+                   struct err *err) MUST_CHECK;
 /* "metadata.name=x,status.phase!=Running": =, ==, != only, backslash escapes. */
 int selector_parse_fields(struct arena *a, struct str text, struct selector *ret,
                           struct err *err) MUST_CHECK;
@@ -37,7 +38,8 @@ int selector_from_json(struct arena *a, const cJSON *selector, struct selector *
 /* A plain map (Service, ReplicationController). NULL or empty: matches nothing. */
 void selector_from_map(struct arena *a, const cJSON *map, struct selector *ret);
 bool selector_match(const struct selector *s, struct str labels);
-struct str selector_format(struct arena *a, const struct selector *s); /* canonical text, for /scale */
+struct str selector_format(struct arena *a,
+                           const struct selector *s); /* canonical text, for /scale */
 
 /* {"a":"b"} -> flat set (non-string values are left out). NULL gives STR_NULL. */
 struct str labels_flatten(struct arena *a, const cJSON *map);
@@ -45,8 +47,8 @@ bool labels_get(struct str labels, struct str key, struct str *ret_value);
 /* Cuts the first pair off *rest: while (labels_next(&rest, &key, &value)) ... */
 bool labels_next(struct str *rest, struct str *ret_key, struct str *ret_value);
 
-/* Syntax of names (apimachinery pkg/util/validation). Writes upstream's messages, one for each thing
- * that is wrong, and returns their number: 0 when s is right. */
+/* Syntax of names (apimachinery pkg/util/validation). Writes upstream's messages, one for each
+ * thing that is wrong, and returns their number: 0 when s is right. */
 enum name_rule {
     NAME_DNS1123_LABEL,
     NAME_DNS1123_SUBDOMAIN,
@@ -62,5 +64,5 @@ const char *name_check_dns1123_label(struct str s);
 const char *name_check_dns1123_subdomain(struct str s);
 const char *name_check_dns1035_label(struct str s);
 const char *name_check_path_segment(struct str s);
-const char *name_check_qualified(struct str s);   /* label and annotation keys */
+const char *name_check_qualified(struct str s); /* label and annotation keys */
 const char *name_check_label_value(struct str s);
