@@ -7,7 +7,7 @@
 
 struct op *batch_add(struct store *s, enum op_kind kind, size_t bytes)
 {
-    assert(s->magic == STORE_MAGIC && !s->closing);
+    assert(s->magic == STORE_MAGIC);
     if (!s->open)
         s->open = NEW(struct batch);
     struct batch *b = s->open;

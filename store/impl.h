@@ -33,7 +33,6 @@ struct table {
     bool saved, saving; /* its row is durable; is under way */
     bool touched;       /* has events in the batch that is being published */
     int64_t floor;      /* of its own events, all after this revision are in the history */
-    uint64_t dropped;   /* sequence number behind its last event that left the history */
     size_t count;       /* committed objects */
     struct object_tree objects;
     struct store_watch *watches;

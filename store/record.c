@@ -62,6 +62,7 @@ bool record_load(struct store *s, unsigned kind, struct str key, struct str valu
 static struct op *record_op(struct store *s, enum op_kind kind, enum store_record record,
                             struct record_entry *e, struct str undo)
 {
+    assert(!s->closing);
     struct op *op = batch_add(s, kind, e->key.n + e->value.n);
 
     op->type = record;

@@ -28,9 +28,7 @@ void retain(struct store *s)
 
     while (is_surplus(s, now)) {
         const struct store_event *e = &history_at(&s->history, s->history.first)->event;
-        struct table *t = table_get(s, e->object->resource);
-        t->floor = e->revision;
-        t->dropped = s->history.first + 1;
+        table_get(s, e->object->resource)->floor = e->revision;
         history_drop_first(&s->history);
     }
 }

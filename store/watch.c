@@ -67,11 +67,16 @@ static void skip(struct store_watch *w)
 
     if (w->cursor < h->first) {
         /* What left the history is lost only when it was ours. */
-        w->expired |= !w->table || w->table->dropped > w->cursor;
+        w->expired |= (w->table ? w->table->floor : h->floor) > w->position;
         w->cursor = h->first;
     }
-    while (w->cursor < h->next && !concerns(w, &history_at(h, w->cursor)->event))
-        w->cursor++;
+    for (; !w->expired && w->cursor < h->next; w->cursor++) {
+        const struct store_event *e = &history_at(h, w->cursor)->event;
+        if (concerns(w, e))
+            return;
+        if (w->position < e->revision)
+            w->position = e->revision;
+    }
 }
 
 const struct store_event *store_watch_next(struct store_watch *w, bool *ret_expired)
@@ -92,8 +97,8 @@ int64_t store_watch_position(const struct store_watch *w)
     assert(w->magic == WATCH_MAGIC);
     struct store_watch at = *w;
     skip(&at);
-    if (at.expired || at.cursor < w->store->history.next || w->position > w->store->revision)
-        return w->position;
+    if (at.expired || at.cursor < w->store->history.next || at.position > w->store->revision)
+        return at.position;
     return w->store->revision;
 }
 

@@ -28,8 +28,8 @@ bool fixture_sync(struct fixture *f);
 /* Runs the loop until it has nothing to do. */
 void fixture_settle(struct fixture *f);
 
-/* One write of resource pods; the bytes are {"v":<value>,"rv":<revision>}. Returns the revision, or -1
- * with f->err. */
+/* One write of resource pods; the bytes are {"v":<value>,"rv":<revision>}. Returns the revision, or
+ * -1 with f->err. */
 int64_t try_write(struct fixture *f, enum store_op op, const char *ns, const char *name, int value,
                   int64_t expected);
 int64_t try_write_of(struct fixture *f, unsigned resource, enum store_op op, const char *ns,

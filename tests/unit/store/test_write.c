@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The matrix of writes against what is there, committed or under way; limits; batches and the order of
- * answers; resources. */
+ * The matrix of writes against what is there, committed or under way; limits; batches and the order
+ * of answers; resources. */
 #include "harness.h"
 
 #include <stdio.h>
@@ -62,7 +62,8 @@ static const struct matrix_row MATRIX[] = {
     {GONE, STORE_DELETE, 1, &ERR_NOT_FOUND},
 };
 
-static void check_row(struct fixture *f, const struct matrix_row *row, const char *name, bool synced)
+static void check_row(struct fixture *f, const struct matrix_row *row, const char *name,
+                      bool synced)
 {
     int64_t revision = 1;
     const struct store_object *o;
@@ -81,9 +82,7 @@ static void check_row(struct fixture *f, const struct matrix_row *row, const cha
     assert_int_equal(got > 0, row->error == NULL);
     assert_ptr_equal(f->err.kind, row->error);
 
-    int want = row->error                    ? (row->before == PRESENT ? 1 : -1)
-               : row->op == STORE_DELETE ? -1
-                                             : 2;
+    int want = row->error ? (row->before == PRESENT ? 1 : -1) : row->op == STORE_DELETE ? -1 : 2;
     assert_int_equal(latest(f, "ns", name), want);
     assert_true(fixture_sync(f));
     assert_int_equal(committed(f, "ns", name), want);
@@ -344,11 +343,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(first_revision), TEST(matrix),
-        TEST(two_views),      TEST(answer_order),
-        TEST(writes_from_answers), TEST(write_from_timer),
-        TEST(object_limit),   TEST(byte_limit),
-        TEST(resources),      TEST(close_commits),
+        TEST(first_revision),      TEST(matrix),           TEST(two_views),    TEST(answer_order),
+        TEST(writes_from_answers), TEST(write_from_timer), TEST(object_limit), TEST(byte_limit),
+        TEST(resources),           TEST(close_commits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

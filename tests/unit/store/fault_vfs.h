@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A SQLite VFS over the system's that fails when told to. Once installed it is the default one. */
+#pragma once
+
+#include <stdbool.h>
+
+enum fault_op {
+    FAULT_READ = 1,
+    FAULT_WRITE = 2,
+    FAULT_SYNC = 4,
+    FAULT_TRUNCATE = 8,
+    FAULT_OPEN = 16
+};
+enum fault_file { FAULT_MAIN = 1, FAULT_LOG = 2, FAULT_OTHER = 4, FAULT_ANY = 7 };
+enum fault_kind {
+    FAULT_IO,   /* an I/O error, nothing done */
+    FAULT_FULL, /* no space: a write leaves half of it behind */
+    FAULT_LATE, /* an I/O error reported for something that was done */
+};
+
+void fault_install(void);
+/* The operations of `ops` on `files` succeed `after` times, then fail `times` times (-1: until
+ * fault_disarm). */
+void fault_arm(unsigned ops, unsigned files, enum fault_kind kind, int after, int times);
+/* How often it has failed since it was armed. */
+int fault_disarm(void);
+/* Syncs do nothing but copy the file to "<file>.durable": what a power loss would leave at least.
+ */
+void fault_shadow(void);

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A disk that fails: an answered write is never lost, a failed one never visible, and the store
+ * goes on when the disk does. Every operation of a run is made to fail once, in every way. */
+#include "fault_vfs.h"
+#include "model.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct model model;
+
+static int setup(void **state)
+{
+    static struct fixture f;
+
+    fault_install();
+    fixture_init(&f);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fault_disarm();
+    fixture_fini(*state);
+    return 0;
+}
+
+static void on_fail(void *ctx, const struct err *err)
+{
+    assert_non_null(err);
+    assert_ptr_equal(err->kind, &ERR_STORAGE);
+    assert_true(str_contains(err->message, STR("state.db")));
+    ++*(int *)ctx;
+}
+
+static void test_nothing_is_left(void **state)
+{
+    struct fixture *f = *state;
+    struct str value;
+    int fails = 0;
+
+    fixture_open(f);
+    put(f, "a", "old", 1);
+    store_record_put(f->store, RECORD_META, STR("old"), STR("1"));
+    store_record_put(f->store, RECORD_META, STR("gone"), STR("1"));
+    assert_true(fixture_sync(f));
+
+    fault_arm(FAULT_SYNC, FAULT_LOG, FAULT_IO, 0, -1);
+    unsigned fresh = store_resource(f->store, STR("fresh"));
+    put(f, "a", "new", 2);
+    put(f, "a", "old", 2);
+    assert_true(try_write_of(f, fresh, STORE_CREATE, "", "x", 1, 0) > 0);
+    store_record_put(f->store, RECORD_META, STR("old"), STR("2"));
+    store_record_put(f->store, RECORD_META, STR("new"), STR("2"));
+    store_record_delete(f->store, RECORD_META, STR("gone"));
+    store_on_commit(f->store, on_fail, &fails);
+    uv_run(&f->loop, UV_RUN_NOWAIT); /* it is with the writer now; the next ones queue */
+    delete (f, "a", "new");
+    put(f, "a", "old", 3);
+    store_record_put(f->store, RECORD_META, STR("old"), STR("3"));
+    store_record_put(f->store, RECORD_META, STR("gone"), STR("3"));
+    store_record_delete(f->store, RECORD_META, STR("new"));
+    store_on_commit(f->store, on_fail, &fails);
+    int64_t next = store_next_revision(f->store);
+    fixture_settle(f);
+    assert_int_equal(fails, 2);
+    assert_true(fault_disarm() > 0);
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(latest(f, "a", "old"), 1);
+        assert_int_equal(committed(f, "a", "old"), 1);
+        assert_int_equal(latest(f, "a", "new"), -1);
+        assert_null(store_latest(f->store, fresh, STR(""), STR("x")));
+        assert_true(store_record_get(f->store, RECORD_META, STR("old"), &value));
+        assert_true(str_eq(value, STR("1")));
+        assert_true(store_record_get(f->store, RECORD_META, STR("gone"), &value));
+        assert_true(str_eq(value, STR("1")));
+        assert_false(store_record_get(f->store, RECORD_META, STR("new"), &value));
+        assert_int_equal(store_count(f->store, STORE_ALL_RESOURCES), 1);
+        assert_int_equal(store_revision(f->store), 2);
+        if (!i) {
+            assert_int_equal(store_next_revision(f->store), next);
+            fixture_reopen(f);
+            fresh = store_resource(f->store, STR("fresh"));
+        }
+    }
+    /* And on it goes, with the resource that could not be saved. */
+    assert_true(try_write_of(f, fresh, STORE_CREATE, "", "x", 1, 0) > 0);
+    assert_true(fixture_sync(f));
+    fixture_reopen(f);
+    assert_int_equal(store_count(f->store, store_resource(f->store, STR("fresh"))), 1);
+}
+
+static void test_full_disk(void **state)
+{
+    struct fixture *f = *state;
+
+    fixture_open(f);
+    int64_t last = put(f, "a", "x", 1);
+    assert_true(fixture_sync(f));
+    fault_arm(FAULT_WRITE, FAULT_ANY, FAULT_FULL, 0, -1);
+    for (int i = 0; i < 5; i++) {
+        int64_t revision = put(f, "a", "x", 10 + i);
+        assert_true(revision > last);
+        last = revision;
+        assert_false(fixture_sync(f));
+        assert_int_equal(latest(f, "a", "x"), 1);
+    }
+    fault_disarm();
+    assert_true(put(f, "a", "x", 2) > last);
+    assert_true(fixture_sync(f));
+    fixture_reopen(f);
+    assert_int_equal(committed(f, "a", "x"), 2);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    struct stat st;
+
+    if (in >= 0 && !fstat(in, &st)) {
+        for (off_t left = st.st_size; left > 0;) {
+            ssize_t n = sendfile(out, in, NULL, (size_t)left);
+            assert_true(n > 0);
+            left -= n;
+        }
+        close(in);
+    }
+    close(out);
+}
+
+/* What a process that died at this moment would leave to its successor. */
+static void check_crash_copy(struct model *m, struct fixture *f)
+{
+    static const char *const FILES[] = {"state.db", "state.db-wal"};
+    struct fixture copy;
+    char from[128], to[128];
+
+    fixture_init(&copy);
+    copy.options.history_events = f->options.history_events;
+    for (int i = 0; i < 2; i++) {
+        snprintf(from, sizeof(from), "%s/%s", f->dir, FILES[i]);
+        snprintf(to, sizeof(to), "%s/%s", copy.dir, FILES[i]);
+        copy_file(from, to);
+    }
+    fixture_open(&copy);
+    assert_int_equal(store_revision(copy.store), store_revision(f->store));
+    model_check_state(m, &copy, 0);
+    model_check_watch(m, &copy, store_oldest_revision(copy.store));
+    fixture_fini(&copy);
+}
+
+struct fault_row {
+    unsigned ops, files;
+    enum fault_kind kind;
+};
+
+static const struct fault_row FAULTS[] = {
+    {FAULT_WRITE, FAULT_LOG, FAULT_IO},    {FAULT_WRITE, FAULT_LOG, FAULT_FULL},
+    {FAULT_WRITE, FAULT_LOG, FAULT_LATE},  {FAULT_SYNC, FAULT_LOG, FAULT_IO},
+    {FAULT_SYNC, FAULT_LOG, FAULT_LATE},   {FAULT_WRITE, FAULT_MAIN, FAULT_IO},
+    {FAULT_WRITE, FAULT_MAIN, FAULT_FULL}, {FAULT_SYNC, FAULT_MAIN, FAULT_IO},
+    {FAULT_READ, FAULT_ANY, FAULT_IO},     {FAULT_TRUNCATE, FAULT_ANY, FAULT_IO},
+};
+
+/* One batch; what the model holds afterwards is what was answered. */
+static void batch(struct model *m, struct fixture *f)
+{
+    int64_t before = store_revision(f->store);
+
+    for (unsigned n = 1 + model_random(m, 6); n; n--)
+        assert_true(model_step(m, f));
+    if (!fixture_sync(f)) {
+        assert_int_equal(store_revision(f->store), before);
+        model_forget(m, f, before);
+    }
+}
+
+static int run_with_fault(const struct fault_row *row, int after, int times)
+{
+    struct fixture f;
+
+    model = (struct model){.seed = (unsigned)after + 1};
+    fixture_init(&f);
+    f.options.history_events = 12;
+    fixture_open(&f);
+    batch(&model, &f);
+    fault_arm(row->ops, row->files, row->kind, after, times);
+    for (int i = 0; i < 6; i++)
+        batch(&model, &f);
+    /* Closing folds the log. It may fail; nothing is lost by that. */
+    bool closing = after % 2;
+    if (closing)
+        fixture_close(&f);
+    int failures = fault_disarm();
+    if (closing)
+        fixture_open(&f);
+    model_check_state(&model, &f, 0);
+    fixture_settle(&f);
+    if (times == 1)
+        check_crash_copy(&model, &f);
+    batch(&model, &f);
+    model_check_all(&model, &f);
+    fixture_reopen(&f);
+    model_check_all(&model, &f);
+    fixture_fini(&f);
+    return failures;
+}
+
+static void test_every_operation(void **state)
+{
+    int total = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(FAULTS) / sizeof(FAULTS[0]); i++) {
+        for (int times = 1; times <= 3; times += 2) {
+            int after = 0, failures;
+            do {
+                failures = run_with_fault(&FAULTS[i], after, times);
+                total += failures;
+                after += 1 + after / 12;
+            } while (failures);
+        }
+    }
+    print_message("%d failures\n", total);
+    assert_true(total > 200);
+}
+
+/* Faults while opening: an error that names the file, or success; never a loss. */
+static void test_every_operation_of_open(void **state)
+{
+    struct fixture *f = *state;
+    int failed = 0;
+
+    fixture_open(f);
+    for (int i = 0; i < 50; i++)
+        put(f, "a", "x", i);
+    store_record_put(f->store, RECORD_PKI, STR("k"), STR("v"));
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+    for (int after = 0;; after++) {
+        fault_arm(FAULT_READ | FAULT_WRITE | FAULT_SYNC | FAULT_OPEN | FAULT_TRUNCATE, FAULT_ANY,
+                  FAULT_IO, after, 1);
+        err_clear(&f->err);
+        if (store_open(&f->loop, &f->options, &f->store, &f->err)) {
+            assert_ptr_equal(f->err.kind, &ERR_STORAGE);
+            assert_true(str_contains(f->err.message, STR("/state.db: ")));
+            failed++;
+            f->store = NULL;
+        }
+        int failures = fault_disarm();
+        if (f->store)
+            f->pods = store_resource(f->store, STR("pods"));
+        else
+            fixture_open(f);
+        assert_int_equal(committed(f, "a", "x"), 49);
+        assert_int_equal(store_oldest_revision(f->store), 1);
+        fixture_close(f);
+        if (!failures)
+            break;
+    }
+    assert_true(failed > 5);
+}
+
+/* Faults while a new store is made. */
+static void test_every_operation_of_creation(void **state)
+{
+    (void)state;
+    for (int after = 0;; after++) {
+        struct fixture f;
+        fixture_init(&f);
+        fault_arm(FAULT_READ | FAULT_WRITE | FAULT_SYNC | FAULT_OPEN | FAULT_TRUNCATE, FAULT_ANY,
+                  after % 2 ? FAULT_FULL : FAULT_IO, after / 2, 1);
+        bool opened = !store_open(&f.loop, &f.options, &f.store, &f.err);
+        int failures = fault_disarm();
+        if (opened)
+            f.pods = store_resource(f.store, STR("pods"));
+        else
+            fixture_open(&f);
+        assert_int_equal(put(&f, "a", "x", 1), 2);
+        assert_true(fixture_sync(&f));
+        fixture_reopen(&f);
+        assert_int_equal(committed(&f, "a", "x"), 1);
+        fixture_fini(&f);
+        if (!failures)
+            break;
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(nothing_is_left),
+        TEST(full_disk),
+        TEST(every_operation),
+        TEST(every_operation_of_open),
+        TEST(every_operation_of_creation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
