@@ -130,3 +130,4 @@ void sub_finalize(struct call *c);
 void sub_ephemeral_containers(struct call *c);
 void sub_resize(struct call *c);
 void sub_approval(struct call *c);
+void sub_proxy(struct call *c); /* log, exec, attach, portforward, proxy: what a host must do */
