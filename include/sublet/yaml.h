@@ -3,8 +3,8 @@
  *
  * YAML 1.1 as Kubernetes reads it (sigs.k8s.io/yaml): one document becomes a JSON tree. Anchors and
  * aliases are expanded under a node limit (alias bombs are errors), merge keys are honoured, keys
- * are turned into strings, `yes/no/on/off` are booleans only where go-yaml says so (true|false and
- * their YAML 1.1 relatives y/n excluded). libyaml does the scanning. */
+ * are turned into strings, and plain scalars have the types that go-yaml v2 gives them: y/n, yes/no
+ * and on/off are booleans, 0o17 and 1_000 numbers, dates strings. libyaml does the scanning. */
 #pragma once
 
 #include <sublet/json.h>
