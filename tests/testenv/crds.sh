@@ -19,28 +19,13 @@ module_of()
     esac
 }
 
-# An empty module is the surrounding of the download, so that no go.mod nearby has a say.
-module_dir()
-{
-    local tmp out
-    tmp=$(mktemp -d)
-    printf 'module example.invalid/crds\n\ngo 1.26.0\n' >"$tmp/go.mod"
-    out=$(cd "$tmp" && GOTOOLCHAIN=local GOWORK=off "$GO" mod download -json "$1") || true
-    rm -rf "$tmp"
-    sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p' <<<"$out" | grep . || {
-        echo "crds: $1 could not be downloaded: $out" >&2
-        exit 1
-    }
-}
-
-GO=$("$(dirname "$0")/build-host.sh" --go)
 only_dir=
 [ "${1:-}" = --dir ] && only_dir=1 && shift
 (($#)) || set -- "${OPERATORS[@]}"
 for operator in "$@"; do
     recipe=$(module_of "$operator")
     read -r module path <<<"$recipe"
-    dir=$(module_dir "$module")
+    dir=$("$(dirname "$0")/gomod.sh" "$module")
     if [ -n "$only_dir" ]; then
         echo "$dir"
     else
