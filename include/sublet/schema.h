@@ -28,7 +28,8 @@ enum schema_field_flags {
     FIELD_PB_PACKED = 16, FIELD_HAS_DEFAULT = 32,
     FIELD_INLINE = 64     /* protobuf only: a nameless row; its message's fields belong to this object */
 };
-enum schema_patch { PATCH_REPLACE = 0, PATCH_MERGE = 1, PATCH_RETAIN_KEYS = 2 }; /* bits */
+enum schema_patch { PATCH_REPLACE = 0, PATCH_MERGE = 1, PATCH_RETAIN_KEYS = 2, /* bits */
+    PATCH_WHOLE = 4 /* said outright: an object is replaced too, where it would be merged by default */ };
 
 struct schema_field {
     uint32_t name;        /* offset into strings, NUL-terminated */
@@ -106,6 +107,8 @@ int proto_decode_message(struct arena *a, const struct schema *s, uint32_t node,
  * missing path, 400 for a malformed patch). merge: RFC 7386. strategic: all directives. */
 int patch_json(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret,
                struct err *err) MUST_CHECK;
+/* Unknown members of operations, as `json patch unknown field "[0].foo"`. */
+void patch_json_unknown(const cJSON *patch, struct strict_errors *strict);
 int patch_merge(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret,
                 struct err *err) MUST_CHECK;
 int patch_strategic(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,

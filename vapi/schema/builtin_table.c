@@ -2696,7 +2696,7 @@ static const struct schema_field FIELDS[] = {
     /* 2204: io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
     {8031, 249, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxUnavailable */
     {10446, 249, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minAvailable */
-    {400, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
+    {400, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, PATCH_WHOLE, 0}, /* selector */
     {10459, 848, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* unhealthyPodEvictionPolicy */
     /* 2208: io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
     {324, 419, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */

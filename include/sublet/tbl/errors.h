@@ -18,6 +18,7 @@ ERR_KIND(UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", 415)
 ERR_KIND(INVALID, "Invalid", 422)
 ERR_KIND(TOO_MANY_REQUESTS, "TooManyRequests", 429)
 ERR_KIND(HEADERS_TOO_LARGE, "", 431)
+ERR_KIND(UNKNOWN, "", 500) /* what upstream answers to errors it has no reason for */
 ERR_KIND(INTERNAL, "InternalError", 500)
 ERR_KIND(NOT_IMPLEMENTED, "NotImplemented", 501)
 ERR_KIND(UNAVAILABLE, "ServiceUnavailable", 503)

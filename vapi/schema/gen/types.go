@@ -298,6 +298,7 @@ func patch(f reflect.StructField) ([]string, string) {
 		case "retainKeys":
 			out = append(out, "RETAIN_KEYS")
 		case "replace":
+			out = append(out, "WHOLE")
 		default:
 			panic("unknown patch strategy " + tag)
 		}

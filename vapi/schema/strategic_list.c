@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Strategic merge of lists: of objects by their merge key, of scalars as sets. Source: apimachinery
+ * strategicpatch (mergeSlice). Must never find an item by walking the list. */
+
+#include "strategic.h"
+
+#include <string.h>
+
+#include "index.h"
+#include "tree.h"
+
+/* All items must be of one type, and no lists. */
+static int check_types(struct strategic *s, struct items original, struct items patch,
+                       enum value_type *ret)
+{
+    struct items lists[] = {original, patch};
+    const cJSON *first = original.n ? original.v[0] : patch.n ? patch.v[0] : NULL;
+    enum value_type type;
+
+    if (!first)
+        return err_set(s->err, &ERR_UNKNOWN, "no elements in any of the given slices");
+    type = value_type(s, first);
+    if (type == VALUE_LIST)
+        return err_set(s->err, &ERR_INVALID,
+                       "the server rejected our request due to an error in our request");
+    for (size_t l = 0; l < 2; l++) {
+        for (size_t i = 0; i < lists[l].n; i++) {
+            if (value_type(s, lists[l].v[i]) != type || type == VALUE_NIL)
+                return err_set(s->err, &ERR_UNKNOWN,
+                               "list element types are not identical: [%.*s %.*s]",
+                               STR_F(value_print(s, value_array(s, original))),
+                               STR_F(value_print(s, value_array(s, patch))));
+        }
+    }
+    *ret = type;
+    return 0;
+}
+
+/* original without what patch names. */
+static struct items subtract(struct strategic *s, struct items original, struct items patch)
+{
+    struct items out = {.v = arena_alloc(s->arena, (original.n + 1) * sizeof(cJSON *))};
+    struct index named;
+    bool fresh;
+
+    index_init(&named, s->arena, patch.n);
+    for (size_t i = 0; i < patch.n; i++)
+        index_put(&named, value_key(s, patch.v[i]), &fresh);
+    for (size_t i = 0; i < original.n; i++) {
+        if (!index_get(&named, value_key(s, original.v[i])))
+            out.v[out.n++] = original.v[i];
+    }
+    return out;
+}
+
+/* Both lists, each scalar once. */
+static struct items join(struct strategic *s, struct items original, struct items patch)
+{
+    struct items out = {.v = arena_alloc(s->arena, (original.n + patch.n + 1) * sizeof(cJSON *))};
+    struct items lists[] = {original, patch};
+    struct index seen;
+
+    index_init(&seen, s->arena, original.n + patch.n);
+    for (size_t l = 0; l < 2; l++) {
+        for (size_t i = 0; i < lists[l].n; i++) {
+            bool fresh;
+
+            index_put(&seen, value_key(s, lists[l].v[i]), &fresh);
+            if (fresh)
+                out.v[out.n++] = lists[l].v[i];
+        }
+    }
+    return out;
+}
+
+/* Takes the items that are directives out of patch and obeys them. */
+static int obey_directives(struct strategic *s, const char *key, struct items *original,
+                           struct items *patch)
+{
+    struct items rest = {.v = arena_alloc(s->arena, (patch->n + 1) * sizeof(cJSON *))};
+    struct index deleted;
+    bool replace = false, fresh;
+
+    index_init(&deleted, s->arena, patch->n);
+    for (size_t i = 0; i < patch->n; i++) {
+        const cJSON *item = patch->v[i], *directive = json_get(item, DIRECTIVE);
+
+        if (!directive) {
+            rest.v[rest.n++] = patch->v[i];
+        } else if (str_eqc(json_str(directive), "delete")) {
+            if (!json_get(item, key))
+                return strategic_no_key(s, item, key);
+            index_put(&deleted, value_key(s, json_get(item, key)), &fresh);
+        } else if (str_eqc(json_str(directive), "replace")) {
+            replace = true;
+        } else if (str_eqc(json_str(directive), "merge")) {
+            return err_set(s->err, &ERR_UNKNOWN,
+                           "merging lists cannot yet be specified in the patch");
+        } else {
+            return strategic_bad_directive(s, directive, item);
+        }
+    }
+    if (replace) {
+        *original = rest;
+        *patch = (struct items){.v = rest.v};
+        return 0;
+    }
+
+    struct items kept = {.v = arena_alloc(s->arena, (original->n + 1) * sizeof(cJSON *))};
+    for (size_t i = 0; i < original->n; i++) {
+        const cJSON *value = json_get(original->v[i], key);
+
+        if (!value || !index_get(&deleted, value_key(s, value)))
+            kept.v[kept.n++] = original->v[i];
+    }
+    *original = kept;
+    *patch = rest;
+    return 0;
+}
+
+/* Each item of patch is merged into the first of original with its key, or appended. */
+static int merge_maps(struct strategic *s, const struct patch_meta *meta, struct items original,
+                      struct items patch, unsigned depth, struct items *ret)
+{
+    struct items out = {.v = arena_alloc(s->arena, (original.n + patch.n + 1) * sizeof(cJSON *))};
+    struct index known;
+    bool fresh;
+
+    index_init(&known, s->arena, original.n + patch.n);
+    for (size_t i = 0; i < original.n; i++) {
+        const cJSON *value = json_get(original.v[i], meta->key);
+        struct index_slot *slot = value ? index_put(&known, value_key(s, value), &fresh) : NULL;
+
+        if (slot && fresh)
+            slot->at = i;
+        out.v[out.n++] = original.v[i];
+    }
+    for (size_t i = 0; i < patch.n; i++) {
+        const cJSON *value = json_get(patch.v[i], meta->key);
+        struct index_slot *slot;
+
+        if (!value)
+            return strategic_no_key(s, patch.v[i], meta->key);
+        slot = index_put(&known, value_key(s, value), &fresh);
+        if (fresh) {
+            slot->at = out.n;
+            value_strip(s, meta->node, patch.v[i], 0);
+            out.v[out.n++] = patch.v[i];
+        } else if (strategic_map(s, meta->node, out.v[slot->at], patch.v[i], depth + 1,
+                                 &out.v[slot->at])) {
+            return -1;
+        }
+    }
+    *ret = out;
+    return 0;
+}
+
+static struct items replaced(struct strategic *s, const struct patch_meta *meta, struct items patch)
+{
+    for (size_t i = 0; i < patch.n; i++)
+        value_strip(s, meta->node, patch.v[i], 0);
+    return patch;
+}
+
+int strategic_list(struct strategic *s, const struct patch_meta *meta, struct items original,
+                   struct items patch, bool is_delete, unsigned depth, struct items *ret)
+{
+    struct items merged;
+    enum value_type type;
+
+    if (!(meta->patch & PATCH_MERGE) && !is_delete) {
+        *ret = replaced(s, meta, patch);
+        return 0;
+    }
+    *ret = original;
+    if (original.n == 0 && patch.n == 0)
+        return 0;
+    if (check_types(s, original, patch, &type))
+        return -1;
+    if (type != VALUE_MAP) {
+        if (is_delete) {
+            *ret = subtract(s, original, patch);
+            return 0;
+        }
+        merged = join(s, original, patch);
+        return strategic_order(s, merged, patch, patch, original, "", false, ret);
+    }
+    if (!*meta->key)
+        return err_set(s->err, &ERR_UNKNOWN, "cannot merge lists without merge key for struct");
+    if (obey_directives(s, meta->key, &original, &patch) ||
+        merge_maps(s, meta, original, patch, depth, &merged))
+        return -1;
+    return strategic_order(s, merged, patch, patch, original, meta->key, true, ret);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values in strategic merge patches: how Go types, compares and prints them, and the errors that
+ * show them. Must never print a whole body back: text in errors is cut. */
+
+#include "strategic.h"
+#include "tree.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PRINT_MAX = 16384 };
+
+/* sigs.k8s.io/json with PreserveInts: a literal without a point that fits is an int64. */
+static enum value_type number_type(struct strategic *s, const cJSON *value)
+{
+    int64_t ignored;
+
+    if (!value->valuestring && fabs(value->valuedouble) < 1e15)
+        return floor(value->valuedouble) == value->valuedouble ? VALUE_INT : VALUE_FLOAT;
+    return str_to_i64(json_text(s->arena, value), &ignored) ? VALUE_INT : VALUE_FLOAT;
+}
+
+enum value_type value_type(struct strategic *s, const cJSON *value)
+{
+    if (json_is_string(value))
+        return VALUE_STRING;
+    if (json_is_object(value))
+        return VALUE_MAP;
+    if (json_is_array(value))
+        return VALUE_LIST;
+    if (json_is_bool(value))
+        return VALUE_BOOL;
+    return json_is_number(value) ? number_type(s, value) : VALUE_NIL;
+}
+
+struct str value_key(struct strategic *s, const cJSON *value)
+{
+    static const char *const prefixes[] = {"z", "b", "i", "f", "s", "m", "l"};
+    struct str text = json_is_string(value) ? json_str(value) : STR_NULL;
+
+    if (value && !json_is_string(value))
+        text = json_text(s->arena, value);
+    return arena_concat(s->arena, 2, (struct str[]){str_c(prefixes[value_type(s, value)]), text});
+}
+
+/* Printing */
+
+static int by_key(const void *left, const void *right)
+{
+    const cJSON *const *a = left, *const *b = right;
+
+    return strcmp((*a)->string, (*b)->string);
+}
+
+static void print(struct strategic *s, struct buf *b, const cJSON *value, unsigned depth);
+
+static void print_items(struct strategic *s, struct buf *b, struct items items, bool keys,
+                        unsigned depth)
+{
+    for (size_t i = 0; i < items.n && !b->failed; i++) {
+        if (i)
+            buf_char(b, ' ');
+        if (keys)
+            buf_printf(b, "%s:", items.v[i]->string);
+        print(s, b, items.v[i], depth + 1);
+    }
+    buf_char(b, ']');
+}
+
+static void print(struct strategic *s, struct buf *b, const cJSON *value, unsigned depth)
+{
+    struct items items;
+
+    if (b->failed || depth == TREE_DEPTH)
+        return;
+    if (json_is_object(value)) {
+        items = value_items(s, value);
+        qsort(items.v, items.n, sizeof *items.v, by_key);
+        buf_addc(b, "map[");
+        print_items(s, b, items, true, depth);
+    } else if (json_is_array(value)) {
+        buf_char(b, '[');
+        print_items(s, b, value_items(s, value), false, depth);
+    } else if (json_is_string(value)) {
+        buf_add(b, json_str(value));
+    } else if (!value || json_is_null(value)) {
+        buf_addc(b, "<nil>");
+    } else {
+        buf_add(b, json_text(s->arena, value));
+    }
+}
+
+struct str value_print(struct strategic *s, const cJSON *value)
+{
+    struct buf b = BUF_INIT(PRINT_MAX);
+    struct str text;
+
+    print(s, &b, value, 0);
+    text = arena_str(s->arena, buf_str(&b));
+    buf_fini(&b);
+    return text;
+}
+
+/* Lists */
+
+struct items value_items(struct strategic *s, const cJSON *array)
+{
+    size_t n = json_count(array), i = 0;
+    struct items items = {.v = arena_alloc(s->arena, (n + 1) * sizeof *items.v), .n = n};
+
+    json_each(item, array) items.v[i++] = item;
+    return items;
+}
+
+cJSON *value_array(struct strategic *s, struct items items)
+{
+    cJSON *array = json_new_array(s->arena);
+
+    for (size_t i = 0; i < items.n; i++) {
+        items.v[i]->next = items.v[i]->prev = NULL;
+        json_append(array, items.v[i]);
+    }
+    return array;
+}
+
+/* Cleaning */
+
+void value_drop_nulls(cJSON *value, unsigned depth)
+{
+    cJSON *next;
+
+    if (depth == TREE_DEPTH)
+        return;
+    for (cJSON *child = json_first(value); child; child = next) {
+        next = child->next;
+        if (json_is_null(child) && json_is_object(value))
+            json_detach(value, child);
+        else
+            value_drop_nulls(child, depth + 1);
+    }
+}
+
+bool value_drop_directives(cJSON *value, unsigned depth)
+{
+    cJSON *next;
+
+    if (json_get(value, DIRECTIVE))
+        return false;
+    if (depth == TREE_DEPTH)
+        return true;
+    for (cJSON *child = json_first(value); child; child = next) {
+        next = child->next;
+        if (!value_drop_directives(child, depth + 1))
+            json_detach(value, child);
+    }
+    return true;
+}
+
+void value_strip(struct strategic *s, uint32_t node, cJSON *value, unsigned depth)
+{
+    const struct schema_node *n = schema_node(s->schema, node);
+    cJSON *next;
+
+    if (depth == TREE_DEPTH || n->kind == SCHEMA_ANY)
+        return;
+    for (cJSON *child = json_first(value); child; child = next) {
+        struct str key = str_c(child->string);
+
+        next = child->next;
+        if (json_is_array(value))
+            value_strip(s, n->elem, child, depth + 1);
+        else if (n->kind == SCHEMA_OBJECT && str_has_prefix(key, STR("$")) &&
+                 !schema_field(s->schema, node, key))
+            json_detach(value, child);
+        else
+            value_strip(s, schema_child(s->schema, node, key), child, depth + 1);
+    }
+}
+
+/* Errors. Those without a reason of their own are answered with 500, as upstream does. */
+
+int strategic_bad_type(struct strategic *s, const char *expected, const cJSON *actual)
+{
+    static const char *const names[] = {"%!s(<nil>)",    "bool",   "int64",
+                                        "float64",       "string", "map[string]interface {}",
+                                        "[]interface {}"};
+
+    return err_set(s->err, &ERR_UNKNOWN, "expected a %s, but received a %s", expected,
+                   names[value_type(s, actual)]);
+}
+
+int strategic_no_key(struct strategic *s, const cJSON *map, const char *key)
+{
+    return err_set(s->err, &ERR_UNKNOWN, "map: %.*s does not contain declared merge key: %s",
+                   STR_F(value_print(s, map)), key);
+}
+
+int strategic_bad_directive(struct strategic *s, const cJSON *directive, const cJSON *map)
+{
+    return err_set(s->err, &ERR_UNKNOWN, "unknown patch type: %.*s in map: %.*s",
+                   STR_F(value_print(s, directive)), STR_F(value_print(s, map)));
+}
+
+int strategic_bad_order(struct strategic *s)
+{
+    return err_set(s->err, &ERR_BAD_REQUEST, "invalid patch format of setElementOrder list");
+}
