@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The chain: which plug-ins see a request, in upstream's order. Must stay a table: a plug-in that
+ * is not in it does not run. */
+#include "plugins.h"
+
+struct plugin {
+    const char *name;
+    int (*run)(const struct admission_call *c, cJSON *object, const cJSON *old, struct err *err);
+};
+
+static const struct plugin MUTATING[] = {
+    {"NamespaceLifecycle", lifecycle_admit},
+    {"LimitRanger", limit_ranger_default},
+    {"ServiceAccount", service_account_admit},
+    {"Priority", priority_admit},
+    {"DefaultTolerationSeconds", toleration_seconds_admit},
+    {"DefaultStorageClass", storage_class_admit},
+};
+
+static const struct plugin VALIDATING[] = {
+    {"LimitRanger", limit_ranger_validate},
+    {"OwnerReferencesPermissionEnforcement", owner_references_validate},
+    {"RoleEscalation", escalation_validate},
+};
+
+static int run(const struct plugin *plugins, size_t n, const struct admission_call *c,
+               cJSON *object, const cJSON *old, struct err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (plugins[i].run(c, object, old, err))
+            return -1;
+    }
+    return 0;
+}
+
+int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                     struct err *err)
+{
+    return run(MUTATING, sizeof(MUTATING) / sizeof(*MUTATING), c, object, old, err);
+}
+
+int admission_validate(const struct admission_call *c, const cJSON *object, const cJSON *old,
+                       struct err *err)
+{
+    /* Validators share the table's type and must not change the tree. */
+    return run(VALIDATING, sizeof(VALIDATING) / sizeof(*VALIDATING), c, (cJSON *)(uintptr_t)object,
+               old, err);
+}
+
+bool admits(const struct admission_call *c, const char *group, const char *plural)
+{
+    return str_eqc(c->resource->group, group) && str_eqc(c->resource->plural, plural);
+}
+
+bool is_create(const struct admission_call *c)
+{
+    return c->operation[0] == 'C';
+}
+
+bool is_new_pod(const struct admission_call *c)
+{
+    return is_create(c) && !c->subresource.n && admits(c, "", "pods");
+}
+
+const struct store_object *stored(const struct admission_call *c, const char *group,
+                                  const char *plural, struct str ns, struct str name)
+{
+    const struct resource *r =
+        registry_find_group_resource(vapi_registry(c->api), str_c(group), str_c(plural));
+
+    return r ? store_latest(vapi_store(c->api), r->storage, ns, name) : NULL;
+}
+
+void each_stored(const struct admission_call *c, const char *group, const char *plural,
+                 struct str ns, store_scan_cb each, void *ctx)
+{
+    const struct resource *r =
+        registry_find_group_resource(vapi_registry(c->api), str_c(group), str_c(plural));
+
+    if (r)
+        store_scan_latest(vapi_store(c->api), r->storage, ns, each, ctx);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How objects add up. Must count exactly as upstream's evaluators do (pkg/quota/v1/evaluator/core),
+ * and as the scheduler does for pods: a quota that counts otherwise is either unfair or no fence.
+ */
+#include "amounts.h"
+
+#include <string.h>
+
+struct quantity amount_one(void)
+{
+    return quantity_from_i64(1, QUANTITY_DECIMAL_SI);
+}
+
+static struct amount *find(const struct amounts *m, struct str name)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        if (str_eq(m->items[i].name, name))
+            return &m->items[i];
+    }
+    return NULL;
+}
+
+static struct amount *find_or_add(struct amounts *m, struct str name, struct quantity like)
+{
+    struct amount *a = find(m, name);
+
+    if (a)
+        return a;
+    if (m->n == m->cap) {
+        size_t cap = m->cap ? 2 * m->cap : 16;
+        struct amount *grown = arena_alloc(m->arena, cap * sizeof(*grown));
+
+        if (m->n)
+            memcpy(grown, m->items, m->n * sizeof(*grown));
+        m->items = grown;
+        m->cap = cap;
+    }
+    a = &m->items[m->n++];
+    *a = (struct amount){.name = arena_str(m->arena, name), .q = {0, like.format}};
+    return a;
+}
+
+void amounts_add(struct amounts *m, struct str name, struct quantity q)
+{
+    struct amount *a = find_or_add(m, name, q);
+
+    a->q = quantity_add(a->q, q);
+}
+
+void amounts_max(struct amounts *m, struct str name, struct quantity q)
+{
+    struct amount *a = find_or_add(m, name, q);
+
+    if (quantity_cmp(a->q, q) < 0)
+        a->q = q;
+}
+
+const struct quantity *amounts_get(const struct amounts *m, struct str name)
+{
+    const struct amount *a = find(m, name);
+
+    return a ? &a->q : NULL;
+}
+
+/* --- pods --- */
+
+static void add_map(struct amounts *m, const cJSON *map)
+{
+    struct quantity q;
+
+    json_each(item, map)
+    {
+        if (quantity_parse(json_str(item), &q))
+            amounts_add(m, str_c(item->string), q);
+    }
+}
+
+static bool is_sidecar(const cJSON *container)
+{
+    return str_eqc(json_str_at(container, "restartPolicy"), "Always");
+}
+
+static void init_peak(struct amounts *peak, const cJSON *spec, const char *which)
+{
+    struct amounts sidecars = {.arena = peak->arena};
+
+    json_each(container, json_get(spec, "initContainers"))
+    {
+        const cJSON *map = json_get(json_get(container, "resources"), which);
+
+        if (is_sidecar(container)) {
+            add_map(&sidecars, map);
+            continue;
+        }
+        struct amounts now = {.arena = peak->arena};
+        for (size_t i = 0; i < sidecars.n; i++)
+            amounts_add(&now, sidecars.items[i].name, sidecars.items[i].q);
+        add_map(&now, map);
+        for (size_t i = 0; i < now.n; i++)
+            amounts_max(peak, now.items[i].name, now.items[i].q);
+    }
+}
+
+void amounts_of_pod(struct amounts *m, const cJSON *spec, const char *which)
+{
+    struct amounts peak = {.arena = m->arena}, sum = {.arena = m->arena};
+
+    json_each(container, json_get(spec, "containers"))
+        add_map(&sum, json_get(json_get(container, "resources"), which));
+    json_each(container, json_get(spec, "initContainers"))
+    {
+        if (is_sidecar(container))
+            add_map(&sum, json_get(json_get(container, "resources"), which));
+    }
+    init_peak(&peak, spec, which);
+    for (size_t i = 0; i < peak.n; i++)
+        amounts_max(&sum, peak.items[i].name, peak.items[i].q);
+    /* Pod-level resources stand for the containers' where given. */
+    json_each(item, json_get(json_get(spec, "resources"), which))
+    {
+        struct quantity q;
+        struct amount *a;
+
+        if (quantity_parse(json_str(item), &q)) {
+            a = find_or_add(&sum, str_c(item->string), q);
+            a->q = q;
+        }
+    }
+    add_map(&sum, json_get(spec, "overhead"));
+    for (size_t i = 0; i < sum.n; i++)
+        amounts_add(m, sum.items[i].name, sum.items[i].q);
+}
+
+static struct str join(struct arena *a, const char *prefix, struct str name)
+{
+    return arena_concat(a, 2, (struct str[]){str_c(prefix), name});
+}
+
+static bool is_plain_compute(struct str name)
+{
+    return str_eqc(name, "cpu") || str_eqc(name, "memory") || str_eqc(name, "ephemeral-storage");
+}
+
+static bool is_extended(struct str name)
+{
+    return str_find(name, '/') != name.n && !str_contains(name, STR("kubernetes.io/"));
+}
+
+static void of_pod(struct amounts *m, const cJSON *pod)
+{
+    struct str phase = json_str_at(pod, "status.phase");
+    struct amounts requests = {.arena = m->arena}, limits = {.arena = m->arena};
+    const cJSON *spec = json_get(pod, "spec");
+
+    amounts_add(m, STR("count/pods"), amount_one());
+    if (str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed"))
+        return;
+    amounts_add(m, STR("pods"), amount_one());
+    amounts_of_pod(&requests, spec, "requests");
+    amounts_of_pod(&limits, spec, "limits");
+    for (size_t i = 0; i < requests.n; i++) {
+        struct str name = requests.items[i].name;
+
+        amounts_add(m, join(m->arena, "requests.", name), requests.items[i].q);
+        if (is_plain_compute(name) || str_has_prefix(name, STR("hugepages-")))
+            amounts_add(m, name, requests.items[i].q);
+    }
+    /* limits.<extended resource> is accepted in a quota and never counts, as upstream. */
+    for (size_t i = 0; i < limits.n; i++) {
+        if (!is_extended(limits.items[i].name))
+            amounts_add(m, join(m->arena, "limits.", limits.items[i].name), limits.items[i].q);
+    }
+}
+
+/* --- services, claims, the rest --- */
+
+static void of_service(struct amounts *m, const cJSON *service)
+{
+    struct str type = json_str_at(service, "spec.type");
+    bool balancer = str_eqc(type, "LoadBalancer");
+    const cJSON *allocate = json_path(service, "spec.allocateLoadBalancerNodePorts");
+    size_t ports = json_count(json_path(service, "spec.ports"));
+
+    amounts_add(m, STR("services"), amount_one());
+    if (balancer)
+        amounts_add(m, STR("services.loadbalancers"), amount_one());
+    if (str_eqc(type, "NodePort") || (balancer && !(allocate && !json_true(allocate))))
+        amounts_add(m, STR("services.nodeports"),
+                    quantity_from_i64((int64_t)ports, QUANTITY_DECIMAL_SI));
+}
+
+static void of_claim(struct amounts *m, const cJSON *claim)
+{
+    struct str class = json_str_at(claim, "spec.storageClassName"), prefix;
+    struct quantity storage;
+
+    amounts_add(m, STR("persistentvolumeclaims"), amount_one());
+    const cJSON *requests = json_path(claim, "spec.resources.requests");
+    bool sized = quantity_parse(json_str_at(requests, "storage"), &storage);
+    if (sized)
+        amounts_add(m, STR("requests.storage"), storage);
+    if (!class.n)
+        return;
+    prefix = arena_printf(m->arena, "%.*s.storageclass.storage.k8s.io/", STR_F(class));
+    amounts_add(m, join(m->arena, prefix.p, STR("persistentvolumeclaims")), amount_one());
+    if (sized)
+        amounts_add(m, join(m->arena, prefix.p, STR("requests.storage")), storage);
+}
+
+void amounts_of_object(struct amounts *m, struct str group, struct str plural, const cJSON *object)
+{
+    static const char *const counted[] = {"configmaps", "secrets", "replicationcontrollers",
+                                          "resourcequotas"};
+
+    if (group.n) {
+        amounts_add(m, arena_printf(m->arena, "count/%.*s.%.*s", STR_F(plural), STR_F(group)),
+                    amount_one());
+        return;
+    }
+    if (str_eqc(plural, "pods")) {
+        of_pod(m, object);
+        return;
+    }
+    amounts_add(m, join(m->arena, "count/", plural), amount_one());
+    if (str_eqc(plural, "services"))
+        of_service(m, object);
+    if (str_eqc(plural, "persistentvolumeclaims"))
+        of_claim(m, object);
+    for (size_t i = 0; i < sizeof(counted) / sizeof(*counted); i++) {
+        if (str_eqc(plural, counted[i]))
+            amounts_add(m, plural, amount_one());
+    }
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LimitRanger: defaults for containers that say nothing, and bounds for those that say too much or
+ * too little. Source of the semantics and words: plugin/pkg/admission/limitranger. */
+#include "amounts.h"
+#include "plugins.h"
+
+#include <string.h>
+
+struct ranges {
+    struct arena *arena;
+    cJSON *list; /* of LimitRange trees */
+};
+
+static bool on_range(void *ctx, const struct store_object *o)
+{
+    struct ranges *r = ctx;
+
+    json_append(r->list, vapi_tree(r->arena, o));
+    return true;
+}
+
+static cJSON *ranges_of(const struct admission_call *c)
+{
+    struct ranges r = {.arena = c->arena, .list = json_new_array(c->arena)};
+
+    each_stored(c, "", "limitranges", c->ns, on_range, &r);
+    return r.list;
+}
+
+static bool is_type(const cJSON *limit, const char *type)
+{
+    return str_eqc(json_str_at(limit, "type"), type);
+}
+
+/* --- defaults --- */
+
+static void fill(struct arena *a, cJSON *container, const char *which, const cJSON *defaults)
+{
+    json_each(item, defaults)
+    {
+        cJSON *resources = json_ensure_object(a, container, "resources");
+        cJSON *map = json_ensure_object(a, resources, which);
+
+        if (!json_get(map, item->string))
+            json_set_str(a, map, item->string, json_str(item));
+    }
+}
+
+static void fill_container(struct arena *a, cJSON *container, const cJSON *limit)
+{
+    fill(a, container, "limits", json_get(limit, "default"));
+    fill(a, container, "requests", json_get(limit, "defaultRequest"));
+    /* A limit without a request is its own request, as pod defaulting would have made it. */
+    json_each(item, json_get(limit, "default"))
+    {
+        cJSON *requests =
+            json_ensure_object(a, json_ensure_object(a, container, "resources"), "requests");
+
+        if (!json_get(requests, item->string))
+            json_set_str(
+                a, requests, item->string,
+                json_str(json_get(json_path(container, "resources.limits"), item->string)));
+    }
+}
+
+int limit_ranger_default(const struct admission_call *c, cJSON *object, const cJSON *old,
+                         struct err *err)
+{
+    cJSON *spec = json_get(object, "spec");
+
+    (void)old;
+    (void)err;
+    if (!is_new_pod(c) || !spec)
+        return 0;
+    json_each(range, ranges_of(c))
+    {
+        json_each(limit, json_path(range, "spec.limits"))
+        {
+            if (!is_type(limit, "Container"))
+                continue;
+            for (int init = 0; init < 2; init++) {
+                each_container(container, spec, init) fill_container(c->arena, container, limit);
+            }
+        }
+    }
+    return 0;
+}
+
+/* --- bounds --- */
+
+struct bounds {
+    struct arena *arena;
+    const char *type; /* "Container", "Pod", "PersistentVolumeClaim" */
+    struct amounts requests, limits;
+    struct buf *problems;
+    size_t n;
+};
+
+static void problem(struct bounds *b, struct str text)
+{
+    if (b->n++)
+        buf_addc(b->problems, ", ");
+    buf_add(b->problems, text);
+}
+
+static struct str shown(struct bounds *b, struct quantity q)
+{
+    return quantity_format(b->arena, q);
+}
+
+static void check_min(struct bounds *b, struct str name, struct quantity bound)
+{
+    const struct quantity *request = amounts_get(&b->requests, name);
+    const struct quantity *limit = amounts_get(&b->limits, name);
+
+    if (!request)
+        problem(b, arena_printf(b->arena,
+                                "minimum %.*s usage per %s is %.*s.  No request is specified",
+                                STR_F(name), b->type, STR_F(shown(b, bound))));
+    else if (quantity_cmp(*request, bound) < 0)
+        problem(b, arena_printf(b->arena, "minimum %.*s usage per %s is %.*s, but request is %.*s",
+                                STR_F(name), b->type, STR_F(shown(b, bound)),
+                                STR_F(shown(b, *request))));
+    if (limit && quantity_cmp(*limit, bound) < 0)
+        problem(b, arena_printf(b->arena, "minimum %.*s usage per %s is %.*s, but limit is %.*s",
+                                STR_F(name), b->type, STR_F(shown(b, bound)),
+                                STR_F(shown(b, *limit))));
+}
+
+static void check_max(struct bounds *b, struct str name, struct quantity bound)
+{
+    const struct quantity *request = amounts_get(&b->requests, name);
+    const struct quantity *limit = amounts_get(&b->limits, name);
+    bool claim = !strcmp(b->type, "PersistentVolumeClaim");
+
+    if (!claim && !limit)
+        problem(b,
+                arena_printf(b->arena, "maximum %.*s usage per %s is %.*s.  No limit is specified",
+                             STR_F(name), b->type, STR_F(shown(b, bound))));
+    else if (limit && quantity_cmp(*limit, bound) > 0)
+        problem(b, arena_printf(b->arena, "maximum %.*s usage per %s is %.*s, but limit is %.*s",
+                                STR_F(name), b->type, STR_F(shown(b, bound)),
+                                STR_F(shown(b, *limit))));
+    if (request && quantity_cmp(*request, bound) > 0)
+        problem(b, arena_printf(b->arena, "maximum %.*s usage per %s is %.*s, but request is %.*s",
+                                STR_F(name), b->type, STR_F(shown(b, bound)),
+                                STR_F(shown(b, *request))));
+}
+
+static void check_ratio(struct bounds *b, struct str name, struct quantity bound)
+{
+    const struct quantity *request = amounts_get(&b->requests, name);
+    const struct quantity *limit = amounts_get(&b->limits, name);
+    bool can = request && limit && request->nano > 0;
+
+    /* limit / request > bound, without dividing; all are below 2^93 nano. */
+    if (can && (long double)limit->nano <=
+                   (long double)request->nano * ((long double)bound.nano / 1000000000.0L))
+        return;
+    if (can)
+        problem(b, arena_printf(
+                       b->arena,
+                       "%.*s max limit to request ratio per %s is %.*s, but provided ratio is %f",
+                       STR_F(name), b->type, STR_F(shown(b, bound)),
+                       (double)limit->nano / (double)request->nano));
+    else
+        problem(b, arena_printf(
+                       b->arena,
+                       "%.*s max limit to request ratio per %s is %.*s, but no %s is specified "
+                       "or %s is 0",
+                       STR_F(name), b->type, STR_F(shown(b, bound)), request ? "limit" : "request",
+                       request ? "limit" : "request"));
+}
+
+static void check_limit(struct bounds *b, const cJSON *limit)
+{
+    static const struct {
+        const char *key;
+        void (*check)(struct bounds *b, struct str name, struct quantity bound);
+    } checks[] = {{"min", check_min}, {"max", check_max}, {"maxLimitRequestRatio", check_ratio}};
+
+    for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
+        json_each(item, json_get(limit, checks[i].key))
+        {
+            struct quantity bound;
+
+            if (quantity_parse(json_str(item), &bound))
+                checks[i].check(b, str_c(item->string), bound);
+        }
+    }
+}
+
+static void add_all(struct amounts *m, const cJSON *map)
+{
+    struct quantity q;
+
+    json_each(item, map)
+    {
+        if (quantity_parse(json_str(item), &q))
+            amounts_add(m, str_c(item->string), q);
+    }
+}
+
+static void check_pod(const struct admission_call *c, const cJSON *pod, const cJSON *limit,
+                      struct bounds *b)
+{
+    const cJSON *spec = json_get(pod, "spec");
+
+    if (is_type(limit, "Pod")) {
+        b->type = "Pod";
+        b->requests = b->limits = (struct amounts){.arena = c->arena};
+        amounts_of_pod(&b->requests, spec, "requests");
+        amounts_of_pod(&b->limits, spec, "limits");
+        check_limit(b, limit);
+        return;
+    }
+    if (!is_type(limit, "Container"))
+        return;
+    for (int init = 0; init < 2; init++) {
+        each_container(container, spec, init)
+        {
+            b->type = "Container";
+            b->requests = b->limits = (struct amounts){.arena = c->arena};
+            add_all(&b->requests, json_path(container, "resources.requests"));
+            add_all(&b->limits, json_path(container, "resources.limits"));
+            check_limit(b, limit);
+        }
+    }
+}
+
+static void check_claim(const struct admission_call *c, const cJSON *claim, const cJSON *limit,
+                        struct bounds *b)
+{
+    if (!is_type(limit, "PersistentVolumeClaim"))
+        return;
+    b->type = "PersistentVolumeClaim";
+    b->requests = b->limits = (struct amounts){.arena = c->arena};
+    add_all(&b->requests, json_path(claim, "spec.resources.requests"));
+    check_limit(b, limit);
+}
+
+int limit_ranger_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                          struct err *err)
+{
+    bool claim = admits(c, "", "persistentvolumeclaims") && !c->subresource.n && object;
+    bool resize = admits(c, "", "pods") && str_eqc(c->subresource, "resize");
+    struct buf problems = BUF_INIT(16 * 1024);
+    struct bounds b = {.arena = c->arena, .problems = &problems};
+
+    (void)old;
+    if (!claim && !resize && !is_new_pod(c))
+        return 0;
+    json_each(range, ranges_of(c))
+    {
+        json_each(limit, json_path(range, "spec.limits"))
+        {
+            if (claim)
+                check_claim(c, object, limit, &b);
+            else
+                check_pod(c, object, limit, &b);
+        }
+    }
+    int result = 0;
+    if (b.n)
+        result =
+            err_forbidden(err, STR(""), c->resource->plural, json_str_at(object, "metadata.name"),
+                          b.n > 1 ? "[%.*s]" : "%.*s", STR_F(buf_str(&problems)));
+    buf_fini(&problems);
+    return result;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plug-ins that ask the authorizer: who may tie an owner's deletion to a dependent, and who may
+ * hand out roles. */
+#include "plugins.h"
+
+static bool blocks(const cJSON *ref)
+{
+    return json_true(json_get(ref, "blockOwnerDeletion"));
+}
+
+static bool had(const cJSON *old, const cJSON *ref)
+{
+    json_each(other, json_path(old, "metadata.ownerReferences"))
+    {
+        if (json_equal(other, ref))
+            return true;
+    }
+    return false;
+}
+
+static int check_owner(const struct admission_call *c, const cJSON *ref, struct err *err)
+{
+    struct str version = json_str_at(ref, "apiVersion"), group = str_cut(&version, '/');
+
+    if (!version.p) {
+        version = group;
+        group = STR("");
+    }
+    const struct resource *r =
+        registry_find_kind(vapi_registry(c->api), group, version, json_str_at(ref, "kind"));
+    struct attributes what = {.verb = "update",
+                              .group = group,
+                              .version = version,
+                              .subresource = STR("finalizers"),
+                              .name = json_str_at(ref, "name")};
+
+    if (r) {
+        what.resource = r->plural;
+        what.ns = resource_namespaced(r) ? c->ns : STR("");
+        if (auth_authorize(vapi_auth(c->api), c->arena, c->user, &what, NULL))
+            return 0;
+    }
+    return err_forbidden(
+        err, c->resource->group, c->resource->plural, c->name,
+        "cannot set blockOwnerDeletion if an ownerReference refers to a resource you "
+        "can't set finalizers on: %s",
+        r ? "you may not update its finalizers" : "no RESTMapping found");
+}
+
+int owner_references_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                              struct err *err)
+{
+    json_each(ref, json_path(object, "metadata.ownerReferences"))
+    {
+        if (blocks(ref) && !had(old, ref) && check_owner(c, ref, err))
+            return -1;
+    }
+    return 0;
+}
+
+int escalation_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                        struct err *err)
+{
+    if (!object || !str_eqc(c->resource->group, "rbac.authorization.k8s.io"))
+        return 0;
+    return auth_check_escalation(vapi_auth(c->api), c->arena, c->user, c->resource, object, old,
+                                 err);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The built-in admission plug-ins and what they share. A plug-in returns 0, or -1 with err.
+ * Internal to vapi/admission. */
+#pragma once
+
+#include <sublet/admission.h>
+
+int lifecycle_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                    struct err *err);
+int limit_ranger_default(const struct admission_call *c, cJSON *object, const cJSON *old,
+                         struct err *err);
+int limit_ranger_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                          struct err *err);
+int service_account_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                          struct err *err);
+int priority_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                   struct err *err);
+int toleration_seconds_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                             struct err *err);
+int storage_class_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                        struct err *err);
+int owner_references_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                              struct err *err);
+int escalation_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                        struct err *err);
+
+bool admits(const struct admission_call *c, const char *group, const char *plural);
+bool is_create(const struct admission_call *c);
+bool is_new_pod(const struct admission_call *c);
+/* Against `latest`: what is under way counts. */
+const struct store_object *stored(const struct admission_call *c, const char *group,
+                                  const char *plural, struct str ns, struct str name);
+void each_stored(const struct admission_call *c, const char *group, const char *plural,
+                 struct str ns, store_scan_cb each, void *ctx);
+/* Every container of a pod spec, init containers first; the path is for messages. */
+#define each_container(item, spec, init)                                                           \
+    json_each(item, json_get((spec), (init) ? "initContainers" : "containers"))

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ResourceQuota, exactly: what is used is summed over `latest`, in the same turn of the loop in
+ * which the write is handed to the store, so that any number of racing creates stops at the limit.
+ */
+#include "amounts.h"
+#include "plugins.h"
+
+#include <string.h>
+
+/* --- which quota concerns which pod --- */
+
+static bool pod_is_best_effort(const cJSON *pod)
+{
+    return str_eqc(json_str_at(pod, "status.qosClass"), "BestEffort");
+}
+
+static bool selects_priority(const cJSON *expression, struct str class)
+{
+    struct str op = json_str_at(expression, "operator");
+    bool listed = false;
+
+    json_each(value, json_get(expression, "values")) listed =
+        listed || str_eq(json_str(value), class);
+    if (str_eqc(op, "Exists"))
+        return class.n > 0;
+    if (str_eqc(op, "DoesNotExist"))
+        return class.n == 0;
+    return str_eqc(op, "NotIn") ? !listed : listed;
+}
+
+static bool crosses_namespaces(const cJSON *pod)
+{
+    static const char *const kinds[] = {"podAffinity", "podAntiAffinity"};
+
+    for (size_t i = 0; i < 2; i++) {
+        const cJSON *affinity = json_get(json_path(pod, "spec.affinity"), kinds[i]);
+
+        json_each(list, affinity)
+        {
+            json_each(term, list)
+            {
+                const cJSON *t = json_get(term, "podAffinityTerm");
+
+                t = t ? t : term;
+                if (json_count(json_get(t, "namespaces")) || json_get(t, "namespaceSelector"))
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool scope_holds(struct str scope, const cJSON *expression, const cJSON *pod)
+{
+    bool deadline = json_path(pod, "spec.activeDeadlineSeconds") != NULL;
+
+    if (str_eqc(scope, "Terminating"))
+        return deadline;
+    if (str_eqc(scope, "NotTerminating"))
+        return !deadline;
+    if (str_eqc(scope, "BestEffort"))
+        return pod_is_best_effort(pod);
+    if (str_eqc(scope, "NotBestEffort"))
+        return !pod_is_best_effort(pod);
+    if (str_eqc(scope, "CrossNamespacePodAffinity"))
+        return crosses_namespaces(pod);
+    if (str_eqc(scope, "PriorityClass"))
+        return selects_priority(expression, json_str_at(pod, "spec.priorityClassName"));
+    return false;
+}
+
+static bool is_pod(struct str group, struct str plural)
+{
+    return !group.n && str_eqc(plural, "pods");
+}
+
+/* A quota with scopes counts nothing but pods, and of those the ones all its scopes hold for. */
+static bool quota_concerns(const cJSON *quota, struct str group, struct str plural,
+                           const cJSON *object)
+{
+    const cJSON *scopes = json_path(quota, "spec.scopes");
+    const cJSON *expressions = json_path(quota, "spec.scopeSelector.matchExpressions");
+    static const cJSON exists = {0};
+
+    if (!json_count(scopes) && !json_count(expressions))
+        return true;
+    if (!is_pod(group, plural))
+        return false;
+    json_each(scope, scopes)
+    {
+        bool priority = str_eqc(json_str(scope), "PriorityClass");
+        bool holds = priority ? json_str_at(object, "spec.priorityClassName").n > 0
+                              : scope_holds(json_str(scope), &exists, object);
+
+        if (!holds)
+            return false;
+    }
+    json_each(e, expressions)
+    {
+        if (!scope_holds(json_str_at(e, "scopeName"), e, object))
+            return false;
+    }
+    return true;
+}
+
+/* --- what is used --- */
+
+struct sum {
+    struct arena *arena;
+    const cJSON *quota;
+    const struct resource *resource;
+    struct amounts *total;
+    struct str but; /* uid that is not counted */
+};
+
+static bool on_counted(void *ctx, const struct store_object *o)
+{
+    struct sum *s = ctx;
+
+    if (s->but.n && str_eq(s->but, o->uid))
+        return true;
+    const cJSON *tree = vapi_tree(s->arena, o);
+    if (quota_concerns(s->quota, s->resource->group, s->resource->plural, tree))
+        amounts_of_object(s->total, s->resource->group, s->resource->plural, tree);
+    return true;
+}
+
+/* Does the quota limit anything that objects of this resource use? */
+static bool names_resource(const cJSON *hard, const struct resource *r)
+{
+    struct arena *a = arena_new(0);
+    bool names = false, pods = is_pod(r->group, r->plural);
+    struct str count = r->group.n ? arena_printf(a, "count/%.*s", STR_F(r->group_resource))
+                                  : arena_printf(a, "count/%.*s", STR_F(r->plural));
+
+    json_each(item, hard)
+    {
+        struct str name = str_c(item->string);
+        bool storage = str_contains(name, STR("storage"));
+
+        if (str_eq(name, count) || (!r->group.n && str_has_prefix(name, r->plural)))
+            names = true;
+        if (pods && (str_has_prefix(name, STR("limits.")) || str_eqc(name, "cpu") ||
+                     str_eqc(name, "memory") || str_eqc(name, "ephemeral-storage") ||
+                     str_has_prefix(name, STR("hugepages-"))))
+            names = true;
+        if (str_has_prefix(name, STR("requests.")))
+            names = names || pods || storage;
+        if (!r->group.n && str_eqc(r->plural, "persistentvolumeclaims") && storage)
+            names = true;
+    }
+    arena_free(a);
+    return names;
+}
+
+static void sum_resource(struct vapi *api, struct arena *a, struct str ns, const cJSON *quota,
+                         const struct resource *r, struct str but, struct amounts *total)
+{
+    struct sum s = {.arena = a, .quota = quota, .resource = r, .total = total, .but = but};
+
+    store_scan_latest(vapi_store(api), r->storage, ns, on_counted, &s);
+}
+
+struct all {
+    struct vapi *api;
+    struct arena *arena;
+    struct str ns;
+    const cJSON *quota, *hard;
+    struct amounts *total;
+};
+
+static bool on_resource(void *ctx, const struct resource *r)
+{
+    struct all *all = ctx;
+
+    if (resource_namespaced(r) && !(r->flags & RES_REVIEW) &&
+        str_eq(r->storage_version, r->api_version) && names_resource(all->hard, r))
+        sum_resource(all->api, all->arena, all->ns, all->quota, r, STR_NULL, all->total);
+    return true;
+}
+
+cJSON *admission_quota_used(struct vapi *api, struct arena *a, struct str ns, const cJSON *quota)
+{
+    struct amounts total = {.arena = a};
+    const cJSON *hard = json_path(quota, "spec.hard");
+    struct all all = {
+        .api = api, .arena = a, .ns = ns, .quota = quota, .hard = hard, .total = &total};
+    cJSON *used = json_new_object(a);
+
+    registry_each(vapi_registry(api), on_resource, &all);
+    json_each(item, hard)
+    {
+        const struct quantity *q = amounts_get(&total, str_c(item->string));
+        struct quantity zero = quantity_from_i64(0, QUANTITY_DECIMAL_SI);
+
+        json_set_str(a, used, item->string, quantity_format(a, q ? *q : zero));
+    }
+    return used;
+}
+
+/* --- the check --- */
+
+struct check {
+    const struct admission_call *call;
+    const cJSON *object, *old;
+    struct err *err;
+    bool refused;
+};
+
+/* Containers must say what a quota on compute resources counts. */
+static void missing_for(const struct check *k, const char *which, struct str resource,
+                        struct str key, struct buf *missing)
+{
+    struct buf names = BUF_INIT(4096);
+
+    for (int init = 1; init >= 0; init--) {
+        each_container(container, json_get(k->object, "spec"), init)
+        {
+            const cJSON *map = json_get(json_get(container, "resources"), which);
+
+            if (json_get_str(map, resource))
+                continue;
+            if (names.n)
+                buf_char(&names, ',');
+            buf_add(&names, json_str_at(container, "name"));
+        }
+    }
+    if (names.n) {
+        buf_addc(missing, missing->n ? "; " : "");
+        buf_printf(missing, "%.*s for: %.*s", STR_F(key), STR_F(buf_str(&names)));
+    }
+    buf_fini(&names);
+}
+
+static bool must_specify(struct check *k, const cJSON *quota)
+{
+    static const struct {
+        const char *key, *which, *resource;
+    } rules[] = {
+        {"cpu", "requests", "cpu"},          {"memory", "requests", "memory"},
+        {"requests.cpu", "requests", "cpu"}, {"requests.memory", "requests", "memory"},
+        {"limits.cpu", "limits", "cpu"},     {"limits.memory", "limits", "memory"},
+    };
+    const cJSON *hard = json_path(quota, "spec.hard");
+    struct buf missing = BUF_INIT(8192);
+
+    for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
+        const cJSON *pod_level = json_get(
+            json_get(json_path(k->object, "spec.resources"), rules[i].which), rules[i].resource);
+
+        if (json_get(hard, rules[i].key) && !pod_level)
+            missing_for(k, rules[i].which, str_c(rules[i].resource), str_c(rules[i].key), &missing);
+    }
+    bool bad = missing.n > 0;
+    if (bad)
+        err_forbidden(k->err, STR(""), STR("pods"), json_str_at(k->object, "metadata.name"),
+                      "failed quota: %.*s: must specify %.*s",
+                      STR_F(json_str_at(quota, "metadata.name")), STR_F(buf_str(&missing)));
+    buf_fini(&missing);
+    return bad;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp(((const struct amount *)a)->name, ((const struct amount *)b)->name);
+}
+
+static void list_amounts(struct buf *b, const char *title, const struct amounts *m)
+{
+    struct arena *a = arena_new(0);
+
+    buf_addc(b, title);
+    for (size_t i = 0; i < m->n; i++)
+        buf_printf(b, "%s%.*s=%.*s", i ? "," : "", STR_F(m->items[i].name),
+                   STR_F(quantity_format(a, m->items[i].q)));
+    arena_free(a);
+}
+
+static void refuse(struct check *k, const cJSON *quota, struct amounts *requested,
+                   struct amounts *used, struct amounts *limited)
+{
+    const struct admission_call *c = k->call;
+    struct buf text = BUF_INIT(16 * 1024);
+    struct str name = json_str_at(k->object, "metadata.name");
+
+    qsort(requested->items, requested->n, sizeof(*requested->items), by_name);
+    qsort(used->items, used->n, sizeof(*used->items), by_name);
+    qsort(limited->items, limited->n, sizeof(*limited->items), by_name);
+    list_amounts(&text, "requested: ", requested);
+    list_amounts(&text, ", used: ", used);
+    list_amounts(&text, ", limited: ", limited);
+    err_forbidden(k->err, c->resource->group, c->resource->plural, name,
+                  "exceeded quota: %.*s, %.*s", STR_F(json_str_at(quota, "metadata.name")),
+                  STR_F(buf_str(&text)));
+    buf_fini(&text);
+}
+
+/* What the write adds beyond what the old object used, of the quota's resources; n == 0: nothing.
+ */
+static struct amounts added(struct check *k, const cJSON *quota)
+{
+    const struct resource *r = k->call->resource;
+    struct arena *a = k->call->arena;
+    struct amounts now = {.arena = a}, before = {.arena = a}, more = {.arena = a};
+
+    if (quota_concerns(quota, r->group, r->plural, k->object))
+        amounts_of_object(&now, r->group, r->plural, k->object);
+    if (k->old && quota_concerns(quota, r->group, r->plural, k->old))
+        amounts_of_object(&before, r->group, r->plural, k->old);
+    json_each(item, json_path(quota, "spec.hard"))
+    {
+        struct str name = str_c(item->string);
+        const struct quantity *to = amounts_get(&now, name), *from = amounts_get(&before, name);
+
+        if (to && (!from || quantity_cmp(*to, *from) > 0))
+            amounts_add(&more, name, from ? quantity_sub(*to, *from) : *to);
+    }
+    return more;
+}
+
+static bool on_quota(void *ctx, const struct store_object *o)
+{
+    struct check *k = ctx;
+    struct arena *a = k->call->arena;
+    const struct resource *r = k->call->resource;
+    const cJSON *quota = vapi_tree(a, o), *hard = json_path(quota, "spec.hard");
+    struct amounts requested = {.arena = a}, used = {.arena = a}, limited = {.arena = a};
+
+    if (!k->old && is_pod(r->group, r->plural) &&
+        quota_concerns(quota, r->group, r->plural, k->object) && must_specify(k, quota)) {
+        k->refused = true;
+        return false;
+    }
+    struct amounts more = added(k, quota);
+    if (!more.n)
+        return true;
+    struct amounts total = {.arena = a};
+    sum_resource(k->call->api, a, k->call->ns, quota, r, STR_NULL, &total);
+    for (size_t i = 0; i < more.n; i++) {
+        struct str name = more.items[i].name;
+        const struct quantity *now = amounts_get(&total, name);
+        struct quantity have = now ? *now : (struct quantity){0, more.items[i].q.format}, limit;
+
+        if (!quantity_parse(json_str(json_get_str(hard, name)), &limit) ||
+            quantity_cmp(quantity_add(have, more.items[i].q), limit) <= 0)
+            continue;
+        amounts_add(&requested, name, more.items[i].q);
+        amounts_add(&used, name, have);
+        amounts_add(&limited, name, limit);
+    }
+    if (requested.n) {
+        refuse(k, quota, &requested, &used, &limited);
+        k->refused = true;
+    }
+    return !k->refused;
+}
+
+int admission_quota(const struct admission_call *c, const cJSON *object, const cJSON *old,
+                    struct err *err)
+{
+    struct check k = {.call = c, .object = object, .old = old, .err = err};
+
+    if (!object || !resource_namespaced(c->resource) || c->resource->flags & RES_REVIEW)
+        return 0;
+    if (c->subresource.n && !str_eqc(c->subresource, "resize"))
+        return 0;
+    each_stored(c, "", "resourcequotas", c->ns, on_quota, &k);
+    return k.refused ? -1 : 0;
+}
