@@ -5,6 +5,7 @@
 #include "amounts.h"
 #include "plugins.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* --- which quota concerns which pod --- */
