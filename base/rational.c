@@ -5,6 +5,10 @@
  * refused. */
 #include <sublet/quantity.h>
 
+/* Decimals are written with so many places at most, so that 64 bits of them can be read back. */
+enum { PLACES_MAX = 17 };
+#define DIGITS_MAX ((__int128)1000000000000000000 * 1000000000000000000) /* of 36 digits */
+
 static unsigned __int128 magnitude(__int128 v)
 {
     return v < 0 ? -(unsigned __int128)v : (unsigned __int128)v;
@@ -38,7 +42,7 @@ static bool read_digits(struct str text, __int128 *value, __int128 *weight)
 {
     *weight = 1;
     for (size_t i = 0; i < text.n; i++) {
-        if (text.p[i] < '0' || text.p[i] > '9' || *value > INT64_MAX || *weight > INT64_MAX)
+        if (text.p[i] < '0' || text.p[i] > '9' || *value > DIGITS_MAX || *weight > DIGITS_MAX)
             return false;
         *value = *value * 10 + (text.p[i] - '0');
         *weight *= 10;
@@ -81,33 +85,22 @@ bool rational_parse(struct str text, struct rational *ret)
     return reduce(negative ? -num : num, den, ret);
 }
 
-/* A fraction is finite in decimal when its denominator has no prime factors but 2 and 5. */
-static bool is_finite(int64_t den)
-{
-    while (den % 2 == 0)
-        den /= 2;
-    while (den % 5 == 0)
-        den /= 5;
-    return den == 1;
-}
-
 struct str rational_format(struct arena *a, struct rational r)
 {
-    char digits[64]; /* 2^62 needs 62 places */
-    size_t n = 0;
+    unsigned __int128 den = (unsigned __int128)r.den, top = magnitude(r.num), rest = top % den;
+    char digits[PLACES_MAX];
+    int n = 0;
 
     if (r.den == 1)
         return arena_printf(a, "%lld", (long long)r.num);
-    if (!is_finite(r.den))
-        return arena_printf(a, "%lld/%lld", (long long)r.num, (long long)r.den);
-
-    unsigned __int128 den = (unsigned __int128)r.den, top = magnitude(r.num);
-    for (unsigned __int128 rest = top % den; rest != 0; rest %= den) {
+    for (; rest != 0 && n < PLACES_MAX; rest %= den) {
         rest *= 10;
         digits[n++] = (char)('0' + (int)(rest / den));
     }
-    return arena_printf(a, "%s%llu.%.*s", r.num < 0 ? "-" : "", (unsigned long long)(top / den),
-                        (int)n, digits);
+    if (rest != 0)
+        return arena_printf(a, "%lld/%lld", (long long)r.num, (long long)r.den);
+    return arena_printf(a, "%s%llu.%.*s", r.num < 0 ? "-" : "", (unsigned long long)(top / den), n,
+                        digits);
 }
 
 /* Products of two 64-bit numbers below 2^63 in size stay below 2^126, so a sum of two cannot

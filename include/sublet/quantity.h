@@ -38,7 +38,7 @@ struct rational {
 };
 #define RATIONAL_ZERO ((struct rational){0, 1})
 bool rational_parse(struct str text, struct rational *ret); /* "4", "0.25", "1/7" */
-/* "4", "0.25" where that is finite, else "1/7". */
+/* "4", "0.25" where at most 17 places say it exactly, else "1/7". */
 struct str rational_format(struct arena *a, struct rational r);
 /* False (and *ret untouched) on overflow. */
 bool rational_add(struct rational a, struct rational b, struct rational *ret);
