@@ -6,6 +6,8 @@
 #include <sublet/crd.h>
 #include <sublet/kinds.h>
 
+#include "read.h"
+
 bool convert_is_identity(const struct resource *r)
 {
     return str_eq(r->storage_version, r->api_version) && !(r->crd && crd_defaults_on_read(r->crd));

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * The shape checks of the syncer on pods, and on the pod templates inside other kinds. A pod is
+ * refused; a template is only warned about, because the pods made of it are judged again. It must
+ * find templates by the type table, so that no kind with one is forgotten. */
+#include "api.h"
+
+#define TEMPLATE_TYPE "io.k8s.api.core.v1.PodTemplateSpec"
+
+/* Where templates are; a place counts when the table says there is one. */
+static const char *const PLACES[] = {"spec.template", "spec.jobTemplate.spec.template", "template"};
+
+static uint32_t node_at(const struct schema *s, uint32_t node, const char *path)
+{
+    struct str rest = str_c(path);
+
+    while (node && rest.p)
+        node = schema_child(s, node, str_cut(&rest, '.'));
+    return node;
+}
+
+static const cJSON *find_template(const struct resource *r, const cJSON *object)
+{
+    if (r->crd || !r->node)
+        return NULL;
+    for (size_t i = 0; i < sizeof(PLACES) / sizeof(PLACES[0]); i++) {
+        uint32_t node = node_at(r->schema, r->node, PLACES[i]);
+
+        if (node && str_eqc(str_c(schema_text(r->schema, schema_node(r->schema, node)->type_name)),
+                            TEMPLATE_TYPE))
+            return json_path(object, PLACES[i]);
+    }
+    return NULL;
+}
+
+static cJSON *pod_of_template(struct call *c, const cJSON *template_)
+{
+    struct arena *a = c->arena;
+    cJSON *pod = json_new_object(a);
+    const cJSON *metadata = json_get(template_, "metadata"), *spec = json_get(template_, "spec");
+
+    json_set_str(a, pod, "kind", STR("Pod"));
+    json_set_str(a, pod, "apiVersion", STR("v1"));
+    json_set(a, pod, "metadata",
+             json_is_object(metadata) ? json_copy(a, metadata) : json_new_object(a));
+    if (spec)
+        json_set(a, pod, "spec", json_copy(a, spec));
+    return pod;
+}
+
+int admit_pod_shape(struct call *c, const cJSON *object, struct err *err)
+{
+    const struct vapi_hooks *h = vapi_get_hooks(c->api);
+    const cJSON *template_;
+    struct err why;
+
+    if (!h->check_pod)
+        return 0;
+    if (resource_is_pod(c->resource))
+        return h->check_pod(h->ctx, c->arena, c->ns, object, false, err);
+    template_ = find_template(c->resource, object);
+    if (!template_)
+        return 0;
+    err_init(&why, c->arena);
+    if (h->check_pod(h->ctx, c->arena, c->ns, pod_of_template(c, template_), true, &why))
+        call_warn(c, why.message);
+    return 0;
+}

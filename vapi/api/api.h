@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi (private to vapi/api)
+ *
+ * What the files of the API core share: the control plane's body, the life of a call, and the steps
+ * between a request's bytes and its verb handler. Must never be included outside vapi/api. */
+#pragma once
+
+#include <uv.h>
+
+#include <sublet/admission.h>
+#include <sublet/call.h>
+#include <sublet/clock.h>
+#include <sublet/controller.h>
+#include <sublet/crd.h>
+
+#include "read.h"
+
+#define VAPI_MAGIC     0x5AB1E7A0u
+#define CALL_MAGIC     0xCA11CA11u
+#define API_MAX_BODY   (3u * 1024 * 1024)
+#define API_MAX_CHECKS 16
+/* An arena's limit for one call: the decoders check it (bodies are at most 3 MiB of JSON). */
+#define API_CALL_ARENA (256u * 1024 * 1024)
+#define API_GZIP_FROM  (128u * 1024)
+
+struct events;
+
+struct api_check {
+    char *name;
+    const char *(*check)(void *ctx);
+    void *ctx;
+};
+
+/* new -> starting -> serving -> draining -> stopping -> closed */
+enum api_state { API_NEW, API_STARTING, API_SERVING, API_DRAINING, API_STOPPING, API_CLOSED };
+
+struct vapi {
+    unsigned magic;
+    enum api_state state;
+    struct vapi_options o;
+    struct vapi_hooks hooks;
+    char *version;
+    struct registry *registry;
+    struct auth *auth;
+    struct crds *crds;
+    struct controllers *controllers;
+    struct net_server *server;
+    struct events *events;
+    struct api_check checks[API_MAX_CHECKS];
+    size_t n_checks;
+    /* Calls that were not answered, or whose exchange is still open; oldest first. */
+    struct call_entry *first, **last;
+    uint64_t sequence;
+    /* Answers that must not be given before the caller returned. */
+    uv_idle_t idle;
+    struct deferred *deferred, **last_deferred;
+    uv_timer_t renewal; /* of the serving certificate */
+    unsigned open_handles, closing_parts;
+    void (*ready)(void *ctx, const struct err *err);
+    void *ready_ctx;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+/* The call and its place in the list of calls; the call is given out. */
+struct call_entry {
+    struct call call; /* first: a call's address is its entry's */
+    struct call_entry *next, **prev;
+    uint64_t sequence;
+    bool answered, exchange_open, delivering, running;
+    struct str audit_id;
+    bool gzip;
+    struct net_header *headers; /* call_header() */
+    size_t n_headers;
+    const struct store_object *object; /* what an in-process caller will be shown */
+    struct err *error;
+};
+
+/* vapi.c */
+/* Runs run(ctx) once from the loop, after everything that is on the stack has returned. */
+void api_defer(struct vapi *api, void (*run)(void *ctx), void *ctx);
+/* Frees removed descriptors that no call can hold any more. */
+void api_call_ended(struct vapi *api);
+
+/* bootstrap.c */
+/* The objects every cluster has; done() once they are durable. */
+void bootstrap_objects(struct vapi *api, void (*done)(void *ctx, const struct err *err), void *ctx);
+
+/* registry.c */
+void registry_sweep(struct registry *g, uint64_t oldest_call);
+void registry_set_clock(struct registry *g, const uint64_t *sequence);
+
+/* call.c */
+struct call *call_new(struct vapi *api);
+struct call_entry *call_entry(struct call *c);
+/* A call from inside as `user`, which must outlive it; answers go to done(). */
+struct call *call_inside(struct vapi *api, const struct user *user, enum call_verb verb,
+                         const struct resource *r, const struct subresource *sub, struct str ns,
+                         struct str name, vapi_done_cb done, void *ctx);
+void call_run(struct call *c); /* the handler of its verb and subresource */
+void call_exchange_closed(void *ctx);
+void call_exchange_drained(void *ctx);
+/* A copy in a of err and all it points to. */
+struct err *call_keep_error(struct arena *a, const struct err *err);
+/* Around handing an answer to the network, which may close the exchange at once. */
+void call_hold(struct call *c);
+void call_release(struct call *c);
+/* The handler is through with c. An in-process caller is told err or object (a reference is taken).
+ */
+void call_finish(struct call *c, const struct err *err, const struct store_object *object);
+
+/* request.c */
+struct target {
+    bool is_resource;   /* an API path with a resource in it */
+    bool by_path_watch; /* the deprecated /watch/ prefix */
+    const char *verb;   /* as RBAC names it; of a non-resource request the lower-case method */
+    struct str group, version, resource, sub, ns, name;
+    struct str path; /* decoded */
+    struct str rest; /* what follows the subresource, without the slash */
+};
+/* False when the path cannot be decoded. */
+bool request_target(struct arena *a, const struct net_request *r, struct target *ret);
+
+/* options.c */
+struct query_item {
+    struct str name, value;
+};
+struct query {
+    const struct query_item *items;
+    size_t n;
+};
+/* %XX and + decoded; a pair that cannot be decoded is left out, as Go's URL.Query() does. */
+void query_parse(struct arena *a, struct str text, struct query *ret);
+struct str query_get(const struct query *q, const char *name); /* first; STR_NULL when absent */
+bool query_truth(struct str value); /* the parameter codec's idea of a boolean */
+int options_parse(struct call *c, const struct query *q, struct err *err) MUST_CHECK;
+/* DeleteOptions from a decoded body: it replaces what the query said. */
+int options_from_body(struct call *c, const cJSON *body, struct err *err) MUST_CHECK;
+/* Checks and parses the selectors of c->options (they were copied there by options_parse). */
+int options_selectors(struct call *c, struct err *err) MUST_CHECK;
+
+/* body.c */
+/* c->patch by the content type: 415 for what this resource cannot be patched with. */
+int body_patch_type(struct call *c, struct err *err) MUST_CHECK;
+/* Reads c->request->body into c->body. */
+int body_decode(struct call *c, struct err *err) MUST_CHECK;
+/* A body decoded with another kind or version than the URL's is refused; absent ones are set. */
+int body_check_kind(struct call *c, struct err *err) MUST_CHECK;
+/* Types, nulls and canonical texts by the schema; unknown fields are noted in c->strict. */
+int body_normalise(struct call *c, cJSON *object, struct err *err) MUST_CHECK;
+/* 422 about what a patch made. */
+int body_refuse_patched(struct call *c, const cJSON *patched, struct str why,
+                        struct err *err) MUST_CHECK;
+/* `Pod in version "v1" cannot be handled as a Pod: why` */
+int body_refuse(struct call *c, const char *why, struct err *err) MUST_CHECK;
+/* The group, version and kind a body of this call must have (the subresource's where it has one).
+ */
+void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind);
+/* Turns c->strict into warnings, or into 400 (422 for patches) when validation is strict. */
+int body_strict(struct call *c, const cJSON *patched, struct err *err) MUST_CHECK;
+
+/* negotiate.c */
+/* Chooses the form of the answer from Accept, Accept-Encoding, User-Agent and the query. */
+int respond_negotiate(struct call *c, const struct query *q, struct err *err) MUST_CHECK;
+/* Tables and partial objects are not for reviews and the like. */
+bool respond_forms(const struct call *c);
+
+/* respond.c */
+void respond_text(struct call *c, int status, const char *text);
+
+/* meta.c */
+/* Kind, apiVersion and metadata first, metadata's members in upstream's order. */
+void meta_canonical(cJSON *object);
+cJSON *meta_of(struct arena *a, cJSON *object);
+void meta_wipe(struct arena *a, cJSON *object);
+void meta_fill(struct vapi *api, struct arena *a, cJSON *object);
+int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object,
+                         struct err *err) MUST_CHECK;
+/* Duplicate entries of ownerReferences leave, with upstream's warning. */
+void meta_dedup_owners(struct call *c, cJSON *object, bool after_admission);
+void meta_generate_name(struct vapi *api, struct arena *a, cJSON *object);
+void meta_validate(struct field_errors *e, const struct resource *r, const cJSON *object);
+void meta_validate_update(struct field_errors *e, const cJSON *object, const cJSON *old);
+/* Carries over what an update cannot change: generation, uid, creation and deletion. */
+void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old);
+/* All but kind, apiVersion, metadata and status: what metadata.generation counts. */
+bool meta_spec_equal(const cJSON *a, const cJSON *b);
+bool meta_has_finalizers(const cJSON *object);
+void meta_set_revision(struct arena *a, cJSON *object, int64_t revision);
+
+/* write.c */
+/* How a subresource differs from a plain write. All members may be NULL. */
+struct write_plan {
+    /* What is stored, from the base (a fresh tree, the handler's to change) and c->body. */
+    int (*make)(struct call *c, cJSON *base, cJSON **ret, struct err *err);
+    /* Instead of ops->validate; old is never NULL. */
+    void (*validate)(struct field_errors *e, const cJSON *object, const cJSON *old);
+    /* Instead of the object; it has its revision (the old one in a dry run). */
+    void (*answer)(struct call *c, int status, cJSON *object);
+    bool whole; /* the handler owns the whole object: no status split, no ops->prepare_update */
+};
+/* By c->verb: create, update or patch; update of c->name with a plan that makes the object needs no
+ * body. */
+void write_start(struct call *c, const struct write_plan *plan);
+/* body, merged, applied or as it is, onto object by c->patch (verb PATCH) or in its place (UPDATE).
+ */
+int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err) MUST_CHECK;
+
+/* commit.c */
+/* Prints object with the next revision and hands it to the store; uid, ns and name are the
+ * object's. old: what it replaces, before: its tree; NULL for a create. *ret (may be NULL) gets a
+ * reference to the new latest. */
+int commit_object(struct call *c, enum store_op op, cJSON *object, const struct store_object *old,
+                  const cJSON *before, const struct store_object **ret, struct err *err) MUST_CHECK;
+void commit_admission(struct call *c, const char *operation, struct admission_call *ret);
+/* The tree in the version of c->resource. */
+cJSON *commit_tree(struct call *c, const struct store_object *o);
+bool resource_is_pod(const struct resource *r);
+bool resource_is_namespace(const struct resource *r);
+/* 404 of c->name. */
+int not_found(struct call *c, struct err *err) MUST_CHECK;
+/* 409: the object has been modified. */
+int modified(struct call *c, struct err *err) MUST_CHECK;
+
+/* admit.c */
+/* hooks.check_pod on a pod (refusal) or on the pod template in object (warning). */
+int admit_pod_shape(struct call *c, const cJSON *object, struct err *err) MUST_CHECK;
+
+/* sub_*.c */
+void sub_scale(struct call *c);
+/* 201 and a Status Success without details: what binding and eviction answer. */
+void sub_answer_status(struct call *c);
+/* delete.c */
+/* Why a removal would be refused: uid and revision preconditions against o. */
+int delete_preconditions(struct call *c, const struct store_object *o, struct err *err) MUST_CHECK;
+
+/* client.c */
+struct events *events_new(struct vapi *api);
+struct events *events_free(struct events *e);
+
+/* server.c */
+void server_handler(struct vapi *api, struct net_handler *ret);
+/* 403 in the words of the authoriser: who cannot do what where. */
+int server_forbidden(struct call *c, const struct attributes *what, struct str reason,
+                     struct err *err) MUST_CHECK;

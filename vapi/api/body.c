@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * A request's body as a tree: JSON, YAML or protobuf by its content type, bounded, with duplicate
+ * and unknown fields noted. It must never hand on a tree of another kind than the URL is about.
+ * Source: apiserver pkg/endpoints/handlers/{create,rest}.go, apimachinery pkg/runtime/serializer.
+ */
+#include "api.h"
+
+#include <strings.h>
+
+#include <sublet/encode.h>
+#include <sublet/net.h>
+#include <sublet/yaml.h>
+
+enum body_format { FORMAT_JSON, FORMAT_YAML, FORMAT_PROTOBUF };
+
+static const struct media {
+    const char *type;
+    enum body_format format;
+} MEDIA[] = {
+    {"application/json", FORMAT_JSON},
+    {"application/yaml", FORMAT_YAML},
+    {"application/vnd.kubernetes.protobuf", FORMAT_PROTOBUF},
+};
+
+static const struct patch_media {
+    const char *type;
+    enum patch_type patch;
+} PATCH_MEDIA[] = {
+    {"application/json-patch+json", PATCH_TYPE_JSON},
+    {"application/merge-patch+json", PATCH_TYPE_MERGE},
+    {"application/strategic-merge-patch+json", PATCH_TYPE_STRATEGIC},
+    {"application/apply-patch+yaml", PATCH_TYPE_APPLY},
+};
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+/* ---- content types ---- */
+
+static bool same_type(struct str s, const char *type)
+{
+    struct str t = str_c(type);
+
+    return s.n == t.n && strncasecmp(s.p, type, s.n) == 0;
+}
+
+/* `type/subtype; name=value`; a parameter without '=' makes the whole header invalid, as in Go. */
+static bool media_type(struct str header, struct str *ret)
+{
+    struct str rest = header;
+
+    *ret = str_trim(str_cut(&rest, ';'));
+    while (rest.p) {
+        struct str parameter = str_trim(str_cut(&rest, ';'));
+
+        if (parameter.n && str_find(parameter, '=') == parameter.n)
+            return false;
+    }
+    return true;
+}
+
+static int unsupported(const struct call *c, struct err *err)
+{
+    /* Protobuf is for kinds that have a message. */
+    return err_set(err, &ERR_UNSUPPORTED_MEDIA_TYPE,
+                   "the body of the request was in an unknown format - accepted media types "
+                   "include: application/json, application/yaml%s",
+                   c->resource && c->resource->crd ? "" : ", application/vnd.kubernetes.protobuf");
+}
+
+static int body_format(const struct call *c, enum body_format *ret, struct err *err)
+{
+    struct str header = net_header(c->request, "content-type"), type;
+
+    *ret = FORMAT_JSON;
+    if (!header.n)
+        return 0;
+    if (!media_type(header, &type))
+        return unsupported(c, err);
+    for (size_t i = 0; i < COUNT(MEDIA); i++) {
+        if (!same_type(type, MEDIA[i].type))
+            continue;
+        *ret = MEDIA[i].format;
+        if (*ret == FORMAT_PROTOBUF && c->resource && c->resource->crd && c->verb != CALL_DELETE &&
+            c->verb != CALL_DELETECOLLECTION)
+            return unsupported(c, err);
+        return 0;
+    }
+    return unsupported(c, err);
+}
+
+int body_patch_type(struct call *c, struct err *err)
+{
+    struct str type = net_header(c->request, "content-type");
+
+    type = str_trim(str_sub(type, 0, str_find(type, ';')));
+    for (size_t i = 0; i < COUNT(PATCH_MEDIA); i++) {
+        if (!same_type(type, PATCH_MEDIA[i].type))
+            continue;
+        c->patch = PATCH_MEDIA[i].patch;
+        if (c->patch == PATCH_TYPE_STRATEGIC && c->resource->crd)
+            break;
+        return 0;
+    }
+    if (c->resource->crd)
+        return err_set(err, &ERR_UNSUPPORTED_MEDIA_TYPE,
+                       "the body of the request was in an unknown format - accepted media types "
+                       "include: application/json-patch+json, application/merge-patch+json, "
+                       "application/apply-patch+yaml");
+    return err_set(err, &ERR_UNSUPPORTED_MEDIA_TYPE, "415: Unsupported Media Type");
+}
+
+/* ---- kinds ---- */
+
+void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind)
+{
+    const struct subresource *s = c->sub;
+
+    *group = c->resource->group;
+    *version = c->resource->version;
+    *kind = c->resource->kind;
+    if (!s || !s->object_kind)
+        return;
+    *kind = str_c(s->object_kind);
+    if (s->version) {
+        *group = str_c(s->group ? s->group : "");
+        *version = str_c(s->version);
+    }
+}
+
+static struct str join_api_version(struct arena *a, struct str group, struct str version)
+{
+    return group.n ? arena_printf(a, "%.*s/%.*s", STR_F(group), STR_F(version)) : version;
+}
+
+static struct str split_api_version(struct str api_version, struct str *ret_version)
+{
+    size_t slash = str_find(api_version, '/');
+
+    if (slash == api_version.n) {
+        *ret_version = api_version;
+        return STR("");
+    }
+    *ret_version = str_from(api_version, slash + 1);
+    return str_sub(api_version, 0, slash);
+}
+
+int body_refuse(struct call *c, const char *why, struct err *err)
+{
+    struct str group, version, kind;
+    struct str got_kind = json_str(json_get(c->body, "kind"));
+    struct str got = json_str(json_get(c->body, "apiVersion")), got_version;
+
+    body_expected(c, &group, &version, &kind);
+    split_api_version(got, &got_version);
+    if (!got_kind.n)
+        got_kind = kind;
+    if (!got_version.n)
+        got_version = version;
+    return err_set(err, &ERR_BAD_REQUEST,
+                   "%.*s in version \"%.*s\" cannot be handled as a %.*s: %s", STR_F(got_kind),
+                   STR_F(got_version), STR_F(kind), why);
+}
+
+static bool kind_exists(const struct call *c, struct str group, struct str version, struct str kind)
+{
+    return registry_find_kind(vapi_registry(c->api), group, version, kind) ||
+           schema_builtin_root(group, version, kind);
+}
+
+static int refuse_kind(struct call *c, struct str group, struct str version, struct str kind,
+                       struct err *err)
+{
+    struct arena *a = c->arena;
+    struct str want_group, want_version, want_kind;
+    struct str why;
+
+    body_expected(c, &want_group, &want_version, &want_kind);
+    if (kind_exists(c, group, version, kind))
+        why = arena_printf(
+            a, "converting (%.*s.%.*s) to (%.*s.%.*s): unknown conversion", STR_F(version),
+            STR_F(kind),
+            STR_F(want_group.n ? str_sub(want_group, 0, str_find(want_group, '.')) : STR("core")),
+            STR_F(want_kind));
+    else
+        why = arena_printf(a,
+                           "no kind \"%.*s\" is registered for version \"%.*s\" in scheme "
+                           "\"pkg/runtime/scheme.go:111\"",
+                           STR_F(kind), STR_F(join_api_version(a, group, version)));
+    return body_refuse(c, why.p, err);
+}
+
+int body_check_kind(struct call *c, struct err *err)
+{
+    struct str group, version, kind, want;
+    struct str got_kind = json_str(json_get(c->body, "kind"));
+    struct str got_api = json_str(json_get(c->body, "apiVersion")), got_group, got_version;
+
+    body_expected(c, &group, &version, &kind);
+    want = join_api_version(c->arena, group, version);
+    if (!got_api.n)
+        got_api = want;
+    if (!got_kind.n)
+        got_kind = kind;
+    got_group = split_api_version(got_api, &got_version);
+    if (!str_eq(got_kind, kind) || !str_eq(got_group, group))
+        return refuse_kind(c, got_group, got_version, got_kind, err);
+    if (!str_eq(got_version, version))
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "the API version in the data (%.*s) does not match the expected API version "
+                       "(%.*s)",
+                       STR_F(got_api), STR_F(want));
+    json_set_str(c->arena, c->body, "kind", kind);
+    json_set_str(c->arena, c->body, "apiVersion", want);
+    return 0;
+}
+
+/* ---- decoding ---- */
+
+static void on_duplicate(void *ctx, struct str path)
+{
+    strict_add(ctx, "duplicate field", path);
+}
+
+#define SUMMARY 30
+
+/* The beginning of what could not be read, for the message. */
+static struct str summary(struct arena *a, struct str body)
+{
+    struct str head = str_sub(body, 0, SUMMARY);
+    const char *more = body.n > SUMMARY ? " ..." : "";
+
+    if (!body.n)
+        return STR("<empty>");
+    if (body.p[0] == '{' && str_is_utf8(head))
+        return arena_printf(a, "%.*s%s", STR_F(head), more);
+    return arena_printf(a, "%.*s%s", STR_F(hex_encode(a, head)), more);
+}
+
+static int unrecognised(struct call *c, struct str body, const char *prefix, struct err *err)
+{
+    struct str group, version, kind, why = err->message;
+
+    body_expected(c, &group, &version, &kind);
+    if (!body.n)
+        why = STR("unexpected end of JSON input");
+    return err_set(err, &ERR_BAD_REQUEST,
+                   "the object provided is unrecognized (must be of type %.*s): %s%.*s (%.*s)",
+                   STR_F(kind), prefix, STR_F(why), STR_F(summary(c->arena, body)));
+}
+
+static int decode_as(struct call *c, enum body_format format, struct str body, cJSON **ret,
+                     struct err *err)
+{
+    switch (format) {
+    case FORMAT_YAML:
+        return yaml_parse(c->arena, body, on_duplicate, &c->strict, ret, err);
+    case FORMAT_PROTOBUF:
+        return proto_decode(c->arena, body, ret, err);
+    default:
+        return json_parse_strict(c->arena, body, NULL, on_duplicate, &c->strict, ret, err);
+    }
+}
+
+static int too_large(struct err *err)
+{
+    return err_set(err, &ERR_TOO_LARGE, "Request entity too large: limit is %u", API_MAX_BODY);
+}
+
+static int decode_object(struct call *c, struct str body, struct err *err)
+{
+    enum body_format format;
+
+    if (body_format(c, &format, err))
+        return -1;
+    if (decode_as(c, format, body, &c->body, err))
+        return unrecognised(
+            c, body, format == FORMAT_JSON ? "couldn't get version/kind; json parse error: " : "",
+            err);
+    if (!json_is_object(c->body)) {
+        err_set(
+            err, &ERR_BAD_REQUEST,
+            "json: cannot unmarshal %s into Go value of type struct { APIVersion string "
+            "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
+            json_type_name(c->body));
+        return unrecognised(c, body, "couldn't get version/kind; json parse error: ", err);
+    }
+    return body_check_kind(c, err);
+}
+
+static int decode_patch(struct call *c, struct str body, struct err *err)
+{
+    const char *what = c->patch == PATCH_TYPE_APPLY ? "YAML" : "patch";
+    int failed =
+        c->patch == PATCH_TYPE_APPLY
+            ? yaml_parse(c->arena, body, on_duplicate, &c->strict, &c->body, err)
+            : json_parse_strict(c->arena, body, NULL, on_duplicate, &c->strict, &c->body, err);
+
+    if (failed)
+        return err_set(err, &ERR_BAD_REQUEST, "error decoding %s: %.*s", what, STR_F(err->message));
+    if (c->patch == PATCH_TYPE_JSON ? !json_is_array(c->body) : !json_is_object(c->body))
+        return err_set(err, &ERR_BAD_REQUEST, "error decoding %s: json: cannot unmarshal %s", what,
+                       json_type_name(c->body));
+    return 0;
+}
+
+/* DELETE may have DeleteOptions of any group: they are the same. */
+static int decode_delete_options(struct call *c, struct str body, struct err *err)
+{
+    enum body_format format;
+    struct str kind;
+
+    if (body_format(c, &format, err) || decode_as(c, format, body, &c->body, err))
+        return -1;
+    kind = json_str(json_get(c->body, "kind"));
+    if (!json_is_object(c->body) || (kind.n && !str_eqc(kind, "DeleteOptions")))
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "decoded object cannot be converted to DeleteOptions");
+    return options_from_body(c, c->body, err);
+}
+
+/* ---- the shape of what was decoded ---- */
+
+/* A custom resource's metadata has the shape every object's has: it is looked at as a ConfigMap's.
+ */
+static int normalise_metadata(struct call *c, cJSON *object, struct err *err)
+{
+    uint32_t root = schema_builtin_root(STR(""), STR("v1"), STR("ConfigMap"));
+    cJSON *metadata = json_get(object, "metadata"), *shell = json_new_object(c->arena);
+
+    if (!metadata)
+        return 0;
+    json_detach(object, metadata);
+    json_set(c->arena, shell, "metadata", metadata);
+    if (schema_normalise(c->arena, &SCHEMA_BUILTIN, root, shell, &c->strict, err))
+        return -1;
+    metadata = json_get(shell, "metadata");
+    if (!metadata)
+        return 0;
+    json_detach(shell, metadata);
+    json_set(c->arena, object, "metadata", metadata);
+    return 0;
+}
+
+int body_normalise(struct call *c, cJSON *object, struct err *err)
+{
+    const struct resource *r = c->resource;
+    struct str group, version, kind;
+    uint32_t node;
+
+    if (r->crd && !(c->sub && c->sub->object_kind)) {
+        if (normalise_metadata(c, object, err))
+            return -1;
+        crd_prune(r->crd, c->arena, object, &c->strict);
+        return 0;
+    }
+    body_expected(c, &group, &version, &kind);
+    node = str_eq(kind, r->kind) ? r->node : schema_builtin_root(group, version, kind);
+    if (!node)
+        return 0;
+    return schema_normalise(c->arena, str_eq(kind, r->kind) ? r->schema : &SCHEMA_BUILTIN, node,
+                            object, &c->strict, err);
+}
+
+int body_decode(struct call *c, struct err *err)
+{
+    struct str body = c->request->body;
+
+    if (body.n > API_MAX_BODY)
+        return too_large(err);
+    switch (c->verb) {
+    case CALL_CREATE:
+    case CALL_UPDATE:
+        return decode_object(c, body, err);
+    case CALL_PATCH:
+        return decode_patch(c, body, err);
+    case CALL_DELETE:
+    case CALL_DELETECOLLECTION:
+        return body.n ? decode_delete_options(c, body, err) : 0;
+    default:
+        return 0;
+    }
+}
+
+/* ---- strict decoding ---- */
+
+static struct str strict_text(struct call *c)
+{
+    struct buf b = BUF_INIT(64 * 1024);
+    struct str text;
+
+    buf_addc(&b, "strict decoding error: ");
+    for (size_t i = 0; i < c->strict.n; i++) {
+        if (i)
+            buf_addc(&b, ", ");
+        buf_add(&b, c->strict.text[i]);
+    }
+    text = arena_str(c->arena, buf_str(&b));
+    buf_fini(&b);
+    return text;
+}
+
+int body_refuse_patched(struct call *c, const cJSON *patched, struct str why, struct err *err)
+{
+    struct field_errors e;
+
+    field_errors_init(&e, c->arena);
+    field_invalid_str(&e, FIELD(NULL, "patch"), json_text(c->arena, patched), why.p);
+    return field_errors_to_err(&e, STR(""), STR(""), STR(""), err);
+}
+
+int body_strict(struct call *c, const cJSON *patched, struct err *err)
+{
+    if (!c->strict.n || c->options.validation == VALIDATION_IGNORE)
+        return 0;
+    if (c->options.validation == VALIDATION_WARN) {
+        for (size_t i = 0; i < c->strict.n; i++)
+            call_warn(c, c->strict.text[i]);
+        return 0;
+    }
+    if (patched)
+        return body_refuse_patched(c, patched, strict_text(c), err);
+    return body_refuse(c, strict_text(c).p, err);
+}

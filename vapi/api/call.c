@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * The life of a call. Two things hold it: its handler, until it answered, and its exchange, until
+ * the bytes are out; the last one frees it. A call from inside is answered through its callback
+ * instead.
+ *
+ *   new -> handler -> answered --+-- exchange still sends --> exchange closed -> free
+ *            |                   '-- from inside: done() -> free
+ *            '-- client gone: cancel() and free, or the handler goes on and answers into the void
+ *
+ * It must never call done() before the function that started the call has returned, and never
+ * twice. */
+#include "api.h"
+
+#include <assert.h>
+
+#include <sublet/net.h>
+
+const char *const CALL_VERBS[CALL_N_VERBS] = {
+    "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
+};
+
+#define MAX_WARNINGS     32
+#define MAX_WARNING_SIZE 2048
+
+struct call_entry *call_entry(struct call *c)
+{
+    assert(c->magic == CALL_MAGIC);
+    return (struct call_entry *)c;
+}
+
+struct call *call_new(struct vapi *api)
+{
+    struct arena *a = arena_new(API_CALL_ARENA);
+    struct call_entry *e = ARENA_NEW(a, struct call_entry);
+    struct call *c = &e->call;
+
+    assert(api->magic == VAPI_MAGIC && api->state != API_CLOSED);
+    e->sequence = ++api->sequence;
+    e->prev = api->last;
+    *api->last = e;
+    api->last = &e->next;
+
+    c->magic = CALL_MAGIC;
+    c->api = api;
+    c->arena = a;
+    c->options.grace_seconds = -1;
+    c->strict.arena = a;
+    return c;
+}
+
+static void call_free(struct call_entry *e)
+{
+    struct vapi *api = e->call.api;
+
+    *e->prev = e->next;
+    if (e->next)
+        e->next->prev = e->prev;
+    else
+        api->last = e->prev;
+    store_object_unref(e->object);
+    e->call.magic = 0;
+    arena_free(e->call.arena);
+    api_call_ended(api);
+}
+
+static void free_when_over(struct call_entry *e)
+{
+    if (e->answered && !e->exchange_open && !e->delivering)
+        call_free(e);
+}
+
+/* ---- from inside ---- */
+
+static void deliver(void *ctx)
+{
+    struct call_entry *e = ctx;
+    struct call *c = &e->call;
+
+    assert(c->magic == CALL_MAGIC && e->answered);
+    c->done(c->done_ctx, e->error, e->object);
+    call_free(e);
+}
+
+struct err *call_keep_error(struct arena *a, const struct err *err)
+{
+    struct err *kept = ARENA_NEW(a, struct err);
+
+    err_init(kept, a);
+    kept->kind = err->kind;
+    kept->message = arena_str(a, err->message);
+    kept->group = arena_str(a, err->group);
+    kept->resource = arena_str(a, err->resource);
+    kept->name = arena_str(a, err->name);
+    kept->uid = arena_str(a, err->uid);
+    kept->cont = arena_str(a, err->cont);
+    kept->retry_after = err->retry_after;
+    for (const struct err_cause *cause = err->causes; cause; cause = cause->next)
+        err_cause(kept, cause->type, cause->field, cause->message);
+    return kept;
+}
+
+void call_finish(struct call *c, const struct err *err, const struct store_object *object)
+{
+    struct call_entry *e = call_entry(c);
+
+    assert(!e->answered);
+    e->answered = true;
+    c->cancel = NULL;
+    c->drained = NULL;
+    if (!c->done) {
+        free_when_over(e);
+        return;
+    }
+
+    e->error = err ? call_keep_error(c->arena, err) : NULL;
+    e->object = err || !object ? NULL : store_object_ref(object);
+    e->delivering = true;
+    if (e->running)
+        api_defer(c->api, deliver, e);
+    else
+        deliver(e);
+}
+
+struct call *call_inside(struct vapi *api, const struct user *user, enum call_verb verb,
+                         const struct resource *r, const struct subresource *sub, struct str ns,
+                         struct str name, vapi_done_cb done, void *ctx)
+{
+    struct call *c = call_new(api);
+
+    assert(done);
+    c->user = *user;
+    c->verb = verb;
+    c->resource = r;
+    c->sub = sub;
+    c->ns = arena_str(c->arena, ns);
+    c->name = arena_str(c->arena, name);
+    c->options.validation = VALIDATION_IGNORE;
+    c->done = done;
+    c->done_ctx = ctx;
+    return c;
+}
+
+/* ---- from the network ---- */
+
+void call_exchange_closed(void *ctx)
+{
+    struct call_entry *e = ctx;
+    struct call *c = &e->call;
+
+    assert(c->magic == CALL_MAGIC && e->exchange_open);
+    e->exchange_open = false;
+    c->exchange = NULL;
+    c->request = NULL;
+    c->gone = true;
+    if (!e->answered && !e->delivering && c->cancel) {
+        c->cancel(c);
+        e->answered = true;
+    }
+    free_when_over(e);
+}
+
+void call_exchange_drained(void *ctx)
+{
+    struct call *c = ctx;
+
+    assert(c->magic == CALL_MAGIC);
+    if (c->drained)
+        c->drained(c);
+}
+
+void call_hold(struct call *c)
+{
+    call_entry(c)->delivering = true;
+}
+
+void call_release(struct call *c)
+{
+    struct call_entry *e = call_entry(c);
+
+    assert(!c->done);
+    e->delivering = false;
+    call_finish(c, NULL, NULL);
+}
+
+void call_end(struct call *c)
+{
+    call_hold(c);
+    if (c->exchange)
+        net_end(c->exchange);
+    call_release(c);
+}
+
+/* ---- warnings ---- */
+
+void call_warn(struct call *c, struct str text)
+{
+    text = str_sub(text, 0, MAX_WARNING_SIZE);
+    for (size_t i = 0; i < c->n_warnings; i++)
+        if (str_eq(c->warnings[i], text))
+            return;
+    if (c->n_warnings == MAX_WARNINGS)
+        return;
+    if (!c->warnings)
+        c->warnings = arena_alloc(c->arena, MAX_WARNINGS * sizeof(struct str));
+    c->warnings[c->n_warnings++] = arena_str(c->arena, text);
+}
+
+/* ---- dispatch ---- */
+
+typedef void (*call_handler)(struct call *c);
+
+static const call_handler HANDLERS[CALL_N_VERBS] = {
+    [CALL_GET] = call_get,       [CALL_LIST] = call_list,
+    [CALL_WATCH] = call_watch,   [CALL_CREATE] = call_create,
+    [CALL_UPDATE] = call_update, [CALL_PATCH] = call_patch,
+    [CALL_DELETE] = call_delete, [CALL_DELETECOLLECTION] = call_delete_collection,
+};
+
+static call_handler handler_of(const struct call *c)
+{
+    if (c->sub && c->sub->kind == SUB_HANDLER)
+        return c->sub->handle;
+    if (c->sub && c->sub->kind == SUB_SCALE)
+        return sub_scale;
+    return HANDLERS[c->verb];
+}
+
+void call_run(struct call *c)
+{
+    struct call_entry *e = call_entry(c);
+    call_handler run = handler_of(c);
+
+    if (!c->done) {
+        run(c);
+        return;
+    }
+    /* The answer waits until we are out of here, so that e can still be looked at. */
+    e->running = true;
+    run(c);
+    e->running = false;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * DELETE: what is marked, what leaves at once. An object with finalizers, and a pod with time left,
+ * stays with a deletionTimestamp; the rest is gone with the commit. It must never remove an object
+ * whose finalizers were not all taken off.
+ *
+ *   preconditions -> admission -> plan: KEEP as it is | MARK (update) | REMOVE -> commit -> answer
+ *
+ * Source: apiserver pkg/registry/generic/registry/store.go, pkg/registry/rest/delete.go, and the
+ * pod and namespace strategies of k8s.io/kubernetes. */
+#include "api.h"
+
+#include <assert.h>
+
+#define ORPHAN     "orphan"
+#define FOREGROUND "foregroundDeletion"
+
+enum fate { KEEP, MARK, REMOVE };
+
+struct removal {
+    struct call *call;
+    const struct store_object *base; /* a reference */
+    const cJSON *old;
+    cJSON *object;
+    enum fate fate;
+    const struct store_object *stored;
+    struct err err;
+};
+
+/* ---- preconditions ---- */
+
+int delete_preconditions(struct call *c, const struct store_object *o, struct err *err)
+{
+    const struct resource *r = c->resource;
+    struct arena *a = c->arena;
+
+    if (c->options.uid.n && !str_eq(c->options.uid, o->uid))
+        return err_conflict(
+            err, r->group, r->kind, c->name,
+            arena_printf(a,
+                         "the UID in the precondition (%.*s) does not match the UID "
+                         "in record (%.*s). The object might have been deleted and "
+                         "then recreated",
+                         STR_F(c->options.uid), STR_F(o->uid))
+                .p);
+    if (c->options.delete_rv && c->options.delete_rv != o->revision)
+        return err_conflict(err, r->group, r->kind, c->name,
+                            arena_printf(a,
+                                         "the ResourceVersion in the precondition (%lld) does not "
+                                         "match the ResourceVersion in record (%lld). The object "
+                                         "might have been modified",
+                                         (long long)c->options.delete_rv, (long long)o->revision)
+                                .p);
+    return 0;
+}
+
+/* ---- finalizers by propagation policy ---- */
+
+static bool has(const cJSON *list, const char *text)
+{
+    json_each(item, list) if (str_eqc(json_str(item), text)) return true;
+    return false;
+}
+
+static bool wants_orphan(const struct removal *d, const cJSON *finalizers)
+{
+    struct str policy = d->call->options.propagation;
+
+    if (policy.n)
+        return str_eqc(policy, "Orphan");
+    if (has(finalizers, ORPHAN))
+        return true;
+    if (has(finalizers, FOREGROUND))
+        return false;
+    return (d->call->resource->flags & RES_ORPHAN_DEFAULT) != 0;
+}
+
+static bool wants_foreground(const struct removal *d, const cJSON *finalizers)
+{
+    struct str policy = d->call->options.propagation;
+
+    if (policy.n)
+        return str_eqc(policy, "Foreground");
+    return has(finalizers, FOREGROUND);
+}
+
+/* The collector's two finalizers are set anew; others keep their places. */
+static void set_collector_finalizers(struct removal *d)
+{
+    struct arena *a = d->call->arena;
+    cJSON *metadata = meta_of(a, d->object);
+    const cJSON *before = json_get(metadata, "finalizers");
+    bool orphan = wants_orphan(d, before), foreground = wants_foreground(d, before);
+    cJSON *now;
+
+    if (orphan == has(before, ORPHAN) && foreground == has(before, FOREGROUND))
+        return;
+    now = json_new_array(a);
+    json_each(item,
+              before) if (!str_eqc(json_str(item), ORPHAN) && !str_eqc(json_str(item), FOREGROUND))
+        json_append(now, json_copy(a, item));
+    if (orphan)
+        json_append(now, json_new_string(a, STR(ORPHAN)));
+    if (foreground)
+        json_append(now, json_new_string(a, STR(FOREGROUND)));
+    if (json_count(now))
+        json_set(a, metadata, "finalizers", now);
+    else
+        json_remove(metadata, "finalizers");
+}
+
+/* ---- marking ---- */
+
+static int64_t now_s(const struct removal *d)
+{
+    return clock_wall_s(vapi_clock(d->call->api));
+}
+
+static void mark(struct removal *d, int64_t when, int64_t grace)
+{
+    struct arena *a = d->call->arena;
+    cJSON *metadata = meta_of(a, d->object);
+    int64_t generation = json_i64_at(metadata, "generation", 0);
+
+    if (!json_get(metadata, "deletionTimestamp") && generation > 0)
+        json_set_i64(a, metadata, "generation", generation + 1);
+    json_set_str(a, metadata, "deletionTimestamp", time_format_s(a, when));
+    json_set_i64(a, metadata, "deletionGracePeriodSeconds", grace);
+}
+
+static int64_t marked_at(const cJSON *object)
+{
+    int64_t us;
+
+    return time_parse(json_str_at(object, "metadata.deletionTimestamp"), &us) ? us / 1000000 : 0;
+}
+
+/* Finalizers keep it: marked with no time left, unless it is marked already. */
+static void mark_for_finalizers(struct removal *d)
+{
+    int64_t now = now_s(d), at = marked_at(d->object);
+
+    mark(d, at && at <= now ? at : now, 0);
+}
+
+/* ---- pods ---- */
+
+/* Seconds a pod gets that is deleted for the first time. */
+static int64_t first_grace(const struct removal *d)
+{
+    int64_t grace = d->call->options.grace_seconds;
+    struct str phase = json_str_at(d->old, "status.phase");
+
+    if (grace < 0)
+        grace = json_i64_at(d->old, "spec.terminationGracePeriodSeconds", 0);
+    if (!json_str_at(d->old, "spec.nodeName").n || str_eqc(phase, "Failed") ||
+        str_eqc(phase, "Succeeded"))
+        return 0;
+    return grace < 0 ? 1 : grace;
+}
+
+/* An object on its way out may only be hurried. True when there is nothing to do. */
+static bool shorten(struct removal *d, int64_t *ret_grace)
+{
+    int64_t left = json_i64_at(d->old, "metadata.deletionGracePeriodSeconds", 0);
+    int64_t wanted = d->call->options.grace_seconds;
+    int64_t now = now_s(d), when;
+
+    if (wanted < 0 || wanted >= left)
+        return true;
+    when = marked_at(d->old) - left + wanted;
+    if (when < now) {
+        when = now;
+        wanted = wanted ? 1 : 0;
+    }
+    mark(d, when, wanted);
+    *ret_grace = wanted;
+    return false;
+}
+
+/* *ret_grace: seconds it stays for; 0 when it need not. Returns false when a deletion is pending
+ * already. */
+static bool plan_graceful(struct removal *d, int64_t *ret_grace)
+{
+    *ret_grace = 0;
+    if (!(d->call->resource->flags & RES_GRACEFUL))
+        return true;
+    if (!json_path(d->old, "metadata.deletionTimestamp")) {
+        *ret_grace = first_grace(d);
+        mark(d, now_s(d) + *ret_grace, *ret_grace);
+        return true;
+    }
+    if (json_i64_at(d->old, "metadata.deletionGracePeriodSeconds", 0) == 0)
+        return true;
+    return !shorten(d, ret_grace);
+}
+
+/* ---- namespaces: spec.finalizers hold them, and the controller empties them ---- */
+
+static enum fate plan_namespace(struct removal *d)
+{
+    struct arena *a = d->call->arena;
+
+    if (json_count(json_path(d->old, "spec.finalizers")) == 0 && !meta_has_finalizers(d->old))
+        return REMOVE;
+    if (json_path(d->old, "metadata.deletionTimestamp"))
+        return KEEP;
+    json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
+    json_set_str(a, json_ensure_object(a, d->object, "status"), "phase", STR("Terminating"));
+    return MARK;
+}
+
+static enum fate plan(struct removal *d)
+{
+    int64_t grace;
+
+    if (resource_is_namespace(d->call->resource))
+        return plan_namespace(d);
+    if (!plan_graceful(d, &grace))
+        return KEEP;
+    set_collector_finalizers(d);
+    if (meta_has_finalizers(d->object)) {
+        if (!grace)
+            mark_for_finalizers(d);
+        return json_equal(d->object, d->old) ? KEEP : MARK;
+    }
+    return grace > 0 ? MARK : REMOVE;
+}
+
+/* ---- the answer ---- */
+
+static void answer(struct removal *d)
+{
+    struct call *c = d->call;
+    const struct store_object *shown = d->stored ? d->stored : d->base;
+    const struct store_object *base = d->base, *stored = d->stored;
+    bool returns_object = (c->resource->flags & RES_DELETE_RETURNS_OBJECT) != 0;
+
+    if (d->fate == REMOVE && !returns_object)
+        call_success(c, arena_str(c->arena, base->uid));
+    else if (d->fate == REMOVE || (d->fate == MARK && c->options.dry_run))
+        call_tree(c, 200, d->object);
+    else
+        call_stored(c, 200, shown);
+    store_object_unref(stored);
+    store_object_unref(base);
+}
+
+static void fail(struct removal *d, const struct err *err)
+{
+    const struct store_object *base = d->base, *stored = d->stored;
+
+    call_error(d->call, err);
+    store_object_unref(stored);
+    store_object_unref(base);
+}
+
+static void on_committed(void *ctx, const struct err *err)
+{
+    struct removal *d = ctx;
+
+    assert(d->call->magic == CALL_MAGIC);
+    if (err)
+        fail(d, err);
+    else
+        answer(d);
+}
+
+/* ---- the way ---- */
+
+static int admit(struct removal *d)
+{
+    struct admission_call a;
+
+    commit_admission(d->call, "DELETE", &a);
+    return admission_mutate(&a, NULL, d->old, &d->err) ||
+                   admission_validate(&a, NULL, d->old, &d->err)
+               ? -1
+               : 0;
+}
+
+static void run(struct removal *d)
+{
+    struct call *c = d->call;
+    bool waits = d->base->revision > store_revision(vapi_store(c->api));
+
+    d->old = commit_tree(c, d->base);
+    d->object = json_copy(c->arena, d->old);
+    if (delete_preconditions(c, d->base, &d->err) || admit(d)) {
+        fail(d, &d->err);
+        return;
+    }
+    d->fate = plan(d);
+    if (d->fate != KEEP) {
+        enum store_op op = d->fate == MARK ? STORE_UPDATE : STORE_DELETE;
+        const struct store_object **stored = d->fate == MARK ? &d->stored : NULL;
+
+        if (commit_object(c, op, d->object, d->base, d->old, stored, &d->err)) {
+            fail(d, &d->err);
+            return;
+        }
+        waits = !c->options.dry_run;
+    }
+    if (waits)
+        store_on_commit(vapi_store(c->api), on_committed, d);
+    else
+        answer(d);
+}
+
+void call_delete(struct call *c)
+{
+    struct removal *d = ARENA_NEW(c->arena, struct removal);
+
+    d->call = c;
+    err_init(&d->err, c->arena);
+    d->base = store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+    if (!d->base) {
+        if (not_found(c, &d->err))
+            call_error(c, &d->err);
+        return;
+    }
+    store_object_ref(d->base);
+    run(d);
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Answers: a stored object by reference where its bytes are what was asked for, else a tree printed
+ * in the negotiated form. A call from inside gets its answer handed over instead. Each function
+ * ends the call's handler; it must never be called twice for one call. Source: apiserver
+ * pkg/endpoints/handlers/responsewriters. */
+#include "api.h"
+
+#include <assert.h>
+#include <string.h>
+#include <zlib.h>
+
+#include <sublet/log.h>
+#include <sublet/net.h>
+#include <sublet/yaml.h>
+
+#define MAX_HEADERS 48 /* warnings included */
+#define MAX_EXTRA   8  /* of a handler's own */
+#define GZIP_LEVEL  4  /* upstream's choice: most of the gain for a third of the time */
+#define GZIP_WINDOW (15 + 16)
+
+struct headers {
+    struct net_header list[MAX_HEADERS];
+    size_t n;
+};
+
+static void header(struct headers *h, const char *name, struct str value)
+{
+    if (h->n < MAX_HEADERS)
+        h->list[h->n++] = (struct net_header){str_c(name), value};
+}
+
+void call_header(struct call *c, const char *name, struct str value)
+{
+    struct call_entry *e = call_entry(c);
+
+    if (!e->headers)
+        e->headers = arena_alloc(c->arena, MAX_EXTRA * sizeof(*e->headers));
+    assert(e->n_headers < MAX_EXTRA);
+    e->headers[e->n_headers++] = (struct net_header){
+        (struct str){arena_cstr(c->arena, str_c(name)), str_c(name).n}, arena_str(c->arena, value)};
+}
+
+/* 299 - "text", quoted as RFC 7234 wants it; control characters become blanks. */
+static struct str warning_value(struct arena *a, struct str text)
+{
+    struct buf b = BUF_INIT(0);
+    struct str value;
+
+    buf_addc(&b, "299 - \"");
+    for (size_t i = 0; i < text.n; i++) {
+        char ch = text.p[i];
+
+        if (ch == '"' || ch == '\\')
+            buf_char(&b, '\\');
+        buf_char(&b, (unsigned char)ch < 0x20 || ch == 0x7f ? ' ' : ch);
+    }
+    buf_char(&b, '"');
+    value = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return value;
+}
+
+static void common_headers(struct call *c, struct headers *h, struct str content_type)
+{
+    const struct call_entry *e = call_entry(c);
+    bool cache = false;
+
+    header(h, "audit-id", e->audit_id);
+    for (size_t i = 0; i < e->n_headers; i++) {
+        h->list[h->n++] = e->headers[i];
+        cache |= str_eqc(e->headers[i].name, "cache-control");
+    }
+    if (!cache)
+        header(h, "cache-control", STR("no-cache, private"));
+    header(h, "content-type", content_type);
+    for (size_t i = 0; i < c->n_warnings; i++)
+        header(h, "warning", warning_value(c->arena, c->warnings[i]));
+}
+
+/* ---- the last step: bytes to the network ---- */
+
+static void on_buffer_sent(void *ctx)
+{
+    mem_free(ctx);
+}
+
+static struct net_slice heap_slice(struct str bytes)
+{
+    union {
+        const char *from;
+        void *to;
+    } p = {.from = bytes.p};
+
+    return (struct net_slice){bytes, on_buffer_sent, p.to};
+}
+
+static void send_slices(struct call *c, int status, struct headers *h, const struct net_slice *body,
+                        size_t n)
+{
+    assert(c->exchange && !c->done);
+    call_hold(c);
+    net_respond(c->exchange, status, h->list, h->n, body, n);
+    call_release(c);
+}
+
+static void drop(const struct net_slice *body, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (body[i].release)
+            body[i].release(body[i].ctx);
+}
+
+/* False when there is nobody to answer over the network any more; the pieces are released then. */
+static bool listening(struct call *c, const struct net_slice *body, size_t n)
+{
+    if (c->exchange)
+        return true;
+    drop(body, n);
+    call_finish(c, NULL, NULL);
+    return false;
+}
+
+static bool deflate_into(z_stream *z, struct buf *out, struct str in, bool last)
+{
+    unsigned char chunk[16384];
+    union {
+        const char *from;
+        unsigned char *to;
+    } text = {.from = in.p};
+    int rc;
+
+    z->next_in = text.to;
+    z->avail_in = (uInt)in.n;
+    do {
+        z->next_out = chunk;
+        z->avail_out = sizeof(chunk);
+        rc = deflate(z, last ? Z_FINISH : Z_NO_FLUSH);
+        buf_add(out, (struct str){(char *)chunk, sizeof(chunk) - z->avail_out});
+    } while (rc == Z_OK && z->avail_out == 0);
+    return rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR;
+}
+
+/* All pieces as one compressed text; an empty one when zlib fails, and then they go as they are. */
+static struct str compress_slices(const struct net_slice *body, size_t n)
+{
+    struct buf out = BUF_INIT(0);
+    z_stream z = {0};
+    bool fine = true;
+
+    if (deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return STR_NULL;
+    for (size_t i = 0; i < n && fine; i++)
+        fine = deflate_into(&z, &out, body[i].bytes, false);
+    fine = fine && deflate_into(&z, &out, STR(""), true);
+    deflateEnd(&z);
+    if (!fine)
+        buf_clear(&out);
+    return buf_take(&out);
+}
+
+static void send_body(struct call *c, int status, struct headers *h, const struct net_slice *body,
+                      size_t n)
+{
+    size_t size = 0;
+    struct net_slice packed;
+
+    for (size_t i = 0; i < n; i++)
+        size += body[i].bytes.n;
+    if (!call_entry(c)->gzip || size < API_GZIP_FROM) {
+        send_slices(c, status, h, body, n);
+        return;
+    }
+    packed = heap_slice(compress_slices(body, n));
+    if (!packed.bytes.n) {
+        on_buffer_sent(packed.ctx);
+        send_slices(c, status, h, body, n);
+        return;
+    }
+    drop(body, n);
+    header(h, "content-encoding", STR("gzip"));
+    header(h, "vary", STR("accept-encoding"));
+    send_slices(c, status, h, &packed, 1);
+}
+
+/* ---- trees ---- */
+
+static struct str print_tree(const struct call *c, const cJSON *tree, struct str *ret_type)
+{
+    struct buf b = BUF_INIT(0);
+
+    *ret_type = c->yaml ? STR("application/yaml") : STR("application/json");
+    if (c->yaml)
+        yaml_print(&b, tree);
+    else if (c->pretty)
+        json_print_pretty(&b, tree);
+    else
+        json_print(&b, tree);
+    if (!c->yaml)
+        buf_char(&b, '\n');
+    return buf_take(&b);
+}
+
+static void send_tree(struct call *c, int status, struct headers *extra, const cJSON *tree)
+{
+    struct headers h = extra ? *extra : (struct headers){.n = 0};
+    struct str type;
+    struct net_slice body;
+
+    if (!listening(c, NULL, 0))
+        return;
+    body = heap_slice(print_tree(c, tree, &type));
+    common_headers(c, &h, type);
+    send_body(c, status, &h, &body, 1);
+}
+
+void call_tree(struct call *c, int status, cJSON *object)
+{
+    if (c->done)
+        call_finish(c, NULL, NULL);
+    else
+        send_tree(c, status, NULL, object);
+}
+
+void call_error(struct call *c, const struct err *err)
+{
+    struct headers h = {.n = 0};
+
+    assert(err->kind);
+    if (err->kind->code >= 500 && !c->gone)
+        log_warn("request failed verb=%s resource=%.*s ns=%.*s name=%.*s code=%d error=\"%.*s\"",
+                 CALL_VERBS[c->verb], STR_F(c->resource ? c->resource->group_resource : STR("")),
+                 STR_F(c->ns), STR_F(c->name), err->kind->code, STR_F(err->message));
+    if (c->done) {
+        call_finish(c, err, NULL);
+        return;
+    }
+    if (err->retry_after > 0)
+        header(&h, "retry-after", arena_printf(c->arena, "%lld", (long long)err->retry_after));
+    send_tree(c, err->kind->code, &h, status_tree(c->arena, err));
+}
+
+void call_success(struct call *c, struct str uid)
+{
+    struct arena *a = c->arena;
+    cJSON *status, *details;
+
+    if (c->done) {
+        call_finish(c, NULL, NULL);
+        return;
+    }
+    status = json_new_object(a);
+    json_set_str(a, status, "kind", STR("Status"));
+    json_set_str(a, status, "apiVersion", STR("v1"));
+    json_set(a, status, "metadata", json_new_object(a));
+    json_set_str(a, status, "status", STR("Success"));
+    details = json_ensure_object(a, status, "details");
+    if (c->name.n)
+        json_set_str(a, details, "name", c->name);
+    if (c->resource->group.n)
+        json_set_str(a, details, "group", c->resource->group);
+    json_set_str(a, details, "kind", c->resource->plural);
+    if (uid.n)
+        json_set_str(a, details, "uid", uid);
+    send_tree(c, 200, NULL, status);
+}
+
+/* ---- stored objects ---- */
+
+static void on_object_sent(void *ctx)
+{
+    store_object_unref(ctx);
+}
+
+static void send_stored(struct call *c, int status, const struct store_object *o)
+{
+    union {
+        const struct store_object *from;
+        void *to;
+    } p = {.from = store_object_ref(o)};
+    struct net_slice body[2] = {{o->bytes, on_object_sent, p.to}, {STR("\n"), NULL, NULL}};
+    struct headers h = {.n = 0};
+
+    common_headers(c, &h, STR("application/json"));
+    send_body(c, status, &h, body, 2);
+}
+
+static cJSON *one_row_table(struct call *c, const struct store_object *o, const cJSON *tree)
+{
+    cJSON *table = table_head(c->arena, c->resource, o->revision, true);
+
+    json_append(json_get(table, "rows"), table_row(c->arena, c->resource, tree, c->include,
+                                                   clock_wall_s(vapi_clock(c->api))));
+    return table;
+}
+
+void call_stored(struct call *c, int status, const struct store_object *o)
+{
+    cJSON *tree;
+
+    if (c->done) {
+        call_finish(c, NULL, o);
+        return;
+    }
+    if (!listening(c, NULL, 0))
+        return;
+    if (c->output == OUTPUT_OBJECT && !c->pretty && !c->yaml && convert_is_identity(c->resource)) {
+        send_stored(c, status, o);
+        return;
+    }
+    tree = convert_tree(c->arena, c->resource, o);
+    if (c->output == OUTPUT_TABLE)
+        tree = one_row_table(c, o, tree);
+    else if (c->output == OUTPUT_PARTIAL)
+        tree = partial_metadata(c->arena, tree);
+    send_tree(c, status, NULL, tree);
+}
+
+/* ---- pieces, raw bytes, streams ---- */
+
+/* For people and for YAML the pieces are read back into a tree: rare, and the list is bounded. */
+static bool send_reread(struct call *c, int status, const struct net_slice *body, size_t n)
+{
+    struct buf all = BUF_INIT(0);
+    cJSON *tree = NULL;
+    int failed;
+
+    if (!c->pretty && !c->yaml)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        buf_add(&all, body[i].bytes);
+    failed = json_parse(c->arena, buf_str(&all), &tree, NULL);
+    buf_fini(&all);
+    if (failed)
+        return false;
+    drop(body, n);
+    send_tree(c, status, NULL, tree);
+    return true;
+}
+
+void call_slices(struct call *c, int status, const struct net_slice *body, size_t n)
+{
+    struct headers h = {.n = 0};
+
+    if (c->done) {
+        drop(body, n);
+        call_finish(c, NULL, NULL);
+        return;
+    }
+    if (!listening(c, body, n) || send_reread(c, status, body, n))
+        return;
+    common_headers(c, &h, STR("application/json"));
+    send_body(c, status, &h, body, n);
+}
+
+void call_raw(struct call *c, int status, struct str content_type, struct str body)
+{
+    struct headers h = {.n = 0};
+    struct net_slice slice = {arena_str(c->arena, body), NULL, NULL};
+
+    assert(!c->done);
+    if (!listening(c, NULL, 0))
+        return;
+    common_headers(c, &h, content_type);
+    send_body(c, status, &h, &slice, 1);
+}
+
+void respond_text(struct call *c, int status, const char *text)
+{
+    call_header(c, "x-content-type-options", STR("nosniff"));
+    call_raw(c, status, STR("text/plain; charset=utf-8"), str_c(text));
+}
+
+void call_begin(struct call *c, int status, struct str content_type)
+{
+    struct headers h = {.n = 0};
+
+    assert(c->exchange);
+    common_headers(c, &h, content_type);
+    net_begin(c->exchange, status, h.list, h.n);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * From an HTTP request to a call with its handler. The order is upstream's: who, may they, does it
+ * exist, which form, which options, which body. It must never reveal whether something exists to
+ * somebody who may not ask, so everything but the path is looked at after authorisation. */
+#include "api.h"
+
+#include <assert.h>
+
+#include <sublet/net.h>
+
+struct route {
+    struct call *call;
+    struct target target;
+    struct query query;
+    struct err err;
+};
+
+static const struct verb_bit {
+    const char *name;
+    enum call_verb verb;
+    unsigned bit;
+} VERBS[] = {
+    {"get", CALL_GET, VERB_GET},
+    {"list", CALL_LIST, VERB_LIST},
+    {"watch", CALL_WATCH, VERB_WATCH},
+    {"create", CALL_CREATE, VERB_CREATE},
+    {"update", CALL_UPDATE, VERB_UPDATE},
+    {"patch", CALL_PATCH, VERB_PATCH},
+    {"delete", CALL_DELETE, VERB_DELETE},
+    {"deletecollection", CALL_DELETECOLLECTION, VERB_DELETECOLLECTION},
+};
+#define N_VERBS (sizeof(VERBS) / sizeof(VERBS[0]))
+
+static const struct verb_bit *find_verb(const char *name)
+{
+    for (size_t i = 0; i < N_VERBS; i++)
+        if (str_eqc(str_c(name), VERBS[i].name))
+            return &VERBS[i];
+    return NULL;
+}
+
+/* ---- refusals ---- */
+
+int server_forbidden(struct call *c, const struct attributes *what, struct str reason,
+                     struct err *err)
+{
+    struct arena *a = c->arena;
+    struct str resource, scope, text;
+    const char *colon = reason.n ? ": " : "";
+
+    if (!what->resource.p)
+        return err_set(err, &ERR_FORBIDDEN,
+                       "forbidden: User \"%.*s\" cannot %s path \"%.*s\"%s%.*s",
+                       STR_F(c->user.name), what->verb, STR_F(what->path), colon, STR_F(reason));
+    resource = what->subresource.n
+                   ? arena_printf(a, "%.*s/%.*s", STR_F(what->resource), STR_F(what->subresource))
+                   : what->resource;
+    scope = what->ns.n ? arena_printf(a, "in the namespace \"%.*s\"", STR_F(what->ns))
+                       : STR("at the cluster scope");
+    text = arena_printf(
+        a, "User \"%.*s\" cannot %s resource \"%.*s\" in API group \"%.*s\" %.*s%s%.*s",
+        STR_F(c->user.name), what->verb, STR_F(resource), STR_F(what->group), STR_F(scope), colon,
+        STR_F(reason));
+    return err_forbidden(err, what->group, what->resource, what->name, "%s", text.p);
+}
+
+static int no_such_method(struct err *err)
+{
+    return err_set(err, &ERR_METHOD_NOT_ALLOWED,
+                   "the server does not allow this method on the requested resource");
+}
+
+/* A group that is served knows its resources: 404 as a Status. Else as any unknown path. */
+static void answer_unknown(struct route *r)
+{
+    struct target *t = &r->target;
+    const struct registry *g = vapi_registry(r->call->api);
+
+    if (!t->is_resource || !registry_has_group(g, t->group, t->version)) {
+        respond_text(r->call, 404, "404 page not found\n");
+        return;
+    }
+    err_set(&r->err, &ERR_NOT_FOUND, "the server could not find the requested resource");
+    call_error(r->call, &r->err);
+}
+
+/* ---- who and what ---- */
+
+/* A GET without a name is a list or a watch; a field selector on one name narrows what is asked
+ * for. */
+static void refine_verb(struct route *r)
+{
+    struct target *t = &r->target;
+    struct str watch = query_get(&r->query, "watch");
+    struct str fields = query_get(&r->query, "fieldSelector");
+    struct selector s;
+
+    if (!t->is_resource || t->name.n)
+        return;
+    if (str_eqc(str_c(t->verb), "get"))
+        t->verb = watch.p && query_truth(watch) ? "watch" : "list";
+    else if (str_eqc(str_c(t->verb), "delete"))
+        t->verb = "deletecollection";
+    if (!fields.n || !(str_eqc(str_c(t->verb), "list") || str_eqc(str_c(t->verb), "watch")) ||
+        selector_parse_fields(r->call->arena, fields, &s, NULL))
+        return;
+    for (size_t i = 0; i < s.n; i++)
+        if (str_eqc(s.terms[i].key, "metadata.name") && s.terms[i].op == SEL_EQ &&
+            !name_check_path_segment(s.terms[i].values[0]))
+            t->name = s.terms[i].values[0];
+}
+
+static int authorize(struct route *r)
+{
+    struct target *t = &r->target;
+    struct call *c = r->call;
+    struct attributes what = {.verb = t->verb, .path = t->path};
+    struct str reason = STR_NULL;
+
+    if (t->is_resource) {
+        what.group = t->group;
+        what.version = t->version;
+        what.resource = t->resource;
+        what.subresource = t->sub;
+        what.name = t->name;
+        what.ns = t->ns;
+    }
+    if (auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason))
+        return 0;
+    return server_forbidden(c, &what, reason, &r->err);
+}
+
+/* ---- does it exist ---- */
+
+static bool bad_scope(const struct resource *res, const struct target *t, enum call_verb verb)
+{
+    bool in_namespace = t->ns.n && !str_eqc(t->resource, "namespaces");
+
+    if (!resource_namespaced(res))
+        return in_namespace;
+    /* Across namespaces there is only reading. */
+    return !t->ns.n && verb != CALL_LIST && verb != CALL_WATCH;
+}
+
+/* 0 with c->resource set; 1 when there is no such thing; -1 with 405. */
+static int find_resource(struct route *r)
+{
+    struct call *c = r->call;
+    struct target *t = &r->target;
+    const struct resource *res =
+        registry_find(vapi_registry(c->api), t->group, t->version, t->resource);
+    const struct verb_bit *verb = find_verb(t->verb);
+    unsigned verbs;
+
+    if (!res)
+        return 1;
+    c->resource = res;
+    if (t->sub.n) {
+        c->sub = resource_sub(res, t->sub);
+        if (!c->sub || !t->name.n)
+            return 1;
+    }
+    verbs = c->sub ? c->sub->verbs : res->verbs;
+    if (!verb || !(verbs & verb->bit) || bad_scope(res, t, verb->verb))
+        return no_such_method(&r->err);
+    /* A POST names its object in the body, unless it is for a subresource. */
+    if (verb->verb == CALL_CREATE && t->name.n && !t->sub.n)
+        return no_such_method(&r->err);
+    c->verb = verb->verb;
+    return 0;
+}
+
+/* Connections (exec, proxy, ...) are known by the kind of their options; their bodies are not
+ * objects. */
+static bool is_connection(const struct subresource *s)
+{
+    return s && s->kind == SUB_HANDLER && s->object_kind &&
+           str_has_suffix(str_c(s->object_kind), STR("Options"));
+}
+
+static void take_names(struct route *r)
+{
+    struct call *c = r->call;
+    struct target *t = &r->target;
+    bool in_selector = c->verb == CALL_LIST || c->verb == CALL_WATCH;
+
+    c->ns = resource_namespaced(c->resource) ? arena_str(c->arena, t->ns) : STR("");
+    c->name = in_selector ? STR_NULL : arena_str(c->arena, t->name);
+}
+
+static int read_request(struct route *r)
+{
+    struct call *c = r->call;
+
+    take_names(r);
+    if (is_connection(c->sub))
+        return 0;
+    if (c->verb == CALL_PATCH && body_patch_type(c, &r->err))
+        return -1;
+    if (respond_negotiate(c, &r->query, &r->err) || options_parse(c, &r->query, &r->err))
+        return -1;
+    return body_decode(c, &r->err);
+}
+
+/* ---- non-resource paths ---- */
+
+static void run_plain(struct route *r)
+{
+    struct call *c = r->call;
+    struct err ignored;
+
+    err_init(&ignored, c->arena);
+    /* Each endpoint reads Accept in its own way; only pretty printing and compression are common.
+     */
+    if (respond_negotiate(c, &r->query, &ignored))
+        err_clear(&ignored);
+    if (health_handle(c, r->target.path) || discovery_handle(c, r->target.path) ||
+        openapi_handle(c, r->target.path))
+        return;
+    answer_unknown(r);
+}
+
+static void run_resource(struct route *r)
+{
+    int found = find_resource(r);
+
+    if (found > 0)
+        answer_unknown(r);
+    else if (found < 0 || read_request(r))
+        call_error(r->call, &r->err);
+    else
+        call_run(r->call);
+}
+
+/* ---- the way in ---- */
+
+static void set_audit_id(struct call *c)
+{
+    struct str given = net_header(c->request, "audit-id");
+    char uuid[37];
+
+    if (given.n && given.n <= 64 && !name_check_path_segment(given)) {
+        call_entry(c)->audit_id = arena_str(c->arena, given);
+        return;
+    }
+    rng_uuid(vapi_rng(c->api), uuid);
+    call_entry(c)->audit_id = arena_str(c->arena, str_c(uuid));
+}
+
+static void route(struct call *c)
+{
+    struct route *r = ARENA_NEW(c->arena, struct route);
+
+    r->call = c;
+    err_init(&r->err, c->arena);
+    if (!request_target(c->arena, c->request, &r->target)) {
+        err_set(&r->err, &ERR_BAD_REQUEST, "invalid URL escape in the request path");
+        call_error(c, &r->err);
+        return;
+    }
+    query_parse(c->arena, c->request->query, &r->query);
+    refine_verb(r);
+    if (auth_authenticate(vapi_auth(c->api), c->arena, c->request, &c->user, &r->err) ||
+        authorize(r))
+        call_error(c, &r->err);
+    else if (r->target.is_resource)
+        run_resource(r);
+    else
+        run_plain(r);
+}
+
+static void on_request(void *ctx, struct net_exchange *x, const struct net_request *request)
+{
+    struct vapi *api = ctx;
+    struct call *c;
+
+    assert(api->magic == VAPI_MAGIC);
+    c = call_new(api);
+    c->exchange = x;
+    c->request = request;
+    call_entry(c)->exchange_open = true;
+    net_on(x, call_exchange_closed, call_exchange_drained, call_entry(c));
+    set_audit_id(c);
+    route(c);
+}
+
+void server_handler(struct vapi *api, struct net_handler *ret)
+{
+    *ret = (struct net_handler){on_request, api};
+}

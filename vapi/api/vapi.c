@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * The control plane as a whole: what it owns, how it starts, how it ends.
+ *
+ *   new -> starting: CRDs, roles, bootstrap objects, controllers -> serving -> draining: network
+ * and controllers -> stopping: CRDs, last calls, handles -> closed
+ *
+ * It must never listen before what the API promises is in place, and never free anything while a
+ * call, a controller or a uv handle could still come back. */
+#include "api.h"
+
+#include <assert.h>
+
+#include <sublet/log.h>
+
+#define CLOSE_GRACE_MS   5000
+#define RENEWAL_CHECK_MS (24 * 3600 * 1000)
+
+struct deferred {
+    struct deferred *next;
+    void (*run)(void *ctx);
+    void *ctx;
+};
+
+/* ---- what must not happen before the caller returned ---- */
+
+static void on_idle(uv_idle_t *handle)
+{
+    struct vapi *api = handle->data;
+    struct deferred *list = api->deferred;
+
+    assert(api->magic == VAPI_MAGIC);
+    api->deferred = NULL;
+    api->last_deferred = &api->deferred;
+    uv_idle_stop(handle);
+    while (list) {
+        struct deferred d = *list;
+
+        mem_free(list);
+        list = d.next;
+        d.run(d.ctx);
+    }
+}
+
+void api_defer(struct vapi *api, void (*run)(void *ctx), void *ctx)
+{
+    struct deferred *d = NEW(struct deferred);
+
+    *d = (struct deferred){NULL, run, ctx};
+    *api->last_deferred = d;
+    api->last_deferred = &d->next;
+    uv_idle_start(&api->idle, on_idle);
+}
+
+/* ---- open ---- */
+
+int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *err)
+{
+    struct vapi *api = NEW(struct vapi);
+
+    (void)err;
+    api->magic = VAPI_MAGIC;
+    api->o = *options;
+    api->version = mem_strdup(options->version);
+    api->o.version = str_c(api->version);
+    api->last = &api->first;
+    api->last_deferred = &api->deferred;
+    uv_idle_init(options->loop, &api->idle);
+    uv_timer_init(options->loop, &api->renewal);
+    uv_unref((uv_handle_t *)&api->renewal);
+    api->idle.data = api;
+    api->renewal.data = api;
+    api->open_handles = 2;
+
+    api->registry = registry_new(options->store);
+    registry_set_clock(api->registry, &api->sequence);
+    api->auth = auth_new(api, options->store, options->pki);
+    api->events = events_new(api);
+    *ret = api;
+    return 0;
+}
+
+void vapi_set_hooks(struct vapi *api, const struct vapi_hooks *hooks)
+{
+    assert(api->state == API_NEW);
+    api->hooks = *hooks;
+}
+
+void vapi_add_check(struct vapi *api, const char *name, const char *(*check)(void *ctx), void *ctx)
+{
+    assert(api->n_checks < API_MAX_CHECKS);
+    api->checks[api->n_checks++] = (struct api_check){mem_strdup(str_c(name)), check, ctx};
+}
+
+/* ---- the serving certificate ---- */
+
+static void serving_tls(struct vapi *api, struct net_tls *ret)
+{
+    *ret = (struct net_tls){
+        .certificate = pki_serving_pem(api->o.pki),
+        .key = pki_serving_key_pem(api->o.pki),
+        .client_ca = pki_ca_pem(api->o.pki),
+    };
+}
+
+static int renew_serving(struct vapi *api, struct err *err)
+{
+    struct net_tls tls;
+
+    if (clock_wall_s(api->o.clock) < pki_serving_renew_at(api->o.pki))
+        return 0;
+    if (pki_renew_serving(api->o.pki, err))
+        return -1;
+    serving_tls(api, &tls);
+    return net_set_tls(api->server, &tls, err);
+}
+
+static void on_renewal(uv_timer_t *timer)
+{
+    struct vapi *api = timer->data;
+    struct err err;
+
+    assert(api->magic == VAPI_MAGIC);
+    err_init(&err, NULL);
+    if (renew_serving(api, &err))
+        log_error("serving certificate not renewed error=\"%.*s\"", STR_F(err.message));
+}
+
+/* ---- start ---- */
+
+static void started(struct vapi *api, const struct err *err)
+{
+    if (api->state == API_STARTING && !err)
+        api->state = API_SERVING;
+    if (api->ready)
+        api->ready(api->ready_ctx, err);
+    api->ready = NULL;
+}
+
+static int listen_now(struct vapi *api, struct err *err)
+{
+    struct net_options options = {
+        .address = api->o.config->listen_address,
+        .max_body = API_MAX_BODY + 64 * 1024,
+    };
+    struct net_tls tls;
+
+    server_handler(api, &options.handler);
+    if (api->o.pki) {
+        serving_tls(api, &tls);
+        options.tls = &tls;
+    }
+    if (net_listen(api->o.loop, &options, &api->server, err))
+        return -1;
+    if (api->o.pki)
+        uv_timer_start(&api->renewal, on_renewal, RENEWAL_CHECK_MS, RENEWAL_CHECK_MS);
+    return 0;
+}
+
+static void on_bootstrapped(void *ctx, const struct err *failure)
+{
+    struct vapi *api = ctx;
+    struct err err;
+
+    assert(api->magic == VAPI_MAGIC);
+    if (failure || api->state != API_STARTING) {
+        started(api, failure);
+        return;
+    }
+    if (api->o.config->controllers_native)
+        api->controllers = controllers_start(api);
+    err_init(&err, NULL);
+    started(api, listen_now(api, &err) ? &err : NULL);
+}
+
+static void on_roles(void *ctx, const struct err *failure)
+{
+    struct vapi *api = ctx;
+
+    assert(api->magic == VAPI_MAGIC);
+    if (failure || api->state != API_STARTING)
+        started(api, failure);
+    else
+        bootstrap_objects(api, on_bootstrapped, api);
+}
+
+int vapi_start(struct vapi *api, void (*ready)(void *ctx, const struct err *err), void *ctx,
+               struct err *err)
+{
+    (void)err;
+    assert(api->magic == VAPI_MAGIC && api->state == API_NEW);
+    api->state = API_STARTING;
+    api->ready = ready;
+    api->ready_ctx = ctx;
+    api->crds = crds_start(api);
+    auth_bootstrap(api->auth, on_roles, api);
+    return 0;
+}
+
+unsigned vapi_port(const struct vapi *api)
+{
+    return api->server ? net_port(api->server) : 0;
+}
+
+/* ---- close ---- */
+
+static void free_api(struct vapi *api)
+{
+    void (*closed)(void *) = api->closed;
+    void *ctx = api->closed_ctx;
+
+    api->state = API_CLOSED;
+    api->events = events_free(api->events);
+    api->auth = auth_free(api->auth);
+    api->registry = registry_free(api->registry);
+    for (size_t i = 0; i < api->n_checks; i++)
+        mem_free(api->checks[i].name);
+    mem_free(api->version);
+    api->magic = 0;
+    mem_free(api);
+    if (closed)
+        closed(ctx);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct vapi *api = handle->data;
+
+    assert(api->magic == VAPI_MAGIC);
+    if (--api->open_handles == 0)
+        free_api(api);
+}
+
+/* Nothing comes back any more: no part is closing, no call is under way, nothing is deferred. */
+static void finish_close(struct vapi *api)
+{
+    if (api->state != API_STOPPING || api->closing_parts || api->first || api->deferred ||
+        uv_is_closing((uv_handle_t *)&api->idle))
+        return;
+    uv_close((uv_handle_t *)&api->idle, on_handle_closed);
+    uv_close((uv_handle_t *)&api->renewal, on_handle_closed);
+}
+
+static void on_last_turn(void *ctx)
+{
+    finish_close(ctx);
+}
+
+static void on_crds_closed(void *ctx)
+{
+    struct vapi *api = ctx;
+
+    assert(api->magic == VAPI_MAGIC);
+    api->crds = NULL;
+    api->closing_parts--;
+    api_defer(api, on_last_turn, api);
+}
+
+static void on_part_closed(void *ctx)
+{
+    struct vapi *api = ctx;
+
+    assert(api->magic == VAPI_MAGIC && api->closing_parts);
+    if (--api->closing_parts)
+        return;
+    api->server = NULL;
+    api->controllers = NULL;
+    api->state = API_STOPPING;
+    if (!api->crds) {
+        api_defer(api, on_last_turn, api);
+        return;
+    }
+    api->closing_parts = 1;
+    crds_close(api->crds, on_crds_closed, api);
+}
+
+void api_call_ended(struct vapi *api)
+{
+    registry_sweep(api->registry, api->first ? api->first->sequence : api->sequence + 1);
+    if (api->state == API_STOPPING && !api->first)
+        api_defer(api, on_last_turn, api);
+}
+
+void vapi_close(struct vapi *api, void (*closed)(void *ctx), void *ctx)
+{
+    assert(api->magic == VAPI_MAGIC && api->state < API_DRAINING);
+    api->state = API_DRAINING;
+    api->closed = closed;
+    api->closed_ctx = ctx;
+    uv_timer_stop(&api->renewal);
+    /* One count is ours, so that a part that closes at once does not end the phase too early. */
+    api->closing_parts = 1;
+    if (api->server) {
+        api->closing_parts++;
+        net_close(api->server, CLOSE_GRACE_MS, on_part_closed, api);
+    }
+    if (api->controllers) {
+        api->closing_parts++;
+        controllers_close(api->controllers, on_part_closed, api);
+    }
+    on_part_closed(api);
+}
+
+/* ---- accessors ---- */
+
+struct registry *vapi_registry(struct vapi *api)
+{
+    return api->registry;
+}
+
+struct store *vapi_store(struct vapi *api)
+{
+    return api->o.store;
+}
+
+struct auth *vapi_auth(struct vapi *api)
+{
+    return api->auth;
+}
+
+struct pki *vapi_pki(struct vapi *api)
+{
+    return api->o.pki;
+}
+
+const struct clock *vapi_clock(const struct vapi *api)
+{
+    return api->o.clock;
+}
+
+const struct rng *vapi_rng(const struct vapi *api)
+{
+    return api->o.rng;
+}
+
+struct uv_loop_s *vapi_loop(const struct vapi *api)
+{
+    return api->o.loop;
+}
+
+const struct config *vapi_config(const struct vapi *api)
+{
+    return api->o.config;
+}
+
+const struct vapi_hooks *vapi_get_hooks(const struct vapi *api)
+{
+    return &api->hooks;
+}

@@ -1,0 +1,695 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Create, update and patch, as one machine. Every step may fail the call; only ADMIT may wait.
+ *
+ *   DECODE -> BASE -> MAKE -> META -> MUTATE -> PREPARE -> VALIDATE -> ADMIT -> CONFIRM -> COMMIT
+ *              ^                                             (hook answers)               |
+ * (durable)
+ *              '------------- the base moved while ADMIT waited -------------------------'-->
+ * answered
+ *
+ * A step must never change the base's tree, and nothing may be stored that VALIDATE did not see. */
+#include "api.h"
+
+#include <assert.h>
+
+#define WRITE_MAGIC    0x37173A9Eu
+#define MAX_ATTEMPTS   5
+#define MAX_NAME_TRIES 8
+
+enum write_step {
+    STEP_DECODE,
+    STEP_BASE,
+    STEP_MAKE,
+    STEP_META,
+    STEP_MUTATE,
+    STEP_PREPARE,
+    STEP_VALIDATE,
+    STEP_ADMIT,
+    STEP_CONFIRM,
+    STEP_COMMIT,
+    N_STEPS
+};
+
+enum outcome { GO_ON, FAILED, WAITING, AGAIN, ANSWERED };
+
+struct write {
+    unsigned magic;
+    enum write_step step;
+    struct call *call;
+    const struct write_plan *plan;
+    const struct store_object *base; /* a reference; NULL while creating */
+    const cJSON *old;                /* its tree */
+    cJSON *object;
+    bool creating, generates_name, admitted;
+    unsigned attempts, names_tried;
+    const struct store_object *stored;
+    struct err err;
+};
+
+static const struct write_plan PLAIN = {NULL, NULL, NULL, false};
+
+static bool on_status(const struct call *c)
+{
+    return c->sub && c->sub->kind == SUB_STATUS;
+}
+
+/* ---- the end ---- */
+
+static void undo_admission(struct write *w)
+{
+    const struct vapi_hooks *h = vapi_get_hooks(w->call->api);
+
+    if (w->admitted && h->admit_undo)
+        h->admit_undo(h->ctx, w->call->resource, w->object);
+    w->admitted = false;
+}
+
+/* The call may be gone after this. */
+static void let_go(struct write *w)
+{
+    w->base = store_object_unref(w->base);
+    w->magic = 0;
+}
+
+static void fail(struct write *w, const struct err *err)
+{
+    struct call *c = w->call;
+
+    undo_admission(w);
+    w->stored = store_object_unref(w->stored);
+    let_go(w);
+    call_error(c, err);
+}
+
+static void answer(struct write *w)
+{
+    struct call *c = w->call;
+    const struct store_object *stored = w->stored;
+    int status = w->creating ? 201 : 200;
+
+    let_go(w);
+    if (c->done)
+        call_finish(c, NULL, stored);
+    else if (w->plan->answer)
+        w->plan->answer(c, status, w->object);
+    else if (stored)
+        call_stored(c, status, stored);
+    else
+        call_tree(c, status, w->object);
+    store_object_unref(stored);
+}
+
+static void on_committed(void *ctx, const struct err *err)
+{
+    struct write *w = ctx;
+
+    assert(w->magic == WRITE_MAGIC);
+    if (err)
+        fail(w, err);
+    else
+        answer(w);
+}
+
+/* ---- DECODE: a body that is the object itself; patches wait for their base ---- */
+
+static enum outcome step_decode(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+
+    if (c->verb == CALL_PATCH || !c->body)
+        return GO_ON;
+    if (body_normalise(c, c->body, err) || body_strict(c, NULL, err))
+        return FAILED;
+    meta_dedup_owners(c, c->body, false);
+    return GO_ON;
+}
+
+/* ---- BASE ---- */
+
+static enum outcome allow_create_on_update(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    const struct resource *r = c->resource;
+    struct attributes what = {"create", r->group, r->version, r->plural,
+                              STR_NULL, c->name,  c->ns,      STR_NULL};
+    struct str reason = STR_NULL;
+
+    if (!(r->flags & RES_CREATE_ON_UPDATE) || c->verb != CALL_UPDATE || c->sub)
+        return not_found(c, err) ? FAILED : GO_ON;
+    if (!c->done && !auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason))
+        return server_forbidden(c, &what, reason, err) ? FAILED : GO_ON;
+    w->creating = true;
+    return GO_ON;
+}
+
+static enum outcome step_base(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+
+    w->base = store_object_unref(w->base);
+    w->old = NULL;
+    w->creating = c->verb == CALL_CREATE && !w->plan->make;
+    if (w->creating)
+        return GO_ON;
+    w->base = store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+    if (!w->base)
+        return allow_create_on_update(w, err);
+    store_object_ref(w->base);
+    w->old = commit_tree(c, w->base);
+    return GO_ON;
+}
+
+/* ---- MAKE: the object as the client wants it ---- */
+
+static int apply_patch(struct call *c, cJSON *object, cJSON **ret, struct err *err)
+{
+    struct str group, version, kind;
+    uint32_t node;
+
+    switch (c->patch) {
+    case PATCH_TYPE_JSON:
+        return patch_json(c->arena, object, c->body, ret, err);
+    case PATCH_TYPE_MERGE:
+        return patch_merge(c->arena, object, c->body, ret, err);
+    case PATCH_TYPE_STRATEGIC:
+        body_expected(c, &group, &version, &kind);
+        if (str_eq(kind, c->resource->kind))
+            return patch_strategic(c->arena, c->resource->schema, c->resource->node, object,
+                                   c->body, ret, err);
+        node = schema_builtin_root(group, version, kind);
+        return patch_strategic(c->arena, &SCHEMA_BUILTIN, node, object, c->body, ret, err);
+    case PATCH_TYPE_APPLY:
+    default:
+        return err_set(err, &ERR_UNSUPPORTED_MEDIA_TYPE, "415: Unsupported Media Type");
+    }
+}
+
+int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err)
+{
+    cJSON *made;
+
+    if (c->verb != CALL_PATCH) {
+        /* Only a create that makes up its name is ever made twice. */
+        bool once = c->verb == CALL_CREATE && !json_str_at(c->body, "metadata.generateName").n;
+
+        *ret = once ? c->body : json_copy(c->arena, c->body);
+        return 0;
+    }
+    if (apply_patch(c, object, &made, err))
+        return -1;
+    if (!json_is_object(made))
+        return err_set(err, &ERR_BAD_REQUEST, "the patched object is not an object");
+    if (body_normalise(c, made, err))
+        return body_refuse_patched(c, made, err->message, err);
+    *ret = made;
+    return body_strict(c, made, err);
+}
+
+static void apply_defaults(struct write *w)
+{
+    const struct resource *r = w->call->resource;
+    struct arena *a = w->call->arena;
+
+    if (r->crd) {
+        crd_default(r->crd, a, w->object);
+        return;
+    }
+    if (r->ops && r->ops->defaults)
+        r->ops->defaults(a, w->object);
+    schema_default(a, r->schema, r->node, w->object);
+}
+
+static enum outcome step_make(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    cJSON *copy = w->base ? json_copy(c->arena, w->old) : NULL;
+    int failed = w->plan->make ? w->plan->make(c, copy, &w->object, err)
+                               : write_apply_body(c, copy, &w->object, err);
+
+    if (failed)
+        return FAILED;
+    apply_defaults(w);
+    return GO_ON;
+}
+
+/* ---- META ---- */
+
+static int check_url_name(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    struct str name = json_str_at(w->object, "metadata.name");
+
+    if (c->verb != CALL_UPDATE || str_eq(name, c->name))
+        return 0;
+    if (!name.n)
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "the name of the object (%.*s based on URL) was undeterminable: name must "
+                       "be provided",
+                       STR_F(c->name));
+    return err_set(err, &ERR_BAD_REQUEST,
+                   "the name of the object (%.*s) does not match the name on the URL (%.*s)",
+                   STR_F(name), STR_F(c->name));
+}
+
+static enum outcome meta_create(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    cJSON *metadata = meta_of(c->arena, w->object);
+
+    if (json_str(json_get(metadata, "resourceVersion")).n && c->verb == CALL_CREATE)
+        return err_set(err, &ERR_INTERNAL,
+                       "resourceVersion should not be set on objects to be created")
+                   ? FAILED
+                   : GO_ON;
+    json_remove(metadata, "resourceVersion");
+    json_remove(metadata, "generation");
+    meta_wipe(c->arena, w->object);
+    meta_fill(c->api, c->arena, w->object);
+    if (c->resource->flags & RES_GENERATION)
+        json_set_i64(c->arena, metadata, "generation", 1);
+    w->generates_name =
+        json_str(json_get(metadata, "generateName")).n && !json_str(json_get(metadata, "name")).n;
+    if (w->generates_name)
+        meta_generate_name(c->api, c->arena, w->object);
+    if (!c->name.n || w->generates_name)
+        c->name = json_str(json_get(metadata, "name"));
+    return GO_ON;
+}
+
+/* The revision a client based its update on; a missing one is fine where the kind allows it. */
+static int check_revision(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    const struct resource *r = c->resource;
+    struct str rv = json_str_at(w->object, "metadata.resourceVersion");
+    struct field_errors e;
+    uint64_t wanted = 0;
+
+    if (rv.n && !str_to_u64(rv, &wanted))
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "metadata.resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: "
+                       "parsing \"%.*s\": invalid syntax",
+                       STR_F(rv), STR_F(rv));
+    if (wanted && wanted != (uint64_t)w->base->revision)
+        return modified(c, err);
+    if (!wanted && r->flags & RES_CONDITIONAL_UPDATE && c->verb == CALL_UPDATE) {
+        field_errors_init(&e, c->arena);
+        field_invalid(&e, FIELD(FIELD(NULL, "metadata"), "resourceVersion"),
+                      json_new_i64(c->arena, 0), "must be specified for an update");
+        return field_errors_to_err(&e, r->group, r->plural, c->name, err);
+    }
+    meta_set_revision(c->arena, w->object, w->base->revision);
+    return 0;
+}
+
+static int check_uid(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    struct str uid = json_str_at(w->object, "metadata.uid");
+
+    if (c->verb != CALL_UPDATE || !uid.n || str_eq(uid, w->base->uid))
+        return 0;
+    return err_conflict(
+        err, c->resource->group, c->resource->plural, c->name,
+        arena_printf(c->arena,
+                     "Precondition failed: UID in precondition: %.*s, UID in object "
+                     "meta: %.*s",
+                     STR_F(uid), STR_F(w->base->uid))
+            .p);
+}
+
+static enum outcome step_meta(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+
+    if (meta_check_namespace(c, c->arena, w->object, err) || check_url_name(w, err))
+        return FAILED;
+    if (w->creating)
+        return meta_create(w, err);
+    if (check_uid(w, err) || check_revision(w, err))
+        return FAILED;
+    meta_carry_over(c->arena, w->object, w->old);
+    return GO_ON;
+}
+
+/* ---- MUTATE ---- */
+
+static const char *operation(const struct write *w)
+{
+    return w->creating ? "CREATE" : "UPDATE";
+}
+
+static enum outcome step_mutate(struct write *w, struct err *err)
+{
+    struct admission_call a;
+
+    commit_admission(w->call, operation(w), &a);
+    if (admission_mutate(&a, w->object, w->old, err))
+        return FAILED;
+    apply_defaults(w);
+    meta_dedup_owners(w->call, w->object, true);
+    return GO_ON;
+}
+
+/* ---- PREPARE: what this kind of write cannot change comes from the old object ---- */
+
+static void take_member(struct arena *a, cJSON *to, const cJSON *from, const char *key)
+{
+    const cJSON *value = json_get(from, key);
+
+    if (value)
+        json_set(a, to, key, json_copy(a, value));
+    else
+        json_remove(to, key);
+}
+
+/* A write to /status: the status is new, the rest is old, labels and the like may change except for
+ * custom resources. Source: the status strategies under pkg/registry, apiextensions'
+ * status_strategy.go. */
+static void keep_status_only(struct write *w)
+{
+    struct arena *a = w->call->arena;
+    cJSON *made = json_copy(a, w->old), *metadata;
+
+    take_member(a, made, w->object, "status");
+    if (!w->call->resource->crd) {
+        take_member(a, made, w->object, "metadata");
+        metadata = meta_of(a, made);
+        take_member(a, metadata, json_get(w->old, "metadata"), "ownerReferences");
+    } else {
+        take_member(a, meta_of(a, made), json_get(w->object, "metadata"), "managedFields");
+    }
+    meta_set_revision(a, made, w->base->revision);
+    w->object = made;
+}
+
+static void prepare_create(struct write *w)
+{
+    const struct resource *r = w->call->resource;
+
+    if (r->flags & RES_STATUS)
+        json_remove(w->object, "status");
+    if (r->ops && r->ops->prepare_create)
+        r->ops->prepare_create(w->call->arena, w->object);
+}
+
+static void count_generation(struct write *w)
+{
+    struct arena *a = w->call->arena;
+    unsigned flags = w->call->resource->flags;
+    int64_t generation = json_i64_at(w->old, "metadata.generation", 0);
+    bool same = meta_spec_equal(w->object, w->old) &&
+                (flags & RES_STATUS ||
+                 json_equal(json_get(w->object, "status"), json_get(w->old, "status")));
+
+    if ((flags & RES_GENERATION) && !same)
+        json_set_i64(a, meta_of(a, w->object), "generation", generation + 1);
+}
+
+static void prepare_update(struct write *w)
+{
+    const struct resource *r = w->call->resource;
+    struct arena *a = w->call->arena;
+
+    if (!w->plan->whole) {
+        if (r->flags & RES_STATUS)
+            take_member(a, w->object, w->old, "status");
+        if (r->ops && r->ops->prepare_update)
+            r->ops->prepare_update(a, w->object, w->old);
+    }
+    count_generation(w);
+}
+
+static enum outcome step_prepare(struct write *w, struct err *err)
+{
+    (void)err;
+    if (w->creating)
+        prepare_create(w);
+    else if (on_status(w->call))
+        keep_status_only(w);
+    else
+        prepare_update(w);
+    return GO_ON;
+}
+
+/* ---- VALIDATE ---- */
+
+static void validate_kind(struct write *w, struct field_errors *e)
+{
+    const struct resource *r = w->call->resource;
+
+    if (r->crd)
+        crd_validate(r->crd, e, w->object, w->old);
+    else if (w->plan->validate)
+        w->plan->validate(e, w->object, w->old);
+    else if (on_status(w->call)) {
+        if (r->ops && r->ops->validate_status)
+            r->ops->validate_status(e, w->object, w->old);
+    } else if (r->ops && r->ops->validate) {
+        r->ops->validate(e, w->object, w->old);
+    }
+}
+
+static void on_kind_warning(void *ctx, struct str text)
+{
+    call_warn(ctx, text);
+}
+
+static enum outcome step_validate(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    const struct resource *r = c->resource;
+    struct field_errors e;
+
+    field_errors_init(&e, c->arena);
+    if (w->creating)
+        meta_validate(&e, r, w->object);
+    else
+        meta_validate_update(&e, w->object, w->old);
+    validate_kind(w, &e);
+    if (field_errors_to_err(&e, r->group, r->kind, json_str_at(w->object, "metadata.name"), err))
+        return FAILED;
+    if (r->ops && r->ops->warnings && !on_status(c))
+        r->ops->warnings(c->arena, w->object, on_kind_warning, c);
+    return GO_ON;
+}
+
+/* ---- ADMIT: the syncer's say, which may take its time ---- */
+
+static void write_tick(struct write *w);
+
+static void on_admitted(void *ctx, const struct err *err)
+{
+    struct write *w = ctx;
+
+    assert(w->magic == WRITE_MAGIC && w->step == STEP_ADMIT);
+    if (err) {
+        w->admitted = false;
+        fail(w, err);
+        return;
+    }
+    w->step++;
+    write_tick(w);
+}
+
+static enum outcome step_admit(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    const struct vapi_hooks *h = vapi_get_hooks(c->api);
+
+    if (on_status(c))
+        return GO_ON;
+    if (admit_pod_shape(c, w->object, err))
+        return FAILED;
+    if (!h->admit || !h->wants_admit || !h->wants_admit(h->ctx, c->resource, w->object, w->old))
+        return GO_ON;
+    w->admitted = true;
+    h->admit(h->ctx, c->arena, c->resource, w->object, w->old, c->options.dry_run, on_admitted, w);
+    return WAITING;
+}
+
+static enum outcome step_confirm(struct write *w, struct err *err)
+{
+    struct admission_call a;
+
+    commit_admission(w->call, operation(w), &a);
+    return admission_validate(&a, w->object, w->old, err) ? FAILED : GO_ON;
+}
+
+/* ---- COMMIT ---- */
+
+static bool base_moved(const struct write *w)
+{
+    const struct call *c = w->call;
+    const struct store_object *now =
+        store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+
+    return now != w->base && !(now && w->base && now->revision == w->base->revision);
+}
+
+static enum outcome refuse_existing(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    const struct resource *r = c->resource;
+    const struct store_object *now = store_latest(vapi_store(c->api), r->storage, c->ns, c->name);
+
+    if (w->generates_name && ++w->names_tried < MAX_NAME_TRIES) {
+        undo_admission(w);
+        return AGAIN;
+    }
+    if (w->generates_name) {
+        err_already_exists(err, r->group, r->plural, c->name);
+        err->message = arena_printf(c->arena,
+                                    "%.*s \"%.*s\" already exists, the server was not able to "
+                                    "generate a unique name for the object",
+                                    STR_F(r->group_resource), STR_F(c->name));
+        err->retry_after = 1;
+        return FAILED;
+    }
+    err_already_exists(err, r->group, r->plural, c->name);
+    if (json_get(json_get(vapi_tree(c->arena, now), "metadata"), "deletionTimestamp"))
+        err_wrap(err, "object is being deleted");
+    return FAILED;
+}
+
+static bool unchanged(const struct write *w)
+{
+    meta_set_revision(w->call->arena, w->object, w->base->revision);
+    return json_equal(w->object, w->old);
+}
+
+/* The last finalizer of an object that is being deleted went away: so does the object. */
+static bool is_removal(const struct write *w)
+{
+    const cJSON *before = json_get(w->old, "metadata");
+
+    if (!json_get(before, "deletionTimestamp") || meta_has_finalizers(w->object))
+        return false;
+    if (json_i64_at(before, "deletionGracePeriodSeconds", 0) != 0)
+        return false;
+    return !resource_is_namespace(w->call->resource) ||
+           json_count(json_path(w->object, "spec.finalizers")) == 0;
+}
+
+static enum outcome commit_now(struct write *w, enum store_op op, struct err *err)
+{
+    struct call *c = w->call;
+    const struct store_object **stored = op == STORE_DELETE ? NULL : &w->stored;
+
+    if (commit_object(c, op, w->object, w->base, w->old, stored, err))
+        return FAILED;
+    if (c->options.dry_run) {
+        undo_admission(w);
+        answer(w);
+        return ANSWERED;
+    }
+    w->admitted = false;
+    store_on_commit(vapi_store(c->api), on_committed, w);
+    return ANSWERED;
+}
+
+/* Nothing to store, but the version that is shown must be durable. */
+static enum outcome answer_unchanged(struct write *w)
+{
+    undo_admission(w);
+    w->stored = store_object_ref(w->base);
+    if (w->base->revision <= store_revision(vapi_store(w->call->api)))
+        answer(w);
+    else
+        store_on_commit(vapi_store(w->call->api), on_committed, w);
+    return ANSWERED;
+}
+
+static enum outcome step_commit(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+
+    if (base_moved(w)) {
+        if (w->creating && c->verb == CALL_CREATE)
+            return refuse_existing(w, err);
+        undo_admission(w);
+        if (++w->attempts < MAX_ATTEMPTS)
+            return AGAIN;
+        return modified(c, err) ? FAILED : GO_ON;
+    }
+    if (w->creating)
+        return commit_now(w, STORE_CREATE, err);
+    if (is_removal(w))
+        return commit_now(w, STORE_DELETE, err);
+    return unchanged(w) ? answer_unchanged(w) : commit_now(w, STORE_UPDATE, err);
+}
+
+/* ---- the machine ---- */
+
+typedef enum outcome (*step_run)(struct write *w, struct err *err);
+
+static const step_run STEPS[N_STEPS] = {
+    [STEP_DECODE] = step_decode,     [STEP_BASE] = step_base,     [STEP_MAKE] = step_make,
+    [STEP_META] = step_meta,         [STEP_MUTATE] = step_mutate, [STEP_PREPARE] = step_prepare,
+    [STEP_VALIDATE] = step_validate, [STEP_ADMIT] = step_admit,   [STEP_CONFIRM] = step_confirm,
+    [STEP_COMMIT] = step_commit,
+};
+
+static void write_tick(struct write *w)
+{
+    for (;;) {
+        assert(w->magic == WRITE_MAGIC && w->step < N_STEPS);
+        switch (STEPS[w->step](w, &w->err)) {
+        case GO_ON:
+            w->step++;
+            break;
+        case AGAIN:
+            err_clear(&w->err);
+            w->step = STEP_BASE;
+            break;
+        case FAILED:
+            fail(w, &w->err);
+            return;
+        case WAITING:
+        case ANSWERED:
+            return;
+        }
+    }
+}
+
+void write_start(struct call *c, const struct write_plan *plan)
+{
+    struct write *w = ARENA_NEW(c->arena, struct write);
+
+    w->magic = WRITE_MAGIC;
+    w->call = c;
+    w->plan = plan ? plan : &PLAIN;
+    err_init(&w->err, c->arena);
+    write_tick(w);
+}
+
+static void handle_review(struct call *c)
+{
+    struct err err;
+
+    err_init(&err, c->arena);
+    if (body_normalise(c, c->body, &err) || body_strict(c, NULL, &err))
+        call_error(c, &err);
+    else
+        auth_handle_review(c);
+}
+
+void call_create(struct call *c)
+{
+    if (c->resource->flags & RES_REVIEW)
+        handle_review(c);
+    else
+        write_start(c, NULL);
+}
+
+void call_update(struct call *c)
+{
+    write_start(c, NULL);
+}
+
+void call_patch(struct call *c)
+{
+    write_start(c, NULL);
+}
