@@ -30,17 +30,17 @@ static const char SCHEMA[] =
     " ON r.id = v.resource GROUP BY v.resource, v.ns, v.name) WHERE type <> 2;"
     "INSERT INTO meta VALUES ('floor', 1), ('heals', 0), ('copy', 0);";
 
-/* Before the file is first read: page size and vacuum mode count only before the first page is
- * written, the lock mode before the log is first touched (its index then lives on the heap and
- * needs no shared memory file). */
-static const char SETTINGS_EARLY[] = "PRAGMA page_size=4096;"
+/* Before the file is first read. The lock mode comes first, because others below already read: the
+ * log's index then lives on the heap and needs no shared memory file. Page size and vacuum mode
+ * count only before the first page is written. */
+static const char SETTINGS_EARLY[] = "PRAGMA locking_mode=EXCLUSIVE;"
+                                     "PRAGMA page_size=4096;"
                                      "PRAGMA auto_vacuum=INCREMENTAL;"
                                      "PRAGMA cache_size=-256;"
                                      "PRAGMA mmap_size=0;"
                                      "PRAGMA temp_store=MEMORY;"
                                      "PRAGMA trusted_schema=OFF;"
-                                     "PRAGMA cell_size_check=ON;"
-                                     "PRAGMA locking_mode=EXCLUSIVE;";
+                                     "PRAGMA cell_size_check=ON;";
 /* Once we know that the file is ours: the journal mode is written into it. */
 static const char SETTINGS_LATE[] = "PRAGMA journal_mode=WAL;"
                                     "PRAGMA synchronous=FULL;"

@@ -4,6 +4,7 @@
 #include "fault_vfs.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ static sqlite3_vfs *system_vfs;
 static atomic_uint armed_ops, armed_files;
 static atomic_int armed_kind, after_left, times_left, failures;
 static atomic_bool shadowing;
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
 void fault_arm(unsigned ops, unsigned files, enum fault_kind kind, int after, int times)
 {
@@ -38,6 +40,16 @@ int fault_disarm(void)
 {
     armed_ops = 0;
     return failures;
+}
+
+void fault_hold(void)
+{
+    pthread_mutex_lock(&gate);
+}
+
+void fault_release(void)
+{
+    pthread_mutex_unlock(&gate);
 }
 
 void fault_shadow(void)
@@ -123,8 +135,12 @@ static int copy_durable(struct fault_handle *h)
 static int fault_sync(sqlite3_file *file, int flags)
 {
     struct fault_handle *h = handle_of(file);
-    bool failing = fails(FAULT_SYNC, h->file);
 
+    if (h->file == FAULT_LOG) {
+        pthread_mutex_lock(&gate);
+        pthread_mutex_unlock(&gate);
+    }
+    bool failing = fails(FAULT_SYNC, h->file);
     if (failing && armed_kind != FAULT_LATE)
         return SQLITE_IOERR_FSYNC;
     int rc = shadowing ? copy_durable(h) : h->real->pMethods->xSync(h->real, flags);

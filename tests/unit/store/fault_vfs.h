@@ -24,6 +24,9 @@ void fault_install(void);
 void fault_arm(unsigned ops, unsigned files, enum fault_kind kind, int after, int times);
 /* How often it has failed since it was armed. */
 int fault_disarm(void);
+/* While held, syncs of the log wait. */
+void fault_hold(void);
+void fault_release(void);
 /* Syncs do nothing but copy the file to "<file>.durable": what a power loss would leave at least.
  */
 void fault_shadow(void);

@@ -60,6 +60,7 @@ static void test_nothing_is_left(void **state)
     store_record_put(f->store, RECORD_META, STR("new"), STR("2"));
     store_record_delete(f->store, RECORD_META, STR("gone"));
     store_on_commit(f->store, on_fail, &fails);
+    fault_hold();
     uv_run(&f->loop, UV_RUN_NOWAIT); /* it is with the writer now; the next ones queue */
     delete (f, "a", "new");
     put(f, "a", "old", 3);
@@ -68,6 +69,7 @@ static void test_nothing_is_left(void **state)
     store_record_delete(f->store, RECORD_META, STR("new"));
     store_on_commit(f->store, on_fail, &fails);
     int64_t next = store_next_revision(f->store);
+    fault_release();
     fixture_settle(f);
     assert_int_equal(fails, 2);
     assert_true(fault_disarm() > 0);
