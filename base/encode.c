@@ -5,7 +5,6 @@
 #include <sublet/encode.h>
 
 #include <assert.h>
-#include <pthread.h>
 #include <string.h>
 #include <openssl/evp.h>
 
@@ -149,51 +148,25 @@ void base32_lower(const unsigned char *bytes, size_t n_bytes, char *out, size_t 
 
 /* ---- digests ---- */
 
-/* Looking an algorithm up by name costs more than hashing a name: it is done once. */
-static EVP_MD *sha256_algorithm;
-
-static void fetch_sha256(void)
-{
-    sha256_algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
-    assert(sha256_algorithm);
-}
-
-static EVP_MD_CTX *sha256_begin(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, fetch_sha256);
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    int ok = ctx && EVP_DigestInit_ex2(ctx, sha256_algorithm, NULL);
-    assert(ok);
-    return ctx;
-}
-
 static void sha256_more(EVP_MD_CTX *ctx, const void *p, size_t n)
 {
     int ok = EVP_DigestUpdate(ctx, p, n);
     assert(ok);
 }
 
-static void sha256_end(EVP_MD_CTX *ctx, unsigned char out[32])
-{
-    int ok = EVP_DigestFinal_ex(ctx, out, NULL);
-    assert(ok);
-    EVP_MD_CTX_free(ctx);
-}
-
 void sha256(struct str s, unsigned char out[32])
 {
-    EVP_MD_CTX *ctx = sha256_begin();
+    int ok = EVP_Digest(s.p, s.n, out, NULL, EVP_sha256(), NULL);
 
-    sha256_more(ctx, s.p, s.n);
-    sha256_end(ctx, out);
+    assert(ok);
 }
 
 void sha256_parts(size_t n, const struct str *parts, unsigned char out[32])
 {
-    EVP_MD_CTX *ctx = sha256_begin();
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    int ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
 
+    assert(ok);
     for (size_t i = 0; i < n; i++) {
         unsigned char length[8];
         for (unsigned b = 0; b < 8; b++)
@@ -201,7 +174,9 @@ void sha256_parts(size_t n, const struct str *parts, unsigned char out[32])
         sha256_more(ctx, length, sizeof(length));
         sha256_more(ctx, parts[i].p, parts[i].n);
     }
-    sha256_end(ctx, out);
+    ok = EVP_DigestFinal_ex(ctx, out, NULL);
+    assert(ok);
+    EVP_MD_CTX_free(ctx);
 }
 
 /* ---- percent encoding (RFC 3986) ---- */
