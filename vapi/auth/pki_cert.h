@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi/auth (private)
+ *
+ * Making and reading X.509 certificates and P-256 keys: what pki.c builds a cluster's identity
+ * from. It knows neither store nor tokens. */
+#pragma once
+
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+
+#include <sublet/clock.h>
+#include <sublet/err.h>
+
+enum cert_use { CERT_CA, CERT_SERVER, CERT_CLIENT };
+
+struct cert_request {
+    enum cert_use use;
+    struct str cn;
+    const struct str *organizations;
+    size_t n_organizations;
+    const struct str *names; /* subject alternative names: DNS names and IP addresses */
+    size_t n_names;
+    int64_t not_before, not_after; /* unix seconds */
+    const struct rng *rng;         /* of the serial number */
+};
+
+EVP_PKEY *pki_key_new(struct err *err) MUST_CHECK;
+/* Signed by ca and ca_key, or by itself when ca is NULL. */
+int pki_cert_issue(const struct cert_request *r, EVP_PKEY *key, X509 *ca, EVP_PKEY *ca_key,
+                   X509 **ret, struct err *err) MUST_CHECK;
+
+struct str pki_cert_pem(struct arena *a, X509 *cert);
+struct str pki_key_pem(struct arena *a, EVP_PKEY *key); /* PKCS #8 */
+X509 *pki_cert_read(struct str pem);                    /* NULL when it is none */
+EVP_PKEY *pki_key_read(struct str pem);                 /* NULL unless a P-256 private key */
+int64_t pki_cert_not_before(const X509 *cert);
+int64_t pki_cert_not_after(const X509 *cert);
+/* True when the certificate names exactly these. */
+bool pki_cert_has_names(const X509 *cert, const struct str *names, size_t n);
+/* Puts OpenSSL's reason into err and returns -1. */
+int pki_fail(struct err *err, const char *what);

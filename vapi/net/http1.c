@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP/1.1 and 1.0 over llhttp: one exchange at a time, what is pipelined behind it waits unparsed.
+ * Why: probes, proxies and upgrades (exec, port-forward) speak it.
+ * Must never go on parsing after an error or a refusal: where one request ends and the next begins
+ * is then a guess, and guesses are how requests are smuggled. */
+#include "internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <llhttp.h>
+
+#define CHUNK_OVERHEAD 16 /* framing bytes tolerated per byte of a chunked body */
+
+struct http1 {
+    llhttp_t parser;
+    struct net_exchange *x;
+    struct buf token; /* the part of a target, name or value that came so far */
+    struct str name;  /* of the header whose value is being read; in the exchange's arena */
+    struct buf head;  /* of the answer, until it is sent */
+    struct buf rest;  /* plain bytes behind the request under way */
+    size_t received;  /* bytes of this message, framing included */
+    bool headers_done;
+    bool complete;                      /* llhttp stopped behind a whole message */
+    bool keep_alive, want_upgrade, old; /* old: HTTP/1.0 */
+    bool want_continue;
+    bool chunked; /* the answer */
+    bool tail_sent;
+    bool stopped; /* parses nothing more */
+};
+
+static struct net_conn *conn_of(const llhttp_t *parser)
+{
+    return parser->data;
+}
+
+/* What the parser tells. */
+
+static struct net_exchange *current(struct net_conn *c)
+{
+    struct http1 *h = c->http1;
+
+    if (!h->x)
+        h->x = exchange_new(c);
+    return h->x;
+}
+
+/* The answer ends the connection: the rest of the request is not read. */
+static int refuse(struct net_conn *c, enum refusal why)
+{
+    struct http1 *h = c->http1;
+    struct net_exchange *x = current(c);
+
+    h->stopped = true;
+    h->keep_alive = false;
+    c->since = 0;
+    if (!exchange_answered(x))
+        exchange_refuse(x, why);
+    return -1;
+}
+
+static int on_token(llhttp_t *parser, const char *at, size_t n)
+{
+    struct net_conn *c = conn_of(parser);
+
+    buf_add(&c->http1->token, (struct str){at, n});
+    return c->http1->token.failed ? refuse(c, REFUSE_HEADERS_TOO_LARGE) : 0;
+}
+
+static int on_url_complete(llhttp_t *parser)
+{
+    struct net_conn *c = conn_of(parser);
+    struct net_exchange *x = current(c);
+    struct http1 *h = c->http1;
+
+    exchange_set_method(x, str_c(llhttp_method_name((llhttp_method_t)parser->method)));
+    exchange_set_target(x, buf_str(&h->token));
+    x->header_bytes += h->token.n;
+    buf_clear(&h->token);
+    return 0;
+}
+
+static int on_field_complete(llhttp_t *parser)
+{
+    struct http1 *h = conn_of(parser)->http1;
+
+    if (!h->headers_done)
+        h->name = arena_str(h->x->arena, buf_str(&h->token));
+    buf_clear(&h->token);
+    return 0;
+}
+
+static int on_value_complete(llhttp_t *parser)
+{
+    struct net_conn *c = conn_of(parser);
+    struct http1 *h = c->http1;
+    bool ok = h->headers_done || /* a trailer */
+              exchange_add_header(h->x, h->name, str_trim(buf_str(&h->token)));
+
+    buf_clear(&h->token);
+    return ok ? 0 : refuse(c, REFUSE_HEADERS_TOO_LARGE);
+}
+
+/* Origin form, `*`, or the absolute form that proxies send (RFC 9112 3.2). */
+static bool accept_target(struct net_exchange *x)
+{
+    struct net_request *r = &x->request;
+    struct str rest,
+        scheme = str_has_prefix(r->path, STR("https://")) ? STR("https://") : STR("http://");
+
+    if (str_has_prefix(r->path, STR("/")) || str_eqc(r->path, "*"))
+        return true;
+    if (!str_has_prefix(r->path, scheme))
+        return false;
+    rest = str_from(r->path, scheme.n);
+    r->authority = str_sub(rest, 0, str_find(rest, '/'));
+    r->path = str_from(rest, r->authority.n);
+    if (!r->path.n)
+        r->path = STR("/");
+    return true;
+}
+
+/* Exactly one Host with HTTP/1.1 (RFC 9112 3.2). */
+static bool accept_host(struct net_exchange *x, bool old)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < x->n_headers; i++) {
+        if (!str_eqc(x->headers[i].name, "host"))
+            continue;
+        if (!x->request.authority.p)
+            x->request.authority = x->headers[i].value;
+        n++;
+    }
+    return n == 1 || (old && n == 0);
+}
+
+static bool expects_continue(const struct net_exchange *x)
+{
+    struct str value = net_header(&x->request, "expect");
+    static const char WORD[] = "100-continue";
+
+    if (value.n != sizeof(WORD) - 1)
+        return false;
+    return strncasecmp(value.p, WORD, value.n) == 0;
+}
+
+static int on_headers_complete(llhttp_t *parser)
+{
+    struct net_conn *c = conn_of(parser);
+    struct http1 *h = c->http1;
+    struct net_exchange *x = current(c);
+    bool chunked = (parser->flags & F_CHUNKED) != 0;
+    bool announced = (parser->flags & F_CONTENT_LENGTH) != 0 && !chunked;
+    uint64_t length = announced ? parser->content_length : 0;
+
+    h->headers_done = true;
+    h->old = parser->http_major == 1 && parser->http_minor == 0;
+    h->keep_alive = llhttp_should_keep_alive(parser) && !c->said_goodbye;
+    /* We decide about upgrades ourselves, after the request is complete. */
+    h->want_upgrade = parser->upgrade && parser->method != HTTP_CONNECT;
+    parser->upgrade = 0;
+    c->since = 0;
+    x->request.http_major = 1;
+    buf_fini(&h->token);
+    h->token = BUF_INIT(c->server->options.max_header_bytes);
+
+    if (parser->http_major != 1 || parser->http_minor > 1 || !accept_target(x) ||
+        !accept_host(x, h->old) || length > INT64_MAX)
+        return refuse(c, REFUSE_MALFORMED);
+    if (!exchange_expect_body(x, announced ? (int64_t)length : -1))
+        return refuse(c, REFUSE_BODY_TOO_LARGE);
+    if ((chunked || length) && !h->old && expects_continue(x)) {
+        h->want_continue = true;
+        conn_dirty(c);
+    }
+    return 0;
+}
+
+static int on_body(llhttp_t *parser, const char *at, size_t n)
+{
+    struct net_conn *c = conn_of(parser);
+
+    if (exchange_add_body(c->http1->x, (struct str){at, n}))
+        return 0;
+    return refuse(c, REFUSE_BODY_TOO_LARGE);
+}
+
+static int on_message_complete(llhttp_t *parser)
+{
+    conn_of(parser)->http1->complete = true;
+    return HPE_PAUSED;
+}
+
+static const llhttp_settings_t SETTINGS = {
+    .on_url = on_token,
+    .on_url_complete = on_url_complete,
+    .on_header_field = on_token,
+    .on_header_field_complete = on_field_complete,
+    .on_header_value = on_token,
+    .on_header_value_complete = on_value_complete,
+    .on_headers_complete = on_headers_complete,
+    .on_body = on_body,
+    .on_message_complete = on_message_complete,
+};
+
+/* Input. */
+
+/* Blanks, empty lines, chunk extensions and trailers cost their sender, too. */
+static bool within_limits(struct net_conn *c)
+{
+    struct http1 *h = c->http1;
+    size_t body = h->x ? h->x->body.n : 0;
+    size_t framing = h->received - body;
+    size_t limit = c->server->options.max_header_bytes;
+
+    if (!h->headers_done || h->complete)
+        return h->complete || framing <= limit;
+    return framing <= 2 * limit + body * CHUNK_OVERHEAD;
+}
+
+static void begin_message(struct net_conn *c)
+{
+    struct http1 *h = c->http1;
+
+    llhttp_init(&h->parser, HTTP_REQUEST, &SETTINGS);
+    h->parser.data = c;
+    h->headers_done = h->complete = h->chunked = h->tail_sent = h->want_continue = false;
+    h->received = 0;
+}
+
+static void take_request(struct net_conn *c, struct str rest)
+{
+    struct http1 *h = c->http1;
+
+    buf_add(&h->rest, rest);
+    conn_hold(c, true);
+    exchange_dispatch(h->x);
+}
+
+static void parse(struct net_conn *c, struct str bytes)
+{
+    struct http1 *h = c->http1;
+    llhttp_errno_t result;
+
+    if (!c->since && !h->headers_done)
+        c->since = conn_now(c);
+    h->received += bytes.n;
+    result = llhttp_execute(&h->parser, bytes.p, bytes.n);
+
+    if (h->stopped)
+        return;
+    if (h->complete) {
+        size_t used = (size_t)(llhttp_get_error_pos(&h->parser) - bytes.p);
+
+        assert(result == HPE_PAUSED && used <= bytes.n);
+        take_request(c, str_from(bytes, used));
+    } else if (result != HPE_OK) {
+        refuse(c, REFUSE_MALFORMED);
+    } else if (!within_limits(c)) {
+        refuse(c, h->headers_done ? REFUSE_MALFORMED : REFUSE_HEADERS_TOO_LARGE);
+    }
+}
+
+static void receive(struct net_conn *c, struct str bytes)
+{
+    struct http1 *h = c->http1;
+
+    if (h->stopped || !bytes.n)
+        return;
+    if (h->x && h->x->upgraded && !h->x->aborted)
+        h->x->received(h->x->ctx, bytes);
+    else if (h->complete)
+        buf_add(&h->rest, bytes);
+    else
+        parse(c, bytes);
+}
+
+/* A peer that closed its half after a request may still read the answer; one that watches is gone.
+ */
+static void end_of_input(struct net_conn *c)
+{
+    struct http1 *h = c->http1;
+
+    h->keep_alive = false;
+    if (h->x && h->x->upgraded && !h->x->aborted)
+        h->x->received(h->x->ctx, STR_NULL);
+    else if (!h->x || h->x->streamed || !h->complete)
+        conn_close(c);
+}
+
+/* Output. */
+
+static void add_header(struct buf *b, struct str name, struct str value)
+{
+    buf_add(b, name);
+    buf_add(b, STR(": "));
+    buf_add(b, value);
+    buf_add(b, STR("\r\n"));
+}
+
+static void add_framing(struct http1 *h, const struct net_exchange *x, int64_t length)
+{
+    if (length >= 0 && x->status >= 200 && x->status != 204 && x->status != 304)
+        buf_printf(&h->head, "content-length: %lld\r\n", (long long)length);
+    h->chunked = length < 0 && !x->bodyless && !h->old && !x->upgraded;
+    if (h->chunked)
+        add_header(&h->head, STR("transfer-encoding"), STR("chunked"));
+    else if (length < 0 && !x->bodyless)
+        h->keep_alive = false; /* HTTP/1.0: the end of the connection is the end of the body */
+
+    if (x->upgraded)
+        add_header(&h->head, STR("connection"), STR("upgrade"));
+    else if (!h->keep_alive)
+        add_header(&h->head, STR("connection"), STR("close"));
+    else if (h->old)
+        add_header(&h->head, STR("connection"), STR("keep-alive"));
+}
+
+static void answer(struct net_exchange *x, const struct net_header *headers, size_t n,
+                   int64_t length)
+{
+    struct net_conn *c = x->conn;
+    struct http1 *h = c->http1;
+
+    if (x->refused && !x->remote_ended)
+        h->keep_alive = false;
+    buf_printf(&h->head, "HTTP/1.1 %d ", x->status);
+    buf_add(&h->head, status_text(x->status));
+    buf_add(&h->head, STR("\r\n"));
+    for (size_t i = 0; i < n; i++) {
+        if (!exchange_owns_header(headers[i].name))
+            add_header(&h->head, headers[i].name, exchange_clean(x, headers[i].value));
+    }
+    if (!x->upgraded)
+        add_header(&h->head, STR("date"), server_date(c->server));
+    add_framing(h, x, length);
+    buf_add(&h->head, STR("\r\n"));
+}
+
+static void changed(struct net_exchange *x)
+{
+    (void)x; /* settle() and pump() look at the one exchange there is */
+}
+
+static void frame_slices(struct net_conn *c, struct net_exchange *x)
+{
+    struct http1 *h = c->http1;
+    size_t n = x->slices.bytes < NET_OUT_HIGH ? x->slices.bytes : NET_OUT_HIGH;
+    struct buf line = BUF_INIT(0);
+
+    if (h->chunked) {
+        buf_printf(&line, "%zx\r\n", n);
+        conn_send(c, buf_str(&line));
+        buf_fini(&line);
+    }
+    exchange_frame(x, n);
+    if (h->chunked)
+        conn_send(c, STR("\r\n"));
+}
+
+static void pump(struct net_conn *c)
+{
+    struct http1 *h = c->http1;
+    struct net_exchange *x = h->x;
+
+    if (h->want_continue && x && !exchange_answered(x))
+        conn_send(c, STR("HTTP/1.1 100 Continue\r\n\r\n"));
+    h->want_continue = false;
+    if (!x || !exchange_answered(x) || x->aborted)
+        return;
+
+    conn_send(c, buf_str(&h->head));
+    buf_fini(&h->head);
+    while (x->slices.bytes && conn_has_room(c)) {
+        frame_slices(c, x);
+    }
+    if (x->ended && !x->slices.bytes && !h->tail_sent) {
+        if (h->chunked)
+            conn_send(c, STR("0\r\n\r\n"));
+        h->tail_sent = true;
+    }
+}
+
+/* The next request of the pipeline. */
+static void next_message(struct net_conn *c)
+{
+    struct buf rest = c->http1->rest;
+
+    begin_message(c);
+    c->http1->rest = BUF_INIT(0);
+    receive(c, buf_str(&rest));
+    buf_fini(&rest);
+    if (!c->http1->complete)
+        conn_hold(c, false);
+}
+
+static void settle(struct net_conn *c)
+{
+    struct http1 *h = c->http1;
+    struct net_exchange *x = h->x;
+
+    if (x && x->aborted) {
+        conn_close(c);
+        return;
+    }
+    if (x && h->tail_sent) {
+        h->x = NULL;
+        exchange_close(x);
+        if (h->keep_alive && !c->said_goodbye)
+            next_message(c);
+        else
+            conn_finish(c);
+    } else if (!x && c->said_goodbye) {
+        conn_finish(c);
+    }
+}
+
+static void goodbye(struct net_conn *c)
+{
+    c->http1->keep_alive = false;
+}
+
+static void fini(struct net_conn *c)
+{
+    struct http1 *h = c->http1;
+
+    buf_fini(&h->token);
+    buf_fini(&h->head);
+    buf_fini(&h->rest);
+    c->http1 = mem_free(h);
+}
+
+const struct proto HTTP1 = {
+    .receive = receive,
+    .pump = pump,
+    .settle = settle,
+    .end_of_input = end_of_input,
+    .goodbye = goodbye,
+    .answer = answer,
+    .changed = changed,
+    .fini = fini,
+};
+
+void http1_open(struct net_conn *c)
+{
+    struct http1 *h = NEW(struct http1);
+
+    c->http1 = h;
+    c->proto = &HTTP1;
+    h->token = BUF_INIT(c->server->options.max_header_bytes);
+    h->head = BUF_INIT(0);
+    h->rest = BUF_INIT(0);
+    begin_message(c);
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP/2 over nghttp2. Why: client-go multiplexes everything a process does, watches included, over
+ * one connection. nghttp2 keeps the protocol; here streams become exchanges, slices become DATA
+ * frames without a copy, and floods that are legal frame by frame are counted. Must never let a
+ * peer make us work or remember more than it pays for: streams, headers, bodies, queued frames and
+ * cheap frames are all bounded (the attacks are listed at cost_of()). */
+#include "internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <nghttp2/nghttp2.h>
+
+#define STREAM_WINDOW      (256 * 1024)
+#define CONN_WINDOW        (1024 * 1024)
+#define MAX_ACKS           256  /* answers to PING and SETTINGS that may wait */
+#define RESET_BURST        1000 /* RST_STREAM by the peer: at once, and per second */
+#define RESET_RATE         50
+#define CHEAP_BURST        2000 /* frames that cost us more than the peer: at once, and per second */
+#define CHEAP_RATE         100
+#define HEADER_OVERRUN     8 /* times the limit, before a header block ends the connection */
+#define MAX_ANSWER_HEADERS 64
+
+struct http2 {
+    nghttp2_session *session;
+    int64_t tokens, refilled_at; /* CHEAP_BURST and CHEAP_RATE, in thousandths */
+    bool failed;                 /* the session cannot go on; what it queued is still sent */
+};
+
+static struct net_exchange *exchange_of(nghttp2_session *session, int32_t stream)
+{
+    struct net_exchange *x = nghttp2_session_get_stream_user_data(session, stream);
+
+    assert(!x || x->magic == EXCHANGE_MAGIC);
+    return x;
+}
+
+/* Floods. Rapid reset (CVE-2023-44487) is nghttp2's stream_reset_rate_limit, CONTINUATION floods
+ * its max_continuations. The rest is a token bucket: PING, SETTINGS, PRIORITY and empty DATA frames
+ * (CVE-2019-9512, 9515, 9513, 9518), and frames that make us reset a stream (CVE-2025-8671). */
+static bool cost_of(uint8_t type, size_t length, uint8_t flags)
+{
+    switch (type) {
+    case NGHTTP2_PING:
+    case NGHTTP2_SETTINGS:
+    case NGHTTP2_PRIORITY:
+    case NGHTTP2_RST_STREAM:
+        return true;
+    case NGHTTP2_DATA:
+        return !length && !(flags & NGHTTP2_FLAG_END_STREAM);
+    default:
+        return false;
+    }
+}
+
+static void charge(struct net_conn *c)
+{
+    struct http2 *h = c->http2;
+    int64_t now = conn_now(c);
+
+    h->tokens += (now - h->refilled_at) * CHEAP_RATE;
+    h->refilled_at = now;
+    if (h->tokens > CHEAP_BURST * 1000)
+        h->tokens = CHEAP_BURST * 1000;
+    h->tokens -= 1000;
+    if (h->tokens < 0)
+        nghttp2_session_terminate_session(h->session, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+/* Requests. */
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
+{
+    struct net_conn *c = ctx;
+    nghttp2_extpri fair = {.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
+    struct net_exchange *x;
+
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    x = exchange_new(c);
+    x->stream = frame->hd.stream_id;
+    x->request.http_major = 2;
+    nghttp2_session_set_stream_user_data(session, x->stream, x);
+    /* Streams take turns: one long list must not hold up every watch beside it. */
+    nghttp2_session_change_extpri_stream_priority(session, x->stream, &fair, 1);
+    return 0;
+}
+
+static bool take_pseudo(struct net_exchange *x, struct str name, struct str value)
+{
+    if (str_eqc(name, ":method"))
+        exchange_set_method(x, value);
+    else if (str_eqc(name, ":path"))
+        exchange_set_target(x, value);
+    else if (str_eqc(name, ":authority"))
+        x->request.authority = arena_str(x->arena, value);
+    x->header_bytes += name.n + value.n + NET_HEADER_COST;
+    return x->header_bytes <= x->conn->server->options.max_header_bytes;
+}
+
+/* A header block that is too large is read to its end, since the HPACK state is shared, but kept
+ * only up to the limit. */
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *ctx)
+{
+    struct net_conn *c = ctx;
+    struct net_exchange *x = exchange_of(session, frame->hd.stream_id);
+    struct str n = {(const char *)name, name_n}, v = {(const char *)value, value_n};
+    size_t limit = c->server->options.max_header_bytes;
+
+    (void)flags;
+    if (!x || x->state != X_HEAD)
+        return 0;
+    if (x->header_bytes > limit) {
+        x->header_bytes += name_n + value_n + NET_HEADER_COST;
+        return x->header_bytes > HEADER_OVERRUN * limit ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+    }
+    if (n.n && n.p[0] == ':')
+        take_pseudo(x, n, v);
+    else
+        exchange_add_header(x, n, str_trim(v));
+    return 0;
+}
+
+/* "-1" stands for none; nghttp2 has checked the number and will check the body against it. */
+static int64_t announced_length(const struct net_exchange *x)
+{
+    int64_t length;
+
+    return str_to_i64(net_header(&x->request, "content-length"), &length) ? length : -1;
+}
+
+static void submit_continue(struct net_exchange *x)
+{
+    nghttp2_nv status = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
+
+    nghttp2_submit_headers(x->conn->http2->session, NGHTTP2_FLAG_NONE, x->stream, NULL, &status, 1,
+                           NULL);
+}
+
+static void headers_arrived(struct net_exchange *x, bool last)
+{
+    if (x->state != X_HEAD)
+        return;
+    x->request.headers = x->headers;
+    x->request.n_headers = x->n_headers;
+    if (x->header_bytes > x->conn->server->options.max_header_bytes) {
+        x->remote_ended = last;
+        exchange_refuse(x, REFUSE_HEADERS_TOO_LARGE);
+        return;
+    }
+    if (!x->request.authority.p)
+        x->request.authority = net_header(&x->request, "host");
+    if (!exchange_expect_body(x, announced_length(x)))
+        return;
+    if (!last && str_eqc(net_header(&x->request, "expect"), "100-continue"))
+        submit_continue(x);
+}
+
+static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
+{
+    struct net_conn *c = ctx;
+    bool last = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    struct net_exchange *x;
+
+    if (cost_of(frame->hd.type, frame->hd.length, frame->hd.flags))
+        charge(c);
+    if (frame->hd.type == NGHTTP2_SETTINGS)
+        c->since = 0; /* the preface is complete */
+    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
+        return 0;
+
+    x = exchange_of(session, frame->hd.stream_id);
+    if (!x)
+        return 0;
+    if (frame->hd.type == NGHTTP2_HEADERS)
+        headers_arrived(x, last);
+    if (last)
+        exchange_dispatch(x);
+    return 0;
+}
+
+static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream,
+                         const uint8_t *data, size_t n, void *ctx)
+{
+    struct net_exchange *x = exchange_of(session, stream);
+
+    (void)flags;
+    (void)ctx;
+    if (!x)
+        return 0;
+    if (!exchange_answered(x)) {
+        exchange_add_body(x, (struct str){(const char *)data, n});
+        return 0;
+    }
+    x->discarded += n;
+    if (x->discarding && x->discarded > STREAM_WINDOW)
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream, NGHTTP2_NO_ERROR);
+    return 0;
+}
+
+static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
+                            void *ctx)
+{
+    (void)session;
+    (void)frame;
+    (void)error;
+    charge(ctx);
+    return 0;
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t error, void *ctx)
+{
+    struct net_exchange *x = exchange_of(session, stream);
+
+    (void)error;
+    (void)ctx;
+    if (!x)
+        return 0;
+    nghttp2_session_set_stream_user_data(session, stream, NULL);
+    exchange_close(x);
+    return 0;
+}
+
+/* Answers. */
+
+static ssize_t on_read_slices(nghttp2_session *session, int32_t stream, uint8_t *out, size_t room,
+                              uint32_t *flags, nghttp2_data_source *source, void *ctx)
+{
+    struct net_exchange *x = source->ptr;
+    size_t n = x->slices.bytes < room ? x->slices.bytes : room;
+
+    (void)session;
+    (void)stream;
+    (void)out;
+    (void)ctx;
+    assert(x->magic == EXCHANGE_MAGIC);
+    if (!n && !x->ended)
+        return NGHTTP2_ERR_DEFERRED;
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (x->ended && n == x->slices.bytes)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return (ssize_t)n;
+}
+
+static int on_send_slices(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                          size_t length, nghttp2_data_source *source, void *ctx)
+{
+    struct net_conn *c = ctx;
+    struct net_exchange *x = source->ptr;
+
+    (void)session;
+    assert(x->magic == EXCHANGE_MAGIC && !frame->data.padlen);
+    if (x->aborted) /* meanwhile: its slices are gone */
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (!conn_has_room(c))
+        return NGHTTP2_ERR_WOULDBLOCK;
+    conn_send(c, (struct str){(const char *)head, 9});
+    exchange_frame(x, length);
+    return 0;
+}
+
+static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t n, int flags,
+                       void *ctx)
+{
+    struct net_conn *c = ctx;
+
+    (void)session;
+    (void)flags;
+    if (!conn_has_room(c))
+        return NGHTTP2_ERR_WOULDBLOCK;
+    conn_send(c, (struct str){(const char *)data, n});
+    return (ssize_t)n;
+}
+
+/* The answer is out, but the request is still coming: it was refused. Clients that only read after
+ * they wrote get a window's worth of time to see the answer; then NO_ERROR asks them to stop (RFC
+ * 9113 8.1), as it does when they fall silent (exchange_late()). */
+static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
+{
+    struct net_conn *c = ctx;
+    struct net_exchange *x;
+
+    if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
+        (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
+        return 0;
+    x = exchange_of(session, frame->hd.stream_id);
+    if (x && !x->remote_ended) {
+        x->discarding = true;
+        x->since = conn_now(c);
+        c->receiving++;
+    }
+    return 0;
+}
+
+static nghttp2_nv pair(struct str name, struct str value)
+{
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name.p, (uint8_t *)(uintptr_t)value.p, name.n,
+                        value.n, NGHTTP2_NV_FLAG_NONE};
+}
+
+static size_t make_head(struct net_exchange *x, nghttp2_nv *ret, const struct net_header *headers,
+                        size_t n, int64_t length)
+{
+    size_t used = 0;
+
+    ret[used++] = pair(STR(":status"), arena_printf(x->arena, "%d", x->status));
+    ret[used++] = pair(STR("date"), server_date(x->conn->server));
+    if (length >= 0 && x->status >= 200 && x->status != 204 && x->status != 304)
+        ret[used++] =
+            pair(STR("content-length"), arena_printf(x->arena, "%lld", (long long)length));
+    for (size_t i = 0; i < n && used < MAX_ANSWER_HEADERS; i++) {
+        if (!exchange_owns_header(headers[i].name))
+            ret[used++] = pair(headers[i].name, exchange_clean(x, headers[i].value));
+    }
+    return used;
+}
+
+static void answer(struct net_exchange *x, const struct net_header *headers, size_t n,
+                   int64_t length)
+{
+    nghttp2_nv head[MAX_ANSWER_HEADERS];
+    nghttp2_data_provider body = {.source = {.ptr = x}, .read_callback = on_read_slices};
+    bool empty = x->bodyless || (x->ended && !x->slices.bytes);
+    size_t used = make_head(x, head, headers, n, length);
+
+    /* Fails only for a stream that is gone already; on_stream_close() comes or came. */
+    (void)nghttp2_submit_response(x->conn->http2->session, x->stream, head, used,
+                                  empty ? NULL : &body);
+}
+
+static void changed(struct net_exchange *x)
+{
+    nghttp2_session *session = x->conn->http2->session;
+
+    if (x->aborted)
+        (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, x->stream, NGHTTP2_CANCEL);
+    else
+        (void)nghttp2_session_resume_data(session, x->stream);
+}
+
+/* The connection. */
+
+static void receive(struct net_conn *c, struct str bytes)
+{
+    struct http2 *h = c->http2;
+
+    if (h->failed)
+        return;
+    if (nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes.p, bytes.n) < 0)
+        h->failed = true;
+    conn_dirty(c);
+}
+
+static void pump(struct net_conn *c)
+{
+    struct http2 *h = c->http2;
+
+    if (nghttp2_session_send(h->session) < 0)
+        h->failed = true;
+}
+
+static void settle(struct net_conn *c)
+{
+    struct http2 *h = c->http2;
+    bool over = !nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session);
+
+    if (h->failed || over || (c->said_goodbye && !c->n_exchanges))
+        conn_finish(c);
+}
+
+static void end_of_input(struct net_conn *c)
+{
+    conn_close(c);
+}
+
+static void goodbye(struct net_conn *c)
+{
+    nghttp2_session *session = c->http2->session;
+
+    nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE,
+                          nghttp2_session_get_last_proc_stream_id(session), NGHTTP2_NO_ERROR, NULL,
+                          0);
+}
+
+static void fini(struct net_conn *c)
+{
+    nghttp2_session_del(c->http2->session);
+    c->http2 = mem_free(c->http2);
+}
+
+const struct proto HTTP2 = {
+    .receive = receive,
+    .pump = pump,
+    .settle = settle,
+    .end_of_input = end_of_input,
+    .goodbye = goodbye,
+    .answer = answer,
+    .changed = changed,
+    .fini = fini,
+};
+
+static nghttp2_session_callbacks *make_callbacks(void)
+{
+    nghttp2_session_callbacks *cb;
+
+    if (nghttp2_session_callbacks_new(&cb) != 0)
+        abort();
+    nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
+    nghttp2_session_callbacks_set_send_callback(cb, on_send);
+    nghttp2_session_callbacks_set_send_data_callback(cb, on_send_slices);
+    return cb;
+}
+
+static nghttp2_option *make_options(void)
+{
+    nghttp2_option *option;
+
+    if (nghttp2_option_new(&option) != 0)
+        abort();
+    nghttp2_option_set_no_closed_streams(option, 1);
+    /* Blanks around a value are trimmed, as with HTTP/1.1, instead of refused. */
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
+    nghttp2_option_set_max_outbound_ack(option, MAX_ACKS);
+    nghttp2_option_set_stream_reset_rate_limit(option, RESET_BURST, RESET_RATE);
+    return option;
+}
+
+static void submit_settings(struct net_conn *c)
+{
+    const struct net_options *o = &c->server->options;
+    nghttp2_session *session = c->http2->session;
+    nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, o->max_streams},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)o->max_header_bytes},
+        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+    };
+
+    nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings,
+                            sizeof(settings) / sizeof(settings[0]));
+    nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW);
+}
+
+void http2_open(struct net_conn *c)
+{
+    struct http2 *h = NEW(struct http2);
+    nghttp2_session_callbacks *callbacks = make_callbacks();
+    nghttp2_option *option = make_options();
+
+    if (nghttp2_session_server_new2(&h->session, callbacks, c, option) != 0)
+        abort();
+    nghttp2_option_del(option);
+    nghttp2_session_callbacks_del(callbacks);
+    h->tokens = CHEAP_BURST * 1000;
+    h->refilled_at = conn_now(c);
+    c->http2 = h;
+    c->proto = &HTTP2;
+    submit_settings(c);
+    conn_dirty(c);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What net answers without asking the handler. Why: clients of Kubernetes parse every error as a
+ * metav1.Status, so even a request that never reached the API is refused in its terms.
+ * Must never echo bytes of the request. */
+#include "internal.h"
+
+#include <assert.h>
+
+static const struct {
+    int code;
+    const char *reason, *message; /* reason "": none, as for codes metav1 has no word for */
+    bool retry;
+} REFUSALS[] = {
+    [REFUSE_MALFORMED] = {400, "BadRequest", "the request is not well-formed HTTP", false},
+    /* The words of apierrors.NewRequestEntityTooLargeError. */
+    [REFUSE_BODY_TOO_LARGE] = {413, "RequestEntityTooLarge", "Request entity too large: limit is ",
+                               false},
+    [REFUSE_HEADERS_TOO_LARGE] = {431, "", "the headers of the request are too large: limit is ",
+                                  false},
+    [REFUSE_BUSY] = {429, "TooManyRequests", "too many requests, please try again later", true},
+};
+
+static const struct {
+    int status;
+    struct str text;
+} PHRASES[] = {
+    {101, {"Switching Protocols", 19}},
+    {200, {"OK", 2}},
+    {201, {"Created", 7}},
+    {202, {"Accepted", 8}},
+    {204, {"No Content", 10}},
+    {301, {"Moved Permanently", 17}},
+    {302, {"Found", 5}},
+    {304, {"Not Modified", 12}},
+    {307, {"Temporary Redirect", 18}},
+    {400, {"Bad Request", 11}},
+    {401, {"Unauthorized", 12}},
+    {403, {"Forbidden", 9}},
+    {404, {"Not Found", 9}},
+    {405, {"Method Not Allowed", 18}},
+    {406, {"Not Acceptable", 14}},
+    {408, {"Request Timeout", 15}},
+    {409, {"Conflict", 8}},
+    {410, {"Gone", 4}},
+    {413, {"Request Entity Too Large", 24}},
+    {415, {"Unsupported Media Type", 22}},
+    {422, {"Unprocessable Entity", 20}},
+    {429, {"Too Many Requests", 17}},
+    {431, {"Request Header Fields Too Large", 31}},
+    {500, {"Internal Server Error", 21}},
+    {501, {"Not Implemented", 15}},
+    {502, {"Bad Gateway", 11}},
+    {503, {"Service Unavailable", 19}},
+    {504, {"Gateway Timeout", 15}},
+    {507, {"Insufficient Storage", 20}},
+};
+
+struct str status_text(int status)
+{
+    for (size_t i = 0; i < sizeof(PHRASES) / sizeof(PHRASES[0]); i++) {
+        if (PHRASES[i].status == status)
+            return PHRASES[i].text;
+    }
+    return STR("Status");
+}
+
+static size_t refusal_limit(const struct net_options *options, enum refusal why)
+{
+    if (why == REFUSE_BODY_TOO_LARGE)
+        return options->max_body;
+    if (why == REFUSE_HEADERS_TOO_LARGE)
+        return options->max_header_bytes;
+    return 0;
+}
+
+static struct str refusal_body(struct arena *a, enum refusal why, size_t limit)
+{
+    const char *reason = REFUSALS[why].reason;
+
+    return arena_printf(a,
+                        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                        "\"status\":\"Failure\",\"message\":\"%s%s\",%s%s%s%s\"code\":%d}\n",
+                        REFUSALS[why].message, limit ? arena_printf(a, "%zu", limit).p : "",
+                        *reason ? "\"reason\":\"" : "", reason, *reason ? "\"," : "",
+                        REFUSALS[why].retry ? "\"details\":{\"retryAfterSeconds\":1}," : "",
+                        REFUSALS[why].code);
+}
+
+void exchange_refuse(struct net_exchange *x, enum refusal why)
+{
+    const struct net_header headers[] = {
+        {STR("content-type"), STR("application/json")},
+        {STR("retry-after"), STR("1")},
+    };
+    size_t limit = refusal_limit(&x->conn->server->options, why);
+    struct net_slice body = {.bytes = refusal_body(x->arena, why, limit)};
+
+    assert(!exchange_answered(x));
+    x->refused = true;
+    net_respond(x, REFUSALS[why].code, headers, REFUSALS[why].retry ? 2 : 1, &body, 1);
+}
