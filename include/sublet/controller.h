@@ -72,6 +72,7 @@ void reconcile_then(struct reconcile *r, reconcile_cb then, void *ctx);
 /* Something else is under way (a host request): the run stays open until reconcile_release(). */
 void reconcile_hold(struct reconcile *r);
 void reconcile_release(struct reconcile *r, const struct err *err); /* err NULL: fine */
+unsigned reconcile_failures(const struct reconcile *r); /* of this key, in a row, before this run */
 void reconcile_again_after(struct reconcile *r, int64_t delay_ms);
 void reconcile_fail(struct reconcile *r, const struct err *err);    /* retried with backoff */
 

@@ -340,6 +340,11 @@ int64_t reconcile_now_s(const struct reconcile *r)
     return clock_wall_s(vapi_clock(r->controller->api));
 }
 
+unsigned reconcile_failures(const struct reconcile *r)
+{
+    return worker_failures(r->controller->worker, r->key);
+}
+
 const struct resource *reconcile_resource(struct reconcile *r, const char *group,
                                           const char *plural)
 {

@@ -8,7 +8,9 @@
 #define CONTROLLERS(X)                                                                             \
     X(NAMESPACE_CONTROLLER)                                                                        \
     X(SERVICE_ACCOUNT_CONTROLLER)                                                                  \
-    X(ROOT_CA_CONTROLLER)
+    X(ROOT_CA_CONTROLLER)                                                                          \
+    X(REPLICA_SET_CONTROLLER)                                                                      \
+    X(REPLICATION_CONTROLLER_CONTROLLER)
 #define CONTROLLER_DECLARE(name) extern const struct controller_def name;
 CONTROLLERS(CONTROLLER_DECLARE)
 #undef CONTROLLER_DECLARE
@@ -35,6 +37,20 @@ bool pod_is_active(const cJSON *pod);   /* neither */
 bool pod_is_ready(const cJSON *pod);
 /* Ready for at least min_seconds; *ret_wait_s: how long until it may be (0: not by waiting). */
 bool pod_is_available(const cJSON *pod, int64_t min_seconds, int64_t now_s, int64_t *ret_wait_s);
+
+/* The pods of an owner: those it controls, and those without a controller that its selector
+ * matches. The latter are adopted, the former released when the selector no longer matches (patches
+ * are issued; nothing is claimed by an owner that is being deleted). Returns an array of what it
+ * controls after that. */
+cJSON *pods_claim(struct reconcile *r, const struct resource *owner_res, const cJSON *owner,
+                  const struct selector *selector);
+/* A pod as its owner's template says, named by generateName "<owner>-". */
+cJSON *pod_from_template(struct arena *a, const struct resource *owner_res, const cJSON *owner,
+                         const cJSON *template_);
+/* Maps a pod to its controller of a kind; a pod without one to every owner in its namespace
+ * (source's business: the owners' selectors decide when they run). */
+void map_pod_to_owner(struct controller *c, const struct store_event *e, const char *group,
+                      const char *plural, struct str kind);
 
 struct str meta_name(const cJSON *object);
 struct str meta_ns(const cJSON *object);
