@@ -194,13 +194,12 @@ static __int128 binary_nano(const struct parts *p)
 static bool evaluate(const struct parts *p, struct quantity *ret)
 {
     bool binary = p->format == QUANTITY_BINARY_SI;
-    bool fast = is_fast(p);
-    if (!fast && !p->digits)
+    if (!is_fast(p) && !p->digits)
         return false;
 
     __int128 nano = binary ? binary_nano(p) : decimal_nano(p);
     ret->format = p->format;
-    if (binary && !fast && nano > 0 && nano < NANO)
+    if (binary && nano > 0 && nano < NANO)
         ret->format = QUANTITY_DECIMAL_SI;
     ret->nano = p->negative ? -nano : nano;
     return true;

@@ -113,7 +113,7 @@ static void settle(struct worker *w)
         arm(w);
         return;
     }
-    if (w->working > 0 || w->in_batch || uv_is_closing((uv_handle_t *)&w->idle))
+    if (w->working > 0 || uv_is_closing((uv_handle_t *)&w->idle))
         return;
     uv_close((uv_handle_t *)&w->idle, on_handle_closed);
     uv_close((uv_handle_t *)&w->timer, on_handle_closed);
