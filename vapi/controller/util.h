@@ -9,6 +9,7 @@
     X(NAMESPACE_CONTROLLER)                                                                        \
     X(SERVICE_ACCOUNT_CONTROLLER)                                                                  \
     X(ROOT_CA_CONTROLLER)                                                                          \
+    X(DEPLOYMENT_CONTROLLER)                                                                       \
     X(REPLICA_SET_CONTROLLER)                                                                      \
     X(REPLICATION_CONTROLLER_CONTROLLER)
 #define CONTROLLER_DECLARE(name) extern const struct controller_def name;
