@@ -10,6 +10,7 @@
     X(SERVICE_ACCOUNT_CONTROLLER)                                                                  \
     X(ROOT_CA_CONTROLLER)                                                                          \
     X(DEPLOYMENT_CONTROLLER)                                                                       \
+    X(GARBAGE_COLLECTOR)                                                                           \
     X(REPLICA_SET_CONTROLLER)                                                                      \
     X(REPLICATION_CONTROLLER_CONTROLLER)
 #define CONTROLLER_DECLARE(name) extern const struct controller_def name;
