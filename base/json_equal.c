@@ -137,19 +137,24 @@ static bool number_equal(const cJSON *a, const cJSON *b)
 
 static bool equal_at(const cJSON *a, const cJSON *b, unsigned depth);
 
+struct member {
+    const cJSON *node;
+};
+
 static int by_key(const void *a, const void *b)
 {
-    const cJSON *const *x = a, *const *y = b;
+    const struct member *x = a, *y = b;
 
-    return strcmp((*x)->string, (*y)->string);
+    return strcmp(x->node->string, y->node->string);
 }
 
-static const cJSON **sorted(const cJSON *from, size_t n)
+/* The n members from `from` on, by key. */
+static struct member *sorted(const cJSON *from, size_t n)
 {
-    const cJSON **list = mem_alloc(n * sizeof *list);
+    struct member *list = mem_alloc(n * sizeof *list);
 
-    for (size_t i = 0; i < n; i++, from = from->next)
-        list[i] = from;
+    for (size_t i = 0; from; from = from->next)
+        list[i++].node = from;
     qsort(list, n, sizeof *list, by_key);
     return list;
 }
@@ -157,13 +162,13 @@ static const cJSON **sorted(const cJSON *from, size_t n)
 /* n members from a on and as many from b on, in any order. */
 static bool large_equal(const cJSON *a, const cJSON *b, size_t n, unsigned depth)
 {
-    const cJSON **x = sorted(a, n), **y = sorted(b, n);
+    struct member *x = sorted(a, n), *y = sorted(b, n);
     bool equal = true;
 
     for (size_t i = 0; equal && i < n; i++)
-        equal = strcmp(x[i]->string, y[i]->string) == 0;
+        equal = strcmp(x[i].node->string, y[i].node->string) == 0;
     for (size_t i = 0; equal && i < n; i++)
-        equal = equal_at(x[i], y[i], depth);
+        equal = equal_at(x[i].node, y[i].node, depth);
     mem_free(x);
     mem_free(y);
     return equal;

@@ -15,11 +15,14 @@
 /* The kernel gives every process 16 random bytes, see getauxval(3): a secret without a global. */
 static uint64_t hash_seed(void)
 {
-    const void *random = (const void *)getauxval(AT_RANDOM);
+    union {
+        unsigned long number;
+        const void *bytes;
+    } random = {.number = getauxval(AT_RANDOM)};
     uint64_t seed = 0;
 
-    if (random)
-        memcpy(&seed, random, sizeof seed);
+    if (random.bytes)
+        memcpy(&seed, random.bytes, sizeof seed);
     return seed;
 }
 
@@ -38,7 +41,7 @@ static void rehash(struct json_keys *keys, size_t cap)
     struct json_keys bigger = {.seed = keys->seed, .count = keys->count, .cap = cap};
 
     bigger.slots = mem_alloc(cap * sizeof *bigger.slots);
-    for (size_t i = 0; i < keys->cap; i++)
+    for (size_t i = 0; keys->slots && i < keys->cap; i++)
         if (keys->slots[i].node)
             *probe(&bigger, keys->slots[i].hash, keys->slots[i].node->string) = keys->slots[i];
     mem_free(keys->slots);

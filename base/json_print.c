@@ -46,7 +46,7 @@ static void shortest(double value, char *out, size_t space)
 /* Go: the form %f, and %e with a short exponent below 1e-6 and from 1e21 on. */
 size_t json_format_double(double value, char out[32])
 {
-    char text[40], digits[24];
+    char text[40], digits[24] = "0";
     bool minus = signbit(value) != 0;
     int n = 0, exponent, used;
     const char *p;

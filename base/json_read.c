@@ -134,7 +134,7 @@ static bool read_hex4(struct reader *r, uint32_t *ret)
 /* r->p stands behind `\u`. A surrogate without its other half becomes U+FFFD, as in Go. */
 static bool read_unicode(struct reader *r, uint32_t *ret)
 {
-    uint32_t high, low;
+    uint32_t high = 0, low = 0;
     const char *after;
 
     if (!read_hex4(r, &high))
@@ -167,7 +167,7 @@ static bool read_escape(struct reader *r, char **out)
 {
     const char *p = r->p + 1;
     unsigned char c = p < r->end ? (unsigned char)*p : 0;
-    uint32_t code;
+    uint32_t code = 0;
 
     if (c < 128 && simple_escapes[c]) {
         *(*out)++ = simple_escapes[c];
@@ -244,7 +244,7 @@ static char *own(struct str s)
 
 static bool read_string_value(struct reader *r, cJSON *node)
 {
-    struct str s;
+    struct str s = STR_NULL;
 
     r->p++;
     if (!read_string(r, &s))

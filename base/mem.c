@@ -34,7 +34,12 @@ void *mem_realloc(void *p, size_t size)
 
 void *mem_free(const void *p)
 {
-    free((void *)(uintptr_t)p); /* a struct str owns memory through a const pointer */
+    union {
+        const void *from;
+        void *to;
+    } pun = {.from = p}; /* a struct str owns memory through a const pointer */
+
+    free(pun.to);
     return NULL;
 }
 

@@ -68,7 +68,7 @@ static bool is_digit(char c)
 
 static const struct word *find_word(struct str text)
 {
-    if (text.n && !memchr("~yYnNtTfFoO.+-", text.p[0], 14))
+    if (text.n && !strchr("~yYnNtTfFoO.+-", text.p[0]))
         return NULL;
     for (size_t i = 0; text.n <= WORD_MAX && i < sizeof words / sizeof *words; i++)
         if (str_eqc(text, words[i].text))

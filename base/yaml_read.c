@@ -67,6 +67,14 @@ static int next(struct loader *l)
                    l->parser.problem ? l->parser.problem : "cannot be parsed");
 }
 
+static int skip(struct loader *l, int events)
+{
+    while (events-- > 0)
+        if (next(l) < 0)
+            return -1;
+    return 0;
+}
+
 /* Counts n more nodes; false when that is too many. */
 static bool count_nodes(struct loader *l, size_t n)
 {
@@ -546,14 +554,14 @@ static cJSON *load_document(struct loader *l)
 {
     cJSON *node;
 
-    if (next(l) < 0 || next(l) < 0)
+    if (skip(l, 2) < 0)
         return NULL;
     if (l->event.type == YAML_STREAM_END_EVENT)
         return json_new_null(l->a);
     if (next(l) < 0)
         return NULL;
     node = load_node(l);
-    if (!node || !is_json_value(l, node) || next(l) < 0 || next(l) < 0)
+    if (!node || !is_json_value(l, node) || skip(l, 2) < 0)
         return NULL;
     if (l->event.type != YAML_STREAM_END_EVENT) {
         fail(l, "more than one document");
