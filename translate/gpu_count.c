@@ -49,6 +49,13 @@ static bool amount_of(const cJSON *value, int64_t *ret)
     return true;
 }
 
+bool device_is_zero(const cJSON *amount)
+{
+    int64_t units;
+
+    return amount_of(amount, &units) && units == 0;
+}
+
 static int count_map(struct arena *a, const cJSON *map, struct device_counts *ret, struct err *err)
 {
     if (!json_is_object(map))

@@ -91,6 +91,12 @@ typedef bool (*map_drop_cb)(void *ctx, struct str key);
  */
 cJSON *map_patch(struct arena *a, const cJSON *now, const cJSON *wanted, map_drop_cb may_drop,
                  void *ctx);
+/* The members of an object in the order of their keys; none for anything else. */
+struct members {
+    const cJSON **items;
+    size_t n;
+};
+struct members sorted_members(struct arena *a, const cJSON *map);
 /* Labels and annotations we own that differ, as a patch of metadata; NULL when none does. */
 cJSON *metadata_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 

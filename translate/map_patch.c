@@ -8,11 +8,6 @@
 
 #include "impl.h"
 
-struct members {
-    const cJSON **items;
-    size_t n;
-};
-
 static int by_key(const void *x, const void *y)
 {
     const cJSON *const *a = x, *const *b = y;
@@ -20,7 +15,7 @@ static int by_key(const void *x, const void *y)
     return strcmp((*a)->string, (*b)->string);
 }
 
-static struct members sorted(struct arena *a, const cJSON *map)
+struct members sorted_members(struct arena *a, const cJSON *map)
 {
     struct members ret = {0};
 
@@ -45,7 +40,7 @@ static void put(struct arena *a, cJSON **patch, struct str key, cJSON *value)
 cJSON *map_patch(struct arena *a, const cJSON *now, const cJSON *wanted, map_drop_cb may_drop,
                  void *ctx)
 {
-    struct members have = sorted(a, now), want = sorted(a, wanted);
+    struct members have = sorted_members(a, now), want = sorted_members(a, wanted);
     cJSON *patch = NULL;
     size_t i = 0, k = 0;
 

@@ -50,6 +50,8 @@ bool pool_has_product(const struct config_pool *pool, struct str product);
 /* An extended resource, device class or whatever else has a domain: nobody gets one unless a pool
  * offers it. cpu, memory, hugepages-* and the like are not devices. */
 bool is_device(struct str resource);
+/* An amount that asks for nothing; what is no amount asks for something. */
+bool device_is_zero(const cJSON *amount);
 struct device_count {
     struct str name;
     int64_t units; /* what the scheduler reserves: max(apps + sidecars, init peak) */

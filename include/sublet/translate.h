@@ -23,6 +23,8 @@ struct translate_tenant {
     struct str api_ip;                   /* of the tenant's API, for KUBERNETES_* and hostAliases */
     int64_t api_port;
     struct str dns_ip;                   /* empty: pods keep the host's DNS policy */
+    const cJSON *namespaces;             /* array of the tenant's Namespaces, for namespaceSelector of pod
+                                            affinity; NULL: only {} (all of them) selects any */
 };
 
 /* `<name cut to 46>-<16 of base32(sha256(len-prefixed uid, ns, name))>`; a valid RFC 1123 label, and
@@ -70,6 +72,15 @@ void translate_token_secret_name(const struct translate_tenant *t, struct str ns
  * services, gathered by the caller as an array of Service objects; may be NULL. */
 int translate_pod(struct arena *a, const struct translate_tenant *t, const struct pool_choice *choice,
                   const cJSON *vpod, const cJSON *services, cJSON **ret, struct err *err) MUST_CHECK;
+/* True while the tenant's own scheduling gates hold the pod: it is not to be created on the host yet.
+ * (Gates never go down; those on the host are the host's.) */
+bool translate_pod_gated(const cJSON *vpod);
+/* Ephemeral containers of vpod the host pod lacks, as a strategic merge patch for the subresource
+ * pods/ephemeralcontainers; *ret is NULL when there are none. */
+int translate_ephemeral(struct arena *a, const struct translate_tenant *t,
+                        const struct pool_choice *choice, const cJSON *vpod, const cJSON *host_now,
+                        cJSON **ret, struct err *err) MUST_CHECK;
+/* *ret is NULL (and 0 returned) for what has no host object: type ExternalName. */
 int translate_service(struct arena *a, const struct translate_tenant *t, const cJSON *vservice,
                       cJSON **ret, struct err *err) MUST_CHECK;
 cJSON *translate_config_map(struct arena *a, const struct translate_tenant *t, const cJSON *v);
@@ -81,6 +92,8 @@ int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON
 /* Changes a living host object may get from us: a JSON merge patch of the fields we own that differ, or
  * NULL when nothing does. What others added stays. */
 cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
+/* Changed cpu and memory of containers, as a strategic merge patch for pods/resize; NULL for none. */
+cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 /* data, labels, annotations of ConfigMaps and Secrets. */
@@ -90,7 +103,14 @@ cJSON *translate_data_update(struct arena *a, const cJSON *host_now, const cJSON
  * readiness-gate conditions stay. Returns NULL when it would not change. */
 cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_pod,
                                const cJSON *vpod);
+/* Readiness gates are the tenant's to open, but the host's kubelet waits for them: a strategic merge
+ * patch of the host pod's status with the gate conditions that differ; NULL when none does. */
+cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJSON *vpod);
 cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJSON *v);
+/* The virtual spec with what the host allocated: cluster IP, IP families, node ports; for a claim its
+ * volume and class. NULL when it would not change. */
+cJSON *translate_service_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
+cJSON *translate_pvc_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
 cJSON *translate_pvc_status_up(struct arena *a, const cJSON *host, const cJSON *v);
 /* A node as the tenant may see it: labels by allow-list, capacity, conditions, no other tenant's trace.
  * gpu_left: per resource what this tenant could still get there is the caller's to cap; may be NULL. */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events of the host about our objects. Why: "why does my pod not start" is answered by the host's
+ * scheduler and kubelet. Must never show an event about an object that is not this one of ours. */
+
+#include <string.h>
+
+#include "shape.h"
+
+static const char *const KINDS[] = {"Pod", "Service", "PersistentVolumeClaim", "ConfigMap",
+                                    "Secret"};
+
+static bool kind_shown(struct str kind)
+{
+    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
+        if (str_eqc(kind, KINDS[i]))
+            return true;
+    }
+    return false;
+}
+
+/* The host's "<object>.<suffix>" under the virtual name; what has no suffix gets the whole hashed.
+ */
+static struct str event_name(struct arena *a, struct str host_event, struct str name)
+{
+    size_t dot = str_rfind(host_event, '.');
+    char hash[HASH_CHARS + 1];
+
+    if (dot < host_event.n)
+        return arena_printf(a, "%.*s.%.*s", STR_F(name), STR_F(str_from(host_event, dot + 1)));
+    hash_text(1, &host_event, hash);
+    return arena_printf(a, "%.*s.%s", STR_F(name), hash);
+}
+
+static cJSON *involved_up(struct arena *a, const cJSON *from, struct str ns, struct str name,
+                          struct str uid)
+{
+    static const char *const keys[] = {"kind", "apiVersion", "fieldPath"};
+    cJSON *ret = json_new_object(a);
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        struct str value = json_str(json_get(from, keys[i]));
+
+        if (value.n)
+            add_str(a, ret, keys[i], value);
+    }
+    add_str(a, ret, "namespace", ns);
+    add_str(a, ret, "name", name);
+    add_str(a, ret, "uid", uid);
+    return ret;
+}
+
+static const struct field SOURCE_FIELDS[] = {
+    {"component", FIELD_SCALAR},
+    {"host", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field SERIES_FIELDS[] = {
+    {"count", FIELD_SCALAR},
+    {"lastObservedTime", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field EVENT_FIELDS[] = {
+    {"reason", FIELD_SCALAR},
+    {"type", FIELD_SCALAR},
+    {"action", FIELD_SCALAR},
+    {"count", FIELD_SCALAR},
+    {"firstTimestamp", FIELD_SCALAR},
+    {"lastTimestamp", FIELD_SCALAR},
+    {"eventTime", FIELD_SCALAR},
+    {"series", FIELD_OBJECT, .fields = SERIES_FIELDS},
+    {"source", FIELD_OBJECT, .fields = SOURCE_FIELDS},
+    {"reportingComponent", FIELD_SCALAR},
+    {"reportingInstance", FIELD_SCALAR},
+    {0},
+};
+
+cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
+                          const cJSON *host_event, struct str ns, struct str name, struct str uid)
+{
+    const cJSON *involved = json_get(host_event, "involvedObject");
+    struct str host_name = json_str(json_get(involved, "name"));
+    struct down d = {.arena = a, .tenant = t};
+    cJSON *ret, *metadata;
+    char expect[64];
+
+    translate_name(t, ns, name, expect);
+    if (!str_eqc(host_name, expect) || !kind_shown(json_str(json_get(involved, "kind"))) ||
+        !str_eq(json_str(json_get(involved, "namespace")), t->host_namespace))
+        return NULL;
+
+    ret = json_new_object(a);
+    add_str(a, ret, "apiVersion", STR("v1"));
+    add_str(a, ret, "kind", STR("Event"));
+    metadata = object_add(a, ret, STR("metadata"), json_new_object(a));
+    add_str(a, metadata, "name", event_name(a, json_str_at(host_event, "metadata.name"), name));
+    add_str(a, metadata, "namespace", ns);
+    object_add(a, ret, STR("involvedObject"), involved_up(a, involved, ns, name, uid));
+    add_str(
+        a, ret, "message",
+        translate_text_up(a, t, json_str(json_get(host_event, "message")), host_name, ns, name));
+    shape_into(&d, EVENT_FIELDS, host_event, ret);
+    return ret;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A host node as a tenant may see it. Why: workloads and people look at nodes for sizes, zones and
+ * products; other tenants' traces (device inventories, images, pool resources, volumes) are on the
+ * same object. Must be built by allow-list, like everything that goes down. */
+
+#include <string.h>
+
+#include "shape.h"
+
+/* A trailing slash or dash stands for all that begin so. */
+static const char *const LABELS[] = {
+    "kubernetes.io/arch",
+    "kubernetes.io/hostname",
+    "kubernetes.io/os",
+    "node.kubernetes.io/instance-type",
+    "nvidia.com/cuda.driver-version.full",
+    "nvidia.com/cuda.driver-version.major",
+    "nvidia.com/cuda.driver-version.minor",
+    "nvidia.com/cuda.runtime-version.full",
+    "nvidia.com/gpu.compute.major",
+    "nvidia.com/gpu.compute.minor",
+    "nvidia.com/gpu.count",
+    "nvidia.com/gpu.family",
+    "nvidia.com/gpu.machine",
+    "nvidia.com/gpu.memory",
+    "nvidia.com/gpu.mode",
+    "nvidia.com/gpu.present",
+    "nvidia.com/gpu.product",
+    "nvidia.com/gpu.replicas",
+    "nvidia.com/gpu.sharing-strategy",
+    "nvidia.com/mig.capable",
+    "nvidia.com/mig.strategy",
+    "nvidia.com/mps.capable",
+    "topology.kubernetes.io/",
+};
+
+static bool label_shown(const struct translate_tenant *t, struct str key)
+{
+    for (size_t i = 0; i < sizeof LABELS / sizeof LABELS[0]; i++) {
+        struct str entry = str_c(LABELS[i]);
+
+        if (entry.p[entry.n - 1] == '/' ? str_has_prefix(key, entry) : str_eq(key, entry))
+            return true;
+    }
+    return labels_key_listed(key, t->config->node_labels);
+}
+
+static cJSON *labels_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels)
+{
+    cJSON *ret = json_new_object(a);
+
+    json_each(label, labels)
+    {
+        if (json_is_string(label) && label_shown(t, key_of(label)))
+            object_add(a, ret, key_of(label), json_copy(a, label));
+    }
+    return ret;
+}
+
+/* ---- capacity ---- */
+
+/* Is the node one of the pool's, by its labels? */
+static bool in_pool(const struct config_pool *pool, const cJSON *labels)
+{
+    struct str product = json_str(json_get(labels, "nvidia.com/gpu.product"));
+
+    json_each(member, pool->node_selector)
+    {
+        if (!str_eq(json_str(json_get(labels, member->string)), json_str(member)))
+            return false;
+    }
+    return pool_has_product(pool, product);
+}
+
+/* Devices under the tenant's names, as far as a bound pool offers them on this node. */
+static void devices_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
+                       const cJSON *device, cJSON *to)
+{
+    for (size_t i = 0; i < t->config->n_bindings; i++) {
+        const struct config_pool *pool = t->config->bindings[i].pool;
+
+        if (!in_pool(pool, labels))
+            continue;
+        for (size_t k = 0; k < pool->n_resources; k++) {
+            const struct pool_resource *r = &pool->resources[k];
+
+            if (str_eqc(r->host_name, device->string) && !json_get_str(to, r->name))
+                object_add(a, to, r->name, json_copy(a, device));
+        }
+    }
+}
+
+static cJSON *amounts_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
+                         const cJSON *amounts)
+{
+    cJSON *ret = json_new_object(a);
+
+    json_each(member, amounts)
+    {
+        if (is_device(key_of(member)))
+            devices_up(a, t, labels, member, ret);
+        else if (!json_get(ret, member->string))
+            object_add(a, ret, key_of(member), json_copy(a, member));
+    }
+    return ret;
+}
+
+/* ---- the rest of the status ---- */
+
+static cJSON *addresses_up(struct arena *a, const cJSON *addresses)
+{
+    cJSON *ret = json_new_array(a);
+
+    json_each(address, addresses)
+    {
+        struct str type = json_str(json_get(address, "type"));
+
+        if (str_eqc(type, "Hostname") || str_eqc(type, "InternalIP"))
+            json_append(ret, json_copy(a, address));
+    }
+    return ret;
+}
+
+/* The ids of the machine are cleared, not left out: the type has no optional ones. */
+static cJSON *info_up(struct arena *a, const cJSON *info)
+{
+    static const char *const ids[] = {"machineID", "systemUUID", "bootID"};
+    static const char *const keys[] = {
+        "kernelVersion",  "osImage",          "containerRuntimeVersion",
+        "kubeletVersion", "kubeProxyVersion", "operatingSystem",
+        "architecture"};
+    cJSON *ret = json_new_object(a);
+
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        add_str(a, ret, ids[i], STR(""));
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        add_str(a, ret, keys[i], json_str(json_get(info, keys[i])));
+    return ret;
+}
+
+static cJSON *status_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
+                        const cJSON *status)
+{
+    cJSON *ret = json_new_object(a);
+    const cJSON *conditions = json_get(status, "conditions");
+
+    object_add(a, ret, STR("capacity"), amounts_up(a, t, labels, json_get(status, "capacity")));
+    object_add(a, ret, STR("allocatable"),
+               amounts_up(a, t, labels, json_get(status, "allocatable")));
+    if (json_is_array(conditions))
+        object_add(a, ret, STR("conditions"), json_copy(a, conditions));
+    object_add(a, ret, STR("addresses"), addresses_up(a, json_get(status, "addresses")));
+    object_add(a, ret, STR("nodeInfo"), info_up(a, json_get(status, "nodeInfo")));
+    return ret;
+}
+
+static cJSON *spec_up(struct arena *a, const cJSON *spec)
+{
+    cJSON *ret = json_new_object(a);
+
+    if (json_count(json_get(spec, "taints")))
+        object_add(a, ret, STR("taints"), json_copy(a, json_get(spec, "taints")));
+    if (json_true(json_get(spec, "unschedulable")))
+        object_add(a, ret, STR("unschedulable"), json_new_bool(a, true));
+    return ret;
+}
+
+cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_node)
+{
+    const cJSON *labels = json_path(host_node, "metadata.labels");
+    cJSON *ret = json_new_object(a), *metadata;
+
+    add_str(a, ret, "apiVersion", STR("v1"));
+    add_str(a, ret, "kind", STR("Node"));
+    metadata = object_add(a, ret, STR("metadata"), json_new_object(a));
+    add_str(a, metadata, "name", json_str_at(host_node, "metadata.name"));
+    object_add(a, metadata, STR("labels"), labels_up(a, t, labels));
+    object_add(a, ret, STR("spec"), spec_up(a, json_get(host_node, "spec")));
+    object_add(a, ret, STR("status"), status_up(a, t, labels, json_get(host_node, "status")));
+    return ret;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A virtual pod as a host pod. Why: this is the one object that runs a tenant's code, so it is
+ * built from nothing by tables, in a fixed order; the checks run again here, because a pod may have
+ * been stored under another configuration. Must never send a field that says who the tenant claims
+ * to be to the host: service account, priority, owner, node. */
+
+#include <string.h>
+
+#include "shape.h"
+
+enum { NAMESERVERS_MAX = 3, SEARCHES_MAX = 32 };
+
+/* ---- tables ---- */
+
+static const struct field SYSCTL_FIELDS[] = {
+    {"name", FIELD_SCALAR},
+    {"value", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field POD_SECURITY_FIELDS[] = {
+    {"seLinuxOptions", FIELD_OBJECT, .fields = SELINUX_FIELDS},
+    {"windowsOptions", FIELD_OBJECT, .fields = WINDOWS_FIELDS},
+    {"runAsUser", FIELD_SCALAR},
+    {"runAsGroup", FIELD_SCALAR},
+    {"runAsNonRoot", FIELD_SCALAR},
+    {"supplementalGroups", FIELD_SCALARS},
+    {"supplementalGroupsPolicy", FIELD_SCALAR},
+    {"fsGroup", FIELD_SCALAR},
+    {"fsGroupChangePolicy", FIELD_SCALAR},
+    {"sysctls", FIELD_LIST, .fields = SYSCTL_FIELDS},
+    {"seccompProfile", FIELD_OBJECT, .fields = SECCOMP_FIELDS},
+    {"appArmorProfile", FIELD_OBJECT, .fields = SECCOMP_FIELDS},
+    {"seLinuxChangePolicy", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field PULL_SECRET_FIELDS[] = {{"name", FIELD_NAME}, {0}};
+static const struct field GATE_FIELDS[] = {{"conditionType", FIELD_SCALAR}, {0}};
+static const struct field OS_FIELDS[] = {{"name", FIELD_SCALAR}, {0}};
+
+static const struct field SPEC_FIELDS[] = {
+    {"volumes", FIELD_EACH, .make = volume_down},
+    {"initContainers", FIELD_EACH, .make = container_down},
+    {"containers", FIELD_EACH, .make = container_down},
+    {"restartPolicy", FIELD_SCALAR},
+    {"terminationGracePeriodSeconds", FIELD_SCALAR},
+    {"hostNetwork", FIELD_SCALAR, .privileged = true},
+    {"hostPID", FIELD_SCALAR, .privileged = true},
+    {"hostIPC", FIELD_SCALAR, .privileged = true},
+    {"hostUsers", FIELD_SCALAR},
+    {"shareProcessNamespace", FIELD_SCALAR},
+    {"securityContext", FIELD_OBJECT, .fields = POD_SECURITY_FIELDS},
+    {"imagePullSecrets", FIELD_LIST, .fields = PULL_SECRET_FIELDS},
+    {"hostnameOverride", FIELD_SCALAR},
+    {"readinessGates", FIELD_LIST, .fields = GATE_FIELDS},
+    {"topologySpreadConstraints", FIELD_EACH, .make = spread_down},
+    {"os", FIELD_OBJECT, .fields = OS_FIELDS},
+    {"resources", FIELD_MAKE, .make = resources_down},
+    {0},
+};
+
+/* ---- names and addresses ---- */
+
+static void add_hostname(struct down *d, cJSON *spec)
+{
+    struct str wish = json_str(json_get(d->spec, "hostname"));
+    struct str name = str_sub(wish.n ? wish : d->name, 0, 63);
+    char text[64];
+    size_t n = name.n;
+
+    if (json_get(spec, "hostnameOverride") || !n)
+        return;
+    for (size_t i = 0; i < n; i++)
+        text[i] = name.p[i] == '.' ? '-' : name.p[i];
+    while (n && text[n - 1] == '-')
+        n--;
+    add_str(d->arena, spec, "hostname", (struct str){text, n});
+}
+
+static void append_new(struct arena *a, cJSON *list, size_t max, struct str text)
+{
+    if (!text.n || json_count(list) >= max)
+        return;
+    json_each(one, list)
+    {
+        if (str_eq(json_str(one), text))
+            return;
+    }
+    json_append(list, json_new_string(a, text));
+}
+
+static const struct field DNS_OPTION_FIELDS[] = {
+    {"name", FIELD_SCALAR},
+    {"value", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field DNS_FIELDS[] = {
+    {"nameservers", FIELD_SCALARS},
+    {"searches", FIELD_SCALARS},
+    {"options", FIELD_LIST, .fields = DNS_OPTION_FIELDS},
+    {0},
+};
+
+/* The tenant's options, and ndots unless it says otherwise. */
+static cJSON *dns_options(struct down *d, const cJSON *config)
+{
+    cJSON *ret = json_new_array(d->arena), *ndots;
+    bool has_ndots = false;
+
+    json_each(option, json_get(config, "options"))
+    {
+        has_ndots |= str_eqc(json_str(json_get(option, "name")), "ndots");
+    }
+    if (!has_ndots) {
+        ndots = json_append(ret, json_new_object(d->arena));
+        add_str(d->arena, ndots, "name", STR("ndots"));
+        add_str(d->arena, ndots, "value", STR("5"));
+    }
+    json_each(option, json_get(config, "options"))
+    {
+        if (json_is_object(option))
+            json_append(ret, shape_copy(d, DNS_OPTION_FIELDS, option));
+    }
+    return ret;
+}
+
+/* What the kubelet makes of ClusterFirst, with the tenant's server and domain. */
+static void add_cluster_dns(struct down *d, const cJSON *config, cJSON *spec)
+{
+    struct arena *a = d->arena;
+    struct str domain = d->tenant->config->cluster_domain;
+    cJSON *ret, *servers, *searches;
+
+    add_str(a, spec, "dnsPolicy", STR("None"));
+    ret = object_add(a, spec, STR("dnsConfig"), json_new_object(a));
+    servers = object_add(a, ret, STR("nameservers"), json_new_array(a));
+    append_new(a, servers, NAMESERVERS_MAX, d->tenant->dns_ip);
+    json_each(one, json_get(config, "nameservers"))
+    {
+        append_new(a, servers, NAMESERVERS_MAX, json_str(one));
+    }
+    searches = object_add(a, ret, STR("searches"), json_new_array(a));
+    append_new(a, searches, SEARCHES_MAX,
+               arena_printf(a, "%.*s.svc.%.*s", STR_F(d->ns), STR_F(domain)));
+    append_new(a, searches, SEARCHES_MAX, arena_printf(a, "svc.%.*s", STR_F(domain)));
+    append_new(a, searches, SEARCHES_MAX, domain);
+    json_each(one, json_get(config, "searches"))
+    {
+        append_new(a, searches, SEARCHES_MAX, json_str(one));
+    }
+    object_add(a, ret, STR("options"), dns_options(d, config));
+}
+
+static void add_dns(struct down *d, cJSON *spec)
+{
+    const cJSON *config = json_get(d->spec, "dnsConfig");
+    struct str policy = json_str(json_get(d->spec, "dnsPolicy"));
+    bool host_network = json_true(json_get(spec, "hostNetwork"));
+    bool first = (!policy.n || str_eqc(policy, "ClusterFirst")) && !host_network;
+
+    if (d->tenant->dns_ip.n && (first || str_eqc(policy, "ClusterFirstWithHostNet"))) {
+        add_cluster_dns(d, config, spec);
+        return;
+    }
+    if (policy.n)
+        add_str(d->arena, spec, "dnsPolicy", policy);
+    if (json_is_object(config))
+        object_add(d->arena, spec, STR("dnsConfig"), shape_copy(d, DNS_FIELDS, config));
+}
+
+static const struct field ALIAS_FIELDS[] = {
+    {"ip", FIELD_SCALAR},
+    {"hostnames", FIELD_SCALARS},
+    {0},
+};
+
+/* The tenant's API under its usual names, also where the host's DNS answers. */
+static void add_host_aliases(struct down *d, cJSON *spec)
+{
+    struct str domain = d->tenant->config->cluster_domain;
+    cJSON *list = json_new_array(d->arena), *alias, *names;
+
+    json_each(one, json_get(d->spec, "hostAliases"))
+    {
+        if (json_is_object(one))
+            json_append(list, shape_copy(d, ALIAS_FIELDS, one));
+    }
+    if (d->tenant->api_ip.n) {
+        alias = json_append(list, json_new_object(d->arena));
+        add_str(d->arena, alias, "ip", d->tenant->api_ip);
+        names = object_add(d->arena, alias, STR("hostnames"), json_new_array(d->arena));
+        json_append(names,
+                    json_new_string(d->arena, arena_printf(d->arena, "kubernetes.default.svc.%.*s",
+                                                           STR_F(domain))));
+        json_append(names, json_new_string(d->arena, STR("kubernetes.default.svc")));
+        json_append(names, json_new_string(d->arena, STR("kubernetes.default")));
+        if (str_eqc(d->ns, "default"))
+            json_append(names, json_new_string(d->arena, STR("kubernetes")));
+    }
+    if (json_count(list))
+        object_add(d->arena, spec, STR("hostAliases"), list);
+}
+
+/* ---- what the pool decides ---- */
+
+static void add_deadline(struct down *d, cJSON *spec)
+{
+    int64_t seconds = json_i64_at(d->spec, "activeDeadlineSeconds", 0);
+    int64_t most = d->pool ? d->pool->max_lifetime_s : 0;
+
+    if (most && (!seconds || seconds > most))
+        seconds = most;
+    if (seconds)
+        json_set_i64(d->arena, spec, "activeDeadlineSeconds", seconds);
+}
+
+static void add_placement(struct down *d, cJSON *spec)
+{
+    cJSON *selector = node_selector_down(d, json_get(d->spec, "nodeSelector"));
+    cJSON *affinity = affinity_down(d, json_get(d->spec, "affinity"));
+    cJSON *tolerations = tolerations_down(d, json_get(d->spec, "tolerations"));
+    struct str class = json_str(json_get(d->spec, "priorityClassName"));
+    struct str tier;
+
+    if (selector)
+        object_add(d->arena, spec, STR("nodeSelector"), selector);
+    if (affinity)
+        object_add(d->arena, spec, STR("affinity"), affinity);
+    if (tolerations)
+        object_add(d->arena, spec, STR("tolerations"), tolerations);
+    if (!d->pool)
+        return;
+    tier = json_str(json_get_str(d->pool->priority_tiers, class));
+    if (tier.n)
+        add_str(d->arena, spec, "priorityClassName", tier);
+    if (d->pool->scheduler.n)
+        add_str(d->arena, spec, "schedulerName", d->pool->scheduler);
+    if (d->pool->runtime_class.n)
+        add_str(d->arena, spec, "runtimeClassName", d->pool->runtime_class);
+}
+
+static cJSON *spec_down(struct down *d)
+{
+    cJSON *spec = shape_copy(d, SPEC_FIELDS, d->spec);
+
+    add_deadline(d, spec);
+    add_hostname(d, spec);
+    add_dns(d, spec);
+    add_host_aliases(d, spec);
+    add_placement(d, spec);
+    /* The host must neither mint a token for the tenant nor tell it the host's Services. */
+    json_set_bool(d->arena, spec, "automountServiceAccountToken", false);
+    json_set_bool(d->arena, spec, "enableServiceLinks", false);
+    return spec;
+}
+
+/* ---- the pod ---- */
+
+static void down_init(struct down *d, struct arena *a, const struct translate_tenant *t,
+                      const struct pool_choice *choice, const cJSON *vpod, const cJSON *services)
+{
+    size_t containers;
+
+    *d = (struct down){.arena = a, .tenant = t, .object = vpod, .services = services};
+    d->meta = json_get(vpod, "metadata");
+    d->spec = json_get(vpod, "spec");
+    d->ns = json_str(json_get(d->meta, "namespace"));
+    d->name = json_str(json_get(d->meta, "name"));
+    d->privileged = t->config->pod_security == POD_SECURITY_PRIVILEGED;
+    d->pool = choice && choice->binding ? choice->binding->pool : NULL;
+    containers = json_count(json_get(d->spec, "containers")) +
+                 json_count(json_get(d->spec, "initContainers"));
+    d->links_budget = LINKS_BYTES_MAX / (containers + 1);
+    translate_token_secret_name(t, d->ns, d->name, d->token_secret);
+}
+
+static cJSON *labels_add_pool(struct down *d, cJSON *metadata)
+{
+    cJSON *labels = json_get(metadata, "labels");
+
+    if (d->pool) {
+        add_str(d->arena, labels, LABEL_POOL, d->pool->name);
+        add_str(d->arena, labels, LABEL_MODE, pool_mode_name(d->pool->mode));
+    }
+    return metadata;
+}
+
+int translate_pod(struct arena *a, const struct translate_tenant *t,
+                  const struct pool_choice *choice, const cJSON *vpod, const cJSON *services,
+                  cJSON **ret, struct err *err)
+{
+    struct down d;
+    cJSON *pod, *metadata;
+    char name[64];
+
+    down_init(&d, a, t, choice, vpod, services);
+    if (!d.name.n || !d.ns.n)
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "a pod without name or namespace cannot be translated");
+    if (translate_check_pod(a, t, d.ns, vpod, err) || pod_devices(a, vpod, &d.asked, err))
+        return -1;
+
+    pod = json_new_object(a);
+    add_str(a, pod, "apiVersion", STR("v1"));
+    add_str(a, pod, "kind", STR("Pod"));
+    translate_name(t, d.ns, d.name, name);
+    metadata = labels_add_pool(&d, translate_metadata(a, t, vpod, str_c(name)));
+    d.notes = json_get(metadata, "annotations");
+    object_add(a, pod, STR("metadata"), metadata);
+    object_add(a, pod, STR("spec"), spec_down(&d));
+    *ret = pod;
+    return 0;
+}
+
+bool translate_pod_gated(const cJSON *vpod)
+{
+    return json_count(json_path(vpod, "spec.schedulingGates")) > 0;
+}
+
+int translate_ephemeral(struct arena *a, const struct translate_tenant *t,
+                        const struct pool_choice *choice, const cJSON *vpod, const cJSON *host_now,
+                        cJSON **ret, struct err *err)
+{
+    const cJSON *have = json_path(host_now, "spec.ephemeralContainers");
+    cJSON *list = NULL, *spec;
+    struct down d;
+
+    *ret = NULL;
+    down_init(&d, a, t, choice, vpod, NULL);
+    if (translate_check_pod(a, t, d.ns, vpod, err))
+        return -1;
+    json_each(container, json_get(d.spec, "ephemeralContainers"))
+    {
+        struct str name = json_str(json_get(container, "name"));
+        bool there = false;
+
+        json_each(one, have)
+        {
+            there |= str_eq(json_str(json_get(one, "name")), name);
+        }
+        if (there)
+            continue;
+        list = list ? list : json_new_array(a);
+        json_append(list, container_down(&d, container));
+    }
+    if (!list)
+        return 0;
+    *ret = json_new_object(a);
+    spec = object_add(a, *ret, STR("spec"), json_new_object(a));
+    object_add(a, spec, STR("ephemeralContainers"), list);
+    return 0;
+}

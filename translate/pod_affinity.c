@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a pod may run. Why: the pool's node selector, product and tolerations are the fence around
+ * GPUs, and selectors over pods would see other tenants'. Whatever the tenant wrote is ANDed with
+ * the fence; terms are ORed, so the fence stands in every one of them. Must never let a term become
+ * wider than it was: one that loses a condition is dropped. */
+
+#include <string.h>
+
+#include "shape.h"
+
+static const char PRODUCT_LABEL[] = "nvidia.com/gpu.product";
+static const char SHARING_LABEL[] = "nvidia.com/gpu.sharing-strategy";
+
+/* Seconds a tenant's pods stay on a node that is gone. */
+enum { NOT_READY_SECONDS_MAX = 3600 };
+
+/* ---- products ---- */
+
+struct str_list product_variants(struct arena *a, const struct config_pool *pool,
+                                 const struct device_counts *asked, struct str product)
+{
+    struct str *items = arena_alloc(a, (asked->n + 2) * sizeof *items);
+    struct str base = product_base(product), mig = STR("nvidia.com/mig-");
+    size_t n = 0;
+
+    for (size_t i = 0; pool->mode == POOL_MIG && i < asked->n; i++) {
+        const struct pool_resource *r = pool_find_resource(pool, asked->items[i].name);
+
+        /* Strategy "single" shows slices as whole GPUs and says the profile in the product. */
+        if (r && str_has_prefix(r->name, mig) && !str_eq(r->name, r->host_name))
+            items[n++] =
+                arena_printf(a, "%.*s-MIG-%.*s", STR_F(base), STR_F(str_from(r->name, mig.n)));
+    }
+    if (n == 0)
+        items[n++] = base;
+    if (pool->mode >= POOL_TIME_SLICING)
+        items[n++] = arena_printf(a, "%.*s-SHARED", STR_F(base));
+    return (struct str_list){items, n};
+}
+
+static void append_variants(struct down *d, struct str product, cJSON *values)
+{
+    struct str_list variants = product_variants(d->arena, d->pool, &d->asked, product);
+
+    for (size_t i = 0; i < variants.n; i++)
+        json_append(values, json_new_string(d->arena, variants.items[i]));
+}
+
+static cJSON *expression(struct arena *a, const char *key, const char *operator_)
+{
+    cJSON *ret = json_new_object(a);
+
+    add_str(a, ret, "key", str_c(key));
+    add_str(a, ret, "operator", str_c(operator_));
+    return ret;
+}
+
+/* What every required term must hold as well; NULL when the fence is the node selector alone. */
+static cJSON *fence(struct down *d)
+{
+    struct str wish = json_str(json_get(json_get(d->spec, "nodeSelector"), PRODUCT_LABEL));
+    cJSON *ret, *values;
+
+    if (!d->pool) {
+        if (!d->tenant->config->n_pools)
+            return NULL;
+        ret = expression(d->arena, "nvidia.com/gpu.present", "NotIn");
+        values = object_add(d->arena, ret, STR("values"), json_new_array(d->arena));
+        json_append(values, json_new_string(d->arena, STR("true")));
+        return ret;
+    }
+    if (!wish.n && !d->pool->products.n)
+        return NULL;
+    ret = expression(d->arena, PRODUCT_LABEL, "In");
+    values = object_add(d->arena, ret, STR("values"), json_new_array(d->arena));
+    if (wish.n)
+        append_variants(d, wish, values);
+    for (size_t i = 0; !wish.n && i < d->pool->products.n; i++)
+        append_variants(d, d->pool->products.items[i], values);
+    return ret;
+}
+
+/* ---- node affinity ---- */
+
+static cJSON *expression_down(struct down *d, const cJSON *from)
+{
+    struct str key = json_str(json_get(from, "key"));
+    const cJSON *values = json_get(from, "values");
+    cJSON *ret = json_new_object(d->arena), *list;
+
+    add_str(d->arena, ret, "key", key);
+    add_str(d->arena, ret, "operator", json_str(json_get(from, "operator")));
+    if (!json_is_array(values))
+        return ret;
+    list = object_add(d->arena, ret, STR("values"), json_new_array(d->arena));
+    json_each(value, values)
+    {
+        if (!json_is_string(value))
+            continue;
+        if (d->pool && str_eqc(key, PRODUCT_LABEL))
+            append_variants(d, json_str(value), list);
+        else
+            json_append(list, json_new_string(d->arena, json_str(value)));
+    }
+    return ret;
+}
+
+static const struct field PREFERENCE_FIELDS[] = {
+    {"matchExpressions", FIELD_EACH, .make = expression_down},
+    {0},
+};
+
+static const struct field PREFERRED_NODE_FIELDS[] = {
+    {"weight", FIELD_SCALAR},
+    {"preference", FIELD_OBJECT, .fields = PREFERENCE_FIELDS},
+    {0},
+};
+
+static bool is_daemon(struct down *d)
+{
+    json_each(owner, json_get(d->meta, "ownerReferences"))
+    {
+        if (json_true(json_get(owner, "controller")) &&
+            str_eqc(json_str(json_get(owner, "kind")), "DaemonSet"))
+            return true;
+    }
+    return false;
+}
+
+/* A term, or NULL when it says nothing (it then matches no node) or cannot go down whole. */
+static cJSON *term_down(struct down *d, const cJSON *term, const cJSON *extra)
+{
+    const cJSON *expressions = json_get(term, "matchExpressions");
+    const cJSON *fields = json_get(term, "matchFields");
+    cJSON *ret = json_new_object(d->arena), *list;
+
+    if (!json_count(expressions) && !json_count(fields))
+        return NULL;
+    if (json_count(fields) && !is_daemon(d))
+        return NULL;
+    list = object_add(d->arena, ret, STR("matchExpressions"), json_new_array(d->arena));
+    json_each(from, expressions)
+    {
+        json_append(list, expression_down(d, from));
+    }
+    if (extra)
+        json_append(list, json_copy(d->arena, extra));
+    if (!json_count(fields))
+        return ret;
+    list = object_add(d->arena, ret, STR("matchFields"), json_new_array(d->arena));
+    json_each(from, fields)
+    {
+        json_append(list, expression_down(d, from));
+    }
+    return ret;
+}
+
+/* A term that no node meets, for terms of which none could go down. */
+static cJSON *nowhere(struct arena *a)
+{
+    cJSON *ret = json_new_object(a);
+    cJSON *list = object_add(a, ret, STR("matchExpressions"), json_new_array(a));
+
+    json_append(list, expression(a, "kubernetes.io/os", "Exists"));
+    json_append(list, expression(a, "kubernetes.io/os", "DoesNotExist"));
+    return ret;
+}
+
+static cJSON *required_nodes(struct down *d, const cJSON *required)
+{
+    cJSON *extra = fence(d), *ret, *terms, *term, *list;
+
+    if (!json_is_object(required) && !extra)
+        return NULL;
+    ret = json_new_object(d->arena);
+    terms = object_add(d->arena, ret, STR("nodeSelectorTerms"), json_new_array(d->arena));
+    if (!json_is_object(required)) {
+        term = json_append(terms, json_new_object(d->arena));
+        list = object_add(d->arena, term, STR("matchExpressions"), json_new_array(d->arena));
+        json_append(list, extra);
+        return ret;
+    }
+    json_each(from, json_get(required, "nodeSelectorTerms"))
+    {
+        term = term_down(d, from, extra);
+        if (term)
+            json_append(terms, term);
+    }
+    if (!json_count(terms))
+        json_append(terms, nowhere(d->arena));
+    return ret;
+}
+
+static const struct field NODE_PREFERRED_FIELDS[] = {
+    {"preferredDuringSchedulingIgnoredDuringExecution", FIELD_LIST,
+     .fields = PREFERRED_NODE_FIELDS},
+    {0},
+};
+
+static cJSON *node_affinity_down(struct down *d, const cJSON *affinity)
+{
+    const char *key = "requiredDuringSchedulingIgnoredDuringExecution";
+    cJSON *ret = json_new_object(d->arena);
+    cJSON *required = required_nodes(d, json_get(affinity, key));
+
+    if (required)
+        object_add(d->arena, ret, str_c(key), required);
+    shape_into(d, NODE_PREFERRED_FIELDS, affinity, ret);
+    return ret;
+}
+
+/* ---- pod affinity ---- */
+
+/* The namespaces a term names, as strings. */
+static size_t add_named(const cJSON *namespaces, struct str *out)
+{
+    size_t n = 0;
+
+    json_each(one, namespaces)
+    {
+        if (json_str(one).n)
+            out[n++] = json_str(one);
+    }
+    return n;
+}
+
+/* Those of the tenant's namespaces a namespaceSelector selects. */
+static size_t add_selected(struct down *d, const cJSON *selector, struct str *out)
+{
+    struct selector parsed;
+    size_t n = 0;
+
+    if (selector_from_json(d->arena, selector, &parsed, NULL))
+        return 0;
+    json_each(ns, d->tenant->namespaces)
+    {
+        struct str labels = labels_flatten(d->arena, json_path(ns, "metadata.labels"));
+        struct str name = json_str_at(ns, "metadata.name");
+
+        if (name.n && selector_match(&parsed, labels))
+            out[n++] = name;
+    }
+    return n;
+}
+
+/* Namespaces become an expression on our label: a namespaceSelector would see the host's. */
+static struct scope scope_of(struct down *d, const cJSON *term)
+{
+    const cJSON *named = json_get(term, "namespaces");
+    const cJSON *selector = json_get(term, "namespaceSelector");
+    struct scope scope = {0};
+    struct str *out;
+
+    if (json_is_object(selector) && !json_count(json_get(selector, "matchLabels")) &&
+        !json_count(json_get(selector, "matchExpressions")))
+        return (struct scope){.all = true};
+    if (!json_count(named) && !json_is_object(selector))
+        return (struct scope){&d->ns, 1, false};
+
+    out = arena_alloc(d->arena,
+                      (json_count(named) + json_count(d->tenant->namespaces) + 1) * sizeof *out);
+    scope.n = add_named(named, out);
+    if (json_is_object(selector))
+        scope.n += add_selected(d, selector, out + scope.n);
+    scope.namespaces = out;
+    return scope;
+}
+
+/* matchLabelKeys: the pod's own values, as the API server merges them into the selector. */
+static void merge_keys(struct down *d, const cJSON *keys, const char *operator_, cJSON *selector)
+{
+    const cJSON *labels = json_get(d->meta, "labels");
+
+    json_each(key, keys)
+    {
+        const cJSON *value = json_get_str(labels, json_str(key));
+
+        if (json_is_string(value))
+            labels_selector_add(d->arena, selector,
+                                translate_label_key(d->arena, d->tenant, json_str(key)), operator_,
+                                json_str(value));
+    }
+}
+
+static cJSON *pod_term_down(struct down *d, const cJSON *term)
+{
+    cJSON *ret = json_new_object(d->arena);
+    cJSON *selector =
+        labels_selector(d->arena, d->tenant, scope_of(d, term), json_get(term, "labelSelector"));
+
+    if (selector) {
+        merge_keys(d, json_get(term, "matchLabelKeys"), "In", selector);
+        merge_keys(d, json_get(term, "mismatchLabelKeys"), "NotIn", selector);
+        object_add(d->arena, ret, STR("labelSelector"), selector);
+    }
+    add_str(d->arena, ret, "topologyKey", json_str(json_get(term, "topologyKey")));
+    return ret;
+}
+
+static const struct field WEIGHTED_FIELDS[] = {
+    {"weight", FIELD_SCALAR},
+    {"podAffinityTerm", FIELD_MAKE, .make = pod_term_down},
+    {0},
+};
+
+static const struct field POD_AFFINITY_FIELDS[] = {
+    {"requiredDuringSchedulingIgnoredDuringExecution", FIELD_EACH, .make = pod_term_down},
+    {"preferredDuringSchedulingIgnoredDuringExecution", FIELD_LIST, .fields = WEIGHTED_FIELDS},
+    {0},
+};
+
+static const struct field AFFINITY_FIELDS[] = {
+    {"podAffinity", FIELD_OBJECT, .fields = POD_AFFINITY_FIELDS},
+    {"podAntiAffinity", FIELD_OBJECT, .fields = POD_AFFINITY_FIELDS},
+    {0},
+};
+
+cJSON *affinity_down(struct down *d, const cJSON *affinity)
+{
+    cJSON *ret = json_new_object(d->arena);
+    cJSON *nodes = node_affinity_down(d, json_get(affinity, "nodeAffinity"));
+
+    if (json_count(nodes))
+        object_add(d->arena, ret, STR("nodeAffinity"), nodes);
+    shape_into(d, AFFINITY_FIELDS, affinity, ret);
+    return json_count(ret) ? ret : NULL;
+}
+
+/* ---- topology spread ---- */
+
+static const struct field SPREAD_FIELDS[] = {
+    {"maxSkew", FIELD_SCALAR},
+    {"topologyKey", FIELD_SCALAR},
+    {"whenUnsatisfiable", FIELD_SCALAR},
+    {"minDomains", FIELD_SCALAR},
+    {"nodeAffinityPolicy", FIELD_SCALAR},
+    {"nodeTaintsPolicy", FIELD_SCALAR},
+    {0},
+};
+
+cJSON *spread_down(struct down *d, const cJSON *constraint)
+{
+    cJSON *ret = shape_copy(d, SPREAD_FIELDS, constraint);
+    cJSON *selector =
+        translate_label_selector(d->arena, d->tenant, d->ns, json_get(constraint, "labelSelector"));
+
+    if (selector) {
+        merge_keys(d, json_get(constraint, "matchLabelKeys"), "In", selector);
+        object_add(d->arena, ret, STR("labelSelector"), selector);
+    }
+    return ret;
+}
+
+/* ---- node selector ---- */
+
+cJSON *node_selector_down(struct down *d, const cJSON *selector)
+{
+    const cJSON *fixed = d->pool ? d->pool->node_selector : NULL;
+    bool shared = d->pool && d->pool->mode >= POOL_TIME_SLICING;
+    cJSON *ret = json_new_object(d->arena);
+
+    json_each(member, fixed)
+    {
+        object_add(d->arena, ret, key_of(member), json_copy(d->arena, member));
+    }
+    if (shared && !json_get(fixed, SHARING_LABEL))
+        add_str(d->arena, ret, SHARING_LABEL, pool_mode_name(d->pool->mode));
+    json_each(member, selector)
+    {
+        if (!json_is_string(member) || json_get(fixed, member->string))
+            continue;
+        if (d->pool && strcmp(member->string, PRODUCT_LABEL) == 0) /* stands in the affinity */
+            continue;
+        if (!shared || strcmp(member->string, SHARING_LABEL) != 0)
+            object_add(d->arena, ret, key_of(member), json_copy(d->arena, member));
+    }
+    return json_count(ret) ? ret : NULL;
+}
+
+/* ---- tolerations ---- */
+
+/* not-ready and unreachable: the tenant's wish up to a bound, and only for NoExecute. */
+static cJSON *eviction_down(struct down *d, const cJSON *from)
+{
+    struct str key = json_str(json_get(from, "key")), effect = json_str(json_get(from, "effect"));
+    int64_t seconds = json_i64_at(from, "tolerationSeconds", NOT_READY_SECONDS_MAX);
+    cJSON *ret;
+    size_t i = 0;
+
+    while (i < TOLERATED_DOWN && !str_eqc(key, TOLERATED_KEYS[i]))
+        i++;
+    if (i == TOLERATED_DOWN || (effect.n && !str_eqc(effect, "NoExecute")))
+        return NULL;
+    ret = json_new_object(d->arena);
+    add_str(d->arena, ret, "key", key);
+    add_str(d->arena, ret, "operator", STR("Exists"));
+    add_str(d->arena, ret, "effect", STR("NoExecute"));
+    json_set_i64(d->arena, ret, "tolerationSeconds",
+                 seconds < NOT_READY_SECONDS_MAX ? seconds : NOT_READY_SECONDS_MAX);
+    return ret;
+}
+
+cJSON *tolerations_down(struct down *d, const cJSON *tolerations)
+{
+    cJSON *ret = json_new_array(d->arena);
+
+    json_each(from, tolerations)
+    {
+        cJSON *one = json_count(ret) < 16 ? eviction_down(d, from) : NULL;
+
+        if (one)
+            json_append(ret, one);
+    }
+    if (d->pool) {
+        json_each(from, d->pool->tolerations)
+        {
+            json_append(ret, json_copy(d->arena, from));
+        }
+    }
+    return json_count(ret) ? ret : NULL;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pod, or a pod template, may not say. Why: a tenant learns at apply time, with the field,
+ * what the host would never get. Must never depend on the pool: that is pool_resolve; must never be
+ * the only guard: translate_pod emits by allow-list whatever this let through. */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shape.h"
+
+/* No workload needs more; without bounds a small request makes a huge host object. */
+enum { CONTAINERS_MAX = 256, TERMS_MAX = 64, DOWNWARD_ITEMS_MAX = 512 };
+
+struct check {
+    struct arena *arena;
+    const cJSON *pod, *spec;
+    struct str name;
+    bool privileged;
+    struct err *err;
+};
+
+__attribute__((format(printf, 2, 3))) static int refuse(const struct check *c, const char *format,
+                                                        ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    text_end(text, sizeof text, vsnprintf(text, sizeof text, format, args));
+    va_end(args);
+    return err_forbidden(c->err, STR_NULL, STR("pods"), c->name, "%s", text);
+}
+
+/* ---- placement ---- */
+
+/* The syncer writes nodeName into stored pods; a tenant could only do so when creating one. */
+static int check_node_name(const struct check *c)
+{
+    struct str node = json_str(json_get(c->spec, "nodeName"));
+
+    if (!node.n || json_str_at(c->pod, "metadata.resourceVersion").n)
+        return 0;
+    return refuse(c, "spec.nodeName: \"%.*s\": nodes are chosen by the host's scheduler",
+                  STR_F(node));
+}
+
+static bool owned_by_daemon_set(const struct check *c)
+{
+    json_each(owner, json_path(c->pod, "metadata.ownerReferences"))
+    {
+        if (json_true(json_get(owner, "controller")) &&
+            str_eqc(json_str(json_get(owner, "kind")), "DaemonSet"))
+            return true;
+    }
+    return false;
+}
+
+/* Terms of nodes: matchFields picks a node by name, which is the DaemonSet controller's business.
+ */
+static int check_node_terms(const struct check *c, const cJSON *affinity)
+{
+    const cJSON *required = json_get(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+    const cJSON *preferred = json_get(affinity, "preferredDuringSchedulingIgnoredDuringExecution");
+    const cJSON *terms = json_get(required, "nodeSelectorTerms");
+    bool fields = false;
+
+    if (json_count(terms) > TERMS_MAX || json_count(preferred) > TERMS_MAX)
+        return refuse(c, "spec.affinity.nodeAffinity: more than %d terms", TERMS_MAX);
+    json_each(term, terms)
+    {
+        fields |= json_count(json_get(term, "matchFields")) && !owned_by_daemon_set(c);
+    }
+    json_each(one, preferred)
+    {
+        fields |= json_count(json_get(json_get(one, "preference"), "matchFields")) > 0;
+    }
+    return fields ? refuse(c, "spec.affinity.nodeAffinity: matchFields are not allowed") : 0;
+}
+
+static int check_affinity(const struct check *c)
+{
+    static const char *const kinds[] = {"podAffinity", "podAntiAffinity"};
+    static const char *const lists[] = {"requiredDuringSchedulingIgnoredDuringExecution",
+                                        "preferredDuringSchedulingIgnoredDuringExecution"};
+    const cJSON *affinity = json_get(c->spec, "affinity");
+
+    for (size_t i = 0; i < 4; i++) {
+        const cJSON *list = json_get(json_get(affinity, kinds[i / 2]), lists[i % 2]);
+
+        if (json_count(list) > TERMS_MAX)
+            return refuse(c, "spec.affinity.%s: more than %d terms", kinds[i / 2], TERMS_MAX);
+    }
+    if (json_count(json_get(c->spec, "topologySpreadConstraints")) > TERMS_MAX)
+        return refuse(c, "spec.topologySpreadConstraints: more than %d", TERMS_MAX);
+    return check_node_terms(c, json_get(affinity, "nodeAffinity"));
+}
+
+/* ---- volumes ---- */
+
+static int check_projected(const struct check *c, struct str volume, const cJSON *sources)
+{
+    static const char *const known[] = {"secret", "configMap", "downwardAPI",
+                                        "serviceAccountToken"};
+
+    json_each(source, sources)
+    {
+        json_each(member, source)
+        {
+            bool found = json_is_null(member);
+
+            for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+                found |= strcmp(member->string ? member->string : "", known[i]) == 0;
+            if (!found)
+                return refuse(c, "volume \"%.*s\": projected source %.64s is not supported",
+                              STR_F(volume), member->string ? member->string : "");
+        }
+    }
+    return 0;
+}
+
+static size_t downward_items(const cJSON *volume)
+{
+    size_t n = json_count(json_get(json_get(volume, "downwardAPI"), "items"));
+
+    json_each(source, json_get(json_get(volume, "projected"), "sources"))
+    {
+        n += json_count(json_get(json_get(source, "downwardAPI"), "items"));
+    }
+    return n;
+}
+
+static int check_volumes(const struct check *c)
+{
+    size_t items = 0;
+
+    json_each(volume, json_get(c->spec, "volumes"))
+    {
+        struct str name = json_str(json_get(volume, "name"));
+        enum volume_class class;
+        const char *source = volume_source(volume, &class);
+
+        if (class == VOLUME_UNSUPPORTED)
+            return refuse(c, "volume \"%.*s\": type %.64s is not supported", STR_F(name), source);
+        if (class == VOLUME_PRIVILEGED && !c->privileged)
+            return refuse(c, "volume \"%.*s\": type %.64s needs policy.podSecurity privileged",
+                          STR_F(name), source);
+        if (check_projected(c, name, json_get(json_get(volume, "projected"), "sources")))
+            return -1;
+        items += downward_items(volume);
+    }
+    if (items > DOWNWARD_ITEMS_MAX)
+        return refuse(c, "more than %d downwardAPI items", DOWNWARD_ITEMS_MAX);
+    return 0;
+}
+
+/* ---- the rest ---- */
+
+static int check_claims(const struct check *c)
+{
+    if (json_count(json_get(c->spec, "resourceClaims")))
+        return refuse(c, "spec.resourceClaims: resource claims are not supported by this version");
+    if (json_count(json_get(c->spec, "schedulingGroup")) ||
+        json_count(json_get(c->spec, "workloadRef")))
+        return refuse(c, "spec.schedulingGroup: pod groups are not supported by this version");
+    for (size_t i = 0; i < 3; i++) {
+        json_each(container, json_get(c->spec, CONTAINER_LISTS[i]))
+        {
+            if (json_count(json_get(json_get(container, "resources"), "claims")))
+                return refuse(
+                    c, "container \"%.*s\": resource claims are not supported by this version",
+                    STR_F(json_str(json_get(container, "name"))));
+        }
+    }
+    return 0;
+}
+
+static int check_counts(const struct check *c)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < 3; i++)
+        n += json_count(json_get(c->spec, CONTAINER_LISTS[i]));
+    return n > CONTAINERS_MAX ? refuse(c, "more than %d containers", CONTAINERS_MAX) : 0;
+}
+
+int translate_check_pod(struct arena *a, const struct translate_tenant *t, struct str ns,
+                        const cJSON *pod, struct err *err)
+{
+    enum config_pod_security level = t->config->pod_security;
+    struct check c = {.arena = a, .pod = pod, .spec = json_get(pod, "spec"), .err = err};
+
+    (void)ns;
+    c.privileged = level == POD_SECURITY_PRIVILEGED;
+    c.name = json_str_at(pod, "metadata.name");
+    if (!c.name.n)
+        c.name = json_str_at(pod, "metadata.generateName");
+    if (check_counts(&c) || check_node_name(&c) || check_affinity(&c))
+        return -1;
+    if (!c.privileged && security_check(a, level, c.spec, c.name, err))
+        return -1;
+    if (check_volumes(&c))
+        return -1;
+    return check_claims(&c);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Containers. Why: almost everything a tenant can do to a node is a field of a container, so these
+ * tables are the longest allow-list there is. Must never name a field whose effect on the host is
+ * not understood; what only a privileged tenant may have is marked in the table. */
+
+#include <string.h>
+
+#include "shape.h"
+
+/* ---- security context ---- */
+
+const struct field SELINUX_FIELDS[] = {
+    {"level", FIELD_SCALAR},
+    {"type", FIELD_SCALAR},
+    {"user", FIELD_SCALAR, .privileged = true},
+    {"role", FIELD_SCALAR, .privileged = true},
+    {0},
+};
+
+const struct field WINDOWS_FIELDS[] = {
+    {"gmsaCredentialSpecName", FIELD_SCALAR, .privileged = true},
+    {"gmsaCredentialSpec", FIELD_SCALAR, .privileged = true},
+    {"runAsUserName", FIELD_SCALAR},
+    {"hostProcess", FIELD_SCALAR, .privileged = true},
+    {0},
+};
+
+const struct field SECCOMP_FIELDS[] = {
+    {"type", FIELD_SCALAR},
+    {"localhostProfile", FIELD_SCALAR, .privileged = true},
+    {0},
+};
+
+static const struct field CAPABILITY_FIELDS[] = {
+    {"add", FIELD_SCALARS},
+    {"drop", FIELD_SCALARS},
+    {0},
+};
+
+static const struct field SECURITY_FIELDS[] = {
+    {"capabilities", FIELD_OBJECT, .fields = CAPABILITY_FIELDS},
+    {"privileged", FIELD_SCALAR, .privileged = true},
+    {"seLinuxOptions", FIELD_OBJECT, .fields = SELINUX_FIELDS},
+    {"windowsOptions", FIELD_OBJECT, .fields = WINDOWS_FIELDS},
+    {"runAsUser", FIELD_SCALAR},
+    {"runAsGroup", FIELD_SCALAR},
+    {"runAsNonRoot", FIELD_SCALAR},
+    {"readOnlyRootFilesystem", FIELD_SCALAR},
+    {"allowPrivilegeEscalation", FIELD_SCALAR},
+    {"procMount", FIELD_SCALAR, .privileged = true},
+    {"seccompProfile", FIELD_OBJECT, .fields = SECCOMP_FIELDS},
+    {"appArmorProfile", FIELD_OBJECT, .fields = SECCOMP_FIELDS},
+    {0},
+};
+
+/* ---- probes and hooks ---- */
+
+static const struct field EXEC_FIELDS[] = {{"command", FIELD_SCALARS}, {0}};
+
+static const struct field HEADER_FIELDS[] = {
+    {"name", FIELD_SCALAR},
+    {"value", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field HTTP_FIELDS[] = {
+    {"path", FIELD_SCALAR},
+    {"port", FIELD_SCALAR},
+    {"host", FIELD_SCALAR, .privileged = true},
+    {"scheme", FIELD_SCALAR},
+    {"httpHeaders", FIELD_LIST, .fields = HEADER_FIELDS},
+    {0},
+};
+
+static const struct field TCP_FIELDS[] = {
+    {"port", FIELD_SCALAR},
+    {"host", FIELD_SCALAR, .privileged = true},
+    {0},
+};
+
+static const struct field GRPC_FIELDS[] = {
+    {"port", FIELD_SCALAR},
+    {"service", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field PROBE_FIELDS[] = {
+    {"exec", FIELD_OBJECT, .fields = EXEC_FIELDS},
+    {"httpGet", FIELD_OBJECT, .fields = HTTP_FIELDS},
+    {"tcpSocket", FIELD_OBJECT, .fields = TCP_FIELDS},
+    {"grpc", FIELD_OBJECT, .fields = GRPC_FIELDS},
+    {"initialDelaySeconds", FIELD_SCALAR},
+    {"timeoutSeconds", FIELD_SCALAR},
+    {"periodSeconds", FIELD_SCALAR},
+    {"successThreshold", FIELD_SCALAR},
+    {"failureThreshold", FIELD_SCALAR},
+    {"terminationGracePeriodSeconds", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field SLEEP_FIELDS[] = {{"seconds", FIELD_SCALAR}, {0}};
+
+static const struct field HANDLER_FIELDS[] = {
+    {"exec", FIELD_OBJECT, .fields = EXEC_FIELDS},
+    {"httpGet", FIELD_OBJECT, .fields = HTTP_FIELDS},
+    {"tcpSocket", FIELD_OBJECT, .fields = TCP_FIELDS},
+    {"sleep", FIELD_OBJECT, .fields = SLEEP_FIELDS},
+    {0},
+};
+
+static const struct field LIFECYCLE_FIELDS[] = {
+    {"postStart", FIELD_OBJECT, .fields = HANDLER_FIELDS},
+    {"preStop", FIELD_OBJECT, .fields = HANDLER_FIELDS},
+    {"stopSignal", FIELD_SCALAR},
+    {0},
+};
+
+/* ---- resources ---- */
+
+/* The amounts of one map. A device of amount 0 is left out: the host would tolerate its taint. */
+static cJSON *amounts_down(struct down *d, const cJSON *map)
+{
+    cJSON *ret = json_new_object(d->arena);
+
+    json_each(member, map)
+    {
+        const struct pool_resource *resource;
+
+        if (!json_is_scalar(member))
+            continue;
+        if (!is_device(key_of(member))) {
+            object_add(d->arena, ret, key_of(member), json_copy(d->arena, member));
+            continue;
+        }
+        resource = d->pool ? pool_find_resource(d->pool, key_of(member)) : NULL;
+        if (resource && !device_is_zero(member))
+            object_add(d->arena, ret, resource->host_name, json_copy(d->arena, member));
+    }
+    return ret;
+}
+
+cJSON *resources_down(struct down *d, const cJSON *resources)
+{
+    static const char *const maps[] = {"limits", "requests"};
+    cJSON *ret = json_new_object(d->arena);
+
+    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
+        const cJSON *map = json_get(resources, maps[i]);
+
+        if (json_is_object(map))
+            object_add(d->arena, ret, str_c(maps[i]), amounts_down(d, map));
+    }
+    return ret;
+}
+
+/* ---- containers ---- */
+
+static const struct field PORT_FIELDS[] = {
+    {"name", FIELD_SCALAR},
+    {"hostPort", FIELD_SCALAR, .privileged = true},
+    {"containerPort", FIELD_SCALAR},
+    {"protocol", FIELD_SCALAR},
+    {"hostIP", FIELD_SCALAR, .privileged = true},
+    {0},
+};
+
+static const struct field RESIZE_FIELDS[] = {
+    {"resourceName", FIELD_SCALAR},
+    {"restartPolicy", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field EXIT_CODE_FIELDS[] = {
+    {"operator", FIELD_SCALAR},
+    {"values", FIELD_SCALARS},
+    {0},
+};
+
+static const struct field RESTART_RULE_FIELDS[] = {
+    {"action", FIELD_SCALAR},
+    {"exitCodes", FIELD_OBJECT, .fields = EXIT_CODE_FIELDS},
+    {0},
+};
+
+static const struct field MOUNT_FIELDS[] = {
+    {"name", FIELD_SCALAR},
+    {"readOnly", FIELD_SCALAR},
+    {"recursiveReadOnly", FIELD_SCALAR},
+    {"mountPath", FIELD_SCALAR},
+    {"subPath", FIELD_SCALAR},
+    {"subPathExpr", FIELD_SCALAR},
+    {"mountPropagation", FIELD_SCALAR, .privileged = true},
+    {0},
+};
+
+static const struct field DEVICE_FIELDS[] = {
+    {"name", FIELD_SCALAR},
+    {"devicePath", FIELD_SCALAR},
+    {0},
+};
+
+static cJSON *mount_down(struct down *d, const cJSON *mount)
+{
+    return mount_refused(json_str(json_get(mount, "mountPath")))
+               ? NULL
+               : shape_copy(d, MOUNT_FIELDS, mount);
+}
+
+static cJSON *env_from_down(struct down *d, const cJSON *from)
+{
+    enum pool_mode mode = d->pool ? d->pool->mode : POOL_EXCLUSIVE;
+
+    return env_prefix_refused(json_str(json_get(from, "prefix")), mode)
+               ? NULL
+               : shape_copy(d, ENV_FROM_FIELDS, from);
+}
+
+/* Before and after the environment, which is made from more than its own list. */
+static const struct field HEAD_FIELDS[] = {
+    {"name", FIELD_SCALAR},
+    {"image", FIELD_SCALAR},
+    {"command", FIELD_SCALARS},
+    {"args", FIELD_SCALARS},
+    {"workingDir", FIELD_SCALAR},
+    {"ports", FIELD_LIST, .fields = PORT_FIELDS},
+    {"envFrom", FIELD_EACH, .make = env_from_down},
+    {0},
+};
+
+static const struct field TAIL_FIELDS[] = {
+    {"resources", FIELD_MAKE, .make = resources_down},
+    {"resizePolicy", FIELD_LIST, .fields = RESIZE_FIELDS},
+    {"restartPolicy", FIELD_SCALAR},
+    {"restartPolicyRules", FIELD_LIST, .fields = RESTART_RULE_FIELDS},
+    {"volumeMounts", FIELD_EACH, .make = mount_down},
+    {"volumeDevices", FIELD_LIST, .fields = DEVICE_FIELDS},
+    {"livenessProbe", FIELD_OBJECT, .fields = PROBE_FIELDS},
+    {"readinessProbe", FIELD_OBJECT, .fields = PROBE_FIELDS},
+    {"startupProbe", FIELD_OBJECT, .fields = PROBE_FIELDS},
+    {"lifecycle", FIELD_OBJECT, .fields = LIFECYCLE_FIELDS},
+    {"terminationMessagePath", FIELD_SCALAR},
+    {"terminationMessagePolicy", FIELD_SCALAR},
+    {"imagePullPolicy", FIELD_SCALAR},
+    {"securityContext", FIELD_OBJECT, .fields = SECURITY_FIELDS},
+    {"stdin", FIELD_SCALAR},
+    {"stdinOnce", FIELD_SCALAR},
+    {"tty", FIELD_SCALAR},
+    {"targetContainerName", FIELD_SCALAR}, /* of ephemeral containers */
+    {0},
+};
+
+static bool has_devices(struct down *d, const cJSON *container)
+{
+    struct device_counts own;
+
+    return d->pool && container_devices(d->arena, container, &own, NULL) == 0 && own.n;
+}
+
+cJSON *container_down(struct down *d, const cJSON *container)
+{
+    cJSON *ret = shape_copy(d, HEAD_FIELDS, container);
+    cJSON *env = env_down(d, container, has_devices(d, container));
+
+    if (json_count(env))
+        object_add(d->arena, ret, STR("env"), env);
+    shape_into(d, TAIL_FIELDS, container, ret);
+    return ret;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment of a container. Why: the kubelet would tell a pod the host's API, the host's
+ * Services and the host's names; so what it would add is added here, from the virtual cluster, and
+ * what can be known is written as a literal. Must never pass a variable that hands out devices. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shape.h"
+
+struct env_list {
+    struct down *d;
+    cJSON *list;
+    struct str_list taken; /* sorted: names the tenant set */
+    size_t budget;
+};
+
+static int by_text(const void *x, const void *y)
+{
+    const struct str *a = x, *b = y;
+
+    return str_cmp(*a, *b);
+}
+
+static struct str_list names_of(struct arena *a, const cJSON *env)
+{
+    struct str *items = arena_alloc(a, (json_count(env) + 1) * sizeof *items);
+    size_t n = 0;
+
+    json_each(one, env)
+    {
+        struct str name = json_str(json_get(one, "name"));
+
+        if (name.n)
+            items[n++] = name;
+    }
+    qsort(items, n, sizeof *items, by_text);
+    return (struct str_list){items, n};
+}
+
+static void add(struct env_list *e, struct str name, struct str value)
+{
+    cJSON *one;
+
+    if (e->taken.n && bsearch(&name, e->taken.items, e->taken.n, sizeof name, by_text))
+        return;
+    one = json_append(e->list, json_new_object(e->d->arena));
+    add_str(e->d->arena, one, "name", name);
+    add_str(e->d->arena, one, "value", value);
+}
+
+/* ---- the API and Services, as the kubelet names them ---- */
+
+static struct str variable_part(struct arena *a, struct str name)
+{
+    char *text = arena_cstr(a, name);
+
+    for (char *p = text; *p; p++) {
+        if (*p >= 'a' && *p <= 'z')
+            *p = (char)(*p - 'a' + 'A');
+        else if (*p == '-' || *p == '.')
+            *p = '_';
+    }
+    return (struct str){text, name.n};
+}
+
+static struct str host_text(struct arena *a, struct str ip)
+{
+    return str_find(ip, ':') < ip.n ? arena_printf(a, "[%.*s]", STR_F(ip)) : ip;
+}
+
+/* X_PORT_<n>_<PROTO> and what follows from it. */
+static void add_port(struct env_list *e, struct str prefix, struct str ip, const cJSON *port)
+{
+    struct arena *a = e->d->arena;
+    struct str protocol = json_str(json_get(port, "protocol")), upper, lower, base, url;
+    int64_t number = json_i64_at(port, "port", 0);
+    char *text;
+
+    if (!protocol.n)
+        protocol = STR("TCP");
+    upper = variable_part(a, protocol);
+    text = arena_cstr(a, upper);
+    for (char *p = text; *p; p++) {
+        if (*p >= 'A' && *p <= 'Z')
+            *p = (char)(*p - 'A' + 'a');
+    }
+    lower = (struct str){text, upper.n};
+    base = arena_printf(a, "%.*s_PORT_%lld_%.*s", STR_F(prefix), (long long)number, STR_F(upper));
+    url = arena_printf(a, "%.*s://%.*s:%lld", STR_F(lower), STR_F(host_text(a, ip)),
+                       (long long)number);
+    add(e, base, url);
+    add(e, arena_printf(a, "%.*s_PROTO", STR_F(base)), lower);
+    add(e, arena_printf(a, "%.*s_PORT", STR_F(base)), arena_printf(a, "%lld", (long long)number));
+    add(e, arena_printf(a, "%.*s_ADDR", STR_F(base)), ip);
+}
+
+static void add_service(struct env_list *e, struct str name, struct str ip, const cJSON *ports)
+{
+    struct arena *a = e->d->arena;
+    struct str prefix = variable_part(a, name), protocol, first;
+    const cJSON *port = json_first(ports);
+    int64_t number = json_i64_at(port, "port", 0);
+
+    first = arena_printf(a, "%lld", (long long)number);
+    add(e, arena_printf(a, "%.*s_SERVICE_HOST", STR_F(prefix)), ip);
+    add(e, arena_printf(a, "%.*s_SERVICE_PORT", STR_F(prefix)), first);
+    json_each(one, ports)
+    {
+        struct str label = json_str(json_get(one, "name"));
+
+        if (label.n)
+            add(e,
+                arena_printf(a, "%.*s_SERVICE_PORT_%.*s", STR_F(prefix),
+                             STR_F(variable_part(a, label))),
+                arena_printf(a, "%lld", (long long)json_i64_at(one, "port", 0)));
+    }
+    protocol = json_str(json_get(port, "protocol"));
+    add(e, arena_printf(a, "%.*s_PORT", STR_F(prefix)),
+        arena_printf(a, "%s://%.*s:%lld",
+                     str_eqc(protocol, "UDP")    ? "udp"
+                     : str_eqc(protocol, "SCTP") ? "sctp"
+                                                 : "tcp",
+                     STR_F(host_text(a, ip)), (long long)number));
+    json_each(one, ports)
+    {
+        add_port(e, prefix, ip, one);
+    }
+}
+
+static void add_api(struct env_list *e)
+{
+    struct arena *a = e->d->arena;
+    cJSON *ports, *port;
+
+    if (!e->d->tenant->api_ip.n)
+        return;
+    ports = json_new_array(a);
+    port = json_append(ports, json_new_object(a));
+    add_str(a, port, "name", STR("https"));
+    json_set_i64(a, port, "port", e->d->tenant->api_port);
+    add_service(e, STR("kubernetes"), e->d->tenant->api_ip, ports);
+}
+
+/* About what a Service's variables weigh in the object. */
+static size_t links_weight(const cJSON *service)
+{
+    size_t name = json_str_at(service, "metadata.name").n + 64;
+
+    return name * (3 + 5 * json_count(json_path(service, "spec.ports")));
+}
+
+static void add_links(struct env_list *e)
+{
+    if (json_get(e->d->spec, "enableServiceLinks") &&
+        !json_true(json_get(e->d->spec, "enableServiceLinks")))
+        return;
+    json_each(service, e->d->services)
+    {
+        struct str name = json_str_at(service, "metadata.name");
+        struct str ip = json_str_at(service, "spec.clusterIP");
+        const cJSON *ports = json_path(service, "spec.ports");
+        size_t weight = links_weight(service);
+
+        if (!name.n || !ip.n || str_eqc(ip, "None") || !json_count(ports) ||
+            str_eqc(name, "kubernetes"))
+            continue;
+        if (weight > e->budget)
+            return;
+        e->budget -= weight;
+        add_service(e, name, ip, ports);
+    }
+}
+
+/* ---- the tenant's variables ---- */
+
+static const struct field KEY_REF_FIELDS[] = {
+    {"name", FIELD_NAME},
+    {"key", FIELD_SCALAR},
+    {"optional", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field RESOURCE_REF_FIELDS[] = {
+    {"containerName", FIELD_SCALAR},
+    {"resource", FIELD_SCALAR},
+    {"divisor", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field FILE_REF_FIELDS[] = {
+    {"volumeName", FIELD_SCALAR},
+    {"path", FIELD_SCALAR},
+    {"key", FIELD_SCALAR},
+    {"optional", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field FIELD_REF_FIELDS[] = {
+    {"apiVersion", FIELD_SCALAR},
+    {"fieldPath", FIELD_SCALAR},
+    {0},
+};
+
+static const struct field VALUE_FROM_FIELDS[] = {
+    {"fieldRef", FIELD_OBJECT, .fields = FIELD_REF_FIELDS},
+    {"resourceFieldRef", FIELD_OBJECT, .fields = RESOURCE_REF_FIELDS},
+    {"configMapKeyRef", FIELD_OBJECT, .fields = KEY_REF_FIELDS},
+    {"secretKeyRef", FIELD_OBJECT, .fields = KEY_REF_FIELDS},
+    {"fileKeyRef", FIELD_OBJECT, .fields = FILE_REF_FIELDS},
+    {0},
+};
+
+static const struct field FROM_REF_FIELDS[] = {
+    {"name", FIELD_NAME},
+    {"optional", FIELD_SCALAR},
+    {0},
+};
+
+const struct field ENV_FROM_FIELDS[] = {
+    {"prefix", FIELD_SCALAR},
+    {"configMapRef", FIELD_OBJECT, .fields = FROM_REF_FIELDS},
+    {"secretRef", FIELD_OBJECT, .fields = FROM_REF_FIELDS},
+    {0},
+};
+
+/* What the tenant's pod says of itself; false for what only the host knows (IPs, the node). */
+static bool own_field(struct down *d, struct str path, struct str *ret)
+{
+    struct str key;
+
+    if (str_eqc(path, "metadata.name")) {
+        *ret = d->name;
+    } else if (str_eqc(path, "metadata.namespace")) {
+        *ret = d->ns;
+    } else if (str_eqc(path, "metadata.uid")) {
+        *ret = json_str(json_get(d->meta, "uid"));
+    } else if (str_eqc(path, "spec.serviceAccountName")) {
+        *ret = json_str(json_get(d->spec, "serviceAccountName"));
+    } else if (field_path_key(path, "metadata.labels", &key)) {
+        *ret = json_str(json_get_str(json_get(d->meta, "labels"), key));
+    } else if (field_path_key(path, "metadata.annotations", &key)) {
+        *ret = json_str(json_get_str(json_get(d->meta, "annotations"), key));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* $(VAR) is expanded in values but not in what a reference gives: "$$" is a "$" there. */
+static struct str literal(struct arena *a, struct str s)
+{
+    struct buf b = BUF_INIT(0);
+    struct str ret;
+
+    if (str_find(s, '$') == s.n)
+        return s;
+    for (size_t i = 0; i < s.n; i++) {
+        buf_char(&b, s.p[i]);
+        if (s.p[i] == '$')
+            buf_char(&b, '$');
+    }
+    ret = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return ret;
+}
+
+static cJSON *variable_down(struct down *d, const cJSON *env)
+{
+    const cJSON *from = json_get(env, "valueFrom"), *value = json_get(env, "value");
+    struct str path = json_str(json_get(json_get(from, "fieldRef"), "fieldPath")), own;
+    cJSON *ret = json_new_object(d->arena);
+
+    add_str(d->arena, ret, "name", json_str(json_get(env, "name")));
+    if (json_is_object(from) && path.n && own_field(d, path, &own))
+        add_str(d->arena, ret, "value", literal(d->arena, own));
+    else if (json_is_object(from))
+        object_add(d->arena, ret, STR("valueFrom"), shape_copy(d, VALUE_FROM_FIELDS, from));
+    else if (json_is_string(value))
+        add_str(d->arena, ret, "value", json_str(value));
+    return ret;
+}
+
+cJSON *env_down(struct down *d, const cJSON *container, bool has_devices)
+{
+    const cJSON *env = json_get(container, "env");
+    enum pool_mode mode = d->pool ? d->pool->mode : POOL_EXCLUSIVE;
+    struct env_list e = {d, json_new_array(d->arena), names_of(d->arena, env), d->links_budget};
+
+    /* An image may ask for every GPU by its own ENV; only an explicit value beats it. */
+    if (!has_devices)
+        add(&e, STR("NVIDIA_VISIBLE_DEVICES"), STR("void"));
+    add_api(&e);
+    add_links(&e);
+    if (!json_is_array(env))
+        return e.list;
+    json_each(one, env)
+    {
+        if (json_str(json_get(one, "name")).n && !env_refused(one, mode))
+            json_append(e.list, variable_down(d, one));
+    }
+    return e.list;
+}

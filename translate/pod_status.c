@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The status of a pod, from the host to the tenant. Why: status is what everybody waits for, so it
+ * is taken over whole where it is the host's to say, and skew between versions must not stop it.
+ * Must never show what is not the tenant's: injected containers, device ids, host names. */
+
+#include <string.h>
+
+#include "shape.h"
+
+cJSON *status_copy(struct arena *a, const char *const *keys, const cJSON *host, const cJSON *v)
+{
+    cJSON *ret = json_new_object(a);
+
+    if (!json_is_object(host))
+        return NULL;
+    for (; *keys; keys++) {
+        const cJSON *value = json_get(host, *keys);
+
+        if (value && !json_is_null(value))
+            object_add(a, ret, str_c(*keys), json_copy(a, value));
+    }
+    if (json_equal(ret, v) || (!v && !json_count(ret)))
+        return NULL;
+    return ret;
+}
+
+struct up {
+    struct arena *arena;
+    const struct translate_tenant *tenant;
+    const cJSON *vpod;
+    const struct config_pool *pool;
+    struct str host_name, ns, name;
+};
+
+/* ---- messages ---- */
+
+static void message_up(const struct up *u, cJSON *object)
+{
+    struct str text = json_str(json_get(object, "message"));
+
+    if (text.n)
+        json_set_str(u->arena, object, "message",
+                     translate_text_up(u->arena, u->tenant, text, u->host_name, u->ns, u->name));
+}
+
+/* ---- container statuses ---- */
+
+static bool has_container(const struct up *u, const char *list, struct str name)
+{
+    json_each(container, json_get(json_get(u->vpod, "spec"), list))
+    {
+        if (str_eq(json_str(json_get(container, "name")), name))
+            return true;
+    }
+    return false;
+}
+
+/* The resource under the name the tenant wrote. */
+static const char *resource_up(const struct up *u, const char *host_name)
+{
+    for (size_t i = 0; u->pool && i < u->pool->n_resources; i++) {
+        if (str_eqc(u->pool->resources[i].host_name, host_name))
+            return arena_cstr(u->arena, u->pool->resources[i].name);
+    }
+    return host_name;
+}
+
+static void amounts_up(const struct up *u, cJSON *map)
+{
+    if (!json_is_object(map))
+        return;
+    json_each(member, map)
+    {
+        if (is_device(key_of(member)))
+            member->string = arena_cstr(u->arena, str_c(resource_up(u, member->string)));
+    }
+}
+
+static void resources_up(const struct up *u, cJSON *holder)
+{
+    cJSON *resources = json_get(holder, "resources");
+
+    amounts_up(u, json_get(holder, "allocatedResources"));
+    amounts_up(u, json_get(resources, "limits"));
+    amounts_up(u, json_get(resources, "requests"));
+}
+
+static cJSON *container_up(const struct up *u, const cJSON *from)
+{
+    static const char *const states[] = {"state", "lastState"};
+    static const char *const kinds[] = {"waiting", "terminated"};
+    cJSON *ret = json_copy(u->arena, from);
+
+    json_remove(ret, "allocatedResourcesStatus"); /* ids of devices */
+    resources_up(u, ret);
+    for (size_t i = 0; i < 4; i++)
+        message_up(u, json_get(json_get(ret, states[i / 2]), kinds[i % 2]));
+    return ret;
+}
+
+static cJSON *containers_up(const struct up *u, const cJSON *statuses, const char *list)
+{
+    cJSON *ret = json_new_array(u->arena);
+
+    json_each(status, statuses)
+    {
+        if (json_is_object(status) && has_container(u, list, json_str(json_get(status, "name"))))
+            json_append(ret, container_up(u, status));
+    }
+    return ret;
+}
+
+/* ---- conditions ---- */
+
+static const cJSON *condition_of(const cJSON *conditions, struct str type)
+{
+    json_each(one, conditions)
+    {
+        if (str_eq(json_str(json_get(one, "type")), type))
+            return one;
+    }
+    return NULL;
+}
+
+static bool is_gate(const struct up *u, struct str type)
+{
+    json_each(gate, json_path(u->vpod, "spec.readinessGates"))
+    {
+        if (str_eq(json_str(json_get(gate, "conditionType")), type))
+            return true;
+    }
+    return false;
+}
+
+/* A condition the tenant's side owns: its gates, those of its own controllers, and the mark of an
+ * eviction it began. */
+static bool is_virtual(const struct up *u, const cJSON *condition, const cJSON *host)
+{
+    struct str type = json_str(json_get(condition, "type"));
+
+    if (is_gate(u, type))
+        return true;
+    if (str_eqc(type, "DisruptionTarget") || str_find(type, '/') < type.n)
+        return !condition_of(host, type);
+    return false;
+}
+
+static cJSON *conditions_up(const struct up *u, const cJSON *host)
+{
+    const cJSON *old = json_path(u->vpod, "status.conditions");
+    const cJSON *generation = json_path(u->vpod, "metadata.generation");
+    cJSON *ret = json_new_array(u->arena);
+
+    json_each(condition, host)
+    {
+        cJSON *copy;
+
+        if (!json_is_object(condition) || is_gate(u, json_str(json_get(condition, "type"))))
+            continue;
+        copy = json_append(ret, json_copy(u->arena, condition));
+        if (json_get(copy, "observedGeneration") && generation)
+            json_set(u->arena, copy, "observedGeneration", json_copy(u->arena, generation));
+        message_up(u, copy);
+    }
+    json_each(condition, old)
+    {
+        if (is_virtual(u, condition, host))
+            json_append(ret, json_copy(u->arena, condition));
+    }
+    return ret;
+}
+
+/* ---- the status ---- */
+
+static cJSON *whole(const struct up *u, const cJSON *value, const char *unused)
+{
+    (void)unused;
+    return json_copy(u->arena, value);
+}
+
+static cJSON *conditions(const struct up *u, const cJSON *value, const char *unused)
+{
+    (void)unused;
+    return conditions_up(u, value);
+}
+
+static cJSON *message(const struct up *u, const cJSON *value, const char *unused)
+{
+    (void)unused;
+    return json_new_string(u->arena, translate_text_up(u->arena, u->tenant, json_str(value),
+                                                       u->host_name, u->ns, u->name));
+}
+
+static const struct {
+    const char *key;
+    cJSON *(*make)(const struct up *u, const cJSON *value, const char *list);
+    const char *list;
+} FIELDS[] = {
+    {"phase", whole, NULL},
+    {"conditions", conditions, NULL},
+    {"message", message, NULL},
+    {"reason", whole, NULL},
+    {"hostIP", whole, NULL},
+    {"hostIPs", whole, NULL},
+    {"podIP", whole, NULL},
+    {"podIPs", whole, NULL},
+    {"startTime", whole, NULL},
+    {"initContainerStatuses", containers_up, "initContainers"},
+    {"containerStatuses", containers_up, "containers"},
+    {"ephemeralContainerStatuses", containers_up, "ephemeralContainers"},
+    {"resize", whole, NULL},
+    {"allocatedResources", whole, NULL},
+    {"resources", whole, NULL},
+};
+
+static const struct config_pool *pool_of(const struct translate_tenant *t, const cJSON *host_pod)
+{
+    struct str name = json_str(json_get(json_path(host_pod, "metadata.labels"), LABEL_POOL));
+
+    for (size_t i = 0; i < t->config->n_pools; i++) {
+        if (str_eq(t->config->pools[i].name, name))
+            return &t->config->pools[i];
+    }
+    return NULL;
+}
+
+static void add_own(const struct up *u, cJSON *status)
+{
+    const cJSON *qos = json_path(u->vpod, "status.qosClass");
+    const cJSON *generation = json_path(u->vpod, "metadata.generation");
+
+    if (qos)
+        object_add(u->arena, status, STR("qosClass"), json_copy(u->arena, qos));
+    if (generation)
+        object_add(u->arena, status, STR("observedGeneration"), json_copy(u->arena, generation));
+}
+
+cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t,
+                               const cJSON *host_pod, const cJSON *vpod)
+{
+    const cJSON *host = json_get(host_pod, "status");
+    struct up u = {.arena = a, .tenant = t, .vpod = vpod, .pool = pool_of(t, host_pod)};
+    cJSON *ret = json_new_object(a);
+
+    u.host_name = json_str_at(host_pod, "metadata.name");
+    u.ns = json_str_at(vpod, "metadata.namespace");
+    u.name = json_str_at(vpod, "metadata.name");
+    if (!json_count(host))
+        return NULL;
+    for (size_t i = 0; i < sizeof FIELDS / sizeof FIELDS[0]; i++) {
+        const cJSON *value = json_get(host, FIELDS[i].key);
+
+        if (value && !json_is_null(value))
+            object_add(a, ret, str_c(FIELDS[i].key), FIELDS[i].make(&u, value, FIELDS[i].list));
+    }
+    resources_up(&u, ret);
+    add_own(&u, ret);
+    return json_equal(ret, json_get(vpod, "status")) ? NULL : ret;
+}
+
+/* ---- readiness gates, down ---- */
+
+cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJSON *vpod)
+{
+    static const char *const keys[] = {
+        "type", "status", "reason", "message", "lastTransitionTime", "lastProbeTime", NULL};
+    const cJSON *have = json_path(host_pod, "status.conditions");
+    struct up u = {.arena = a, .vpod = vpod};
+    cJSON *list = NULL, *ret;
+
+    json_each(condition, json_path(vpod, "status.conditions"))
+    {
+        const cJSON *other = condition_of(have, json_str(json_get(condition, "type")));
+        cJSON *copy;
+
+        if (!is_gate(&u, json_str(json_get(condition, "type"))) ||
+            str_eq(json_str(json_get(other, "status")), json_str(json_get(condition, "status"))))
+            continue;
+        copy = status_copy(a, keys, condition, NULL);
+        if (!copy)
+            continue;
+        list = list ? list : json_new_array(a);
+        json_append(list, copy);
+    }
+    if (!list)
+        return NULL;
+    ret = json_new_object(a);
+    json_set(a, json_ensure_object(a, ret, "status"), "conditions", list);
+    return ret;
+}

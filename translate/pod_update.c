@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of a living host pod may change. Why: the API allows little, webhooks and schedulers have
+ * added to the pod since, and a patch that fights them never ends. So a patch holds only what we
+ * own and what differs, lists start from what is there, and a list comes with the version it was
+ * read at. */
+
+#include <string.h>
+
+#include "shape.h"
+
+static const cJSON *named(const cJSON *list, struct str name)
+{
+    json_each(one, list)
+    {
+        if (str_eq(json_str(json_get(one, "name")), name))
+            return one;
+    }
+    return NULL;
+}
+
+/* The list that is there with the wanted images; containers others injected stay as they are. */
+static cJSON *images_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
+{
+    cJSON *ret = json_copy(a, now);
+    bool differs = false;
+
+    json_each(container, ret)
+    {
+        const cJSON *other = named(wanted, json_str(json_get(container, "name")));
+        struct str image = json_str(json_get(other, "image"));
+
+        if (!image.n || str_eq(image, json_str(json_get(container, "image"))))
+            continue;
+        json_set_str(a, container, "image", image);
+        differs = true;
+    }
+    return differs ? ret : NULL;
+}
+
+/* A toleration may be added, never taken away: the ones that are there and the new ones. */
+static cJSON *tolerations_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
+{
+    cJSON *ret = json_is_array(now) ? json_copy(a, now) : json_new_array(a);
+    bool differs = false;
+
+    json_each(toleration, wanted)
+    {
+        bool there = false;
+
+        json_each(one, now)
+        {
+            there |= json_equal(one, toleration);
+        }
+        if (there)
+            continue;
+        json_append(ret, json_copy(a, toleration));
+        differs = true;
+    }
+    return differs ? ret : NULL;
+}
+
+/* A deadline may be set and shortened. */
+static cJSON *deadline_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
+{
+    int64_t have, want;
+
+    if (!json_i64(wanted, &want))
+        return NULL;
+    return !json_i64(now, &have) || want < have ? json_new_i64(a, want) : NULL;
+}
+
+typedef cJSON *(*patch_cb)(struct arena *a, const cJSON *now, const cJSON *wanted);
+
+static const struct {
+    const char *key;
+    patch_cb patch;
+    bool list;
+} FIELDS[] = {
+    {"initContainers", images_patch, true},
+    {"containers", images_patch, true},
+    {"activeDeadlineSeconds", deadline_patch, false},
+    {"tolerations", tolerations_patch, true},
+};
+
+cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+{
+    const cJSON *now = json_get(host_now, "spec"), *wanted = json_get(host_wanted, "spec");
+    struct str version = json_str_at(host_now, "metadata.resourceVersion");
+    cJSON *spec = NULL, *ret, *metadata;
+    bool lists = false;
+
+    for (size_t i = 0; i < sizeof FIELDS / sizeof FIELDS[0]; i++) {
+        cJSON *value =
+            FIELDS[i].patch(a, json_get(now, FIELDS[i].key), json_get(wanted, FIELDS[i].key));
+
+        if (!value)
+            continue;
+        spec = spec ? spec : json_new_object(a);
+        object_add(a, spec, str_c(FIELDS[i].key), value);
+        lists |= FIELDS[i].list;
+    }
+    ret = update_patch(a, host_now, host_wanted, spec);
+    if (!lists || !version.n)
+        return ret;
+    metadata = json_ensure_object(a, ret, "metadata");
+    json_set_str(a, metadata, "resourceVersion", version);
+    return ret;
+}
+
+/* ---- resize: its own subresource ---- */
+
+/* Native amounts of the wanted container that differ; devices cannot be resized. */
+static cJSON *amounts_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
+{
+    cJSON *ret = NULL;
+
+    json_each(member, wanted)
+    {
+        const cJSON *other = json_get(now, member->string);
+        struct quantity have, want;
+
+        if (is_device(key_of(member)) || json_equal(other, member))
+            continue;
+        if (quantity_parse(json_str(other), &have) && quantity_parse(json_str(member), &want) &&
+            quantity_cmp(have, want) == 0)
+            continue;
+        ret = ret ? ret : json_new_object(a);
+        object_add(a, ret, key_of(member), json_copy(a, member));
+    }
+    return ret;
+}
+
+static cJSON *container_resize(struct arena *a, const cJSON *now, const cJSON *wanted)
+{
+    static const char *const maps[] = {"limits", "requests"};
+    cJSON *resources = NULL, *ret;
+
+    for (size_t i = 0; i < 2; i++) {
+        cJSON *patch = amounts_patch(a, json_get(json_get(now, "resources"), maps[i]),
+                                     json_get(json_get(wanted, "resources"), maps[i]));
+
+        if (!patch)
+            continue;
+        resources = resources ? resources : json_new_object(a);
+        object_add(a, resources, str_c(maps[i]), patch);
+    }
+    if (!resources)
+        return NULL;
+    ret = json_new_object(a);
+    add_str(a, ret, "name", json_str(json_get(wanted, "name")));
+    object_add(a, ret, STR("resources"), resources);
+    return ret;
+}
+
+cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+{
+    const cJSON *now = json_path(host_now, "spec.containers");
+    cJSON *list = NULL, *ret;
+
+    json_each(container, json_path(host_wanted, "spec.containers"))
+    {
+        const cJSON *have = named(now, json_str(json_get(container, "name")));
+        cJSON *patch = have ? container_resize(a, have, container) : NULL;
+
+        if (!patch)
+            continue;
+        list = list ? list : json_new_array(a);
+        json_append(list, patch);
+    }
+    if (!list)
+        return NULL;
+    ret = json_new_object(a);
+    json_set(a, json_ensure_object(a, ret, "spec"), "containers", list);
+    return ret;
+}

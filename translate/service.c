@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Services. Why: on the host a Service moves traffic, so its selector must never reach another
+ * tenant's pods and its addresses are the host's to give. What the host allocates (cluster IP, node
+ * ports, load balancer) goes up; none of it is ever sent down. */
+
+#include <string.h>
+
+#include "shape.h"
+
+/* ---- what a Service may not say ---- */
+
+static int refuse(struct err *err, const cJSON *service, const char *field, const char *why)
+{
+    return err_forbidden(err, STR_NULL, STR("services"), json_str_at(service, "metadata.name"),
+                         "%s: %s", field, why);
+}
+
+static bool is_stored(const cJSON *object)
+{
+    return json_str_at(object, "metadata.resourceVersion").n > 0;
+}
+
+static int check_addresses(const cJSON *service, const cJSON *spec, struct err *err)
+{
+    if (json_count(json_get(spec, "externalIPs")))
+        return refuse(err, service, "spec.externalIPs",
+                      "external IPs are not allowed: they take over other tenants' traffic");
+    if (json_str(json_get(spec, "loadBalancerIP")).n)
+        return refuse(err, service, "spec.loadBalancerIP", "the host chooses the address");
+    if (json_str(json_get(spec, "loadBalancerClass")).n)
+        return refuse(err, service, "spec.loadBalancerClass", "the host chooses the class");
+    if (json_count(json_get(spec, "loadBalancerSourceRanges")))
+        return refuse(err, service, "spec.loadBalancerSourceRanges",
+                      "source ranges are not allowed in this virtual cluster");
+    return 0;
+}
+
+/* Once stored, a Service carries the ports and the address the host gave it. */
+static int check_picks(const cJSON *service, const cJSON *spec, struct err *err)
+{
+    struct str ip = json_str(json_get(spec, "clusterIP"));
+
+    if (is_stored(service))
+        return 0;
+    if (ip.n && !str_eqc(ip, "None"))
+        return refuse(
+            err, service, "spec.clusterIP",
+            "picking a cluster IP is not allowed; leave it out and the host allocates one");
+    json_each(port, json_get(spec, "ports"))
+    {
+        if (json_i64_at(port, "nodePort", 0))
+            return refuse(
+                err, service, "spec.ports.nodePort",
+                "picking a node port is not allowed; leave it out and the host allocates one");
+    }
+    if (json_i64_at(spec, "healthCheckNodePort", 0))
+        return refuse(
+            err, service, "spec.healthCheckNodePort",
+            "picking a node port is not allowed; leave it out and the host allocates one");
+    return 0;
+}
+
+int translate_check_service(struct arena *a, const struct translate_tenant *t, const cJSON *service,
+                            struct err *err)
+{
+    const cJSON *spec = json_get(service, "spec");
+
+    (void)a;
+    (void)t;
+    if (check_addresses(service, spec, err))
+        return -1;
+    return check_picks(service, spec, err);
+}
+
+/* ---- down ---- */
+
+static const struct field PORT_FIELDS[] = {
+    {"name", FIELD_SCALAR}, {"protocol", FIELD_SCALAR},   {"appProtocol", FIELD_SCALAR},
+    {"port", FIELD_SCALAR}, {"targetPort", FIELD_SCALAR}, {0},
+};
+
+static const struct field CLIENT_IP_FIELDS[] = {{"timeoutSeconds", FIELD_SCALAR}, {0}};
+
+static const struct field AFFINITY_FIELDS[] = {
+    {"clientIP", FIELD_OBJECT, .fields = CLIENT_IP_FIELDS},
+    {0},
+};
+
+/* No selector at all means endpoints by hand; ours alone would mean every pod of the tenant. */
+static cJSON *selector_down(struct down *d, const cJSON *selector)
+{
+    return json_count(selector) ? translate_match_labels(d->arena, d->tenant, d->ns, selector)
+                                : NULL;
+}
+
+static const struct field SPEC_FIELDS[] = {
+    {"type", FIELD_SCALAR},
+    {"ports", FIELD_LIST, .fields = PORT_FIELDS},
+    {"selector", FIELD_MAKE, .make = selector_down},
+    {"sessionAffinity", FIELD_SCALAR},
+    {"sessionAffinityConfig", FIELD_OBJECT, .fields = AFFINITY_FIELDS},
+    {"externalTrafficPolicy", FIELD_SCALAR},
+    {"internalTrafficPolicy", FIELD_SCALAR},
+    {"publishNotReadyAddresses", FIELD_SCALAR},
+    {"ipFamilies", FIELD_SCALARS},
+    {"ipFamilyPolicy", FIELD_SCALAR},
+    {"allocateLoadBalancerNodePorts", FIELD_SCALAR},
+    {"trafficDistribution", FIELD_SCALAR},
+    {0},
+};
+
+int translate_service(struct arena *a, const struct translate_tenant *t, const cJSON *vservice,
+                      cJSON **ret, struct err *err)
+{
+    struct down d = {.arena = a, .tenant = t, .object = vservice};
+    cJSON *service, *spec;
+    char name[64];
+
+    *ret = NULL;
+    d.spec = json_get(vservice, "spec");
+    d.ns = json_str_at(vservice, "metadata.namespace");
+    d.name = json_str_at(vservice, "metadata.name");
+    if (translate_check_service(a, t, vservice, err))
+        return -1;
+    if (str_eqc(json_str(json_get(d.spec, "type")), "ExternalName"))
+        return 0;
+
+    service = json_new_object(a);
+    add_str(a, service, "apiVersion", STR("v1"));
+    add_str(a, service, "kind", STR("Service"));
+    translate_name(t, d.ns, d.name, name);
+    object_add(a, service, STR("metadata"), translate_metadata(a, t, vservice, str_c(name)));
+    spec = object_add(a, service, STR("spec"), shape_copy(&d, SPEC_FIELDS, d.spec));
+    if (str_eqc(json_str(json_get(d.spec, "clusterIP")), "None"))
+        add_str(a, spec, "clusterIP", STR("None"));
+    *ret = service;
+    return 0;
+}
+
+/* ---- updates ---- */
+
+/* Fields without a default on the host: when we no longer send them, they must go. */
+static const char *const REMOVABLE[] = {"trafficDistribution", "publishNotReadyAddresses",
+                                        "sessionAffinityConfig", NULL};
+
+static const cJSON *same_port(const cJSON *ports, const cJSON *port)
+{
+    struct str protocol = json_str(json_get(port, "protocol"));
+
+    json_each(one, ports)
+    {
+        struct str other = json_str(json_get(one, "protocol"));
+
+        if (json_equal(json_get(one, "port"), json_get(port, "port")) &&
+            str_eq(other.n ? other : STR("TCP"), protocol.n ? protocol : STR("TCP")))
+            return one;
+    }
+    return NULL;
+}
+
+/* Are all members we send as they should be, and is none there that we would have sent? */
+static bool port_equal(const cJSON *now, const cJSON *wanted)
+{
+    static const char *const own[] = {"name", "appProtocol", NULL};
+
+    if (!now)
+        return false;
+    json_each(member, wanted)
+    {
+        if (!json_equal(json_get(now, member->string), member))
+            return false;
+    }
+    for (size_t i = 0; own[i]; i++) {
+        if (json_get(now, own[i]) && !json_get(wanted, own[i]))
+            return false;
+    }
+    return true;
+}
+
+/* The wanted list with the node ports that are there; NULL when nothing differs. */
+static cJSON *ports_patch(struct arena *a, const cJSON *now, const cJSON *wanted, bool node_ports)
+{
+    cJSON *ret = json_new_array(a);
+    bool differs = json_count(now) != json_count(wanted);
+
+    json_each(port, wanted)
+    {
+        const cJSON *have = same_port(now, port);
+        const cJSON *node_port = json_get(have, "nodePort");
+        cJSON *copy = json_append(ret, json_copy(a, port));
+
+        differs |= !port_equal(have, port);
+        if (node_ports && node_port)
+            json_set(a, copy, "nodePort", json_copy(a, node_port));
+    }
+    return differs ? ret : NULL;
+}
+
+static void patch_member(struct arena *a, cJSON *patch, const cJSON *now, const cJSON *wanted,
+                         const cJSON *member)
+{
+    struct str type = json_str(json_get(wanted, "type"));
+    bool node_ports = str_eqc(type, "NodePort") || str_eqc(type, "LoadBalancer");
+    const cJSON *have = json_get(now, member->string);
+    cJSON *value = NULL;
+
+    if (strcmp(member->string, "clusterIP") == 0)
+        return;
+    if (strcmp(member->string, "ports") == 0)
+        value = ports_patch(a, have, member, node_ports);
+    else if (strcmp(member->string, "selector") == 0)
+        value = map_patch(a, have, member, NULL, NULL);
+    else if (!json_equal(have, member))
+        value = json_copy(a, member);
+    if (value)
+        object_add(a, patch, key_of(member), value);
+}
+
+static cJSON *spec_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
+{
+    cJSON *patch = json_new_object(a);
+
+    json_each(member, wanted)
+    {
+        patch_member(a, patch, now, wanted, member);
+    }
+    for (size_t i = 0; REMOVABLE[i]; i++) {
+        if (json_get(now, REMOVABLE[i]) && !json_get(wanted, REMOVABLE[i]))
+            object_add(a, patch, str_c(REMOVABLE[i]), json_new_null(a));
+    }
+    if (json_get(now, "selector") && !json_get(wanted, "selector"))
+        object_add(a, patch, STR("selector"), json_new_null(a));
+    return json_count(patch) ? patch : NULL;
+}
+
+cJSON *update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted, cJSON *spec)
+{
+    cJSON *metadata = metadata_patch(a, host_now, host_wanted);
+    cJSON *ret;
+
+    if (!metadata && !spec)
+        return NULL;
+    ret = json_new_object(a);
+    if (metadata)
+        object_add(a, ret, STR("metadata"), metadata);
+    if (spec)
+        object_add(a, ret, STR("spec"), spec);
+    return ret;
+}
+
+cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+{
+    cJSON *spec = spec_patch(a, json_get(host_now, "spec"), json_get(host_wanted, "spec"));
+
+    return update_patch(a, host_now, host_wanted, spec);
+}
+
+/* ---- up ---- */
+
+cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJSON *v)
+{
+    static const char *const keys[] = {"loadBalancer", "conditions", NULL};
+
+    return status_copy(a, keys, json_get(host, "status"), json_get(v, "status"));
+}
+
+/* The virtual ports, each with the node port its host port got. */
+static cJSON *ports_up(struct arena *a, const cJSON *host, const cJSON *v)
+{
+    cJSON *ret = json_copy(a, v);
+
+    json_each(port, ret)
+    {
+        const cJSON *node_port = json_get(same_port(host, port), "nodePort");
+
+        if (node_port)
+            json_set(a, port, "nodePort", json_copy(a, node_port));
+        else if (json_is_object(port))
+            json_remove(port, "nodePort");
+    }
+    return ret;
+}
+
+cJSON *translate_service_spec_up(struct arena *a, const cJSON *host, const cJSON *v)
+{
+    static const char *const given[] = {"clusterIP",      "clusterIPs",          "ipFamilies",
+                                        "ipFamilyPolicy", "healthCheckNodePort", NULL};
+    const cJSON *from = json_get(host, "spec"), *to = json_get(v, "spec");
+    cJSON *ret;
+
+    if (!json_is_object(from) || !json_is_object(to))
+        return NULL;
+    ret = json_copy(a, to);
+    for (size_t i = 0; given[i]; i++) {
+        const cJSON *value = json_get(from, given[i]);
+
+        if (value)
+            json_set(a, ret, given[i], json_copy(a, value));
+        else
+            json_remove(ret, given[i]);
+    }
+    if (json_is_array(json_get(to, "ports")))
+        json_set(a, ret, "ports", ports_up(a, json_get(from, "ports"), json_get(to, "ports")));
+    return json_equal(ret, to) ? NULL : ret;
+}

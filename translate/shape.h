@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: translate (private)
+ *
+ * Allow-lists as tables: which fields of an object go down, and how each is copied. What no table
+ * names does not exist for the host. */
+#pragma once
+
+#include "pool.h"
+
+/* What the translation of one pod (or Service, or claim) knows. */
+struct down {
+    struct arena *arena;
+    const struct translate_tenant *tenant;
+    const cJSON *object, *meta, *spec; /* virtual */
+    struct str ns, name;
+    bool privileged;                /* the tenant may have what Pod Security forbids */
+    const struct config_pool *pool; /* NULL: no devices */
+    struct device_counts asked;
+    const cJSON *services; /* for the environment; may be NULL */
+    char token_secret[64];
+    cJSON *notes;        /* annotations of the host object, under construction */
+    size_t links_budget; /* bytes of service variables one container may get */
+};
+
+enum field_how {
+    FIELD_SCALAR,  /* a string, number or bool */
+    FIELD_SCALARS, /* an array of such */
+    FIELD_MAP,     /* an object of such */
+    FIELD_OBJECT,  /* an object with a table of its own */
+    FIELD_LIST,    /* an array of such objects */
+    FIELD_NAME,    /* the name of an object of the same namespace: translated */
+    FIELD_MAKE,    /* made by a function; NULL leaves the field out */
+    FIELD_EACH,    /* an array, every item of which is made by a function */
+};
+
+struct field {
+    const char *key; /* NULL ends a table */
+    enum field_how how;
+    bool privileged; /* only at level privileged */
+    const struct field *fields;
+    cJSON *(*make)(struct down *d, const cJSON *value);
+};
+
+/* The fields of the table that value has, in the order of the table. */
+cJSON *shape_copy(struct down *d, const struct field *fields, const cJSON *value);
+/* Like shape_copy, into an object that is there. */
+void shape_into(struct down *d, const struct field *fields, const cJSON *value, cJSON *to);
+struct str name_down(struct down *d, struct str name);
+bool json_is_scalar(const cJSON *node);
+
+/* ---- pod_volumes.c ---- */
+cJSON *volume_down(struct down *d, const cJSON *volume);
+/* "metadata.labels['k']" is key k of "metadata.labels"; false for another path. */
+bool field_path_key(struct str path, const char *map, struct str *ret_key);
+/* The key of a token in the pod's token Secret. */
+struct str token_key(struct arena *a, struct str volume, size_t source);
+/* Which source of a volume the host pod may have at which level. */
+enum volume_class { VOLUME_PLAIN, VOLUME_PRIVILEGED, VOLUME_UNSUPPORTED };
+/* The key of the volume's source ("configMap"), or NULL when it has none: then it is an emptyDir.
+ */
+const char *volume_source(const cJSON *volume, enum volume_class *ret_class);
+
+/* ---- pod_env.c ---- */
+/* Service variables of all containers of a pod together; beyond it the rest is left out. The
+ * kubelet has no such limit, but there they are not part of the object. */
+enum { LINKS_BYTES_MAX = 192 * 1024 };
+/* The environment of a container: ours first, then the tenant's. */
+cJSON *env_down(struct down *d, const cJSON *container, bool has_devices);
+extern const struct field ENV_FROM_FIELDS[];
+
+/* ---- pod_container.c ---- */
+cJSON *container_down(struct down *d, const cJSON *container);
+/* Limits and requests: what has no domain stays, devices become the pool's. */
+cJSON *resources_down(struct down *d, const cJSON *resources);
+extern const struct field SECCOMP_FIELDS[], SELINUX_FIELDS[], WINDOWS_FIELDS[];
+
+/* ---- pod_affinity.c ---- */
+cJSON *affinity_down(struct down *d, const cJSON *affinity);
+cJSON *node_selector_down(struct down *d, const cJSON *selector);
+cJSON *tolerations_down(struct down *d, const cJSON *tolerations);
+cJSON *spread_down(struct down *d, const cJSON *constraint);
+
+/* ---- pod_security.c: Pod Security Standards ---- */
+int security_check(struct arena *a, enum config_pod_security level, const cJSON *spec,
+                   struct str pod_name, struct err *err) MUST_CHECK;
+
+/* ---- service.c ---- */
+/* A merge patch of our metadata and this spec; NULL when neither differs. */
+cJSON *update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted, cJSON *spec);
+
+/* ---- pod_status.c ---- */
+/* The listed members of a host status, whole, as the new virtual status; NULL when it is the old
+ * one. Subtrees are not looked into, so that a newer or older host's fields come through. */
+cJSON *status_copy(struct arena *a, const char *const *keys, const cJSON *host, const cJSON *v);
