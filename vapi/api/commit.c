@@ -174,6 +174,7 @@ int commit_object(struct call *c, enum store_op op, cJSON *object, const struct 
 
     if (ask_quota(c, op, object, before, err) || ask_hooks(c, op, object, before, err))
         return -1;
+    meta_canonical(object);
     if (c->options.dry_run)
         return 0;
 

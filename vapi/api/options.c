@@ -286,7 +286,7 @@ int options_from_body(struct call *c, const cJSON *body, struct err *err)
     if (rv.n)
         c->options.delete_rv =
             str_to_u64(rv, &revision) && revision <= INT64_MAX && revision ? (int64_t)revision : -1;
-    return finish_write_options(c, &e, err);
+    return field_errors_to_err(&e, STR("meta.k8s.io"), STR("DeleteOptions"), STR(""), err);
 }
 
 /* ---- options of reads ---- */

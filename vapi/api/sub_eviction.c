@@ -21,6 +21,7 @@ struct eviction {
     const cJSON *pod;
     struct str uid;
     unsigned tries;
+    bool allowed; /* the request makes sense */
     struct err err;
 };
 
@@ -166,20 +167,13 @@ static void on_deleted(void *ctx, const struct err *err, const struct store_obje
 
 static void delete_pod(struct eviction *v)
 {
-    struct call *c = v->call, *child;
-    const cJSON *options = json_get(c->body, "deleteOptions");
+    struct call *c = v->call;
+    struct call *child = call_inside(c->api, &c->user, CALL_DELETE, c->resource, NULL, c->ns,
+                                     c->name, on_deleted, v);
 
-    child = call_inside(c->api, &c->user, CALL_DELETE, c->resource, NULL, c->ns, c->name,
-                        on_deleted, v);
-    if (options && options_from_body(child, options, &v->err)) {
-        struct err *kept = call_keep_error(c->arena, &v->err);
-
-        call_error(child, kept);
-        return;
-    }
+    child->options = c->options;
     if (!child->options.uid.n)
-        child->options.uid = arena_str(child->arena, v->uid);
-    child->options.dry_run |= c->options.dry_run;
+        child->options.uid = v->uid;
     call_run(child);
 }
 
@@ -251,15 +245,20 @@ void sub_eviction(struct call *c)
 {
     struct eviction *v = ARENA_NEW(c->arena, struct eviction);
     struct str name = json_str_at(c->body, "metadata.name");
+    const cJSON *options = json_get(c->body, "deleteOptions");
+    bool dry_run = c->options.dry_run;
 
     v->call = c;
     err_init(&v->err, c->arena);
     v->budgets = registry_find_group_resource(vapi_registry(c->api), STR("policy"),
                                               STR("poddisruptionbudgets"));
-    if (name.n && !str_eq(name, c->name)) {
+    if (name.n && !str_eq(name, c->name))
         err_set(&v->err, &ERR_BAD_REQUEST, "name in URL does not match name in Eviction object");
+    else if (!options || !options_from_body(c, options, &v->err))
+        v->allowed = true;
+    c->options.dry_run |= dry_run;
+    if (v->allowed)
+        evict(v);
+    else
         fail(v, &v->err);
-        return;
-    }
-    evict(v);
 }

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rooms around the API core, as small as they can be: who asks is what `x-user` says,
+ * everything is allowed but to STANDIN.user_denied, and a handful of kinds is served. Must stay
+ * without memory beyond STANDIN. */
+#include "api_harness.h"
+
+#include <sublet/call.h>
+#include <sublet/controller.h>
+#include <sublet/crd.h>
+#include <sublet/kinds.h>
+
+struct standin STANDIN;
+
+/* ---- auth ---- */
+
+const struct user USER_INTERNAL = {.name = {"system:apiserver", 16}};
+
+struct auth *auth_new(struct vapi *api, struct store *store, struct pki *pki)
+{
+    (void)store;
+    (void)pki;
+    return (struct auth *)(void *)api;
+}
+
+struct auth *auth_free(struct auth *auth)
+{
+    (void)auth;
+    return NULL;
+}
+
+int auth_authenticate(struct auth *auth, struct arena *a, const struct net_request *r,
+                      struct user *ret, struct err *err)
+{
+    struct str name = net_header(r, "x-user");
+
+    (void)auth;
+    if (str_eqc(name, "wrong"))
+        return err_set(err, &ERR_UNAUTHORIZED, "Unauthorized");
+    *ret = (struct user){.name = name.n ? arena_str(a, name) : STR("admin")};
+    return 0;
+}
+
+bool auth_authorize(struct auth *auth, struct arena *a, const struct user *u,
+                    const struct attributes *what, struct str *ret_reason)
+{
+    (void)auth;
+    (void)a;
+    (void)what;
+    *ret_reason = STR_NULL;
+    return !STANDIN.user_denied || !str_eqc(u->name, STANDIN.user_denied);
+}
+
+void auth_bootstrap(struct auth *auth, void (*done)(void *ctx, const struct err *err), void *ctx)
+{
+    (void)auth;
+    done(ctx, NULL);
+}
+
+void auth_handle_review(struct call *call)
+{
+    call_tree(call, 201, call->body);
+}
+
+/* ---- pki: the harness listens in clear text ---- */
+
+struct str pki_ca_pem(const struct pki *p)
+{
+    (void)p;
+    return STR_NULL;
+}
+
+struct str pki_serving_pem(const struct pki *p)
+{
+    (void)p;
+    return STR_NULL;
+}
+
+struct str pki_serving_key_pem(const struct pki *p)
+{
+    (void)p;
+    return STR_NULL;
+}
+
+int64_t pki_serving_renew_at(const struct pki *p)
+{
+    (void)p;
+    return INT64_MAX;
+}
+
+int pki_renew_serving(struct pki *p, struct err *err)
+{
+    (void)p;
+    (void)err;
+    return 0;
+}
+
+/* ---- admission ---- */
+
+int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                     struct err *err)
+{
+    (void)c;
+    (void)object;
+    (void)old;
+    (void)err;
+    return 0;
+}
+
+int admission_validate(const struct admission_call *c, const cJSON *object, const cJSON *old,
+                       struct err *err)
+{
+    (void)c;
+    (void)object;
+    (void)old;
+    (void)err;
+    return 0;
+}
+
+int admission_quota(const struct admission_call *c, const cJSON *object, const cJSON *old,
+                    struct err *err)
+{
+    (void)object;
+    (void)old;
+    if (!STANDIN.refuse_quota)
+        return 0;
+    return err_forbidden(err, c->resource->group, c->resource->plural, c->name, "exceeded quota");
+}
+
+/* ---- CRDs and controllers ---- */
+
+struct crds *crds_start(struct vapi *api)
+{
+    (void)api;
+    return NULL;
+}
+
+void crds_close(struct crds *c, void (*closed)(void *ctx), void *ctx)
+{
+    (void)c;
+    closed(ctx);
+}
+
+void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
+               struct strict_errors *strict)
+{
+    (void)v;
+    (void)a;
+    (void)object;
+    (void)strict;
+}
+
+void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
+{
+    (void)v;
+    (void)a;
+    (void)object;
+}
+
+bool crd_defaults_on_read(const struct crd_version *v)
+{
+    (void)v;
+    return false;
+}
+
+void crd_validate(const struct crd_version *v, struct field_errors *e, const cJSON *object,
+                  const cJSON *old)
+{
+    (void)v;
+    (void)e;
+    (void)object;
+    (void)old;
+}
+
+void crd_cells(const struct crd_version *v, struct arena *a, const cJSON *object, int64_t now,
+               cJSON *cells)
+{
+    (void)v;
+    (void)a;
+    (void)object;
+    (void)now;
+    (void)cells;
+}
+
+const cJSON *crd_openapi(const struct crd_version *v)
+{
+    (void)v;
+    return NULL;
+}
+
+struct controllers *controllers_start(struct vapi *api)
+{
+    (void)api;
+    return NULL;
+}
+
+void controllers_close(struct controllers *cs, void (*closed)(void *ctx), void *ctx)
+{
+    (void)cs;
+    closed(ctx);
+}
+
+/* ---- kinds ---- */
+
+void kinds_convert(struct arena *a, const struct resource *r, cJSON *object)
+{
+    json_set_str(a, object, "apiVersion", r->api_version);
+}
+
+void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *object)
+{
+    json_set_str(a, object, "apiVersion", r->storage_version);
+}
+
+static void default_deployment(struct arena *a, cJSON *object)
+{
+    cJSON *spec = json_ensure_object(a, object, "spec");
+
+    if (!json_get(spec, "replicas"))
+        json_set_i64(a, spec, "replicas", 1);
+}
+
+static void validate_deployment(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    (void)old;
+    if (json_i64_at(object, "spec.replicas", 0) < 0)
+        field_invalid(e, FIELD(FIELD(NULL, "spec"), "replicas"), json_path(object, "spec.replicas"),
+                      "must be greater than or equal to 0");
+}
+
+static void prepare_namespace(struct arena *a, cJSON *object)
+{
+    cJSON *finalizers = json_new_array(a);
+
+    json_append(finalizers, json_new_string(a, STR("kubernetes")));
+    json_set(a, json_ensure_object(a, object, "spec"), "finalizers", finalizers);
+    json_set_str(a, json_ensure_object(a, object, "status"), "phase", STR("Active"));
+}
+
+static const struct kind_ops DEPLOYMENT = {.defaults = default_deployment,
+                                           .validate = validate_deployment};
+static const struct kind_ops NAMESPACE = {.prepare_create = prepare_namespace,
+                                          .check_name = name_check_dns1123_label};
+
+static const struct scale_paths SCALE = {"spec.replicas", "status.replicas", NULL};
+
+#define UPDATES (VERB_GET | VERB_UPDATE | VERB_PATCH)
+#define STATUS_OF(g, k)                                                                            \
+    {                                                                                              \
+        "status", SUB_STATUS, UPDATES, g, "v1", k, NULL, NULL                                      \
+    }
+
+static const struct subresource POD_SUBS[] = {
+    STATUS_OF("", "Pod"),
+    {"binding", SUB_HANDLER, VERB_CREATE, "", "v1", "Binding", NULL, sub_binding},
+    {"eviction", SUB_HANDLER, VERB_CREATE, "policy", "v1", "Eviction", NULL, sub_eviction},
+    {"ephemeralcontainers", SUB_HANDLER, UPDATES, "", "v1", "Pod", NULL, sub_ephemeral_containers},
+    {"resize", SUB_HANDLER, UPDATES, "", "v1", "Pod", NULL, sub_resize},
+};
+static const struct subresource DEPLOYMENT_SUBS[] = {
+    STATUS_OF("apps", "Deployment"),
+    {"scale", SUB_SCALE, UPDATES, "autoscaling", "v1", "Scale", &SCALE, NULL},
+};
+static const struct subresource NAMESPACE_SUBS[] = {
+    STATUS_OF("", "Namespace"),
+    {"finalize", SUB_HANDLER, VERB_UPDATE, "", "v1", "Namespace", NULL, sub_finalize},
+};
+static const struct subresource BUDGET_SUBS[] = {STATUS_OF("policy", "PodDisruptionBudget")};
+static const struct subresource CSR_SUBS[] = {
+    STATUS_OF("certificates.k8s.io", "CertificateSigningRequest"),
+    {"approval", SUB_HANDLER, UPDATES, "certificates.k8s.io", "v1", "CertificateSigningRequest",
+     NULL, sub_approval},
+};
+
+#define S(text)                                                                                    \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
+#define KIND(g, v, k, p, s)                                                                        \
+    .group = S(g), .version = S(v), .kind = S(k), .list_kind = S(k "List"), .plural = S(p),        \
+    .singular = S(s), .verbs = VERBS_ALL
+#define SUBS(list) .subresources = list, .n_subresources = sizeof(list) / sizeof((list)[0])
+
+const struct resource BUILTIN_RESOURCES[] = {
+    {KIND("", "v1", "ConfigMap", "configmaps", "configmap"), .flags = RES_NAMESPACED},
+    {KIND("", "v1", "Event", "events", "event"), .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE},
+    {KIND("", "v1", "Namespace", "namespaces", "namespace"), .flags = RES_STATUS, .ops = &NAMESPACE,
+     SUBS(NAMESPACE_SUBS)},
+    {KIND("", "v1", "Pod", "pods", "pod"),
+     .flags =
+         RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_GRACEFUL | RES_DELETE_RETURNS_OBJECT,
+     SUBS(POD_SUBS)},
+    {KIND("apps", "v1", "Deployment", "deployments", "deployment"),
+     .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION, .ops = &DEPLOYMENT,
+     SUBS(DEPLOYMENT_SUBS)},
+    {KIND("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews",
+          "selfsubjectaccessreview"),
+     .flags = RES_REVIEW},
+    {KIND("batch", "v1", "Job", "jobs", "job"),
+     .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT},
+    {KIND("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests",
+          "certificatesigningrequest"),
+     .flags = RES_STATUS, SUBS(CSR_SUBS)},
+    {KIND("coordination.k8s.io", "v1", "Lease", "leases", "lease"),
+     .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE},
+    {KIND("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget"),
+     .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION, SUBS(BUDGET_SUBS)},
+};
+const size_t N_BUILTIN_RESOURCES = sizeof(BUILTIN_RESOURCES) / sizeof(BUILTIN_RESOURCES[0]);
