@@ -200,7 +200,7 @@ int64_t query(struct fixture *f, const char *sql)
 
     assert_null(f->store);
     snprintf(path, sizeof(path), "%s/state.db", f->dir);
-    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, "unix"), SQLITE_OK);
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
     int rc = sqlite3_step(q);
     int64_t value = rc == SQLITE_ROW ? sqlite3_column_int64(q, 0) : 0;
