@@ -21,6 +21,8 @@
 /* What aliases may add to a document; go-yaml stops at about as many nodes. */
 enum { ALIAS_NODES_MAX = 400000, ALIAS_BYTES_MAX = 4 << 20, PATH_MAX_BYTES = 2048 };
 enum { DUPLICATES_MAX = 100 };
+/* libyaml spends time on every open flow collection for each token, so less than for JSON. */
+enum { DEPTH_MAX = 128 };
 
 /* One open collection: the chain is a duplicate's path, and what an alias must not name. */
 struct frame {
@@ -203,7 +205,7 @@ static cJSON *load_alias(struct loader *l)
                 l->event.start_mark.line + 1, STR_F(name));
         return NULL;
     }
-    if (json_deeper(node, JSON_LIMITS.depth - l->depth)) {
+    if (json_deeper(node, DEPTH_MAX - l->depth)) {
         fail(l, "exceeded max depth");
         return NULL;
     }
@@ -407,14 +409,18 @@ static bool at_merge(const struct loader *l)
             str_eqc(event_text(e->data.scalar.tag), "tag:yaml.org,2002:merge"));
 }
 
-/* Moves all members of from into object, in order. */
-static void merge_one(struct loader *l, struct json_keys *keys, cJSON *object, const cJSON *from)
+/* Moves all members of from into object, in order. They count as if they came by an alias: merges
+ * inside merges move the same members again and again. */
+static int merge_one(struct loader *l, struct json_keys *keys, cJSON *object, const cJSON *from)
 {
     for (cJSON *child = from->child, *after; child; child = after) {
         after = child->next;
+        if (++l->alias_nodes > ALIAS_NODES_MAX)
+            return fail(l, "document contains excessive aliasing");
         l->frame->key = child->string;
         set_member(l, keys, object, child->string, child);
     }
+    return 0;
 }
 
 static const char merge_wants[] = "map merge requires map or sequence of maps as the value";
@@ -428,7 +434,8 @@ static int merge_all(struct loader *l, struct json_keys *keys, cJSON *object, cJ
     }
     for (cJSON *item = list->child ? list->child->prev : NULL; item;
          item = item == list->child ? NULL : item->prev)
-        merge_one(l, keys, object, item);
+        if (merge_one(l, keys, object, item) < 0)
+            return -1;
     return 0;
 }
 
@@ -456,8 +463,7 @@ static int load_merge(struct loader *l, struct json_keys *keys, cJSON *object)
         return merge_all(l, keys, object, from);
     if (!json_is_object(from))
         return fail(l, merge_wants);
-    merge_one(l, keys, object, from);
-    return 0;
+    return merge_one(l, keys, object, from);
 }
 
 static int load_member(struct loader *l, struct json_keys *keys, cJSON *object)
@@ -522,7 +528,7 @@ static cJSON *load_collection(struct loader *l)
 
     if (!count_nodes(l, 1))
         return NULL;
-    if (l->depth == JSON_LIMITS.depth) {
+    if (l->depth == DEPTH_MAX) {
         fail(l, "exceeded max depth");
         return NULL;
     }

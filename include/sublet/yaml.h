@@ -9,7 +9,8 @@
 
 #include <sublet/json.h>
 
-/* Exactly one document; empty input gives null. Errors: BAD_REQUEST with line and reason. */
+/* Exactly one document, at most 128 deep; empty input gives null. Errors: BAD_REQUEST with line and
+ * reason. */
 int yaml_parse(struct arena *a, struct str text, json_duplicate_cb duplicate, void *ctx,
                cJSON **ret, struct err *err) MUST_CHECK;
 /* A tree as YAML (block style, keys in tree order), for `Accept: application/yaml`. */

@@ -218,6 +218,16 @@ static void refuses_bombs(void **state)
     assert_true(str_contains(err.message, STR("document contains excessive aliasing")));
 
     buf_clear(&b);
+    for (int i = 0; i < 100; i++)
+        buf_addc(&b, "{<<: ");
+    for (int i = 0; i < 5000; i++)
+        buf_printf(&b, "%ck%d: v", i ? ',' : '{', i);
+    for (int i = 0; i < 101; i++)
+        buf_char(&b, '}');
+    assert_null(parse_n(buf_str(&b), &err)); /* each level moves all of them */
+    assert_true(str_contains(err.message, STR("document contains excessive aliasing")));
+
+    buf_clear(&b);
     buf_printf(&b, "- &a x%0100000d\n", 0);
     for (int i = 0; i < 1000; i++)
         buf_addc(&b, "- *a\n");
