@@ -112,7 +112,6 @@ static int connect_file(struct db *db, struct err *err)
         return db_error(db, "open", err);
     sqlite3_limit(db->sql, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_wal_hook(db->sql, on_log, db);
     return db_sql(db, SETTINGS_EARLY, err);
 }
 
@@ -158,8 +157,11 @@ static int settle_file(struct db *db, bool fresh, struct err *err)
 {
     int64_t vacuum;
 
-    if (db_sql(db, SETTINGS_LATE, err) || fold_old_log(db, err) ||
-        (fresh && create_schema(db, err)) || db_number(db, "PRAGMA auto_vacuum", &vacuum, err))
+    if (db_sql(db, SETTINGS_LATE, err) || fold_old_log(db, err))
+        return -1;
+    /* After wal_autocheckpoint, which is a hook itself and would take this one's place. */
+    sqlite3_wal_hook(db->sql, on_log, db);
+    if ((fresh && create_schema(db, err)) || db_number(db, "PRAGMA auto_vacuum", &vacuum, err))
         return -1;
     if (vacuum != 2)
         return err_set(err, &ERR_STORAGE, "%s was rewritten by another program: auto_vacuum is off",

@@ -143,7 +143,10 @@ static void committed(struct store *s, struct batch *b)
     batch_answer(b, NULL);
     watches_wake(s);
     retain(s);
-    if (!uv_is_active((uv_handle_t *)&s->quiet) || uv_timer_get_due_in(&s->quiet) > STORE_QUIET_MS)
+    bool only_drops = b->n_ops == b->n_drops;
+    bool armed =
+        uv_is_active((uv_handle_t *)&s->quiet) && uv_timer_get_due_in(&s->quiet) <= STORE_QUIET_MS;
+    if (!only_drops && !armed)
         arm_quiet(s, STORE_QUIET_MS);
 }
 

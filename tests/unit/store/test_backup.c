@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Backups while writing: each is the state of one revision, and goes on where no client of the
+ * original can have been. */
+#include "model.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LEAP 1000000000
+
+static struct model model;
+
+static int setup(void **state)
+{
+    static struct fixture f;
+
+    fixture_init(&f);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_fini(*state);
+    return 0;
+}
+
+struct result {
+    int done;
+    const struct err_kind *error;
+    char message[256];
+};
+
+static void on_backup(void *ctx, const struct err *err)
+{
+    struct result *r = ctx;
+
+    r->done++;
+    r->error = err ? err->kind : NULL;
+    if (err)
+        snprintf(r->message, sizeof(r->message), "%.*s", STR_F(err->message));
+}
+
+static void check_copy(struct fixture *copy, int64_t first, int64_t last)
+{
+    fixture_open(copy);
+    int64_t revision = store_oldest_revision(copy->store) - LEAP;
+    assert_in_range(revision, first, last);
+    assert_int_equal(store_revision(copy->store), revision + LEAP);
+    for (int key = 0; key < MODEL_KEYS; key++) {
+        char ns[8], name[8];
+        model_key(key, ns, name);
+        const struct model_version *v = &model.then[revision][key];
+        const struct store_object *o = store_get(copy->store, copy->pods, str_c(ns), str_c(name));
+        assert_int_equal(o ? o->revision : 0, v->revision);
+        if (o)
+            assert_int_equal(value_of(o), v->value);
+    }
+    struct str value;
+    assert_true(store_record_get(copy->store, RECORD_META, STR("who"), &value));
+    assert_true(str_eq(value, STR("me")));
+
+    /* The leap is made once. */
+    fixture_reopen(copy);
+    assert_int_equal(store_revision(copy->store), revision + LEAP);
+    assert_int_equal(put(copy, "a", "new", 1), revision + LEAP + 1);
+    assert_true(fixture_sync(copy));
+    fixture_reopen(copy);
+    assert_int_equal(store_revision(copy->store), revision + LEAP + 1);
+    assert_int_equal(committed(copy, "a", "new"), 1);
+}
+
+static void test_while_writing(void **state)
+{
+    struct fixture *f = *state;
+    struct str padding = {NULL, 40000};
+
+    model = (struct model){.seed = 7};
+    f->options.history_events = 30;
+    fixture_open(f);
+    store_record_put(f->store, RECORD_META, STR("who"), STR("me"));
+    /* Enough pages for many steps. */
+    padding.p = memset(test_malloc(padding.n), 'p', padding.n);
+    for (int i = 0; i < 100; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "pad %d", i);
+        store_record_put(f->store, RECORD_LEDGER, str_c(key), padding);
+    }
+    for (int i = 0; i < 40; i++)
+        model_step(&model, f);
+    assert_true(fixture_sync(f));
+
+    for (int round = 0; round < 5; round++) {
+        struct fixture copy;
+        struct result r = {0};
+        struct stat st;
+        char path[128];
+        int64_t first = store_revision(f->store);
+        int batches = 0;
+
+        fixture_init(&copy);
+        snprintf(path, sizeof(path), "%s/state.db", copy.dir);
+        store_backup(f->store, path, on_backup, &r);
+        assert_int_equal(r.done, 0);
+        for (; !r.done; batches++) {
+            assert_int_equal(access(path, F_OK), -1);
+            for (int i = 0; i < 3; i++)
+                assert_true(model_step(&model, f));
+            /* Pages are freed and used again behind the copy's back. */
+            store_record_delete(f->store, RECORD_LEDGER, STR("pad 5"));
+            store_record_put(f->store, RECORD_LEDGER, STR("pad 6"),
+                             (struct str){padding.p, (size_t)(batches * 97 % 40000)});
+            store_record_put(f->store, RECORD_LEDGER, STR("pad 5"), padding);
+            assert_true(fixture_sync(f));
+        }
+        assert_int_equal(r.done, 1);
+        assert_null(r.error);
+        assert_true(batches > 5);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+        assert_int_equal(file_size(&copy, "state.db.partial"), -1);
+        assert_int_equal(query(&copy, "SELECT count(*) FROM pragma_integrity_check"
+                                      " WHERE integrity_check = 'ok'"),
+                         1);
+        check_copy(&copy, first, store_revision(f->store));
+        fixture_fini(&copy);
+    }
+    test_free((void *)(uintptr_t)padding.p);
+    /* The original knows nothing of it. */
+    fixture_reopen(f);
+    model_check_all(&model, f);
+}
+
+static void test_several(void **state)
+{
+    struct fixture *f = *state;
+    struct result r[3] = {0};
+    char path[3][128];
+
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path[i], sizeof(path[i]), "%s/copy-%d", f->dir, i);
+        store_backup(f->store, path[i], on_backup, &r[i]);
+    }
+    fixture_settle(f);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(r[i].done, 1);
+        assert_null(r[i].error);
+        assert_true(file_size(f, path[i] + strlen(f->dir) + 1) > 4096);
+    }
+    /* An older copy of that name is replaced as a whole. */
+    put(f, "a", "x", 2);
+    store_backup(f->store, path[0], on_backup, &r[0]);
+    fixture_settle(f);
+    assert_int_equal(r[0].done, 2);
+    assert_null(r[0].error);
+}
+
+static void test_errors(void **state)
+{
+    struct fixture *f = *state;
+    struct result r = {0};
+
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    store_backup(f->store, "/nonexistent/copy", on_backup, &r);
+    fixture_settle(f);
+    assert_int_equal(r.done, 1);
+    assert_ptr_equal(r.error, &ERR_STORAGE);
+    assert_non_null(strstr(r.message, "/nonexistent/copy"));
+    assert_non_null(strstr(r.message, "No such file or directory"));
+    assert_int_equal(committed(f, "a", "x"), 1);
+}
+
+static void on_closed(void *ctx)
+{
+    (void)ctx;
+}
+
+static void test_close_gives_up(void **state)
+{
+    struct fixture *f = *state;
+    struct result r[2] = {0};
+    char path[128];
+    static char bytes[100000];
+
+    fixture_open(f);
+    for (int i = 0; i < 50; i++) {
+        snprintf(path, sizeof(path), "%d", i);
+        store_record_put(f->store, RECORD_LEDGER, str_c(path), (struct str){bytes, sizeof(bytes)});
+    }
+    assert_true(fixture_sync(f));
+    snprintf(path, sizeof(path), "%s/copy", f->dir);
+    store_backup(f->store, path, on_backup, &r[0]);
+    store_backup(f->store, path, on_backup, &r[1]);
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+    put(f, "a", "x", 1);
+    store_close(f->store, on_closed, NULL);
+    f->store = NULL;
+    fixture_settle(f);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(r[i].done, 1);
+        assert_ptr_equal(r[i].error, &ERR_UNAVAILABLE);
+    }
+    assert_int_equal(file_size(f, "copy"), -1);
+    assert_int_equal(file_size(f, "copy.partial"), -1);
+    fixture_open(f);
+    assert_int_equal(committed(f, "a", "x"), 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(while_writing),
+        TEST(several),
+        TEST(errors),
+        TEST(close_gives_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The files: permissions, the lock, what is refused at open, and that they stay small. */
+#include "harness.h"
+#include "store/impl.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int setup(void **state)
+{
+    static struct fixture f;
+
+    fixture_init(&f);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_fini(*state);
+    return 0;
+}
+
+static mode_t mode_of(struct fixture *f, const char *name)
+{
+    char path[128];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_mode & 0777;
+}
+
+static void test_permissions(void **state)
+{
+    struct fixture *f = *state;
+    mode_t old = umask(0);
+    char dir[80];
+
+    snprintf(dir, sizeof(dir), "%s/new", f->dir);
+    f->options.path = dir;
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    assert_true(fixture_sync(f));
+    assert_int_equal(mode_of(f, "new"), 0700);
+    assert_int_equal(mode_of(f, "new/state.db"), 0600);
+    assert_int_equal(mode_of(f, "new/state.db-wal"), 0600);
+    assert_int_equal(mode_of(f, "new/lock"), 0600);
+    assert_int_equal(file_size(f, "new/state.db-shm"), -1);
+    umask(old);
+    fixture_close(f);
+    remove_dir(dir);
+}
+
+static void expect_refusal(struct fixture *f, const char *text)
+{
+    err_clear(&f->err);
+    assert_int_equal(store_open(&f->loop, &f->options, &f->store, &f->err), -1);
+    assert_ptr_equal(f->err.kind, &ERR_STORAGE);
+    if (!str_contains(f->err.message, str_c(text)))
+        fail_msg("\"%.*s\" does not say \"%s\"", STR_F(f->err.message), text);
+    assert_true(str_contains(f->err.message, str_c(f->options.path)));
+    assert_null(f->store);
+}
+
+static void test_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct fixture other = *f;
+
+    fixture_open(f);
+    expect_refusal(&other, "is in use by another process");
+    put(f, "a", "x", 1);
+    assert_true(fixture_sync(f));
+    fixture_reopen(f);
+    assert_int_equal(committed(f, "a", "x"), 1);
+}
+
+static void write_file(struct fixture *f, const char *name, const char *bytes, size_t n)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    assert_int_equal(fwrite(bytes, 1, n, out), n);
+    fclose(out);
+}
+
+static void test_no_directory(void **state)
+{
+    struct fixture *f = *state;
+
+    f->options.path = "/nonexistent/directory";
+    expect_refusal(f, "No such file or directory");
+    f->options.path = "/dev/null";
+    expect_refusal(f, "Not a directory");
+    f->options.path = f->dir;
+}
+
+static void test_foreign_files(void **state)
+{
+    struct fixture *f = *state;
+    char path[128];
+    static char noise[8192];
+
+    memset(noise, 'x', sizeof(noise));
+    write_file(f, "state.db", noise, sizeof(noise));
+    expect_refusal(f, "file is not a database");
+
+    write_file(f, "state.db", "", 0);
+    query(f, "CREATE TABLE kine (id INTEGER)");
+    expect_refusal(f, "is not a Sublet database");
+    assert_int_equal(query(f, "SELECT count(*) FROM kine"), 0);
+    query(f, "PRAGMA user_version=1");
+    expect_refusal(f, "is not a Sublet database");
+
+    /* Nothing is followed out of the directory. */
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    unlink(path);
+    assert_int_equal(symlink("/tmp/elsewhere", path), 0);
+    expect_refusal(f, "symbolic links");
+}
+
+static void test_newer_schema(void **state)
+{
+    struct fixture *f = *state;
+
+    fixture_open(f);
+    fixture_close(f);
+    query(f, "PRAGMA user_version=2");
+    expect_refusal(f, "has schema 2; this program knows 1");
+    query(f, "PRAGMA user_version=1");
+    fixture_open(f);
+}
+
+/* Each makes the log say what cannot have happened; the second undoes it. */
+static const char *const DAMAGE[][2] = {
+    {"UPDATE version SET type = 1 WHERE revision = 2",
+     "UPDATE version SET type = 0 WHERE revision = 2"},
+    {"UPDATE version SET type = 0 WHERE revision = 3",
+     "UPDATE version SET type = 1 WHERE revision = 3"},
+    {"UPDATE version SET type = 7 WHERE revision = 3",
+     "UPDATE version SET type = 1 WHERE revision = 3"},
+    {"UPDATE version SET resource = 9 WHERE revision = 3",
+     "UPDATE version SET resource = 1 WHERE revision = 3"},
+    {"UPDATE version SET skip = 99999 WHERE revision = 3",
+     "UPDATE version SET skip = 1 WHERE revision = 3"},
+    {"UPDATE version SET skip = -1 WHERE revision = 3",
+     "UPDATE version SET skip = 1 WHERE revision = 3"},
+    {"UPDATE version SET name = '' WHERE revision = 3",
+     "UPDATE version SET name = 'x' WHERE revision = 3"},
+    {"UPDATE version SET revision = -3 WHERE revision = 3",
+     "UPDATE version SET revision = 3 WHERE revision = -3"},
+    {"UPDATE record SET kind = 77 WHERE kind = 1", "UPDATE record SET kind = 1 WHERE kind = 77"},
+    {"UPDATE resource SET id = 70000", "UPDATE resource SET id = 1"},
+    {"UPDATE resource SET name = ''", "UPDATE resource SET name = 'pods'"},
+};
+
+static void test_damage(void **state)
+{
+    struct fixture *f = *state;
+
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    put(f, "a", "x", 2);
+    store_record_put(f->store, RECORD_META, STR("k"), STR("v"));
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+    for (size_t i = 0; i < sizeof(DAMAGE) / sizeof(DAMAGE[0]); i++) {
+        query(f, DAMAGE[i][0]);
+        expect_refusal(f, "cannot be right");
+        query(f, DAMAGE[i][1]);
+        fixture_open(f);
+        assert_int_equal(committed(f, "a", "x"), 2);
+        fixture_close(f);
+    }
+    query(f, "DELETE FROM meta WHERE key = 'floor'");
+    expect_refusal(f, "a row is missing");
+}
+
+/* 100,000 updates of a few objects. */
+static void test_bounded_by_updates(void **state)
+{
+    struct fixture *f = *state;
+    int64_t log = 0, file = 0;
+    char name[8];
+
+    f->options.history_events = 1000;
+    fixture_open(f);
+    for (int i = 0; i < 1000; i++) {
+        for (int k = 0; k < 100; k++) {
+            snprintf(name, sizeof(name), "k%d", k % 7);
+            put(f, "a", name, i);
+        }
+        assert_true(fixture_sync(f));
+        int64_t size = file_size(f, "state.db-wal");
+        log = size > log ? size : log;
+        size = file_size(f, "state.db");
+        file = size > file ? size : file;
+    }
+    assert_int_equal(store_revision(f->store), 100001);
+    print_message("log %lld, file %lld pages\n", (long long)log / 4096, (long long)file / 4096);
+    assert_true(log < 1000 * 4096);
+    /* 1,007 rows of about 150 bytes are 40 pages; what batches in flight add comes on top. */
+    assert_true(file < 200 * 4096);
+    fixture_close(f);
+    assert_true(query(f, "SELECT count(*) FROM version") < 1300);
+}
+
+/* Runs what the quiet timer does without waiting for it. */
+static void make_quiet(struct fixture *f)
+{
+    struct store *s = f->store;
+
+    s->last_commit_ms -= 2 * STORE_QUIET_MS;
+    uv_timer_stop(&s->quiet);
+    s->quiet.timer_cb(&s->quiet);
+    fixture_settle(f);
+    assert_false(s->tidy);
+}
+
+static void test_given_back(void **state)
+{
+    struct fixture *f = *state;
+    char name[16];
+
+    f->options.history_events = 10;
+    fixture_open(f);
+    for (int i = 0; i < 20000; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        put(f, "a", name, i);
+    }
+    assert_true(fixture_sync(f));
+    make_quiet(f);
+    int64_t full = file_size(f, "state.db");
+    assert_int_equal(file_size(f, "state.db-wal"), 0);
+    for (int i = 0; i < 20000; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        delete (f, "a", name);
+    }
+    assert_true(fixture_sync(f));
+
+    /* Later writes take dead rows along, then give pages back in steps. */
+    for (int i = 0; i < 400; i++) {
+        put(f, "b", "x", i);
+        assert_true(fixture_sync(f));
+    }
+    size_t before = f->store->history.n_drops;
+    assert_true(before < 20000);
+    make_quiet(f);
+    assert_int_equal(f->store->history.n_drops, 0);
+    assert_int_equal(file_size(f, "state.db-wal"), 0);
+    int64_t left = file_size(f, "state.db");
+    print_message("%lld pages, then %lld\n", (long long)full / 4096, (long long)left / 4096);
+    assert_true(left < full / 20);
+    assert_int_equal(committed(f, "b", "x"), 399);
+    fixture_reopen(f);
+    assert_int_equal(committed(f, "b", "x"), 399);
+}
+
+/* A quiet store arms its timer once more, for the age of the history, and then no more. */
+static int64_t fake_now = 1000;
+
+static int64_t fake_wall(void)
+{
+    return fake_now * 1000000;
+}
+
+static void test_no_timer_is_left(void **state)
+{
+    struct fixture *f = *state;
+
+    f->options.wall_us = fake_wall;
+    f->options.history_seconds = 600;
+    fixture_open(f);
+    assert_false(uv_is_active((uv_handle_t *)&f->store->quiet));
+    put(f, "a", "x", 1);
+    put(f, "a", "x", 2);
+    assert_true(fixture_sync(f));
+    assert_in_range(uv_timer_get_due_in(&f->store->quiet), 1, STORE_QUIET_MS);
+    make_quiet(f);
+    assert_in_range(uv_timer_get_due_in(&f->store->quiet), 590000, 601000);
+    fake_now += 601;
+    make_quiet(f);
+    assert_false(uv_is_active((uv_handle_t *)&f->store->quiet));
+    assert_int_equal(store_oldest_revision(f->store), 3);
+    fixture_close(f);
+    assert_int_equal(query(f, "SELECT count(*) FROM version"), 1);
+    assert_int_equal(query(f, "SELECT value FROM meta WHERE key = 'floor'"), 3);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(permissions),        TEST(lock),         TEST(no_directory),
+        TEST(foreign_files),      TEST(newer_schema), TEST(damage),
+        TEST(bounded_by_updates), TEST(given_back),   TEST(no_timer_is_left),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
