@@ -47,17 +47,22 @@ struct str go_type(struct arena *a, const struct schema *s, uint32_t node)
 
 /* Go's path names the embedded structs it goes through: Volume.spec.volumes.VolumeSource.hostPath.
  */
-static struct str embedded_name(const struct schema *s, uint32_t node, struct str field)
+static struct str embedded_names(struct arena *a, const struct schema *s, uint32_t node,
+                                 struct str field)
 {
     const struct schema_node *n = schema_node(s, node);
 
     for (size_t i = 0; i < n->n_fields; i++) {
         const struct schema_field *row = &s->fields[n->first_field + i];
+        struct str name;
 
         if (!(row->flags & FIELD_INLINE))
             break;
-        if (schema_field(s, row->node, field))
-            return short_name(str_c(schema_text(s, schema_node(s, row->node)->type_name)), 1);
+        if (!schema_field(s, row->node, field))
+            continue;
+        name = short_name(str_c(schema_text(s, schema_node(s, row->node)->type_name)), 1);
+        return arena_printf(a, "%.*s.%.*s", STR_F(name),
+                            STR_F(embedded_names(a, s, row->node, field)));
     }
     return STR_NULL;
 }
@@ -75,11 +80,10 @@ static struct str go_path(struct walk *w, const struct frame *at)
     struct str path = STR_NULL;
 
     for (at = nearest_field(at); at; at = nearest_field(at->up)) {
-        struct str embedded = embedded_name(w->schema, at->node, at->name);
-        struct str parts[] = {embedded, embedded.n ? STR(".") : STR(""), at->name,
+        struct str parts[] = {embedded_names(w->arena, w->schema, at->node, at->name), at->name,
                               path.n ? STR(".") : STR(""), path};
 
-        path = arena_concat(w->arena, 5, parts);
+        path = arena_concat(w->arena, 4, parts);
     }
     return path;
 }

@@ -189,10 +189,14 @@ static int normalise_member(struct walk *w, uint32_t node, const struct schema_f
     struct frame here = {
         .up = at, .kind = FRAME_FIELD, .node = node, .name = str_c(member->string)};
 
+    if (w->decoded && json_is_null(member) && (field->flags & FIELD_POINTER))
+        return 0; /* a message that was there and empty: the pointer is not nil */
     if (json_is_null(member))
         make_zero(w, field->node, field->flags & FIELD_POINTER, member, depth);
     else if (normalise_value(w, field->node, member, &here, depth))
         return -1;
+    else if (field->flags & FIELD_POINTER)
+        return 0; /* even when it became null, like a zero time */
     return is_dropped(type, field->flags, member);
 }
 
@@ -269,29 +273,49 @@ static int normalise_map(struct walk *w, uint32_t elem, cJSON *object, const str
     return 0;
 }
 
-/* A JSON value that is one of the things in the message `wire`: the field of its JSON type tells
- * which. Go decodes these with a fresh decoder, which knows no strict errors. Empty lists become
- * null. */
-static int normalise_either(struct walk *w, uint32_t wire, cJSON *value, const struct frame *at,
-                            unsigned depth)
+/* The field of an `either` message that holds a value of this JSON type; NULL when none does. *flag
+ * tells whether the message has a bool. */
+static const struct schema_field *either_field(const struct walk *w, uint32_t wire,
+                                               const cJSON *value, bool *flag)
 {
     const struct schema_node *n = schema_node(w->schema, wire);
-    struct strict_errors *strict = w->strict;
-    int failed = 0;
+    const struct schema_field *found = NULL;
 
-    w->strict = NULL;
-    for (size_t i = 0; i < n->n_fields && !failed; i++) {
+    *flag = false;
+    for (size_t i = 0; i < n->n_fields; i++) {
         const struct schema_field *field = &w->schema->fields[n->first_field + i];
         uint8_t kind = schema_node(w->schema, field->node)->kind;
 
+        *flag |= kind == SCHEMA_BOOL;
         if ((kind == SCHEMA_OBJECT && json_is_object(value)) ||
-            (kind == SCHEMA_LIST && json_is_array(value)))
-            failed = normalise_value(w, field->node, value, at, depth);
+            (kind == SCHEMA_LIST && json_is_array(value)) ||
+            (kind == SCHEMA_BOOL && json_is_bool(value)))
+            found = field;
     }
-    w->strict = strict;
-    if (!failed && json_is_array(value) && !value->child)
+    return found;
+}
+
+/* A JSON value that is one of the things in the message `wire`. Go decodes these with a decoder of
+ * their own: it knows no strict errors, and its type errors end the walk. What fits nothing, and an
+ * empty list, becomes null. Source: apiextensions v1 marshal.go. */
+static int normalise_either(struct walk *w, uint32_t wire, cJSON *value, const struct frame *at,
+                            unsigned depth)
+{
+    struct walk inner = *w;
+    bool flag;
+    const struct schema_field *field = either_field(w, wire, value, &flag);
+
+    if (!field && flag)
+        return walk_fail(w, STR("boolean or JSON schema expected"));
+    if (!field || (json_is_array(value) && !value->child)) {
         make_zero(w, 0, true, value, depth);
-    return failed;
+        return 0;
+    }
+    inner.strict = NULL;
+    inner.mismatched = false;
+    if (normalise_value(&inner, field->node, value, at, depth))
+        return -1;
+    return inner.mismatched ? walk_fail(w, inner.mismatch) : 0;
 }
 
 static int normalise_value(struct walk *w, uint32_t node, cJSON *value, const struct frame *at,

@@ -193,6 +193,8 @@ static int decode_entry(struct proto *p, const struct schema_node *map,
         return -1;
     if (str_find(key, '\0') < key.n)
         return err_set(p->err, &ERR_BAD_REQUEST, "proto: a key of %s has a zero byte", name);
+    if (!value && schema_node(p->schema, map->elem)->kind == SCHEMA_BYTES)
+        value = json_new_string(p->arena, STR(""));
     tree_add(object, arena_cstr(p->arena, key), value ? value : json_new_null(p->arena));
     return 0;
 }

@@ -71,10 +71,30 @@ static bool take_double(cJSON *value)
     return true;
 }
 
+/* Go takes a list of numbers for []byte as well. */
+static void take_byte_list(struct walk *w, cJSON *value, const struct frame *at)
+{
+    char *bytes = arena_alloc(w->arena, json_count(value) + 1);
+    size_t n = 0;
+
+    json_each(item, value)
+    {
+        if (json_is_null(item) || take_integer(w, SCHEMA_UINT8, item))
+            bytes[n++] = (char)(unsigned char)item->valuedouble;
+        else
+            walk_mismatch(w, at, walk_value_name(w, item, true), STR("uint8"));
+    }
+    set_text(w, value, base64_encode(w->arena, (struct str){bytes, n}));
+}
+
 static void take_bytes(struct walk *w, uint32_t node, cJSON *value, const struct frame *at)
 {
     struct str bytes;
 
+    if (json_is_array(value)) {
+        take_byte_list(w, value, at);
+        return;
+    }
     if (!json_is_string(value)) {
         mismatch(w, node, value, at, false);
         return;
@@ -117,6 +137,18 @@ static bool has_micros(struct str text)
     return text.p[19] == '.' && text.n > 26 && (text.p[26] < '0' || text.p[26] > '9');
 }
 
+/* Go's layout "15" takes one digit too, and a comma may stand before the fraction. */
+static struct str plain_time(struct walk *w, struct str text)
+{
+    if (text.n > 12 && text.p[12] == ':')
+        text = arena_printf(w->arena, "%.*s0%.*s", STR_F(str_sub(text, 0, 11)),
+                            STR_F(str_from(text, 11)));
+    if (text.n > 19 && text.p[19] == ',')
+        text = arena_printf(w->arena, "%.*s.%.*s", STR_F(str_sub(text, 0, 19)),
+                            STR_F(str_from(text, 20)));
+    return text;
+}
+
 static int64_t floor_seconds(int64_t us)
 {
     return us / 1000000 - (us % 1000000 < 0);
@@ -130,7 +162,7 @@ static int take_time(struct walk *w, cJSON *value, bool micro, const struct fram
 
     if (!json_is_string(value))
         return walk_mismatch_now(w, at, walk_value_name(w, value, false), STR("string"));
-    if (!time_parse(text, &us) || (micro && !has_micros(text)))
+    if (!time_parse(micro ? text : plain_time(w, text), &us) || (micro && !has_micros(text)))
         return walk_fail(w, scalar_time_error(w->arena, text, micro));
     if (us == ZERO_TIME_US)
         tree_become(value, &null);

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include <sublet/buf.h>
+
 /* Times: the layout as the list of its elements. Source: Go's time.Parse. */
 
 struct time_scan {
@@ -37,10 +39,10 @@ static unsigned take_number(struct time_scan *t, size_t digits)
     return value;
 }
 
-static void take_range(struct time_scan *t, unsigned low, unsigned high, const char *name,
-                       unsigned *ret)
+static void take_range(struct time_scan *t, size_t digits, unsigned low, unsigned high,
+                       const char *name, unsigned *ret)
 {
-    *ret = take_number(t, 2);
+    *ret = take_number(t, digits);
     if (!t->bad && (*ret < low || *ret > high))
         t->range = name;
 }
@@ -77,15 +79,15 @@ static void take_element(struct time_scan *t, const char *element)
     if (strcmp(element, "2006") == 0)
         t->year = take_number(t, 4);
     else if (strcmp(element, "01") == 0)
-        take_range(t, 1, 12, "month", &t->month);
+        take_range(t, 2, 1, 12, "month", &t->month);
     else if (strcmp(element, "02") == 0)
         t->day = take_number(t, 2);
     else if (strcmp(element, "15") == 0)
-        take_range(t, 0, 23, "hour", &ignored);
+        take_range(t, digit_at(t->rest, 1) ? 2 : 1, 0, 23, "hour", &ignored);
     else if (strcmp(element, "04") == 0)
-        take_range(t, 0, 59, "minute", &ignored);
+        take_range(t, 2, 0, 59, "minute", &ignored);
     else if (strcmp(element, "05") == 0)
-        take_range(t, 0, 59, "second", &ignored);
+        take_range(t, 2, 0, 59, "second", &ignored);
     else if (strcmp(element, "Z07:00") == 0)
         take_zone(t);
     else if (str_has_prefix(t->rest, str_c(element)))
@@ -112,13 +114,37 @@ static void take_fraction(struct time_scan *t, bool micro)
 
 enum { QUOTE_MAX = 1024 };
 
+/* Like time.quote, which is not strconv.Quote. */
+static struct str quoted(struct arena *a, struct str s)
+{
+    struct buf b = BUF_INIT(0);
+    struct str text;
+
+    buf_char(&b, '"');
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+
+        if (c < ' ' || c >= 0x80) {
+            buf_printf(&b, "\\x%02x", c);
+            continue;
+        }
+        if (c == '"' || c == '\\')
+            buf_char(&b, '\\');
+        buf_char(&b, (char)c);
+    }
+    buf_char(&b, '"');
+    text = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return text;
+}
+
 struct str scalar_time_error(struct arena *a, struct str text, bool micro)
 {
     static const char *const elements[] = {"2006", "-",  "01", "-",  "02",      "T",     "15",
                                            ":",    "04", ":",  "05", ".000000", "Z07:00"};
     const char *layout = micro ? "2006-01-02T15:04:05.000000Z07:00" : "2006-01-02T15:04:05Z07:00";
     struct time_scan t = {.rest = str_sub(text, 0, QUOTE_MAX)};
-    struct str value = t.rest;
+    struct str value = quoted(a, t.rest);
 
     for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
         struct str hold = t.rest;
@@ -128,16 +154,15 @@ struct str scalar_time_error(struct arena *a, struct str text, bool micro)
         else
             take_element(&t, elements[i]);
         if (t.range)
-            return arena_printf(a, "parsing time \"%.*s\": %s out of range", STR_F(value), t.range);
+            return arena_printf(a, "parsing time %.*s: %s out of range", STR_F(value), t.range);
         if (t.bad)
-            return arena_printf(a,
-                                "parsing time \"%.*s\" as \"%s\": cannot parse \"%.*s\" as \"%s\"",
-                                STR_F(value), layout, STR_F(hold), elements[i]);
+            return arena_printf(a, "parsing time %.*s as \"%s\": cannot parse %.*s as \"%s\"",
+                                STR_F(value), layout, STR_F(quoted(a, hold)), elements[i]);
     }
     if (t.rest.n)
-        return arena_printf(a, "parsing time \"%.*s\": extra text: \"%.*s\"", STR_F(value),
-                            STR_F(t.rest));
-    return arena_printf(a, "parsing time \"%.*s\": day out of range", STR_F(value));
+        return arena_printf(a, "parsing time %.*s: extra text: %.*s", STR_F(value),
+                            STR_F(quoted(a, t.rest)));
+    return arena_printf(a, "parsing time %.*s: day out of range", STR_F(value));
 }
 
 /* Base64: where Go's decoder stops. */
@@ -162,8 +187,10 @@ static size_t padding_error(struct str s, size_t at, size_t have)
         return at - 1;
     if (have == 2) {
         at = skip_breaks(s, at);
-        if (at == s.n || s.p[at] != '=')
+        if (at == s.n)
             return at;
+        if (s.p[at] != '=')
+            return at - 1;
         at++;
     }
     return skip_breaks(s, at); /* what follows the padding */

@@ -5,6 +5,7 @@
 
 #include "strategic.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "index.h"
@@ -74,6 +75,53 @@ static struct items join(struct strategic *s, struct items original, struct item
     return out;
 }
 
+/* An item that goes, and the directive it goes by. */
+struct deletion {
+    size_t at, turn;
+};
+
+static int by_turn(const void *left, const void *right)
+{
+    const struct deletion *a = left, *b = right;
+
+    if (a->turn != b->turn)
+        return a->turn < b->turn ? -1 : 1;
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+/* Takes the items named in `deleted` out of the list, in place. Upstream's slice keeps its old
+ * length for those who hold it: behind the rest stands, for each item taken, the one that was last
+ * then. The order of the result depends on it. */
+static void delete_items(struct strategic *s, const char *key, const struct index *deleted,
+                         struct items *list)
+{
+    struct deletion *gone = arena_alloc(s->arena, (list->n + 1) * sizeof *gone);
+    bool *is_gone = arena_alloc(s->arena, list->n + 1);
+    struct items old = {.v = arena_alloc(s->arena, (list->n + 1) * sizeof(cJSON *))};
+    size_t n = 0, last = list->n, kept = 0;
+
+    for (size_t i = 0; i < list->n; i++) {
+        const cJSON *value = json_get(list->v[i], key);
+        const struct index_slot *slot = value ? index_get(deleted, value_key(s, value)) : NULL;
+
+        old.v[i] = list->v[i];
+        if (slot)
+            gone[n++] = (struct deletion){i, slot->at};
+    }
+    qsort(gone, n, sizeof *gone, by_turn);
+    for (size_t i = 0; i < n; i++) {
+        while (is_gone[last - 1])
+            last--;
+        list->v[list->n - 1 - i] = old.v[last - 1];
+        is_gone[gone[i].at] = true;
+    }
+    for (size_t i = 0; i < list->n; i++) {
+        if (!is_gone[i])
+            list->v[kept++] = old.v[i];
+    }
+    list->n = kept;
+}
+
 /* Takes the items that are directives out of patch and obeys them. */
 static int obey_directives(struct strategic *s, const char *key, struct items *original,
                            struct items *patch)
@@ -85,13 +133,16 @@ static int obey_directives(struct strategic *s, const char *key, struct items *o
     index_init(&deleted, s->arena, patch->n);
     for (size_t i = 0; i < patch->n; i++) {
         const cJSON *item = patch->v[i], *directive = json_get(item, DIRECTIVE);
+        struct index_slot *slot;
 
         if (!directive) {
             rest.v[rest.n++] = patch->v[i];
         } else if (str_eqc(json_str(directive), "delete")) {
             if (!json_get(item, key))
                 return strategic_no_key(s, item, key);
-            index_put(&deleted, value_key(s, json_get(item, key)), &fresh);
+            slot = index_put(&deleted, value_key(s, json_get(item, key)), &fresh);
+            if (fresh)
+                slot->at = i;
         } else if (str_eqc(json_str(directive), "replace")) {
             replace = true;
         } else if (str_eqc(json_str(directive), "merge")) {
@@ -101,27 +152,27 @@ static int obey_directives(struct strategic *s, const char *key, struct items *o
             return strategic_bad_directive(s, directive, item);
         }
     }
+    delete_items(s, key, &deleted, original);
     if (replace) {
         *original = rest;
-        *patch = (struct items){.v = rest.v};
-        return 0;
+        rest = (struct items){.v = rest.v};
     }
-
-    struct items kept = {.v = arena_alloc(s->arena, (original->n + 1) * sizeof(cJSON *))};
-    for (size_t i = 0; i < original->n; i++) {
-        const cJSON *value = json_get(original->v[i], key);
-
-        if (!value || !index_get(&deleted, value_key(s, value)))
-            kept.v[kept.n++] = original->v[i];
-    }
-    *original = kept;
     *patch = rest;
     return 0;
 }
 
-/* Each item of patch is merged into the first of original with its key, or appended. */
+/* Merging uses an item of the patch up; its key must stay, to put the list in order. */
+static cJSON *key_alone(struct strategic *s, const cJSON *item, const char *key)
+{
+    cJSON *alone = json_new_object(s->arena);
+
+    return tree_add(alone, key, json_copy(s->arena, json_get(item, key))), alone;
+}
+
+/* Each item of patch is merged into the first of original with its key, or appended. Upstream
+ * appends in place while the slice has room (see delete_items). */
 static int merge_maps(struct strategic *s, const struct patch_meta *meta, struct items original,
-                      struct items patch, unsigned depth, struct items *ret)
+                      size_t room, struct items patch, unsigned depth, struct items *ret)
 {
     struct items out = {.v = arena_alloc(s->arena, (original.n + patch.n + 1) * sizeof(cJSON *))};
     struct index known;
@@ -139,18 +190,23 @@ static int merge_maps(struct strategic *s, const struct patch_meta *meta, struct
     for (size_t i = 0; i < patch.n; i++) {
         const cJSON *value = json_get(patch.v[i], meta->key);
         struct index_slot *slot;
+        cJSON *change;
 
         if (!value)
             return strategic_no_key(s, patch.v[i], meta->key);
         slot = index_put(&known, value_key(s, value), &fresh);
         if (fresh) {
             slot->at = out.n;
+            if (out.n < room)
+                original.v[out.n] = patch.v[i];
             value_strip(s, meta->node, patch.v[i], 0);
             out.v[out.n++] = patch.v[i];
-        } else if (strategic_map(s, meta->node, out.v[slot->at], patch.v[i], depth + 1,
-                                 &out.v[slot->at])) {
-            return -1;
+            continue;
         }
+        change = patch.v[i];
+        patch.v[i] = key_alone(s, change, meta->key);
+        if (strategic_map(s, meta->node, out.v[slot->at], change, depth + 1, &out.v[slot->at]))
+            return -1;
     }
     *ret = out;
     return 0;
@@ -166,6 +222,7 @@ static struct items replaced(struct strategic *s, const struct patch_meta *meta,
 int strategic_list(struct strategic *s, const struct patch_meta *meta, struct items original,
                    struct items patch, bool is_delete, unsigned depth, struct items *ret)
 {
+    size_t room = original.n;
     struct items merged;
     enum value_type type;
 
@@ -188,8 +245,9 @@ int strategic_list(struct strategic *s, const struct patch_meta *meta, struct it
     }
     if (!*meta->key)
         return err_set(s->err, &ERR_UNKNOWN, "cannot merge lists without merge key for struct");
-    if (obey_directives(s, meta->key, &original, &patch) ||
-        merge_maps(s, meta, original, patch, depth, &merged))
+    if (obey_directives(s, meta->key, &original, &patch))
+        return -1;
+    if (merge_maps(s, meta, original, room, patch, depth, &merged))
         return -1;
     return strategic_order(s, merged, patch, patch, original, meta->key, true, ret);
 }

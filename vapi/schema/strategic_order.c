@@ -32,7 +32,7 @@ static void index_items(struct strategic *s, struct items items, const char *key
     }
 }
 
-enum { NOWHERE = -1 };
+enum { NOWHERE = -1, INSERTION_MAX = 20 };
 
 struct ranked {
     cJSON *item;
@@ -63,23 +63,49 @@ static bool is_deletion(const cJSON *item)
     return str_eqc(json_str(json_get(item, DIRECTIVE)), "delete");
 }
 
+/* Upstream's comparison calls everything without a rank less than everything: a short list then
+ * shows how insertion sort goes about it. */
+static void insertion_sort(struct ranked *ranked, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        struct ranked item = ranked[i];
+        size_t j = i;
+
+        for (; j > 0; j--) {
+            int64_t before = ranked[j - 1].rank;
+
+            if (item.rank != NOWHERE && before != NOWHERE && item.rank >= before)
+                break;
+            ranked[j] = ranked[j - 1];
+        }
+        ranked[j] = item;
+    }
+}
+
 static void sort_items(struct strategic *s, struct items items, const struct index *order,
                        const char *key, bool maps)
 {
     struct ranked *ranked = arena_alloc(s->arena, (items.n + 1) * sizeof *ranked);
+    size_t n = 0, deleted = 0;
 
     for (size_t i = 0; i < items.n; i++) {
-        bool last = maps && is_deletion(items.v[i]);
+        struct ranked r = {.item = items.v[i], .place = (int64_t)i};
 
-        ranked[i] = (struct ranked){
-            .item = items.v[i],
-            .rank = last ? NOWHERE : rank_of(order, item_key(s, items.v[i], key, maps)),
-            .place = (int64_t)(last ? i + items.n : i),
-        };
+        if (maps && is_deletion(r.item)) {
+            ranked[items.n - ++deleted] = r;
+            continue;
+        }
+        r.rank = rank_of(order, item_key(s, r.item, key, maps));
+        ranked[n++] = r;
     }
-    qsort(ranked, items.n, sizeof *ranked, by_rank);
-    for (size_t i = 0; i < items.n; i++)
+    if (n <= INSERTION_MAX)
+        insertion_sort(ranked, n);
+    else
+        qsort(ranked, n, sizeof *ranked, by_rank);
+    for (size_t i = 0; i < n; i++)
         items.v[i] = ranked[i].item;
+    for (size_t i = 0; i < deleted; i++) /* these come last, as they came */
+        items.v[n + i] = ranked[items.n - 1 - i].item;
 }
 
 /* A server item goes before a patch item only where both stood on the server, in that order. */
@@ -113,6 +139,23 @@ static int check_keys(struct strategic *s, struct items items, const char *key)
     return 0;
 }
 
+/* Each merged item is looked for in `by`, from its start: what is met there must be an object. */
+static int check_named(struct strategic *s, struct items merged, struct items by,
+                       const struct index *named, const char *key)
+{
+    size_t good = 0;
+
+    while (good < by.n && json_is_object(by.v[good]))
+        good++;
+    for (size_t i = 0; good < by.n && i < merged.n; i++) {
+        int64_t rank = rank_of(named, item_key(s, merged.v[i], key, true));
+
+        if (rank == NOWHERE || rank > (int64_t)good)
+            return err_set(s->err, &ERR_UNKNOWN, "value for key %zu is not a map", good);
+    }
+    return 0;
+}
+
 int strategic_order(struct strategic *s, struct items merged, struct items by, struct items order,
                     struct items server, const char *key, bool maps, struct items *ret)
 {
@@ -120,12 +163,12 @@ int strategic_order(struct strategic *s, struct items merged, struct items by, s
     struct items server_only = {.v = arena_alloc(s->arena, (merged.n + 1) * sizeof(cJSON *))};
     struct index named, wanted, stood;
 
-    if (maps && (check_keys(s, merged, key) || check_keys(s, by, key) ||
-                 check_keys(s, order, key) || check_keys(s, server, key)))
-        return -1;
     index_items(s, by, key, maps, &named);
     index_items(s, order, key, maps, &wanted);
     index_items(s, server, key, maps, &stood);
+    if (maps && (check_keys(s, merged, key) || check_named(s, merged, by, &named, key) ||
+                 check_keys(s, order, key) || check_keys(s, server, key)))
+        return -1;
 
     for (size_t i = 0; i < merged.n; i++) {
         if (index_get(&named, item_key(s, merged.v[i], key, maps)))
@@ -149,6 +192,8 @@ static int same_item(struct strategic *s, const cJSON *left, const cJSON *right,
     for (size_t i = 0; *key && i < 2; i++) {
         if (!json_is_object(pair[i]))
             return strategic_bad_type(s, "map[string]interface {}", pair[i]);
+    }
+    for (size_t i = 0; *key && i < 2; i++) {
         if (!json_get(pair[i], key))
             return strategic_no_key(s, pair[i], key);
     }
@@ -156,30 +201,45 @@ static int same_item(struct strategic *s, const cJSON *left, const cJSON *right,
     return 0;
 }
 
+/* The items of a patch that are no deletions. */
+static int without_deletions(struct strategic *s, struct items patch, bool maps, struct items *ret)
+{
+    ret->v = arena_alloc(s->arena, (patch.n + 1) * sizeof(cJSON *));
+    ret->n = 0;
+    for (size_t i = 0; i < patch.n; i++) {
+        if (maps && !json_is_object(patch.v[i]))
+            return strategic_bad_type(s, "map[string]interface {}", patch.v[i]);
+        if (!maps || !is_deletion(patch.v[i]))
+            ret->v[ret->n++] = patch.v[i];
+    }
+    return 0;
+}
+
 int strategic_check_order(struct strategic *s, struct items patch, struct items order,
                           const char *key)
 {
-    size_t at = 0;
+    struct items items;
+    size_t i = 0, at = 0;
 
     if (patch.n == 0 || order.n == 0)
         return 0;
-    for (size_t i = 0; i < patch.n; i++) {
-        bool same = false;
+    if (without_deletions(s, patch, *key != 0, &items))
+        return -1;
+    while (i < items.n && at < order.n) {
+        bool same;
 
-        if (*key && !json_is_object(patch.v[i]))
-            return strategic_bad_type(s, "map[string]interface {}", patch.v[i]);
-        if (json_get(patch.v[i], DIRECTIVE))
+        if (json_get(items.v[i], DIRECTIVE)) {
+            i++;
             continue;
-        while (!same && at < order.n) {
-            if (same_item(s, patch.v[i], order.v[at++], key, &same))
-                return -1;
         }
-        if (!same)
-            return err_set(s->err, &ERR_UNKNOWN,
-                           "The order in patch list:\n%.*s\n doesn't match " SET_ELEMENT_ORDER
-                           " list:\n%.*s\n",
-                           STR_F(value_print(s, value_array(s, patch))),
-                           STR_F(value_print(s, value_array(s, order))));
+        if (same_item(s, items.v[i], order.v[at++], key, &same))
+            return -1;
+        i += same;
     }
-    return 0;
+    if (i == items.n)
+        return 0;
+    return err_set(
+        s->err, &ERR_UNKNOWN,
+        "The order in patch list:\n%.*s\n doesn't match " SET_ELEMENT_ORDER " list:\n%.*s\n",
+        STR_F(value_print(s, value_array(s, patch))), STR_F(value_print(s, value_array(s, order))));
 }

@@ -199,6 +199,14 @@ int strategic_no_key(struct strategic *s, const cJSON *map, const char *key)
 
 int strategic_bad_directive(struct strategic *s, const cJSON *directive, const cJSON *map)
 {
+    static const char *const scalars[] = {
+        [VALUE_BOOL] = "bool=", [VALUE_INT] = "int64=", [VALUE_FLOAT] = "float64="};
+    enum value_type type = value_type(s, directive);
+
+    if (type <= VALUE_FLOAT) /* fmt's %s of something that is no string */
+        return err_set(s->err, &ERR_UNKNOWN, "unknown patch type: %%!s(%s%.*s) in map: %.*s",
+                       scalars[type] ? scalars[type] : "", STR_F(value_print(s, directive)),
+                       STR_F(value_print(s, map)));
     return err_set(s->err, &ERR_UNKNOWN, "unknown patch type: %.*s in map: %.*s",
                    STR_F(value_print(s, directive)), STR_F(value_print(s, map)));
 }

@@ -4,14 +4,10 @@
  * holds each kind with every field set as JSON and as protobuf. SUBLET_K8S_API names the module's
  * folder. */
 
-#include "test.h"
+#include "cases.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-#include <sublet/schema.h>
 
 static const char *const GROUPS[] = {
     "admissionregistration.k8s.io.v1",
@@ -75,31 +71,6 @@ static bool is_served(struct str name)
             return true;
     }
     return false;
-}
-
-/* Where two trees differ first, to be read by a person. */
-static void print_difference(struct arena *a, const char *path, const cJSON *got, const cJSON *want)
-{
-    struct arena *copy = arena_new(0);
-
-    if (json_is_object(got) && json_is_object(want)) {
-        json_each(w, want)
-        {
-            const cJSON *g = json_get(got, w->string);
-
-            if (!json_equal(g, w))
-                print_difference(a, arena_printf(a, "%s.%s", path, w->string).p, g, w);
-        }
-        json_each(g, got)
-        {
-            if (!json_get(want, g->string))
-                print_error("%s.%s: not wanted: %s\n", path, g->string, json_text(copy, g).p);
-        }
-    } else {
-        print_error("%s:\n got  %s\n want %s\n", path, got ? json_text(copy, got).p : "nothing",
-                    json_text(copy, want).p);
-    }
-    arena_free(copy);
 }
 
 static void compare(struct arena *a, const char *name, const cJSON *got, const cJSON *want)
