@@ -213,8 +213,9 @@ int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err
 int commit_object(struct call *c, enum store_op op, cJSON *object, const struct store_object *old,
                   const cJSON *before, const struct store_object **ret, struct err *err) MUST_CHECK;
 void commit_admission(struct call *c, const char *operation, struct admission_call *ret);
-/* The tree in the version of c->resource. */
-cJSON *commit_tree(struct call *c, const struct store_object *o);
+/* Turns a call about a built-in kind to the version that is stored; returns the one that was asked
+ * for, which must be put back before the answer. */
+const struct resource *commit_hub(struct call *c);
 bool resource_is_pod(const struct resource *r);
 bool resource_is_namespace(const struct resource *r);
 /* 404 of c->name. */

@@ -123,8 +123,8 @@ void body_expected(const struct call *c, struct str *group, struct str *version,
     if (!s || !s->object_kind)
         return;
     *kind = str_c(s->object_kind);
-    if (s->version) {
-        *group = str_c(s->group ? s->group : "");
+    if (s->version && s->version[0]) {
+        *group = str_c(s->group);
         *version = str_c(s->version);
     }
 }

@@ -9,8 +9,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include <sublet/kinds.h>
-
 /* What etcd takes of one object; clients and backups are made for no more. */
 #define MAX_OBJECT (1536u * 1024)
 
@@ -64,24 +62,29 @@ void commit_admission(struct call *c, const char *operation, struct admission_ca
     };
 }
 
-cJSON *commit_tree(struct call *c, const struct store_object *o)
+const struct resource *commit_hub(struct call *c)
 {
-    return convert_tree(c->arena, c->resource, o);
+    const struct resource *asked = c->resource;
+    const struct resource *kept = registry_by_storage(vapi_registry(c->api), asked->storage);
+
+    if (!asked->crd && kept)
+        c->resource = kept;
+    return asked;
 }
 
 /* ---- the form that is stored ---- */
 
+/* Built-ins were turned into their stored version before (commit_hub); the versions of a custom
+ * resource differ in apiVersion. */
 static cJSON *stored_tree(struct call *c, cJSON *object)
 {
     const struct resource *r = c->resource;
 
     if (str_eq(r->api_version, r->storage_version))
         return object;
+    assert(r->crd);
     object = json_copy(c->arena, object);
-    if (r->crd)
-        json_set_str(c->arena, object, "apiVersion", r->storage_version);
-    else
-        kinds_convert_to_storage(c->arena, r, object);
+    json_set_str(c->arena, object, "apiVersion", r->storage_version);
     return object;
 }
 

@@ -13,6 +13,8 @@
 
 #include <assert.h>
 
+#include <sublet/kinds.h>
+
 #define ORPHAN     "orphan"
 #define FOREGROUND "foregroundDeletion"
 
@@ -20,6 +22,7 @@ enum fate { KEEP, MARK, REMOVE };
 
 struct removal {
     struct call *call;
+    const struct resource *asked;    /* the version of the request */
     const struct store_object *base; /* a reference */
     const cJSON *old;
     cJSON *object;
@@ -237,6 +240,9 @@ static void answer(struct removal *d)
     const struct store_object *base = d->base, *stored = d->stored;
     bool returns_object = (c->resource->flags & RES_DELETE_RETURNS_OBJECT) != 0;
 
+    if (c->resource != d->asked)
+        kinds_convert(c->arena, d->asked, d->object);
+    c->resource = d->asked;
     if (d->fate == REMOVE && !returns_object)
         call_success(c, arena_str(c->arena, base->uid));
     else if (d->fate == REMOVE || (d->fate == MARK && c->options.dry_run))
@@ -251,6 +257,7 @@ static void fail(struct removal *d, const struct err *err)
 {
     const struct store_object *base = d->base, *stored = d->stored;
 
+    d->call->resource = d->asked;
     call_error(d->call, err);
     store_object_unref(stored);
     store_object_unref(base);
@@ -285,8 +292,9 @@ static void run(struct removal *d)
     struct call *c = d->call;
     bool waits = d->base->revision > store_revision(vapi_store(c->api));
 
-    d->old = commit_tree(c, d->base);
-    d->object = json_copy(c->arena, d->old);
+    d->object = vapi_tree(c->arena, d->base);
+    json_set_str(c->arena, d->object, "apiVersion", c->resource->api_version);
+    d->old = json_copy(c->arena, d->object);
     if (delete_preconditions(c, d->base, &d->err) || admit(d)) {
         fail(d, &d->err);
         return;
@@ -321,5 +329,6 @@ void call_delete(struct call *c)
         return;
     }
     store_object_ref(d->base);
+    d->asked = commit_hub(c);
     run(d);
 }

@@ -11,6 +11,7 @@
 
 #define GENERATED_SUFFIX 5
 #define MAX_NAME         63
+#define MAX_COMPARED     64
 
 static const char *const ORDER[] = {
     "name",

@@ -6,6 +6,7 @@
 #include "api.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_ANNOTATIONS (256 * 1024)
@@ -180,17 +181,38 @@ static void check_finalizers(struct field_errors *e, const cJSON *finalizers)
                       "finalizer orphan and foregroundDeletion cannot be both set");
 }
 
+static int compare_text(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* The texts of a list, sorted: lists may be as long as a body. */
+static struct str *sorted_texts(struct arena *a, const cJSON *list, size_t *ret_n)
+{
+    size_t n = json_count(list), i = 0;
+    struct str *texts = arena_alloc(a, (n + 1) * sizeof(*texts));
+
+    json_each(item, list) texts[i++] = json_str(item);
+    qsort(texts, n, sizeof(*texts), compare_text);
+    *ret_n = n;
+    return texts;
+}
+
 /* The names are shown as Go prints a list of strings. */
 static void check_no_new_finalizers(struct field_errors *e, const cJSON *now, const cJSON *before)
 {
     struct buf extra = BUF_INIT(4096);
+    size_t n;
+    const struct str *had = sorted_texts(e->arena, before, &n);
 
     json_each(f, now)
     {
-        if (list_has(before, json_str(f)))
+        struct str name = json_str(f);
+
+        if (bsearch(&name, had, n, sizeof(*had), compare_text))
             continue;
         buf_addc(&extra, extra.n ? ", " : "");
-        buf_json_string(&extra, json_str(f));
+        buf_json_string(&extra, name);
     }
     if (extra.n) {
         struct str text = buf_str(&extra);

@@ -14,6 +14,8 @@
 
 #include <assert.h>
 
+#include <sublet/kinds.h>
+
 #define WRITE_MAGIC    0x37173A9Eu
 #define MAX_ATTEMPTS   5
 #define MAX_NAME_TRIES 8
@@ -38,6 +40,7 @@ struct write {
     unsigned magic;
     enum write_step step;
     struct call *call;
+    const struct resource *asked; /* the version of the request; the call's is the stored one */
     const struct write_plan *plan;
     const struct store_object *base; /* a reference; NULL while creating */
     const cJSON *old;                /* its tree */
@@ -69,6 +72,7 @@ static void undo_admission(struct write *w)
 /* The call may be gone after this. */
 static void let_go(struct write *w)
 {
+    w->call->resource = w->asked;
     w->base = store_object_unref(w->base);
     w->magic = 0;
 }
@@ -87,17 +91,20 @@ static void answer(struct write *w)
 {
     struct call *c = w->call;
     const struct store_object *stored = w->stored;
+    cJSON *shown = w->object;
     int status = w->creating ? 201 : 200;
 
+    if (c->resource != w->asked)
+        kinds_convert(c->arena, w->asked, shown);
     let_go(w);
     if (c->done)
         call_finish(c, NULL, stored);
     else if (w->plan->answer)
-        w->plan->answer(c, status, w->object);
+        w->plan->answer(c, status, shown);
     else if (stored)
         call_stored(c, status, stored);
     else
-        call_tree(c, status, w->object);
+        call_tree(c, status, shown);
     store_object_unref(stored);
 }
 
@@ -118,7 +125,7 @@ static enum outcome step_decode(struct write *w, struct err *err)
 {
     struct call *c = w->call;
 
-    if (c->verb == CALL_PATCH || !c->body)
+    if (c->verb == CALL_PATCH || !c->body || (c->verb == CALL_CREATE && c->sub))
         return GO_ON;
     if (body_normalise(c, c->body, err) || body_strict(c, NULL, err))
         return FAILED;
@@ -148,6 +155,7 @@ static enum outcome step_base(struct write *w, struct err *err)
 {
     struct call *c = w->call;
 
+    c->resource = w->asked;
     w->base = store_object_unref(w->base);
     w->old = NULL;
     w->creating = c->verb == CALL_CREATE && !w->plan->make;
@@ -157,7 +165,7 @@ static enum outcome step_base(struct write *w, struct err *err)
     if (!w->base)
         return allow_create_on_update(w, err);
     store_object_ref(w->base);
-    w->old = commit_tree(c, w->base);
+    w->old = convert_tree(c->arena, c->resource, w->base);
     return GO_ON;
 }
 
@@ -221,6 +229,20 @@ static void apply_defaults(struct write *w)
     schema_default(a, r->schema, r->node, w->object);
 }
 
+/* From here on the object has the version that is stored, for which the kind's rules are written.
+ */
+static void to_hub(struct write *w)
+{
+    struct call *c = w->call;
+
+    if (c->resource->crd || str_eq(c->resource->api_version, c->resource->storage_version))
+        return;
+    kinds_convert_to_storage(c->arena, c->resource, w->object);
+    if (w->base)
+        w->old = vapi_tree(c->arena, w->base);
+    commit_hub(c);
+}
+
 static enum outcome step_make(struct write *w, struct err *err)
 {
     struct call *c = w->call;
@@ -230,6 +252,7 @@ static enum outcome step_make(struct write *w, struct err *err)
 
     if (failed)
         return FAILED;
+    to_hub(w);
     apply_defaults(w);
     return GO_ON;
 }
@@ -660,9 +683,24 @@ void write_start(struct call *c, const struct write_plan *plan)
 
     w->magic = WRITE_MAGIC;
     w->call = c;
+    w->asked = c->resource;
     w->plan = plan ? plan : &PLAIN;
     err_init(&w->err, c->arena);
     write_tick(w);
+}
+
+/* POST to bindings is the old form of POST to a pod's binding. */
+static bool is_binding(struct call *c)
+{
+    const struct resource *pods =
+        registry_find(vapi_registry(c->api), STR(""), STR("v1"), STR("pods"));
+
+    if (!pods || !str_eqc(c->resource->group_resource, "bindings"))
+        return false;
+    c->resource = pods;
+    c->sub = resource_sub(pods, STR("binding"));
+    c->name = json_str_at(c->body, "metadata.name");
+    return c->sub != NULL;
 }
 
 static void handle_review(struct call *c)
@@ -672,6 +710,8 @@ static void handle_review(struct call *c)
     err_init(&err, c->arena);
     if (body_normalise(c, c->body, &err) || body_strict(c, NULL, &err))
         call_error(c, &err);
+    else if (is_binding(c))
+        sub_binding(c);
     else
         auth_handle_review(c);
 }
