@@ -115,8 +115,9 @@ struct target {
     bool by_path_watch; /* the deprecated /watch/ prefix */
     const char *verb;   /* as RBAC names it; of a non-resource request the lower-case method */
     struct str group, version, resource, sub, ns, name;
-    struct str path; /* decoded */
-    struct str rest; /* what follows the subresource, without the slash */
+    struct str path_name; /* name as in the path; a field selector may set the other one */
+    struct str path;      /* decoded */
+    struct str rest;      /* what follows the subresource, without the slash */
 };
 /* False when the path cannot be decoded. */
 bool request_target(struct arena *a, const struct net_request *r, struct target *ret);

@@ -86,7 +86,7 @@ static void read_resource(struct parts *p, enum net_method method, struct target
     }
     read_namespace(p, t);
     t->resource = part(p, 0);
-    t->name = part(p, 1);
+    t->name = t->path_name = part(p, 1);
     if (left(p) > 2 && !t->by_path_watch) {
         t->sub = part(p, 2);
         t->rest = rest_of(t->path, t->sub);

@@ -363,12 +363,14 @@ void call_raw(struct call *c, int status, struct str content_type, struct str bo
     if (!listening(c, NULL, 0))
         return;
     common_headers(c, &h, content_type);
+    /* As Go's http.Error: a browser is not to guess what an error text is. */
+    if (status == 404 && str_has_prefix(content_type, STR("text/plain")))
+        header(&h, "x-content-type-options", STR("nosniff"));
     send_body(c, status, &h, &slice, 1);
 }
 
 void respond_text(struct call *c, int status, const char *text)
 {
-    call_header(c, "x-content-type-options", STR("nosniff"));
     call_raw(c, status, STR("text/plain; charset=utf-8"), str_c(text));
 }
 

@@ -134,14 +134,44 @@ static int authorize(struct route *r)
 
 /* ---- does it exist ---- */
 
-static bool bad_scope(const struct resource *res, const struct target *t, enum call_verb verb)
+/* Connections (exec, proxy, ...) are known by the kind of their options; their bodies are not
+ * objects. */
+static bool is_connection(const struct subresource *s)
 {
-    bool in_namespace = t->ns.n && !str_eqc(t->resource, "namespaces");
+    return s && s->kind == SUB_HANDLER && s->object_kind &&
+           str_has_suffix(str_c(s->object_kind), STR("Options"));
+}
 
-    if (!resource_namespaced(res))
-        return in_namespace;
-    /* Across namespaces there is only reading. */
-    return !t->ns.n && verb != CALL_LIST && verb != CALL_WATCH;
+/* Whether the URL has the shape of something of this resource. */
+static bool shape_exists(const struct resource *res, const struct subresource *sub,
+                         const struct target *t)
+{
+    bool in_namespace = t->ns.n && !(str_eqc(t->resource, "namespaces") && str_eq(t->ns, t->name));
+
+    if (!resource_namespaced(res) && in_namespace)
+        return false;
+    if (resource_namespaced(res) && !t->ns.n && t->path_name.n)
+        return false;
+    if (t->sub.n && (!sub || !t->path_name.n))
+        return false;
+    return !t->rest.n || is_connection(sub);
+}
+
+/* Across namespaces there is only reading; a POST names its object in the body, unless it is for a
+ * subresource, and a PUT or PATCH in the path. */
+static bool method_allowed(const struct resource *res, const struct subresource *sub,
+                           const struct target *t, const struct verb_bit *verb)
+{
+    unsigned verbs = sub ? sub->verbs : res->verbs;
+
+    if (!verb || !(verbs & verb->bit))
+        return false;
+    if (verb->verb == CALL_CREATE && t->path_name.n && !sub)
+        return false;
+    if ((verb->verb == CALL_UPDATE || verb->verb == CALL_PATCH) && !t->path_name.n)
+        return false;
+    return !resource_namespaced(res) || t->ns.n || verb->verb == CALL_LIST ||
+           verb->verb == CALL_WATCH;
 }
 
 /* 0 with c->resource set; 1 when there is no such thing; -1 with 405. */
@@ -151,43 +181,35 @@ static int find_resource(struct route *r)
     struct target *t = &r->target;
     const struct resource *res =
         registry_find(vapi_registry(c->api), t->group, t->version, t->resource);
+    const struct subresource *sub = res && t->sub.n ? resource_sub(res, t->sub) : NULL;
     const struct verb_bit *verb = find_verb(t->verb);
-    unsigned verbs;
 
-    if (!res)
+    if (!res || !shape_exists(res, sub, t))
         return 1;
+    if (!method_allowed(res, sub, t, verb))
+        return no_such_method(&r->err);
     c->resource = res;
-    if (t->sub.n) {
-        c->sub = resource_sub(res, t->sub);
-        if (!c->sub || !t->name.n)
-            return 1;
-    }
-    verbs = c->sub ? c->sub->verbs : res->verbs;
-    if (!verb || !(verbs & verb->bit) || bad_scope(res, t, verb->verb))
-        return no_such_method(&r->err);
-    /* A POST names its object in the body, unless it is for a subresource. */
-    if (verb->verb == CALL_CREATE && t->name.n && !t->sub.n)
-        return no_such_method(&r->err);
+    c->sub = sub;
     c->verb = verb->verb;
     return 0;
-}
-
-/* Connections (exec, proxy, ...) are known by the kind of their options; their bodies are not
- * objects. */
-static bool is_connection(const struct subresource *s)
-{
-    return s && s->kind == SUB_HANDLER && s->object_kind &&
-           str_has_suffix(str_c(s->object_kind), STR("Options"));
 }
 
 static void take_names(struct route *r)
 {
     struct call *c = r->call;
     struct target *t = &r->target;
-    bool in_selector = c->verb == CALL_LIST || c->verb == CALL_WATCH;
 
     c->ns = resource_namespaced(c->resource) ? arena_str(c->arena, t->ns) : STR("");
-    c->name = in_selector ? STR_NULL : arena_str(c->arena, t->name);
+    c->name = arena_str(c->arena, t->path_name);
+}
+
+/* /watch/.../name is a watch with a selector on that name. */
+static int select_name(struct call *c, struct err *err)
+{
+    struct str text = arena_printf(c->arena, "metadata.name=%.*s", STR_F(c->name));
+
+    c->options.field_selector = text;
+    return selector_parse_fields(c->arena, text, &c->options.fields, err);
 }
 
 static int read_request(struct route *r)
@@ -200,6 +222,8 @@ static int read_request(struct route *r)
     if (c->verb == CALL_PATCH && body_patch_type(c, &r->err))
         return -1;
     if (respond_negotiate(c, &r->query, &r->err) || options_parse(c, &r->query, &r->err))
+        return -1;
+    if (c->verb == CALL_WATCH && c->name.n && select_name(c, &r->err))
         return -1;
     if (body_decode(c, &r->err))
         return -1;

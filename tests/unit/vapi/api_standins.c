@@ -277,32 +277,34 @@ static const struct subresource CSR_SUBS[] = {
     }
 #define KIND(g, v, k, p, s)                                                                        \
     .group = S(g), .version = S(v), .kind = S(k), .list_kind = S(k "List"), .plural = S(p),        \
-    .singular = S(s), .verbs = VERBS_ALL
+    .singular = S(s)
 #define SUBS(list) .subresources = list, .n_subresources = sizeof(list) / sizeof((list)[0])
 
 const struct resource BUILTIN_RESOURCES[] = {
-    {KIND("", "v1", "ConfigMap", "configmaps", "configmap"), .flags = RES_NAMESPACED},
-    {KIND("", "v1", "Event", "events", "event"), .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE},
-    {KIND("", "v1", "Namespace", "namespaces", "namespace"), .flags = RES_STATUS, .ops = &NAMESPACE,
-     SUBS(NAMESPACE_SUBS)},
-    {KIND("", "v1", "Pod", "pods", "pod"),
+    {KIND("", "v1", "ConfigMap", "configmaps", "configmap"), .verbs = VERBS_ALL,
+     .flags = RES_NAMESPACED},
+    {KIND("", "v1", "Event", "events", "event"), .verbs = VERBS_ALL,
+     .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE},
+    {KIND("", "v1", "Namespace", "namespaces", "namespace"), .verbs = VERBS_ALL,
+     .flags = RES_STATUS, .ops = &NAMESPACE, SUBS(NAMESPACE_SUBS)},
+    {KIND("", "v1", "Pod", "pods", "pod"), .verbs = VERBS_ALL,
      .flags =
          RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_GRACEFUL | RES_DELETE_RETURNS_OBJECT,
      SUBS(POD_SUBS)},
-    {KIND("apps", "v1", "Deployment", "deployments", "deployment"),
+    {KIND("apps", "v1", "Deployment", "deployments", "deployment"), .verbs = VERBS_ALL,
      .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION, .ops = &DEPLOYMENT,
      SUBS(DEPLOYMENT_SUBS)},
     {KIND("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews",
           "selfsubjectaccessreview"),
-     .flags = RES_REVIEW},
-    {KIND("batch", "v1", "Job", "jobs", "job"),
+     .verbs = VERB_CREATE, .flags = RES_REVIEW},
+    {KIND("batch", "v1", "Job", "jobs", "job"), .verbs = VERBS_ALL,
      .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT},
     {KIND("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests",
           "certificatesigningrequest"),
-     .flags = RES_STATUS, SUBS(CSR_SUBS)},
-    {KIND("coordination.k8s.io", "v1", "Lease", "leases", "lease"),
+     .verbs = VERBS_ALL, .flags = RES_STATUS, SUBS(CSR_SUBS)},
+    {KIND("coordination.k8s.io", "v1", "Lease", "leases", "lease"), .verbs = VERBS_ALL,
      .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE},
     {KIND("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget"),
-     .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION, SUBS(BUDGET_SUBS)},
+     .verbs = VERBS_ALL, .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION, SUBS(BUDGET_SUBS)},
 };
 const size_t N_BUILTIN_RESOURCES = sizeof(BUILTIN_RESOURCES) / sizeof(BUILTIN_RESOURCES[0]);

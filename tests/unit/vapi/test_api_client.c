@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The in-process client, the syncer's hooks, events, and how the machine behaves when something
+ * moves while a hook thinks. */
+#include "api_harness.h"
+
+#include "test.h"
+
+#define CM   "/api/v1/namespaces/default/configmaps"
+#define PODS "/api/v1/namespaces/default/pods"
+
+static int setup(void **state)
+{
+    *state = harness_new();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    harness_free(*state);
+    return 0;
+}
+
+struct outcome {
+    struct arena *arena;
+    bool done, in_call;
+    const struct err_kind *kind; /* of the error */
+    struct str message;
+    cJSON *object;
+    int calls;
+};
+
+static void on_done(void *ctx, const struct err *err, const struct store_object *object)
+{
+    struct outcome *o = ctx;
+
+    assert_false(o->in_call);
+    o->kind = err ? err->kind : NULL;
+    o->message = err ? arena_str(o->arena, err->message) : STR_NULL;
+    o->object = object ? vapi_tree(o->arena, object) : NULL;
+    o->calls++;
+    o->done = true;
+}
+
+static cJSON *tree(struct harness *h, const char *json)
+{
+    cJSON *t;
+
+    assert_int_equal(json_parse(harness_arena(h), str_c(json), &t, NULL), 0);
+    return t;
+}
+
+/* Runs one call of the client; it must not answer before it returned. */
+#define CLIENT(h, o, call)                                                                         \
+    do {                                                                                           \
+        (o) = (struct outcome){.arena = harness_arena(h), .in_call = true};                        \
+        call;                                                                                      \
+        (o).in_call = false;                                                                       \
+        harness_run_until(h, &(o).done);                                                           \
+    } while (0)
+
+static void test_client(void **state)
+{
+    struct harness *h = *state;
+    struct vapi *api = harness_api(h);
+    const struct resource *cm = harness_resource(h, "", "configmaps");
+    struct vapi_delete gone = {.grace_seconds = -1};
+    struct outcome o;
+
+    CLIENT(h, o,
+           vapi_create(api, cm, STR("default"),
+                       tree(h, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"x\":\"1\"}}"), on_done,
+                       &o));
+    assert_null(o.kind);
+    assert_str(json_str_at(o.object, "metadata.namespace"), "default");
+
+    CLIENT(h, o,
+           vapi_create(api, cm, STR("default"), tree(h, "{\"metadata\":{\"name\":\"a\"}}"), on_done,
+                       &o));
+    assert_ptr_equal(o.kind, &ERR_ALREADY_EXISTS);
+    CLIENT(h, o, vapi_create(api, cm, STR("default"), tree(h, "{\"metadata\":{}}"), on_done, &o));
+    assert_ptr_equal(o.kind, &ERR_INVALID);
+
+    CLIENT(h, o,
+           vapi_patch(api, cm, STR_NULL, STR("default"), STR("a"),
+                      tree(h, "{\"data\":{\"x\":\"2\"}}"), on_done, &o));
+    assert_str(json_str_at(o.object, "data.x"), "2");
+    cJSON *wanted = o.object;
+    json_set_str(harness_arena(h), json_get(wanted, "data"), "x", STR("3"));
+    CLIENT(h, o, vapi_update(api, cm, STR_NULL, wanted, on_done, &o));
+    assert_str(json_str_at(o.object, "data.x"), "3");
+
+    CLIENT(h, o, vapi_delete(api, cm, STR("default"), STR("a"), &gone, on_done, &o));
+    assert_null(o.kind);
+    assert_null(o.object);
+    CLIENT(h, o, vapi_delete(api, cm, STR("default"), STR("a"), &gone, on_done, &o));
+    assert_ptr_equal(o.kind, &ERR_NOT_FOUND);
+}
+
+static void test_client_status(void **state)
+{
+    struct harness *h = *state;
+    struct vapi *api = harness_api(h);
+    const struct resource *d = harness_resource(h, "apps", "deployments");
+    struct outcome o;
+
+    CLIENT(h, o,
+           vapi_create(api, d, STR("default"), tree(h, "{\"metadata\":{\"name\":\"d\"}}"), on_done,
+                       &o));
+    json_set_i64(harness_arena(h), json_ensure_object(harness_arena(h), o.object, "status"),
+                 "replicas", 4);
+    cJSON *wanted = o.object;
+    CLIENT(h, o, vapi_update(api, d, STR("status"), wanted, on_done, &o));
+    assert_null(o.kind);
+    assert_int_equal(json_i64_at(o.object, "status.replicas", 0), 4);
+    CLIENT(h, o, vapi_update(api, d, STR("status"), wanted, on_done, &o));
+    assert_ptr_equal(o.kind, &ERR_CONFLICT);
+}
+
+/* Many writes without returning to the loop are one transaction, and each is answered once. */
+static void test_many_at_once(void **state)
+{
+    enum { N = 500 };
+    struct harness *h = *state;
+    const struct resource *cm = harness_resource(h, "", "configmaps");
+    struct outcome o = {.arena = harness_arena(h)};
+
+    for (int i = 0; i < N; i++)
+        vapi_create(harness_api(h), cm, STR("default"),
+                    tree(h, "{\"metadata\":{\"generateName\":\"n-\"}}"), on_done, &o);
+    assert_int_equal(o.calls, 0);
+    while (o.calls < N) {
+        o.done = false;
+        harness_run_until(h, &o.done);
+    }
+    assert_int_equal(store_count(harness_store(h), cm->storage), N);
+}
+
+/* ---- events ---- */
+
+static void test_events_count(void **state)
+{
+    struct harness *h = *state;
+    struct answer a = post(h, CM, "{\"metadata\":{\"name\":\"a\"}}");
+
+    for (int i = 0; i < 40; i++) {
+        vapi_event(harness_api(h), a.json, "Warning", "Oops", STR("it broke"), "test");
+        get(h, CM "/a");
+    }
+    a = get(h, "/api/v1/namespaces/default/events");
+    assert_int_equal(json_count(json_get(a.json, "items")), 1);
+    const cJSON *event = json_at(json_get(a.json, "items"), 0);
+    assert_int_equal(json_i64_at(event, "count", 0), 25);
+    assert_str(json_str_at(event, "involvedObject.kind"), "ConfigMap");
+    assert_str(json_str_at(event, "involvedObject.name"), "a");
+    assert_str(json_str_at(event, "message"), "it broke");
+    assert_str(json_str_at(event, "source.component"), "test");
+}
+
+/* ---- hooks ---- */
+
+static struct {
+    void (*done)(void *ctx, const struct err *err);
+    void *ctx;
+    cJSON *object;
+    int asked, undone, stored;
+    bool refuse_store, asked_flag;
+} HOOK;
+
+static bool wants(void *ctx, const struct resource *r, const cJSON *object, const cJSON *old)
+{
+    (void)ctx;
+    (void)object;
+    (void)old;
+    return str_eqc(r->group_resource, "configmaps");
+}
+
+static void admit(void *ctx, struct arena *a, const struct resource *r, cJSON *object,
+                  const cJSON *old, bool dry_run,
+                  void (*done)(void *done_ctx, const struct err *err), void *done_ctx)
+{
+    (void)ctx;
+    (void)r;
+    (void)old;
+    (void)dry_run;
+    json_set_str(a, json_ensure_object(a, object, "data"), "seen", STR("yes"));
+    HOOK.done = done;
+    HOOK.ctx = done_ctx;
+    HOOK.object = object;
+    HOOK.asked++;
+    HOOK.asked_flag = true;
+}
+
+static void undo(void *ctx, const struct resource *r, const cJSON *object)
+{
+    (void)ctx;
+    (void)r;
+    (void)object;
+    HOOK.undone++;
+}
+
+static int before_store(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
+                        const cJSON *old, bool dry_run, struct err *err)
+{
+    (void)ctx;
+    (void)a;
+    (void)object;
+    (void)old;
+    (void)dry_run;
+    HOOK.stored++;
+    if (!HOOK.refuse_store)
+        return 0;
+    return err_forbidden(err, r->group, r->plural, STR("x"), "the pool is full");
+}
+
+static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
+                     struct err *err)
+{
+    (void)ctx;
+    (void)a;
+    (void)ns;
+    (void)is_template;
+    if (!json_true(json_path(pod, "spec.hostNetwork")))
+        return 0;
+    return err_set(err, &ERR_FORBIDDEN, "host networking is not for you");
+}
+
+static const struct vapi_hooks HOOKS = {
+    .before_store = before_store,
+    .check_pod = check_pod,
+    .admit = admit,
+    .wants_admit = wants,
+    .admit_undo = undo,
+};
+
+static int setup_hooks(void **state)
+{
+    memset(&HOOK, 0, sizeof(HOOK));
+    *state = harness_new_with(&HOOKS);
+    return 0;
+}
+
+/* Starts a patch and runs the loop until the hook was asked. */
+static void start_patch(struct harness *h, struct outcome *o, const char *patch)
+{
+    *o = (struct outcome){.arena = harness_arena(h)};
+    HOOK.asked_flag = false;
+    vapi_patch(harness_api(h), harness_resource(h, "", "configmaps"), STR_NULL, STR("default"),
+               STR("a"), tree(h, patch), on_done, o);
+    assert_true(HOOK.asked_flag);
+}
+
+static void make_one(struct harness *h)
+{
+    struct outcome o = {.arena = harness_arena(h)};
+
+    vapi_create(harness_api(h), harness_resource(h, "", "configmaps"), STR("default"),
+                tree(h, "{\"metadata\":{\"name\":\"a\"}}"), on_done, &o);
+    assert_false(o.done);
+    HOOK.done(HOOK.ctx, NULL);
+    harness_run_until(h, &o.done);
+    assert_null(o.kind);
+    assert_str(json_str_at(o.object, "data.seen"), "yes");
+}
+
+static void test_admit_may_refuse(void **state)
+{
+    struct harness *h = *state;
+    struct outcome o;
+    struct err err;
+
+    make_one(h);
+    start_patch(h, &o, "{\"data\":{\"x\":\"1\"}}");
+    err_init(&err, NULL);
+    err_set(&err, &ERR_FORBIDDEN, "no");
+    HOOK.done(HOOK.ctx, &err);
+    harness_run_until(h, &o.done);
+    assert_ptr_equal(o.kind, &ERR_FORBIDDEN);
+    assert_int_equal(HOOK.undone, 0);
+}
+
+/* Two patches wait; the second to be let through finds another base and is made anew on it. */
+static void test_base_moves_while_hook_thinks(void **state)
+{
+    struct harness *h = *state;
+    struct outcome first, second;
+    void (*done)(void *, const struct err *);
+    void *ctx;
+
+    make_one(h);
+    start_patch(h, &first, "{\"data\":{\"x\":\"1\"}}");
+    done = HOOK.done;
+    ctx = HOOK.ctx;
+    start_patch(h, &second, "{\"data\":{\"y\":\"2\"}}");
+    done(ctx, NULL);
+    harness_run_until(h, &first.done);
+    assert_null(first.kind);
+
+    HOOK.asked_flag = false;
+    HOOK.done(HOOK.ctx, NULL);
+    assert_true(HOOK.asked_flag);
+    assert_int_equal(HOOK.undone, 1);
+    HOOK.done(HOOK.ctx, NULL);
+    harness_run_until(h, &second.done);
+    assert_null(second.kind);
+    assert_str(json_str_at(second.object, "data.x"), "1");
+    assert_str(json_str_at(second.object, "data.y"), "2");
+}
+
+/* A patch that names a revision is not made anew. */
+static void test_revision_given_is_a_precondition(void **state)
+{
+    struct harness *h = *state;
+    struct outcome first, second;
+    void (*done)(void *, const struct err *);
+    void *ctx;
+    struct str rv;
+
+    make_one(h);
+    rv = json_str_at(get(h, CM "/a").json, "metadata.resourceVersion");
+    start_patch(h, &first, "{\"data\":{\"x\":\"1\"}}");
+    done = HOOK.done;
+    ctx = HOOK.ctx;
+    start_patch(h, &second,
+                arena_printf(harness_arena(h),
+                             "{\"metadata\":{\"resourceVersion\":\"%.*s\"},\"data\":{\"y\":\"2\"}}",
+                             STR_F(rv))
+                    .p);
+    done(ctx, NULL);
+    harness_run_until(h, &first.done);
+    HOOK.done(HOOK.ctx, NULL);
+    harness_run_until(h, &second.done);
+    assert_ptr_equal(second.kind, &ERR_CONFLICT);
+    assert_int_equal(HOOK.undone, 1);
+}
+
+static void test_store_hook_refuses(void **state)
+{
+    struct harness *h = *state;
+    struct answer a;
+
+    assert_int_equal(post(h, PODS, "{\"metadata\":{\"name\":\"p\"}}").status, 201);
+    HOOK.refuse_store = true;
+    a = post(h, PODS, "{\"metadata\":{\"name\":\"q\"}}");
+    assert_int_equal(a.status, 403);
+    assert_str(json_str_at(a.json, "message"), "pods \"x\" is forbidden: the pool is full");
+    assert_int_equal(delete_(h, PODS "/p", NULL).status, 403);
+    assert_int_equal(get(h, PODS "/p").status, 200);
+    HOOK.refuse_store = false;
+}
+
+static void test_pod_shape(void **state)
+{
+    struct harness *h = *state;
+    struct answer a =
+        post(h, PODS, "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"hostNetwork\":true}}");
+
+    assert_int_equal(a.status, 403);
+    a = post(h, "/apis/apps/v1/namespaces/default/deployments",
+             "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"template\":{\"spec\":{\"hostNetwork\":"
+             "true}}}}");
+    assert_int_equal(a.status, 201);
+    assert_true(has_header(&a, "warning: 299 - \"host networking is not for you\""));
+}
+
+int main(void)
+{
+#define TEST(name)   cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define HOOKS_(name) cmocka_unit_test_setup_teardown(name, setup_hooks, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_client),
+        TEST(test_client_status),
+        TEST(test_many_at_once),
+        TEST(test_events_count),
+        HOOKS_(test_admit_may_refuse),
+        HOOKS_(test_base_moves_while_hook_thinks),
+        HOOKS_(test_revision_given_is_a_precondition),
+        HOOKS_(test_store_hook_refuses),
+        HOOKS_(test_pod_shape),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way from a request to its handler and back: who may, what exists, which form. Texts are those
+ * of kube-apiserver 1.36.3. */
+#include "api_harness.h"
+
+#include "test.h"
+
+#include <zlib.h>
+
+#define CM "/api/v1/namespaces/default/configmaps"
+
+static int setup(void **state)
+{
+    *state = harness_new();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    harness_free(*state);
+    return 0;
+}
+
+static struct str text_at(struct answer a, const char *path)
+{
+    return json_str_at(a.json, path);
+}
+
+static struct answer get_with(struct harness *h, const char *path, const char *header)
+{
+    return ask(h, "GET", path, NULL, STR_NULL, (const char *const[]){header, NULL});
+}
+
+static void test_unknown_paths(void **state)
+{
+    static const char *const plain[] = {"/foo", "/apis/foo", "/apis/foo/v1/bars", "/api/v2/pods"};
+    struct harness *h = *state;
+    struct answer a;
+
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+        a = get(h, plain[i]);
+        assert_int_equal(a.status, 404);
+        assert_str(a.body, "404 page not found\n");
+        assert_true(has_header(&a, "x-content-type-options: nosniff"));
+    }
+    a = get(h, "/api/v1/foos");
+    assert_int_equal(a.status, 404);
+    assert_str(a.body,
+               "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+               "\"status\":\"Failure\",\"message\":\"the server could not find the requested "
+               "resource\",\"reason\":\"NotFound\",\"details\":{},\"code\":404}\n");
+    assert_int_equal(get(h, CM "/a/nothing").status, 404);
+}
+
+static void test_methods(void **state)
+{
+    struct harness *h = *state;
+    struct answer a = put(h, CM, "{}");
+
+    assert_int_equal(a.status, 405);
+    assert_str(a.body,
+               "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+               "\"status\":\"Failure\",\"message\":\"the server does not allow this method on "
+               "the requested resource\",\"reason\":\"MethodNotAllowed\",\"details\":{},"
+               "\"code\":405}\n");
+    assert_int_equal(ask(h, "OPTIONS", CM, NULL, STR_NULL, NULL).status, 405);
+    assert_int_equal(delete_(h, "/api/v1/pods", NULL).status, 405);
+    assert_int_equal(get(h, "/api/v1/namespaces/x/namespaces/default").status, 404);
+    assert_int_equal(get(h, "/api/v1/pods/p").status, 404);
+    assert_int_equal(get(h, "/api/v1/namespaces/default/pods/p/status/x").status, 404);
+    assert_int_equal(get(h, "/api/v1/namespaces/default/pods/p/binding").status, 405);
+    assert_int_equal(post(h, "/api/v1/pods", "{}").status, 405);
+}
+
+static void test_who_and_may_they(void **state)
+{
+    struct harness *h = *state;
+    struct answer a = get_with(h, CM, "x-user: wrong");
+
+    assert_int_equal(a.status, 401);
+    assert_str(text_at(a, "reason"), "Unauthorized");
+    STANDIN.user_denied = "eve";
+    a = get_with(h, CM "/a", "x-user: eve");
+    assert_int_equal(a.status, 403);
+    assert_str(
+        text_at(a, "message"),
+        "configmaps \"a\" is forbidden: User \"eve\" cannot get resource \"configmaps\" in API "
+        "group \"\" in the namespace \"default\"");
+    a = get_with(h, "/apis/apps/v1/deployments?watch=1", "x-user: eve");
+    assert_str(
+        text_at(a, "message"),
+        "deployments.apps is forbidden: User \"eve\" cannot watch resource \"deployments\" in "
+        "API group \"apps\" at the cluster scope");
+    a = get_with(h, "/no/such", "x-user: eve");
+    assert_int_equal(a.status, 403);
+    assert_str(text_at(a, "message"), "forbidden: User \"eve\" cannot get path \"/no/such\"");
+    a = get_with(h, "/api/v1/namespaces/default/pods/p/status", "x-user: eve");
+    assert_str(
+        text_at(a, "message"),
+        "pods \"p\" is forbidden: User \"eve\" cannot get resource \"pods/status\" in API group "
+        "\"\" in the namespace \"default\"");
+    a = get_with(h, CM "?fieldSelector=metadata.name%3Dz", "x-user: eve");
+    assert_true(str_has_prefix(text_at(a, "message"), STR("configmaps \"z\" is forbidden")));
+}
+
+static void test_negotiation(void **state)
+{
+    struct harness *h = *state;
+    struct answer a;
+
+    post(h, CM, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"x\":\"1\"}}");
+    a = get_with(h, CM "/a", "accept: text/html");
+    assert_int_equal(a.status, 406);
+    assert_str(text_at(a, "reason"), "NotAcceptable");
+    assert_str(text_at(a, "message"),
+               "only the following media types are accepted: application/json, "
+               "application/yaml, application/vnd.kubernetes.protobuf");
+    assert_int_equal(get_with(h, CM "/a", "accept: application/json;v=v1").status, 406);
+    assert_int_equal(get_with(h, CM "/a", "accept: text/html, */*;q=0.1").status, 200);
+    a = get_with(h, CM "/a", "accept: application/json;q=0.1, application/yaml");
+    assert_true(has_header(&a, "content-type: application/yaml"));
+    a = get_with(h, CM "/a", "accept: application/vnd.kubernetes.protobuf, */*");
+    assert_true(has_header(&a, "content-type: application/json"));
+
+    a = get_with(h, CM "/a",
+                 "accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json");
+    assert_str(text_at(a, "kind"), "Table");
+    assert_int_equal(json_count(json_get(a.json, "rows")), 1);
+    a = get_with(h, CM "/a",
+                 "accept: application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;"
+                 "g=meta.k8s.io;v=v1");
+    assert_str(text_at(a, "kind"), "PartialObjectMetadata");
+    assert_null(json_get(a.json, "data"));
+    assert_str(text_at(a, "metadata.name"), "a");
+    a = get(h, CM "/a?pretty=true");
+    assert_true(str_has_prefix(a.body, STR("{\n  \"kind\": \"ConfigMap\",\n")));
+}
+
+static struct str inflate_all(struct arena *a, struct str in)
+{
+    z_stream z = {0};
+    size_t cap = 4 << 20;
+    unsigned char *out = arena_alloc(a, cap);
+
+    inflateInit2(&z, 15 + 16);
+    z.next_in = (unsigned char *)(uintptr_t)in.p;
+    z.avail_in = (uInt)in.n;
+    z.next_out = out;
+    z.avail_out = (uInt)cap;
+    assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+    cap = z.total_out;
+    inflateEnd(&z);
+    return (struct str){(char *)out, cap};
+}
+
+static void test_gzip(void **state)
+{
+    struct harness *h = *state;
+    struct buf body = BUF_INIT(0);
+    struct answer a, b;
+
+    buf_addc(&body, "{\"metadata\":{\"name\":\"big\"},\"data\":{\"x\":\"");
+    for (int i = 0; i < 200000; i++)
+        buf_char(&body, (char)('a' + i % 7));
+    buf_addc(&body, "\"}}");
+    a = ask(h, "POST", CM, NULL, buf_str(&body), NULL);
+    buf_fini(&body);
+    assert_int_equal(a.status, 201);
+    b = get_with(h, CM "/big", "accept-encoding: gzip");
+    assert_true(has_header(&b, "content-encoding: gzip"));
+    assert_true(b.body.n < 10000);
+    assert_true(str_eq(inflate_all(harness_arena(h), b.body), a.body));
+    post(h, CM, "{\"metadata\":{\"name\":\"small\"}}");
+    b = get_with(h, CM "/small", "accept-encoding: gzip");
+    assert_false(has_header(&b, "content-encoding"));
+}
+
+static void test_body_limit(void **state)
+{
+    struct harness *h = *state;
+    struct str big = {arena_alloc(harness_arena(h), 3 * 1024 * 1024 + 10), 3 * 1024 * 1024 + 10};
+    struct answer a;
+
+    memset((char *)(uintptr_t)big.p, ' ', big.n);
+    a = ask(h, "POST", CM, NULL, big, NULL);
+    assert_int_equal(a.status, 413);
+    assert_str(text_at(a, "message"), "Request entity too large: limit is 3145728");
+}
+
+static void test_audit_id(void **state)
+{
+    struct harness *h = *state;
+    struct answer a = get_with(h, CM, "audit-id: mine-1");
+
+    assert_true(has_header(&a, "audit-id: mine-1\r\n"));
+}
+
+static void test_review(void **state)
+{
+    struct harness *h = *state;
+    const char *path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    struct answer a = post(h, path, "{\"spec\":{\"nonResourceAttributes\":{\"path\":\"/x\"}}}");
+
+    assert_int_equal(a.status, 201);
+    assert_str(text_at(a, "kind"), "SelfSubjectAccessReview");
+    assert_int_equal(get(h, path).status, 405);
+}
+
+static void test_options(void **state)
+{
+    static const struct {
+        const char *query, *message;
+        int status;
+    } cases[] = {
+        {"limit=abc", "strconv.ParseInt: parsing \"abc\": invalid syntax", 400},
+        {"timeoutSeconds=x", "strconv.ParseInt: parsing \"x\": invalid syntax", 400},
+        {"resourceVersion=abc",
+         "invalid resource version: resourceVersion: Invalid value: \"abc\": strconv.ParseUint: "
+         "parsing \"abc\": invalid syntax",
+         400},
+        {"resourceVersionMatch=Exact",
+         "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: "
+         "resourceVersionMatch is forbidden unless resourceVersion is provided",
+         422},
+        {"timeout=abc",
+         "invalid timeout specified in the request URL - time: invalid duration \"abc\"", 400},
+        {"labelSelector=a,%20,%20=b", "found ',', expected: identifier after ','", 400},
+        {"fieldSelector=foo", "invalid selector: 'foo'; can't understand 'foo'", 400},
+    };
+    struct harness *h = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct answer a = get(h, arena_printf(harness_arena(h), CM "?%s", cases[i].query).p);
+
+        assert_int_equal(a.status, cases[i].status);
+        assert_str(text_at(a, "message"), cases[i].message);
+    }
+    assert_int_equal(get(h, CM "?watch=false").status, 200);
+    assert_int_equal(get(h, CM "?limit=-1").status, 200);
+}
+
+static void test_field_manager(void **state)
+{
+    struct harness *h = *state;
+    struct answer a = post(h, CM "?fieldManager=a%01b", "{\"metadata\":{\"name\":\"a\"}}");
+
+    assert_int_equal(a.status, 422);
+    assert_true(
+        str_has_suffix(text_at(a, "message"), STR(": invalid character U+0001 (at position 1)")));
+    a = post(h, CM "?fieldValidation=x", "{}");
+    assert_str(
+        text_at(a, "message"),
+        "CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"x\": "
+        "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_unknown_paths), TEST(test_methods), TEST(test_who_and_may_they),
+        TEST(test_negotiation),   TEST(test_gzip),    TEST(test_body_limit),
+        TEST(test_audit_id),      TEST(test_review),  TEST(test_options),
+        TEST(test_field_manager),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
