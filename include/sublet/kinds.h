@@ -17,8 +17,6 @@ void kinds_convert(struct arena *a, const struct resource *r, cJSON *object);
 void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *object);
 
 /* Shared pieces of validation. */
-void validate_metadata(struct field_errors *e, const struct resource *r, const cJSON *object,
-                       const cJSON *old);
 void validate_labels(struct field_errors *e, const struct field_path *p, const cJSON *labels);
 void validate_label_selector(struct field_errors *e, const struct field_path *p,
                              const cJSON *selector);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sets each built-in kind apart, one row of functions each; defined beside the kind's code. Internal
- * to vapi/kinds. */
+/* What sets each built-in kind apart, one row of functions each; defined beside the kind's code.
+ * Internal to vapi/kinds. */
 #pragma once
 
 #include <sublet/resource.h>

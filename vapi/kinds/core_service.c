@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Services and Endpoints. Must not choose addresses or ports: the allocator does. Source:
+ * pkg/apis/core/v1/defaults.go, pkg/registry/core/service/strategy.go. */
+#include "impl.h"
+
+/* ---- what the type of a service means ---- */
+
+static struct str type_of(const cJSON *spec)
+{
+    return json_str(json_get(spec, "type"));
+}
+
+static bool is_type(const cJSON *spec, const char *type)
+{
+    return str_eqc(type_of(spec), type);
+}
+
+static bool wants_node_port(const cJSON *spec)
+{
+    return is_type(spec, "NodePort") || is_type(spec, "LoadBalancer");
+}
+
+static bool reachable_from_outside(const cJSON *spec)
+{
+    return wants_node_port(spec) ||
+           (is_type(spec, "ClusterIP") && json_count(json_get(spec, "externalIPs")));
+}
+
+/* ---- defaults ---- */
+
+static const struct default_rule SERVICE[] = {
+    SET_TEXT_Z("spec+.sessionAffinity", "None"),
+    SET_TEXT_Z("spec+.type", "ClusterIP"),
+    SET_TEXT_Z("spec+.ports[].protocol", "TCP"),
+};
+
+static void default_affinity(struct arena *a, cJSON *spec)
+{
+    struct str affinity = json_str(json_get(spec, "sessionAffinity"));
+
+    if (str_eqc(affinity, "None"))
+        json_remove(spec, "sessionAffinityConfig");
+    if (str_eqc(affinity, "ClientIP") &&
+        !json_path(spec, "sessionAffinityConfig.clientIP.timeoutSeconds"))
+        json_set_i64(a, json_ensure_path(a, spec, "sessionAffinityConfig.clientIP"),
+                     "timeoutSeconds", 10800);
+}
+
+static void default_ports(struct arena *a, cJSON *ports)
+{
+    json_each(port, ports)
+    {
+        const cJSON *target = json_get(port, "targetPort"), *number = json_get(port, "port");
+
+        if (number && (!target || (json_is_string(target) && !json_str(target).n) ||
+                       (json_is_number(target) && target->valuedouble == 0)))
+            json_set(a, port, "targetPort", json_copy(a, number));
+    }
+}
+
+static void default_balancer(struct arena *a, cJSON *service, cJSON *spec)
+{
+    if (!json_get(spec, "allocateLoadBalancerNodePorts"))
+        json_set_bool(a, spec, "allocateLoadBalancerNodePorts", true);
+    json_each(ingress, json_path(service, "status.loadBalancer.ingress"))
+    {
+        if (json_str(json_get(ingress, "ip")).n && !json_get(ingress, "ipMode"))
+            json_set_str(a, ingress, "ipMode", STR("VIP"));
+    }
+}
+
+static void service_defaults(struct arena *a, cJSON *service)
+{
+    cJSON *spec;
+
+    defaults_apply(a, service, SERVICE, COUNT(SERVICE));
+    spec = json_get(service, "spec");
+    default_affinity(a, spec);
+    default_ports(a, json_get(spec, "ports"));
+    if (reachable_from_outside(spec) && !json_str(json_get(spec, "externalTrafficPolicy")).n)
+        json_set_str(a, spec, "externalTrafficPolicy", STR("Cluster"));
+    if ((wants_node_port(spec) || is_type(spec, "ClusterIP")) &&
+        !json_get(spec, "internalTrafficPolicy"))
+        json_set_str(a, spec, "internalTrafficPolicy", STR("Cluster"));
+    if (is_type(spec, "LoadBalancer"))
+        default_balancer(a, service, spec);
+}
+
+/* ---- what an update leaves behind when the type changes ---- */
+
+static bool same(const cJSON *a, const cJSON *b, const char *key)
+{
+    const cJSON *x = json_get(a, key), *y = json_get(b, key);
+
+    return x && y ? json_equal(x, y) : x == y;
+}
+
+static void drop_if_same(cJSON *spec, const cJSON *old, const char *key)
+{
+    if (same(spec, old, key))
+        json_remove(spec, key);
+}
+
+static bool has_node_port(const cJSON *ports, int64_t number)
+{
+    json_each(p, ports) if (json_i64_at(p, "nodePort", 0) == number) return true;
+    return false;
+}
+
+static bool adds_node_ports(const cJSON *spec, const cJSON *old)
+{
+    json_each(p, json_get(spec, "ports"))
+    {
+        int64_t number = json_i64_at(p, "nodePort", 0);
+
+        if (number && !has_node_port(json_get(old, "ports"), number))
+            return true;
+    }
+    return false;
+}
+
+static bool wants_health_port(const cJSON *spec)
+{
+    return is_type(spec, "LoadBalancer") &&
+           str_eqc(json_str(json_get(spec, "externalTrafficPolicy")), "Local");
+}
+
+static void drop_cluster_address(cJSON *spec, const cJSON *old)
+{
+    if (same(spec, old, "clusterIP") && same(spec, old, "clusterIPs")) {
+        json_remove(spec, "clusterIP");
+        json_remove(spec, "clusterIPs");
+    }
+    drop_if_same(spec, old, "ipFamilies");
+    drop_if_same(spec, old, "ipFamilyPolicy");
+}
+
+static void drop_by_type(cJSON *spec, const cJSON *old)
+{
+    if (!is_type(old, "ExternalName") && is_type(spec, "ExternalName"))
+        drop_cluster_address(spec, old);
+    if (wants_node_port(old) && !wants_node_port(spec) && !adds_node_ports(spec, old)) {
+        json_each(p, json_get(spec, "ports")) json_remove(p, "nodePort");
+    }
+    if (wants_health_port(old) && !wants_health_port(spec))
+        drop_if_same(spec, old, "healthCheckNodePort");
+    if (is_type(old, "LoadBalancer") && !is_type(spec, "LoadBalancer")) {
+        drop_if_same(spec, old, "allocateLoadBalancerNodePorts");
+        drop_if_same(spec, old, "loadBalancerClass");
+    }
+    if (reachable_from_outside(old) && !reachable_from_outside(spec))
+        drop_if_same(spec, old, "externalTrafficPolicy");
+}
+
+static void service_prepare_create(struct arena *a, cJSON *service)
+{
+    set_status(a, service, "{\"loadBalancer\":{}}");
+}
+
+static void service_prepare_update(struct arena *a, cJSON *service, const cJSON *old)
+{
+    cJSON *spec = json_get(service, "spec"), *status;
+
+    drop_by_type(spec, json_get(old, "spec"));
+    if (is_type(spec, "LoadBalancer"))
+        return;
+    status = json_ensure_object(a, service, "status");
+    json_set(a, status, "loadBalancer", json_new_object(a));
+}
+
+const struct kind_ops SERVICE_OPS = {
+    .defaults = service_defaults,
+    .prepare_create = service_prepare_create,
+    .prepare_update = service_prepare_update,
+};
+
+/* ---- Endpoints ---- */
+
+static void endpoints_defaults(struct arena *a, cJSON *endpoints)
+{
+    static const struct default_rule rules[] = {SET_TEXT_Z("subsets[].ports[].protocol", "TCP")};
+
+    defaults_apply(a, endpoints, rules, COUNT(rules));
+}
+
+const struct kind_ops ENDPOINTS_OPS = {
+    .defaults = endpoints_defaults,
+};

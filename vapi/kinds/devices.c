@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resource.k8s.io: devices, and claims on them. Source: pkg/apis/resource/v1/defaults.go. */
+#include "impl.h"
+
+/* ---- claims ---- */
+
+static void request_defaults(struct arena *a, cJSON *request)
+{
+    static const struct default_rule rules[] = {
+        SET_TEXT_Z("allocationMode", "ExactCount"),
+        SET_TEXT_Z("tolerations[].operator", "Equal"),
+    };
+
+    if (!json_is_object(request))
+        return;
+    defaults_apply(a, request, rules, COUNT(rules));
+    if (str_eqc(json_str(json_get(request, "allocationMode")), "ExactCount") &&
+        !json_i64_at(request, "count", 0))
+        json_set_i64(a, request, "count", 1);
+}
+
+static void claim_spec_defaults(struct arena *a, cJSON *spec)
+{
+    json_each(request, json_path(spec, "devices.requests"))
+    {
+        request_defaults(a, json_get(request, "exactly"));
+        json_each(one, json_get(request, "firstAvailable")) request_defaults(a, one);
+    }
+}
+
+static void claim_defaults(struct arena *a, cJSON *claim)
+{
+    static const struct default_rule rules[] = {
+        SET_TEXT_Z("status.allocation.devices.results[].tolerations[].operator", "Equal")};
+
+    claim_spec_defaults(a, json_get(claim, "spec"));
+    defaults_apply(a, claim, rules, COUNT(rules));
+}
+
+static void claim_prepare_create(struct arena *a, cJSON *claim)
+{
+    set_status(a, claim, "{}");
+}
+
+const struct kind_ops RESOURCE_CLAIM_OPS = {
+    .defaults = claim_defaults,
+    .prepare_create = claim_prepare_create,
+};
+
+static void template_defaults(struct arena *a, cJSON *object)
+{
+    claim_spec_defaults(a, json_path(object, "spec.spec"));
+}
+
+const struct kind_ops RESOURCE_CLAIM_TEMPLATE_OPS = {
+    .defaults = template_defaults,
+};
+
+/* ---- slices and classes ---- */
+
+static void slice_defaults(struct arena *a, cJSON *slice)
+{
+    json_each(device, json_path(slice, "spec.devices"))
+    {
+        json_each(mapping, json_get(device, "nodeAllocatableResourceMappings"))
+        {
+            if (!json_get(mapping, "allocationMultiplier"))
+                json_set_str(a, mapping, "allocationMultiplier", STR("1"));
+        }
+    }
+}
+
+const struct kind_ops RESOURCE_SLICE_OPS = {
+    .defaults = slice_defaults,
+};
+const struct kind_ops DEVICE_CLASS_OPS = {0};

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PodDisruptionBudgets, PriorityClasses, RuntimeClasses, Leases: small kinds others obey. */
+#include "impl.h"
+
+/* ---- PodDisruptionBudget ---- */
+
+static void budget_prepare_create(struct arena *a, cJSON *budget)
+{
+    set_status(a, budget,
+               "{\"currentHealthy\":0,\"desiredHealthy\":0,\"disruptionsAllowed\":0,"
+               "\"expectedPods\":0}");
+}
+
+const struct kind_ops POD_DISRUPTION_BUDGET_OPS = {
+    .prepare_create = budget_prepare_create,
+};
+
+/* ---- PriorityClass ---- */
+
+static void priority_defaults(struct arena *a, cJSON *class)
+{
+    static const struct default_rule rules[] = {
+        SET_TEXT("preemptionPolicy", "PreemptLowerPriority")};
+
+    defaults_apply(a, class, rules, COUNT(rules));
+}
+
+const struct kind_ops PRIORITY_CLASS_OPS = {
+    .defaults = priority_defaults,
+};
+
+/* ---- RuntimeClass, Lease ---- */
+
+static void runtime_class_defaults(struct arena *a, cJSON *class)
+{
+    defaults_resource_list(a, json_path(class, "overhead.podFixed"));
+}
+
+const struct kind_ops RUNTIME_CLASS_OPS = {
+    .defaults = runtime_class_defaults,
+};
+/* strategy and preferredHolder belong to a feature that is off upstream too. */
+static void lease_drop(cJSON *lease, const cJSON *old)
+{
+    static const char *const fields[] = {"strategy", "preferredHolder"};
+    cJSON *spec = json_get(lease, "spec");
+
+    for (size_t i = 0; spec && i < COUNT(fields); i++) {
+        if (!json_get(json_get(old, "spec"), fields[i]))
+            json_remove(spec, fields[i]);
+    }
+}
+
+static void lease_prepare_create(struct arena *a, cJSON *lease)
+{
+    (void)a;
+    lease_drop(lease, NULL);
+}
+
+static void lease_prepare_update(struct arena *a, cJSON *lease, const cJSON *old)
+{
+    (void)a;
+    lease_drop(lease, old);
+}
+
+const struct kind_ops LEASE_OPS = {
+    .prepare_create = lease_prepare_create,
+    .prepare_update = lease_prepare_update,
+};
