@@ -5,7 +5,7 @@
  * that, for one key, reads the committed state and issues writes. The frame keeps the queue, the watches
  * and the count of what is under way; a key is not worked on again before all its writes were answered,
  * so the next run sees their effect. Conflicts and "already exists" are retried quietly; other failures
- * back off and are logged once per change of text.
+ * back off and are logged ever more rarely.
  *
  *   watch event -> source.map -> queue -> reconcile(r) -> writes under way -> all answered -> done
  *                                   ^------------------- failed or asked again: backoff --------+       */
@@ -33,6 +33,9 @@ struct controller_def {
 };
 
 struct controller *controller_start(struct vapi *api, const struct controller_def *def);
+/* The same with a state that somebody else owns; def->start must be NULL. */
+struct controller *controller_start_with(struct vapi *api, const struct controller_def *def,
+                                         void *state);
 void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx);
 struct vapi *controller_api(const struct controller *c);
 void *controller_state(const struct controller *c);
@@ -59,6 +62,9 @@ cJSON *reconcile_list(struct reconcile *r, const struct resource *res, struct st
 void reconcile_create(struct reconcile *r, const struct resource *res, struct str ns, const cJSON *o);
 void reconcile_update(struct reconcile *r, const struct resource *res, const cJSON *object);
 void reconcile_update_status(struct reconcile *r, const struct resource *res, const cJSON *object);
+/* PUT to another subresource ("finalize"). */
+void reconcile_update_at(struct reconcile *r, const struct resource *res, const char *subresource,
+                         const cJSON *object);
 void reconcile_patch(struct reconcile *r, const struct resource *res, struct str subresource,
                      struct str ns, struct str name, const cJSON *patch);
 void reconcile_delete(struct reconcile *r, const struct resource *res, struct str ns, struct str name,
@@ -69,6 +75,13 @@ void reconcile_event(struct reconcile *r, const cJSON *involved, const char *typ
 typedef void (*reconcile_cb)(struct reconcile *r, void *ctx, const struct err *err,
                              const struct store_object *object);
 void reconcile_then(struct reconcile *r, reconcile_cb then, void *ctx);
+/* What the frame does with a refused write that has no reconcile_then(): quietly again, or a failure. */
+void reconcile_take(struct reconcile *r, const struct err *err);
+/* A run may have phases: next() is called once everything issued so far was answered, and may issue
+ * more. One at a time; not called when the controller is closing. */
+typedef void (*reconcile_phase)(struct reconcile *r, void *ctx);
+void reconcile_next(struct reconcile *r, reconcile_phase next, void *ctx);
+const struct err *reconcile_error(const struct reconcile *r); /* the first failure so far, or NULL */
 /* Something else is under way (a host request): the run stays open until reconcile_release(). */
 void reconcile_hold(struct reconcile *r);
 void reconcile_release(struct reconcile *r, const struct err *err); /* err NULL: fine */
@@ -76,7 +89,14 @@ unsigned reconcile_failures(const struct reconcile *r); /* of this key, in a row
 void reconcile_again_after(struct reconcile *r, int64_t delay_ms);
 void reconcile_fail(struct reconcile *r, const struct err *err);    /* retried with backoff */
 
+/* For whoever owns the clock (tests). Monotonic ms of what waits; INT64_MIN while a run is under way,
+ * INT64_MAX when there is nothing. wake: the clock was moved. */
+int64_t controller_next_due(const struct controller *c);
+void controller_wake(struct controller *c);
+
 /* All built-in controllers, started and closed together. */
 struct controllers;
 struct controllers *controllers_start(struct vapi *api);
 void controllers_close(struct controllers *cs, void (*closed)(void *ctx), void *ctx);
+int64_t controllers_next_due(const struct controllers *cs);
+void controllers_wake(struct controllers *cs);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One version of a CRD and its compiled schema. Compiled when first needed, and only then costs
+ * memory: until then it is the JSON text of its schema. Internal to vapi/crd. */
+#pragma once
+
+#include <sublet/crd.h>
+
+enum rule_flags {
+    RULE_NULLABLE = 1,
+    RULE_PRESERVE = 2,
+    RULE_EMBEDDED = 4,
+    RULE_INT_OR_STRING = 8,
+    RULE_MIN = 16,
+    RULE_MAX = 32,
+    RULE_MIN_EXCLUSIVE = 64,
+    RULE_MAX_EXCLUSIVE = 128,
+    RULE_UNIQUE = 256,
+    RULE_MULTIPLE = 512
+};
+
+/* Of a node; see schema.h. Nodes of allOf and the like have rules only. */
+struct schema_rules {
+    uint16_t flags;
+    uint8_t format; /* enum rule_format */
+    double min, max, multiple;
+    int64_t min_length, max_length, min_items, max_items, min_properties,
+        max_properties;       /* -1: none */
+    const char *pattern;      /* NULL: none */
+    const cJSON *enumeration; /* array, or NULL */
+    const struct str *required;
+    size_t n_required;
+    const uint32_t *all_of, *any_of, *one_of; /* nodes */
+    size_t n_all_of, n_any_of, n_one_of;
+    uint32_t not_node; /* 0: none */
+};
+
+enum rule_format {
+    FORMAT_NONE,
+    FORMAT_INT32,
+    FORMAT_INT64,
+    FORMAT_FLOAT,
+    FORMAT_DOUBLE,
+    FORMAT_BYTE,
+    FORMAT_DATE,
+    FORMAT_DATE_TIME,
+    FORMAT_DURATION,
+    FORMAT_IPV4,
+    FORMAT_IPV6,
+    FORMAT_CIDR,
+    FORMAT_URI,
+    FORMAT_EMAIL,
+    FORMAT_UUID,
+    FORMAT_HOSTNAME,
+    FORMAT_MAC,
+    N_FORMATS
+};
+extern const char *const RULE_FORMATS[N_FORMATS];
+bool format_holds(enum rule_format format, struct str text);
+
+struct printer_column {
+    const char *name, *type, *format, *description;
+    int priority;
+    struct jsonpath *path;
+};
+
+struct crd_version {
+    unsigned magic;
+    struct arena *arena;       /* everything below but what compiled owns */
+    struct resource *resource; /* registered; its memory lives in arena */
+    const char *schema_text;   /* openAPIV3Schema, NULL when there is none */
+    size_t schema_bytes;
+    bool preserve_all;          /* spec.preserveUnknownFields or no schema */
+    bool has_defaults, webhook; /* webhook: conversion by webhook was asked for */
+    bool namespaced;
+    struct str deprecation;
+    struct printer_column *columns;
+    size_t n_columns;
+    struct arena *compiled; /* NULL until first needed */
+    struct schema schema;
+    uint32_t root;
+    cJSON *openapi; /* tree of schema_text, in `compiled` */
+};
+
+#define CRD_VERSION_MAGIC 0x63726476u
+#define CRD_MAX_DEPTH     128
+#define CRD_MAX_NODES     200000
+
+/* Compiles v->schema_text into v->compiled. The text passed the checks of checks.c before it was
+ * stored. */
+void version_compile(struct crd_version *v);
+/* Node `id` of the compiled schema. */
+const struct schema_rules *version_rules(const struct crd_version *v, uint32_t node);
+const struct crd_version *version_ready(const struct crd_version *v); /* compiles if need be */

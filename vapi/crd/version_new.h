@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making and freeing versions. Internal to vapi/crd. */
+#pragma once
+
+#include "version.h"
+
+/* From the tree of a CRD and of one of its versions; v->resource is ready for registry_add(). */
+struct crd_version *version_new(const cJSON *crd, const cJSON *version);
+void version_free(void *ctx); /* of a version whose resource is gone: for registry_remove() */
