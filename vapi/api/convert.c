@@ -8,9 +8,20 @@
 
 #include "read.h"
 
-bool convert_is_identity(const struct resource *r)
+/* Objects of a CRD whose storage version changed still carry the version they were stored in. */
+static bool carries_version(const struct resource *r, const struct store_object *o)
 {
-    return str_eq(r->storage_version, r->api_version) && !(r->crd && crd_defaults_on_read(r->crd));
+    size_t at = sizeof("{\"kind\":\"\",\"apiVersion\":\"") - 1 + r->kind.n;
+
+    return str_eq(str_sub(o->bytes, at, r->api_version.n), r->api_version) &&
+           str_has_prefix(str_from(o->bytes, at + r->api_version.n), STR("\""));
+}
+
+bool convert_is_identity(const struct resource *r, const struct store_object *o)
+{
+    if (r->crd)
+        return !crd_defaults_on_read(r->crd) && carries_version(r, o);
+    return str_eq(r->storage_version, r->api_version);
 }
 
 cJSON *vapi_tree(struct arena *a, const struct store_object *o)
@@ -30,7 +41,7 @@ cJSON *convert_tree(struct arena *a, const struct resource *r, const struct stor
 {
     cJSON *tree = vapi_tree(a, o);
 
-    if (convert_is_identity(r))
+    if (convert_is_identity(r, o))
         return tree;
     if (!r->crd && !str_eq(r->storage_version, r->api_version)) {
         kinds_convert(a, r, tree);

@@ -295,11 +295,20 @@ static cJSON *list_trees(struct list *l)
     return list;
 }
 
+static bool all_as_stored(const struct list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (!convert_is_identity(l->call->resource, l->objects[i]))
+            return false;
+    }
+    return true;
+}
+
 static void list_answer(struct list *l)
 {
     struct call *c = l->call;
 
-    if (c->output == OUTPUT_OBJECT && convert_is_identity(c->resource) && !c->pretty && !c->yaml) {
+    if (c->output == OUTPUT_OBJECT && all_as_stored(l) && !c->pretty && !c->yaml) {
         answer_rows(l);
         return;
     }

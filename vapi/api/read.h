@@ -12,4 +12,4 @@ int read_too_large(struct err *err, int64_t wanted, int64_t current);
 /* ListOptions and field selector of a list: 422 or 400. */
 int read_check_options(struct call *c, struct err *err) MUST_CHECK;
 /* Stored bytes are what this version answers with. */
-bool convert_is_identity(const struct resource *r);
+bool convert_is_identity(const struct resource *r, const struct store_object *o);
