@@ -71,11 +71,8 @@ bool db_tidy(struct db *db);
 /* Like free(): takes NULL, returns NULL. */
 struct db *db_close(struct db *db);
 
-/* Sizes for tests, benchmarks and metrics. */
-struct db_stats {
-    size_t pages, free_pages, log_pages;
-};
-void db_stats(struct db *db, struct db_stats *ret);
+/* The path of the file; constant, good on any thread while the db is open. */
+const char *db_file(const struct db *db);
 
 /* Backup: copies a bounded number of pages per step, commits may come in between. */
 struct db_backup;
@@ -84,3 +81,8 @@ int db_backup_open(struct db *db, const char *path, struct db_backup **ret,
 int db_backup_step(struct db_backup *b, bool *ret_more, struct err *err) MUST_CHECK;
 /* Removes what is unfinished. Takes NULL, returns NULL. */
 struct db_backup *db_backup_close(struct db_backup *b);
+
+/* <dir>/state.db from the file `from`; <dir> must not hold a database yet. */
+int db_restore(const char *from, const char *dir, struct err *err) MUST_CHECK;
+/* SQLite's own check of the whole file. */
+int db_verify(struct db *db, struct err *err) MUST_CHECK;

@@ -275,10 +275,3 @@ bool db_tidy(struct db *db)
     sqlite3_db_release_memory(db->sql);
     return false;
 }
-
-void db_stats(struct db *db, struct db_stats *ret)
-{
-    ret->pages = (size_t)statement_number(db, SQL_PAGES);
-    ret->free_pages = (size_t)statement_number(db, SQL_FREE_PAGES);
-    ret->log_pages = (size_t)db->log_pages;
-}

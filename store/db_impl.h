@@ -40,7 +40,7 @@ struct db {
 /* Frames after which the log is folded into the file; a single commit may go beyond. */
 #define DB_LOG_PAGES 512
 /* Beyond this, with folding failing, writes are refused: the log must not fill the disk. */
-#define DB_LOG_MAX 16384
+#define DB_LOG_MAX 4096
 /* Free pages that are not worth moving others for. */
 #define DB_FREE_PAGES  256
 #define DB_VACUUM_STEP 64
@@ -58,4 +58,9 @@ int db_number(struct db *db, const char *sql, int64_t *ret, struct err *err) MUS
 void db_bind_text(sqlite3_stmt *q, int index, struct str s);
 void db_bind_blob(sqlite3_stmt *q, int index, struct str s);
 struct str db_column(sqlite3_stmt *q, int index); /* text or blob; good until the next step */
+/* mkdir, and the lock on the directory. *ret_lock is a file descriptor. */
+int db_lock(const char *dir, int *ret_lock, struct err *err) MUST_CHECK;
+/* *ret_fresh: the file is empty, or a crash left it without a schema. Else it must be ours. */
+int db_check_owner(struct db *db, bool *ret_fresh, struct err *err) MUST_CHECK;
+char *db_path_join(const char *dir, const char *name); /* for mem_free() */
 int db_prepare(struct db *db, struct err *err) MUST_CHECK;

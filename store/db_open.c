@@ -47,7 +47,7 @@ static const char SETTINGS_LATE[] = "PRAGMA journal_mode=WAL;"
                                     "PRAGMA wal_autocheckpoint=0;"
                                     "PRAGMA journal_size_limit=4194304;";
 
-static char *path_join(const char *dir, const char *name)
+char *db_path_join(const char *dir, const char *name)
 {
     size_t n = strlen(dir) + strlen(name) + 2;
     char *path = mem_alloc(n);
@@ -59,39 +59,50 @@ static char *path_join(const char *dir, const char *name)
 static int open_dir(const char *dir, struct err *err)
 {
     if (mkdir(dir, 0700) && errno != EEXIST)
-        return err_set(err, &ERR_STORAGE, "%s: %s", dir, strerror(errno));
+        return err_set(err, &ERR_STORAGE, "%s: %s", dir, strerrordesc_np(errno));
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return err_set(err, &ERR_STORAGE, "%s: %s", dir, strerror(errno));
+        return err_set(err, &ERR_STORAGE, "%s: %s", dir, strerrordesc_np(errno));
     return fd;
 }
 
-static int lock_dir(struct db *db, int dir_fd, struct err *err)
+int db_lock(const char *dir, int *ret_lock, struct err *err)
 {
-    db->lock = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (db->lock < 0)
-        return err_set(err, &ERR_STORAGE, "%s/lock: %s", db->dir, strerror(errno));
-    if (!flock(db->lock, LOCK_EX | LOCK_NB))
+    int dir_fd = open_dir(dir, err);
+    if (dir_fd < 0)
+        return -1;
+    int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int why = errno;
+    close(dir_fd);
+    if (fd < 0)
+        return err_set(err, &ERR_STORAGE, "%s/lock: %s", dir, strerrordesc_np(why));
+
+    if (!flock(fd, LOCK_EX | LOCK_NB)) {
+        *ret_lock = fd;
         return 0;
-    if (errno == EWOULDBLOCK)
-        return err_set(err, &ERR_STORAGE, "%s is in use by another process", db->dir);
-    return err_set(err, &ERR_STORAGE, "%s/lock: %s", db->dir, strerror(errno));
+    }
+    why = errno;
+    close(fd);
+    if (why == EWOULDBLOCK)
+        return err_set(err, &ERR_STORAGE, "%s is in use by another process", dir);
+    return err_set(err, &ERR_STORAGE, "%s/lock: %s", dir, strerrordesc_np(why));
 }
 
 /* SQLite gives its log the permissions of the file, so the file is made first. */
-static int make_file(struct db *db, int dir_fd, struct err *err)
+static int make_file(struct db *db, struct err *err)
 {
-    int fd = openat(dir_fd, "state.db", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int dir_fd = open_dir(db->dir, err);
+    if (dir_fd < 0)
+        return -1;
 
-    if (fd < 0 || fchmod(fd, 0600) || fsync(dir_fd)) {
-        int why = errno;
-        if (fd >= 0)
-            close(fd);
-        return err_set(err, &ERR_STORAGE, "%s: %s", db->file, strerror(why));
-    }
+    int fd = openat(dir_fd, "state.db", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool made = fd >= 0 && !fchmod(fd, 0600) && !fsync(dir_fd);
+    int why = errno;
     /* Closing drops this process's record locks on the file: it happens before SQLite takes any. */
-    close(fd);
-    return 0;
+    if (fd >= 0)
+        close(fd);
+    close(dir_fd);
+    return made ? 0 : err_set(err, &ERR_STORAGE, "%s: %s", db->file, strerrordesc_np(why));
 }
 
 static int on_log(void *ctx, sqlite3 *sql, const char *name, int pages)
@@ -133,8 +144,7 @@ static int create_schema(struct db *db, struct err *err)
     return db_sql(db, "COMMIT", err);
 }
 
-/* *ret_fresh: the file is empty, or a crash left it without a schema. */
-static int check_owner(struct db *db, bool *ret_fresh, struct err *err)
+int db_check_owner(struct db *db, bool *ret_fresh, struct err *err)
 {
     int64_t application, version, tables;
 
@@ -189,37 +199,36 @@ static int settle_copy(struct db *db, struct err *err)
     return copy ? db_sql(db, RESTORED, err) : 0;
 }
 
-static int open_steps(struct db *db, int dir_fd, struct err *err)
+static int open_steps(struct db *db, struct err *err)
 {
     bool fresh;
 
-    if (lock_dir(db, dir_fd, err) || make_file(db, dir_fd, err) || connect_file(db, err) ||
-        check_owner(db, &fresh, err) || settle_file(db, fresh, err) || settle_copy(db, err))
+    if (db_lock(db->dir, &db->lock, err) || make_file(db, err) || connect_file(db, err) ||
+        db_check_owner(db, &fresh, err) || settle_file(db, fresh, err) || settle_copy(db, err))
         return -1;
     return db_prepare(db, err);
 }
 
 int db_open(const char *dir, struct db **ret, struct err *err)
 {
-    int dir_fd = open_dir(dir, err);
-    if (dir_fd < 0)
-        return -1;
-
     struct db *db = NEW(struct db);
+
     db->magic = DB_MAGIC;
     db->lock = -1;
     db->dir = mem_strdup(str_c(dir));
-    db->file = path_join(dir, "state.db");
+    db->file = db_path_join(dir, "state.db");
     sqlite3_soft_heap_limit64(1 << 20);
-
-    int result = open_steps(db, dir_fd, err);
-    close(dir_fd);
-    if (result) {
+    if (open_steps(db, err)) {
         db_close(db);
         return -1;
     }
     *ret = db;
     return 0;
+}
+
+const char *db_file(const struct db *db)
+{
+    return db->file;
 }
 
 struct db *db_close(struct db *db)

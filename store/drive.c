@@ -165,10 +165,14 @@ static void answer_commit(struct store *s, const struct job *job)
     struct batch *b = s->flying;
 
     s->flying = NULL;
-    if (job->result)
+    if (job->result) {
+        s->stats.failures++;
         failed(s, b, job->err);
-    else
+    } else {
+        s->stats.commits++;
+        s->stats.operations += b->n_ops - b->n_drops;
         committed(s, b);
+    }
     batch_free(b);
 }
 

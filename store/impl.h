@@ -4,46 +4,11 @@
 #pragma once
 
 #include <uv.h>
-#include <bsd/sys/tree.h>
+#include <sublet/store_admin.h>
 #include "db.h"
 #include "history.h"
+#include "table.h"
 #include "writer.h"
-
-/* RB_GENERATE_STATIC of libbsd 0.11 relies on a macro that libbsd no longer defines. */
-#define TREE_GENERATE(name, type, field, cmp)                                                      \
-    RB_GENERATE_INTERNAL(name, type, field, cmp, __attribute__((__unused__)) static)
-
-/* A key and its versions. It stays in the tree while it has a committed version or writes under
- * way. */
-struct object_entry {
-    RB_ENTRY(object_entry) link;
-    const struct store_object *key;       /* either of the two below: only ns and name are used */
-    const struct store_object *committed; /* owned; NULL: none */
-    const struct store_object *pending;   /* owned; what the last write under way leaves behind */
-    unsigned n_pending;                   /* writes under way */
-    bool deleting;                        /* the last of them is a delete */
-};
-RB_HEAD(object_tree, object_entry);
-
-/* One resource. */
-struct table {
-    RB_ENTRY(table) link;
-    struct str name; /* owned */
-    unsigned id;
-    bool saved, saving; /* its row is durable; is under way */
-    bool touched;       /* has events in the batch that is being published */
-    int64_t floor;      /* of its own events, all after this revision are in the history */
-    size_t count;       /* committed objects */
-    struct object_tree objects;
-    struct store_watch *watches;
-};
-RB_HEAD(table_tree, table);
-
-struct record_entry {
-    RB_ENTRY(record_entry) link;
-    struct str key, value; /* owned */
-};
-RB_HEAD(record_tree, record_entry);
 
 struct done {
     store_done_cb call;
@@ -71,6 +36,7 @@ struct store {
     unsigned magic;
     struct uv_loop_s *loop;
     struct store_options options; /* path is not kept */
+    char *file;                   /* path of the database */
 
     int64_t revision, next;              /* newest committed; what the next write gets */
     int64_t load_floor;                  /* floor of resources that appear later */
@@ -96,6 +62,7 @@ struct store {
     uv_check_t check;
     uv_timer_t quiet;
     uint64_t last_commit_ms; /* loop time */
+    struct store_stats stats;
     bool backup_turn, tidy, closing;
     unsigned open_handles;
     void (*stopped)(struct store *s);
@@ -104,44 +71,13 @@ struct store {
 };
 
 #define STORE_MAGIC          0x53746f72u
-#define OBJECT_MAGIC         0x4f626a21u
 #define STORE_FIRST_REVISION 1
 /* Bytes of writes that may wait for the disk. */
-#define STORE_MAX_WAITING   ((size_t)64 << 20)
-#define STORE_MAX_RESOURCES 65535u
+#define STORE_MAX_WAITING ((size_t)64 << 20)
 /* History entries removed from disk per transaction, beyond two per write in it. */
 #define STORE_DROPS_PER_BATCH 64
 /* After so long without a write the log is folded into the file and memory is given back. */
 #define STORE_QUIET_MS 30000
-
-/* object.c */
-const struct store_object *object_new(const struct db_version *v);
-size_t object_size(const struct store_object *o); /* what limits count */
-
-/* table.c */
-int object_key_cmp(const struct store_object *a, const struct store_object *b);
-struct table *table_get(const struct store *s, unsigned id);
-struct table *table_add(struct store *s, unsigned id, struct str name);
-void tables_fini(struct store *s);
-struct object_entry *table_find(struct table *t, struct str ns, struct str name);
-struct object_entry *table_find_or_add(struct table *t, const struct store_object *key);
-/* Iteration from the first entry not before (ns, name). */
-struct object_entry *table_seek(struct table *t, struct str ns, struct str name);
-struct object_entry *table_next(struct object_entry *e);
-const struct store_object *entry_latest(const struct object_entry *e);
-/* Takes over one reference of `object` (NULL: deleted); returns the version before, owned. */
-const struct store_object *entry_commit(struct store *s, struct table *t, struct object_entry *e,
-                                        const struct store_object *object);
-void entry_push(struct object_entry *e, const struct store_object *object, bool deleting);
-void entry_pop(struct table *t, struct object_entry *e); /* one write under way less; settles */
-void entry_settle(struct table *t,
-                  struct object_entry *e); /* frees it when nothing is left of it */
-
-/* record.c */
-bool record_load(struct store *s, unsigned kind, struct str key, struct str value);
-void record_committed(struct op *op);
-void record_undo(struct store *s, struct op *op);
-void records_fini(struct store *s);
 
 /* batch.c: collecting, committing, failing */
 struct op *batch_add(struct store *s, enum op_kind kind, size_t bytes);
@@ -149,8 +85,8 @@ void batch_free(struct batch *b); /* takes NULL */
 /* Adds a bounded number of rows to delete to the open batch. */
 void batch_take_drops(struct store *s);
 void batch_commit(struct store *s, struct batch *b); /* makes it visible */
-void batch_fail(struct store *s, struct batch *flying,
-                const struct err *err); /* and what is open */
+/* Takes it back, and what is open with it; answers both. */
+void batch_fail(struct store *s, struct batch *flying, const struct err *err);
 void batch_answer(struct batch *b, const struct err *err);
 
 /* watch.c */
@@ -164,8 +100,8 @@ int64_t retain_due(const struct store *s); /* seconds until everything is too ol
 
 /* drive.c: what the writer does next */
 int drive_start(struct store *s, struct db *db, struct err *err) MUST_CHECK; /* takes the db */
-void drive_schedule(
-    struct store *s); /* something waits; looked at when this tick of the loop ends */
+/* Something waits: it is looked at when this tick of the loop ends. */
+void drive_schedule(struct store *s);
 void drive_stop(struct store *s, void (*stopped)(struct store *s)); /* closes the loop's handles */
 
 /* load.c */

@@ -2,7 +2,10 @@
  * Opening and closing a store, and what it says about itself. */
 #include "impl.h"
 
+#include <sublet/buf.h>
+
 #include <assert.h>
+#include <sys/stat.h>
 
 #define DEFAULT_EVENTS  16384
 #define DEFAULT_BYTES   ((size_t)16 << 20)
@@ -37,6 +40,7 @@ static void store_free(struct store *s)
     tables_fini(s);
     records_fini(s);
     mem_free(s->touched);
+    mem_free(s->file);
     s->magic = 0;
     mem_free(s);
 }
@@ -49,6 +53,7 @@ int store_open(struct uv_loop_s *loop, const struct store_options *options, stru
     if (db_open(options->path, &db, err))
         return -1;
     struct store *s = store_new(loop, options);
+    s->file = mem_strdup(str_c(db_file(db)));
     if (load(s, db, err)) {
         db_close(db);
         store_free(s);
@@ -115,4 +120,47 @@ size_t store_bytes(const struct store *s)
 {
     assert(s->magic == STORE_MAGIC);
     return s->live_bytes;
+}
+
+static size_t size_of(const char *file, const char *suffix)
+{
+    struct buf path = BUF_INIT(0);
+    struct stat st;
+
+    buf_addc(&path, file);
+    buf_addc(&path, suffix);
+    buf_char(&path, '\0');
+    bool there = !stat(path.p, &st);
+    buf_fini(&path);
+    return there ? (size_t)st.st_size : 0;
+}
+
+void store_stats(const struct store *s, struct store_stats *ret)
+{
+    assert(s->magic == STORE_MAGIC);
+    *ret = s->stats;
+    ret->events = history_count(&s->history);
+    ret->event_bytes = s->history.bytes;
+    ret->waiting_bytes = s->waiting_bytes;
+    ret->file_bytes = size_of(s->file, "");
+    ret->log_bytes = size_of(s->file, "-wal");
+}
+
+int store_restore(const char *backup, const char *path, struct err *err)
+{
+    return db_restore(backup, path, err);
+}
+
+int store_check(const char *path, struct err *err)
+{
+    struct store_options options = {.path = path};
+    struct db *db;
+
+    if (db_open(path, &db, err))
+        return -1;
+    struct store *s = store_new(NULL, &options);
+    int result = db_verify(db, err) || load(s, db, err) ? -1 : 0;
+    db_close(db);
+    store_free(s);
+    return result;
 }

@@ -51,6 +51,7 @@ int store_watch_open(struct store *s, unsigned resource, int64_t revision, void 
     if (w->next)
         w->next->link = &w->next;
     *w->link = w;
+    s->stats.watches++;
     *ret = w;
     return 0;
 }
@@ -112,6 +113,7 @@ struct store_watch *store_watch_close(struct store_watch *w)
     *w->link = w->next;
     if (w->next)
         w->next->link = w->link;
+    w->store->stats.watches--;
     w->magic = 0;
     mem_free(w);
     return NULL;

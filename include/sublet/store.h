@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: store
  *
- * One tenant's objects, revisions, watch history and records. Bytes in, bytes out: the store knows no
- * kinds. All functions are called on the loop thread; one writer thread commits batches.
+ * One tenant's objects, revisions, watch history and records. Bytes in, bytes out: the store knows
+ * no kinds. All functions are called on the loop thread; one writer thread commits batches.
  *
  * A write is checked and gets its revision at once, on the loop thread, but is answered and becomes
- * visible to readers only when its batch is durable (one transaction and one fsync for all writes of
- * a loop tick, or of the time the previous batch took). Two views follow:
+ * visible to readers only when its batch is durable (one transaction and one fsync for all writes
+ * of a loop tick, or of the time the previous batch took). Two views follow:
+ *
  *   committed   what readers, watchers and controllers see: store_get, store_scan, store_watch
- *   latest      committed plus what is under way: what the next write must be based on: store_latest
+ *   latest      with what is under way: what the next write must be based on: store_latest
+ *
  * When a batch cannot be committed, it and everything under way after it fails, and `latest` falls
- * back to `committed`. Revisions never go back, and one that was handed out is never given twice to
- * different bytes that anybody has seen.
+ * back to `committed`. Revisions never go back, and none is ever given to two versions that anybody
+ * has seen.
  *
  * Writes issued without returning to the loop land in one transaction. */
 #pragma once
@@ -22,13 +24,13 @@ struct uv_loop_s;
 struct store;
 
 struct store_options {
-    const char *path;          /* directory; the database is <path>/state.db */
-    size_t history_events;     /* change log: at most so many ... (default 16,384) */
-    size_t history_bytes;      /* ... and so many bytes (default 16 MiB) ... */
-    int64_t history_seconds;   /* ... but what is younger than this stays while the first two allow */
-    size_t max_bytes;          /* live bytes of the tenant; beyond it creates fail with FORBIDDEN */
-    size_t max_objects;
-    int64_t (*wall_us)(void);  /* NULL: the system's */
+    const char *path;         /* directory; the database is <path>/state.db */
+    size_t history_events;    /* change log: at most so many ... (default 16,384) */
+    size_t history_bytes;     /* ... and so many bytes (default 16 MiB) ... */
+    int64_t history_seconds;  /* ... and so old (default 3,600; less than 0: any age) */
+    size_t max_bytes;         /* live bytes of the tenant; beyond it creates fail with FORBIDDEN, */
+    size_t max_objects;       /* and growing updates an eighth later; 0: no limit */
+    int64_t (*wall_us)(void); /* NULL: the system's */
 };
 
 /* Opens or creates; loads everything. Errors name the file and what SQLite said. */
@@ -41,58 +43,63 @@ void store_close(struct store *s, void (*closed)(void *ctx), void *ctx);
  * pointer is good until control returns to the loop. */
 struct store_object {
     unsigned magic, refs;
-    unsigned resource;         /* store_resource() */
-    unsigned skip;             /* bytes[1..skip) is `"kind":..,"apiVersion":..,`: see store_write */
+    unsigned resource; /* store_resource() */
+    unsigned skip;     /* bytes[1..skip) is `"kind":..,"apiVersion":..,`: see store_write */
     int64_t revision;
     struct str ns, name, uid;  /* ns is empty for cluster-scoped */
     struct str bytes;          /* canonical JSON with metadata.resourceVersion = revision */
-    struct str labels, fields; /* flat sets, see selector.h; fields has no metadata.name/namespace */
+    struct str labels, fields; /* flat sets (selector.h); fields has no metadata.name, .namespace */
 };
 const struct store_object *store_object_ref(const struct store_object *o);
 const struct store_object *store_object_unref(const struct store_object *o); /* NULL; takes NULL */
 
 /* The id of a resource ("pods", "deployments.apps"); makes one when it is new. Ids are stable over
- * restarts; at most 65,535. */
+ * restarts once an object was written; at most 65,535, then 0 is returned, which is no resource. */
 unsigned store_resource(struct store *s, struct str name);
 
 /* Reads. NULL when there is none. */
-const struct store_object *store_get(struct store *s, unsigned resource, struct str ns, struct str name);
+const struct store_object *store_get(struct store *s, unsigned resource, struct str ns,
+                                     struct str name);
 const struct store_object *store_latest(struct store *s, unsigned resource, struct str ns,
                                         struct str name);
-int64_t store_revision(const struct store *s);    /* of the newest committed write, at least 1 */
+int64_t store_revision(const struct store *s);      /* of the newest committed write, at least 1 */
 int64_t store_next_revision(const struct store *s); /* what the next store_write() will get */
-int64_t store_oldest_revision(const struct store *s); /* watches after this one or later can be had */
+int64_t store_oldest_revision(const struct store *s);         /* watches can be had from here on */
 size_t store_count(const struct store *s, unsigned resource); /* committed, all namespaces */
 size_t store_bytes(const struct store *s);
 
 /* Objects in order of (namespace, name). ns.p == NULL means all namespaces. The scan is over the
  * committed state of this moment; nothing may be waited for during it.
+ *
  *   after_ns/after_name: start behind this key (after_name.p == NULL: from the start)
- *   revision: 0 for now, or an older revision: the state as it was then; EXPIRED when history is gone,
- *   TIMEOUT (ResourceVersionTooLarge) when it is in the future
+ *   revision: 0 for now, or an older one: the state as it was then. Errors: EXPIRED when history is
+ *             gone, TIMEOUT (ResourceVersionTooLarge) when it is in the future
+ *
  * The callback returns false to stop. */
 typedef bool (*store_scan_cb)(void *ctx, const struct store_object *o);
 int store_scan(struct store *s, unsigned resource, struct str ns, struct str after_ns,
                struct str after_name, int64_t revision, store_scan_cb each, void *ctx,
                struct err *err) MUST_CHECK;
 /* The same over `latest`, without order or start. For quota and uniqueness checks. */
-void store_scan_latest(struct store *s, unsigned resource, struct str ns, store_scan_cb each, void *ctx);
+void store_scan_latest(struct store *s, unsigned resource, struct str ns, store_scan_cb each,
+                       void *ctx);
 
 /* Writes. */
 enum store_op { STORE_CREATE, STORE_UPDATE, STORE_DELETE };
 struct store_write {
     enum store_op op;
     unsigned resource;
-    unsigned skip;             /* length of `{"kind":"Pod","apiVersion":"v1",`, or 0: what a list of a
-                                  built-in kind leaves out of an item (it writes `{` + bytes[skip..]) */
-    int64_t expected;          /* revision of `latest` this was computed from; 0 for create */
+    unsigned skip;    /* length of `{"kind":"Pod","apiVersion":"v1",`, or 0: what a list of a
+                         built-in kind leaves out of an item (it writes `{` + bytes[skip..]) */
+    int64_t expected; /* revision of `latest` this was computed from; 0 for create */
     struct str ns, name, uid;
-    struct str bytes;          /* with resourceVersion = store_next_revision(); for a delete the last
-                                  state, carrying the deletion's revision */
+    struct str bytes; /* with resourceVersion = store_next_revision(); for a delete the last
+                         state, carrying the deletion's revision */
     struct str labels, fields;
 };
-/* Adds to the current batch; copies everything. Errors: ALREADY_EXISTS, CONFLICT (expected is not the
- * latest), NOT_FOUND, FORBIDDEN (full), all without details; STORAGE when the store has failed. */
+/* Adds to the current batch; copies everything. Errors: ALREADY_EXISTS, CONFLICT (expected is not
+ * the latest), NOT_FOUND, FORBIDDEN (full), all without details; TOO_MANY_REQUESTS while too much
+ * waits for the disk; STORAGE when the store is closing. */
 int store_write(struct store *s, const struct store_write *w, struct err *err) MUST_CHECK;
 
 /* Records: small rows beside the objects, without revisions or watches (mappings, ledger, keys).
@@ -100,13 +107,15 @@ int store_write(struct store *s, const struct store_write *w, struct err *err) M
 enum store_record { RECORD_META = 1, RECORD_PKI, RECORD_MAPPING, RECORD_LEDGER, RECORD_CONTROLLER };
 void store_record_put(struct store *s, enum store_record kind, struct str key, struct str value);
 void store_record_delete(struct store *s, enum store_record kind, struct str key);
-bool store_record_get(struct store *s, enum store_record kind, struct str key, struct str *ret_value);
+bool store_record_get(struct store *s, enum store_record kind, struct str key,
+                      struct str *ret_value);
 typedef bool (*store_record_cb)(void *ctx, struct str key, struct str value);
 void store_record_each(struct store *s, enum store_record kind, struct str prefix,
                        store_record_cb each, void *ctx); /* in key order; each() must not write */
 
 /* Calls back once everything written so far is durable and visible (err NULL), or has failed. Never
- * before this returns. Callbacks run in the order they were asked for, before watchers are woken. */
+ * before this returns. Callbacks run in the order they were asked for, before watchers are woken.
+ */
 typedef void (*store_done_cb)(void *ctx, const struct err *err);
 void store_on_commit(struct store *s, store_done_cb done, void *ctx);
 
@@ -115,7 +124,7 @@ enum store_event_type { STORE_ADDED, STORE_MODIFIED, STORE_DELETED };
 struct store_event {
     enum store_event_type type;
     int64_t revision;
-    const struct store_object *object;   /* for DELETED the last state with the deletion's revision */
+    const struct store_object *object; /* for DELETED the last state with the deletion's revision */
     const struct store_object *previous; /* NULL for ADDED */
 };
 struct store_watch;
@@ -131,5 +140,7 @@ const struct store_event *store_watch_next(struct store_watch *w, bool *ret_expi
 int64_t store_watch_position(const struct store_watch *w);
 struct store_watch *store_watch_close(struct store_watch *w); /* takes NULL, returns NULL */
 
-/* A consistent copy of the database at `path` while serving; done() on the loop thread. */
+/* A consistent copy of the database at `path` while serving; done() on the loop thread. The copy,
+ * opened as a store, goes on 10^9 revisions later and without history: no client of the original
+ * ever sees a revision twice, and all of them list again. */
 void store_backup(struct store *s, const char *path, store_done_cb done, void *ctx);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See crash.h. */
+ * Crashes need a process of their own that may die; the parent then compares what its
+ * successor finds with what was answered. */
 #include "crash.h"
 #include "fault_vfs.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See harness.h. */
+ * What every test of the store needs, so that each of them says only what it is about. */
 #include "harness.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See model.h. */
+ * Comparing with a second implementation that is too simple to be wrong in the same way. */
 #include "model.h"
 
 #include <stdio.h>

@@ -3,6 +3,7 @@
  * original can have been. */
 #include "model.h"
 
+#include <sublet/store_admin.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -211,14 +212,122 @@ static void test_close_gives_up(void **state)
     assert_int_equal(committed(f, "a", "x"), 1);
 }
 
+static void backup_to(struct fixture *f, const char *name, char path[128])
+{
+    struct result r = {0};
+
+    snprintf(path, 128, "%s/%s", f->dir, name);
+    store_backup(f->store, path, on_backup, &r);
+    fixture_settle(f);
+    assert_int_equal(r.done, 1);
+    assert_null(r.error);
+}
+
+static void expect_no_restore(struct fixture *f, const char *from, const char *dir,
+                              const char *text)
+{
+    err_clear(&f->err);
+    assert_int_equal(store_restore(from, dir, &f->err), -1);
+    assert_ptr_equal(f->err.kind, &ERR_STORAGE);
+    if (!str_contains(f->err.message, str_c(text)))
+        fail_msg("\"%.*s\" does not say \"%s\"", STR_F(f->err.message), text);
+}
+
+static void expect_restored(struct fixture *f, const char *from, const char *dir)
+{
+    struct fixture g;
+
+    if (store_restore(from, dir, &f->err))
+        fail_msg("%.*s", STR_F(f->err.message));
+    if (store_check(dir, &f->err))
+        fail_msg("%.*s", STR_F(f->err.message));
+    fixture_init(&g);
+    g.options.path = dir;
+    fixture_open(&g);
+    assert_int_equal(store_revision(g.store), 3 + LEAP);
+    assert_int_equal(committed(&g, "a", "x"), 2);
+    fixture_fini(&g);
+}
+
+static void test_restore(void **state)
+{
+    struct fixture *f = *state;
+    char copy[128], raw[128], log[160], dir[3][128];
+
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    put(f, "a", "x", 2);
+    backup_to(f, "a copy?.db", copy);
+    for (int i = 0; i < 3; i++)
+        snprintf(dir[i], sizeof(dir[i]), "%s/restored-%d", f->dir, i);
+
+    /* A log that belonged to a file that is gone must not be applied to the new one. */
+    assert_int_equal(mkdir(dir[0], 0700), 0);
+    snprintf(log, sizeof(log), "%s/state.db-wal", dir[0]);
+    snprintf(raw, sizeof(raw), "%s/state.db-wal", f->dir);
+    assert_int_equal(link(raw, log), 0);
+    expect_restored(f, copy, dir[0]);
+    assert_int_equal(file_size(f, "a copy?.db-wal"), -1);
+    expect_no_restore(f, copy, dir[0], "exists already");
+    expect_no_restore(f, copy, f->dir, "in use by another process");
+
+    /* The file of a store in use is no backup; once it is closed it is. */
+    snprintf(raw, sizeof(raw), "%s/state.db", f->dir);
+    expect_no_restore(f, raw, dir[1], "not a backup but the file of a store in use");
+    fixture_close(f);
+    expect_restored(f, raw, dir[1]);
+
+    expect_no_restore(f, "/nonexistent", dir[2], "/nonexistent: open: unable to open");
+    expect_no_restore(f, "/dev/null", dir[2], "is not a Sublet database");
+    assert_int_equal(access(dir[2], F_OK), -1);
+    remove_dir(dir[0]);
+    remove_dir(dir[1]);
+}
+
+static void test_damaged_backup(void **state)
+{
+    struct fixture *f = *state;
+    char copy[128], dir[128];
+    static const char noise[4096] = {1, 2, 3};
+
+    fixture_open(f);
+    for (int i = 0; i < 500; i++)
+        put(f, "a", "x", i);
+    backup_to(f, "copy", copy);
+    FILE *file = fopen(copy, "r+");
+    assert_non_null(file);
+    fseek(file, 10 * 4096, SEEK_SET);
+    assert_int_equal(fwrite(noise, 1, sizeof(noise), file), sizeof(noise));
+    fclose(file);
+    snprintf(dir, sizeof(dir), "%s/restored", f->dir);
+    expect_no_restore(f, copy, dir, "copy: ");
+    assert_int_equal(access(dir, F_OK), -1);
+}
+
+static void test_check(void **state)
+{
+    struct fixture *f = *state;
+
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    assert_true(fixture_sync(f));
+    assert_int_equal(store_check(f->dir, &f->err), -1);
+    assert_true(str_contains(f->err.message, STR("in use by another process")));
+    fixture_close(f);
+    assert_int_equal(store_check(f->dir, &f->err), 0);
+    query(f, "UPDATE version SET type = 2");
+    assert_int_equal(store_check(f->dir, &f->err), -1);
+    assert_true(str_contains(f->err.message, STR("cannot be right")));
+    query(f, "UPDATE version SET type = 0");
+    assert_int_equal(store_check(f->dir, &f->err), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(while_writing),
-        TEST(several),
-        TEST(errors),
-        TEST(close_gives_up),
+        TEST(while_writing), TEST(several),        TEST(errors), TEST(close_gives_up),
+        TEST(restore),       TEST(damaged_backup), TEST(check),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

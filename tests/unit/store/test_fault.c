@@ -121,6 +121,70 @@ static void test_full_disk(void **state)
     assert_int_equal(committed(f, "a", "x"), 2);
 }
 
+/* The file cannot be written any more, the log can: it must not fill the disk. */
+static void test_log_has_a_limit(void **state)
+{
+    struct fixture *f = *state;
+    static char bytes[400000];
+    int written = 0;
+
+    fixture_open(f);
+    fault_arm(FAULT_WRITE, FAULT_MAIN, FAULT_FULL, 0, -1);
+    for (;; written++) {
+        bytes[0] = (char)written;
+        store_record_put(f->store, RECORD_LEDGER, STR("k"), (struct str){bytes, sizeof(bytes)});
+        if (!fixture_sync(f))
+            break;
+    }
+    int64_t log = file_size(f, "state.db-wal");
+    assert_in_range(log, 8 << 20, 20 << 20);
+    for (int i = 0; i < 3; i++) {
+        store_record_put(f->store, RECORD_META, STR("k"), STR("v"));
+        assert_false(fixture_sync(f));
+    }
+    assert_int_equal(file_size(f, "state.db-wal"), log);
+    fault_disarm();
+    /* The next attempt folds the log, the one after it succeeds. */
+    put(f, "a", "x", 1);
+    fixture_sync(f);
+    put(f, "a", "y", 1);
+    assert_true(fixture_sync(f));
+    fixture_reopen(f);
+    struct str value;
+    assert_true(store_record_get(f->store, RECORD_LEDGER, STR("k"), &value));
+    assert_int_equal((unsigned char)value.p[0], (written - 1) & 0xff);
+}
+
+/* A disk that hangs: writes wait up to a limit, then they are told to come again. */
+static void test_waiting_has_a_limit(void **state)
+{
+    struct fixture *f = *state;
+    static char bytes[1000000];
+    int64_t accepted = 0;
+    struct store_write w = {.op = STORE_CREATE, .bytes = {bytes, sizeof(bytes)}};
+
+    fixture_open(f);
+    w.resource = f->pods;
+    fault_hold();
+    for (;; accepted++) {
+        char name[16];
+        snprintf(name, sizeof(name), "k%d", (int)accepted);
+        w.name = str_c(name);
+        if (store_write(f->store, &w, &f->err))
+            break;
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+    }
+    assert_ptr_equal(f->err.kind, &ERR_TOO_MANY_REQUESTS);
+    assert_int_equal(f->err.retry_after, 1);
+    assert_in_range(accepted, 60, 70);
+    fault_release();
+    assert_true(fixture_sync(f));
+    assert_int_equal(store_count(f->store, f->pods), accepted);
+    w.name = STR("after");
+    assert_int_equal(store_write(f->store, &w, &f->err), 0);
+    assert_true(fixture_sync(f));
+}
+
 static void copy_file(const char *from, const char *to)
 {
     int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -301,6 +365,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(nothing_is_left),
         TEST(full_disk),
+        TEST(log_has_a_limit),
+        TEST(waiting_has_a_limit),
         TEST(every_operation),
         TEST(every_operation_of_open),
         TEST(every_operation_of_creation),

@@ -70,10 +70,13 @@ static void expect_refusal(struct fixture *f, const char *text)
 static void test_lock(void **state)
 {
     struct fixture *f = *state;
-    struct fixture other = *f;
+    struct fixture other;
 
     fixture_open(f);
+    fixture_init(&other);
+    other.options.path = f->dir;
     expect_refusal(&other, "is in use by another process");
+    fixture_fini(&other);
     put(f, "a", "x", 1);
     assert_true(fixture_sync(f));
     fixture_reopen(f);

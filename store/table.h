@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the store holds in memory: versions of objects in one tree per resource, and records. */
+#pragma once
+
+#include <bsd/sys/tree.h>
+#include "db.h"
+
+struct store_watch;
+
+/* RB_GENERATE_STATIC of libbsd 0.11 relies on a macro that libbsd no longer defines. */
+#define TREE_GENERATE(name, type, field, cmp)                                                      \
+    RB_GENERATE_INTERNAL(name, type, field, cmp, __attribute__((__unused__)) static)
+
+/* A key and its versions. It stays in the tree while it has a committed version or writes under
+ * way. */
+struct object_entry {
+    RB_ENTRY(object_entry) link;
+    const struct store_object *key;       /* either of the two below: only ns and name are used */
+    const struct store_object *committed; /* owned; NULL: none */
+    const struct store_object *pending;   /* owned; what the last write under way leaves behind */
+    unsigned n_pending;                   /* writes under way */
+    bool deleting;                        /* the last of them is a delete */
+};
+RB_HEAD(object_tree, object_entry);
+
+/* One resource. */
+struct table {
+    RB_ENTRY(table) link;
+    struct str name; /* owned */
+    unsigned id;
+    bool saved, saving; /* its row is durable; is under way */
+    bool touched;       /* has events in the batch that is being published */
+    int64_t floor;      /* of its own events, all after this revision are in the history */
+    size_t count;       /* committed objects */
+    struct object_tree objects;
+    struct store_watch *watches;
+};
+RB_HEAD(table_tree, table);
+
+struct record_entry {
+    RB_ENTRY(record_entry) link;
+    struct str key, value; /* owned */
+};
+RB_HEAD(record_tree, record_entry);
+
+#define OBJECT_MAGIC        0x4f626a21u
+#define STORE_MAX_RESOURCES 65535u
+
+/* object.c */
+const struct store_object *object_new(const struct db_version *v);
+size_t object_size(const struct store_object *o); /* what limits count */
+
+/* table.c */
+int object_key_cmp(const struct store_object *a, const struct store_object *b);
+struct table *table_get(const struct store *s, unsigned id);
+struct table *table_add(struct store *s, unsigned id, struct str name);
+void tables_fini(struct store *s);
+struct object_entry *table_find(struct table *t, struct str ns, struct str name);
+struct object_entry *table_find_or_add(struct table *t, const struct store_object *key);
+/* Iteration from the first entry not before (ns, name). */
+struct object_entry *table_seek(struct table *t, struct str ns, struct str name);
+struct object_entry *table_next(struct object_entry *e);
+const struct store_object *entry_latest(const struct object_entry *e);
+/* Takes over one reference of `object` (NULL: deleted); returns the version before, owned. */
+const struct store_object *entry_commit(struct store *s, struct table *t, struct object_entry *e,
+                                        const struct store_object *object);
+void entry_push(struct object_entry *e, const struct store_object *object, bool deleting);
+/* One write under way less, and entry_settle(). */
+void entry_pop(struct table *t, struct object_entry *e);
+/* Frees the entry when nothing is left of it. */
+void entry_settle(struct table *t, struct object_entry *e);
+
+/* record.c */
+bool record_load(struct store *s, unsigned kind, struct str key, struct str value);
+void record_committed(struct op *op);
+void record_undo(struct store *s, struct op *op);
+void records_fini(struct store *s);
