@@ -2,43 +2,68 @@
  * room: vapi
  *
  * What is known about the shape of objects, for built-in kinds (one generated table) and for CRDs
- * (compiled at run time) in the same form: indexes into arrays, so that the built-in table is read-only
- * data without relocations. Everything that walks an object by its type stands on this: decoding, the
- * protobuf transcoder, unknown fields, pruning, defaults, strategic merge, server-side apply. */
+ * (compiled at run time) in the same form: indexes into arrays, so that the built-in table is
+ * read-only data without relocations. Everything that walks an object by its type stands on this:
+ * decoding, the protobuf transcoder, unknown fields, pruning, defaults, strategic merge,
+ * server-side apply. */
 #pragma once
 
 #include <sublet/json.h>
 
 enum schema_kind {
-    SCHEMA_ANY,           /* RawExtension, JSON, x-kubernetes-preserve-unknown-fields without type */
-    SCHEMA_OBJECT,        /* named fields; for a CRD perhaps also `elem` for other keys */
-    SCHEMA_MAP,           /* string -> elem */
-    SCHEMA_LIST,          /* of elem */
-    SCHEMA_STRING, SCHEMA_BOOL, SCHEMA_INT32, SCHEMA_INT64, SCHEMA_UINT32, SCHEMA_UINT64, SCHEMA_UINT8,
+    SCHEMA_ANY,    /* RawExtension, JSON, x-kubernetes-preserve-unknown-fields without type */
+    SCHEMA_OBJECT, /* named fields; for a CRD perhaps also `elem` for other keys */
+    SCHEMA_MAP,    /* string -> elem */
+    SCHEMA_LIST,   /* of elem */
+    SCHEMA_STRING,
+    SCHEMA_BOOL,
+    SCHEMA_INT32,
+    SCHEMA_INT64,
+    SCHEMA_UINT32,
+    SCHEMA_UINT64,
+    SCHEMA_UINT8,
     SCHEMA_DOUBLE,
-    SCHEMA_BYTES,         /* base64 in JSON */
-    SCHEMA_QUANTITY, SCHEMA_INT_OR_STRING, SCHEMA_TIME, SCHEMA_MICRO_TIME, SCHEMA_DURATION,
-    SCHEMA_FIELDS_V1, SCHEMA_UNSTRUCTURED /* an object with apiVersion and kind of its own */
+    SCHEMA_BYTES, /* base64 in JSON */
+    SCHEMA_QUANTITY,
+    SCHEMA_INT_OR_STRING,
+    SCHEMA_TIME,
+    SCHEMA_MICRO_TIME,
+    SCHEMA_DURATION,
+    SCHEMA_FIELDS_V1,
+    SCHEMA_UNSTRUCTURED /* an object with apiVersion and kind of its own */
 };
 
-enum schema_list_type { LIST_ATOMIC, LIST_SET, LIST_MAP }; /* maps: LIST_ATOMIC atomic, else granular */
+enum schema_list_type {
+    LIST_ATOMIC,
+    LIST_SET,
+    LIST_MAP
+}; /* maps: LIST_ATOMIC atomic, else granular */
 
 enum schema_field_flags {
-    FIELD_OMITEMPTY = 1, FIELD_POINTER = 2, FIELD_REQUIRED = 4, FIELD_OMITZERO = 8,
-    FIELD_PB_PACKED = 16, FIELD_HAS_DEFAULT = 32,
-    FIELD_INLINE = 64     /* protobuf only: a nameless row; its message's fields belong to this object */
+    FIELD_OMITEMPTY = 1,
+    FIELD_POINTER = 2,
+    FIELD_REQUIRED = 4,
+    FIELD_OMITZERO = 8,
+    FIELD_PB_PACKED = 16,
+    FIELD_HAS_DEFAULT = 32,
+    /* Protobuf only: a nameless row; the fields of its message are this object's. */
+    FIELD_INLINE = 64
 };
-enum schema_patch { PATCH_REPLACE = 0, PATCH_MERGE = 1, PATCH_RETAIN_KEYS = 2, /* bits */
-    PATCH_WHOLE = 4 /* said outright: an object is replaced too, where it would be merged by default */ };
+enum schema_patch {
+    PATCH_REPLACE = 0,
+    PATCH_MERGE = 1, /* bits */
+    PATCH_RETAIN_KEYS = 2,
+    PATCH_WHOLE = 4 /* `replace` said outright: objects too, which are merged by default */
+};
 
 struct schema_field {
-    uint32_t name;        /* offset into strings, NUL-terminated */
-    uint32_t node;        /* its type */
+    uint32_t name;         /* offset into strings, NUL-terminated */
+    uint32_t node;         /* its type */
     uint32_t default_json; /* offset of JSON text, 0 for none (OpenAPI default; CRD default) */
-    uint16_t pb;          /* protobuf field number, 0 for none */
+    uint16_t pb;           /* protobuf field number, 0 for none */
     uint8_t flags;
-    uint8_t patch;        /* schema_patch bits of a list or object field */
-    uint32_t patch_key;   /* patchMergeKey, offset, 0 for none */
+    uint8_t patch;      /* schema_patch bits of a list or object field */
+    uint32_t patch_key; /* patchMergeKey, offset, 0 for none */
 };
 
 struct schema_node {
@@ -46,13 +71,14 @@ struct schema_node {
     uint8_t list_type;    /* schema_list_type, for lists, maps and objects */
     uint16_t n_fields;    /* sorted by name: looked up by bisection */
     uint32_t first_field; /* a list: 1 when protobuf wraps its items in a message of their own */
-    uint32_t elem;        /* node of items or values; 0 (always ANY) where there is none; a built-in ANY:
-                           * the OBJECT that is its protobuf message, when it is one of several things */
-    uint32_t keys;        /* list map keys: offset of "a\0b\0\0", 0 for none */
-    uint32_t type_name;   /* "io.k8s.api.core.v1.PodSpec", offset, 0 for none; also of named scalars */
+    uint32_t elem; /* node of items or values; 0 (always ANY) where there is none; a built-in ANY:
+                    * the OBJECT that is its protobuf message, when it is one of several things */
+    uint32_t keys; /* list map keys: offset of "a\0b\0\0", 0 for none */
+    uint32_t
+        type_name; /* "io.k8s.api.core.v1.PodSpec", offset, 0 for none; also of named scalars */
 };
 
-struct schema_rules;      /* what a CRD adds: validation, nullable, defaults; see crd.h */
+struct schema_rules; /* what a CRD adds: validation, nullable, defaults; see crd.h */
 
 struct schema {
     const struct schema_node *nodes;
@@ -60,13 +86,14 @@ struct schema {
     const char *strings;
     const struct schema_rules *rules; /* parallel to nodes, or NULL for built-ins */
     uint32_t n_nodes, n_fields;
-    bool preserves_unknown_by_rule;   /* CRDs: rules decide; built-ins: never pruned */
+    bool preserves_unknown_by_rule; /* CRDs: rules decide; built-ins: never pruned */
 };
 
 extern const struct schema SCHEMA_BUILTIN;
 
 /* Root node of a built-in kind; 0 when there is none. group "" is core. Also DeleteOptions, Status,
- * PatchOptions, WatchEvent (meta.k8s.io/v1; found under any group), Scale, Eviction, Binding, ... */
+ * PatchOptions, WatchEvent (meta.k8s.io/v1; found under any group), Scale, Eviction, Binding, ...
+ */
 uint32_t schema_builtin_root(struct str group, struct str version, struct str kind);
 const struct schema_node *schema_node(const struct schema *s, uint32_t node);
 const char *schema_text(const struct schema *s, uint32_t offset);
@@ -78,15 +105,16 @@ uint32_t schema_child(const struct schema *s, uint32_t node, struct str name);
 /* Strict decoding errors: unknown and duplicate fields, in upstream's words and order. */
 struct strict_errors {
     struct arena *arena;
-    size_t n, cap;        /* at most 100 are kept */
-    struct str *text;     /* `unknown field "spec.foo"`, `duplicate field "spec.bar"` */
+    size_t n, cap;    /* at most 100 are kept */
+    struct str *text; /* `unknown field "spec.foo"`, `duplicate field "spec.bar"` */
 };
 void strict_add(struct strict_errors *e, const char *what, struct str path);
 
-/* Checks the JSON types of a decoded body against the schema like Go's decoder into the struct would
- * (BAD_REQUEST, `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of
- * type int32` with upstream's wrapper), notes unknown fields, and normalises: nulls and empty
- * omitempty values leave, quantities and times take their canonical text. Unknown fields stay. */
+/* Checks the JSON types of a decoded body against the schema like Go's decoder into the struct
+ * would (BAD_REQUEST, `json: cannot unmarshal string into Go struct field
+ * DeploymentSpec.spec.replicas of type int32` with upstream's wrapper), notes unknown fields, and
+ * normalises: nulls and empty omitempty values leave, quantities and times take their canonical
+ * text. Unknown fields stay. */
 int schema_normalise(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                      struct strict_errors *strict, struct err *err) MUST_CHECK;
 /* Removes fields the schema does not know (built-in tables; CRDs prune by crd.h). */

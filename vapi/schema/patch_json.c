@@ -354,23 +354,32 @@ static int check_patch(const cJSON *patch, struct err *err)
     return 0;
 }
 
+static bool is_known(const char *member)
+{
+    return strcmp(member, "op") == 0 || strcmp(member, "path") == 0 ||
+           strcmp(member, "from") == 0 || strcmp(member, "value") == 0;
+}
+
+static void note_unknown(const cJSON *op, size_t index, struct strict_errors *strict)
+{
+    json_each(member, op)
+    {
+        if (!is_known(member->string))
+            strict_add(strict, "json patch unknown field",
+                       arena_printf(strict->arena, "[%zu].%s", index, member->string));
+    }
+}
+
 void patch_json_unknown(const cJSON *patch, struct strict_errors *strict)
 {
-    static const char *const known[] = {"op", "path", "from", "value"};
     size_t index = 0;
 
+    if (!json_is_array(patch))
+        return;
     json_each(op, patch)
     {
-        json_each(member, op)
-        {
-            bool found = false;
-
-            for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-                found |= strcmp(member->string, known[i]) == 0;
-            if (!found)
-                strict_add(strict, "json patch unknown field",
-                           arena_printf(strict->arena, "[%zu].%s", index, member->string));
-        }
+        if (json_is_object(op))
+            note_unknown(op, index, strict);
         index++;
     }
 }
