@@ -105,12 +105,20 @@ static void answer_trees(struct collection *d)
     call_tree(c, 200, list);
 }
 
+static bool all_as_stored(const struct collection *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (!convert_is_identity(d->call->resource, d->items[i]))
+            return false;
+    return true;
+}
+
 static void finish(struct collection *d)
 {
     if (d->failed) {
         release_items(d);
         call_error(d->call, d->err);
-    } else if (convert_is_identity(d->call->resource)) {
+    } else if (all_as_stored(d)) {
         answer_rows(d);
     } else {
         answer_trees(d);

@@ -305,7 +305,8 @@ void call_stored(struct call *c, int status, const struct store_object *o)
     }
     if (!listening(c, NULL, 0))
         return;
-    if (c->output == OUTPUT_OBJECT && !c->pretty && !c->yaml && convert_is_identity(c->resource)) {
+    if (c->output == OUTPUT_OBJECT && !c->pretty && !c->yaml &&
+        convert_is_identity(c->resource, o)) {
         send_stored(c, status, o);
         return;
     }
