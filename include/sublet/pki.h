@@ -26,6 +26,7 @@ int pki_open(struct store *s, const struct pki_options *options, struct pki **re
              struct err *err) MUST_CHECK;
 struct pki *pki_free(struct pki *p);
 
+/* Views: the CA's until pki_free(), the serving ones until pki_renew_serving(). */
 struct str pki_ca_pem(const struct pki *p);
 struct str pki_serving_pem(const struct pki *p);      /* leaf + CA */
 struct str pki_serving_key_pem(const struct pki *p);
@@ -50,6 +51,7 @@ struct token_claims {
     size_t n_audiences;
     int64_t issued, expires, not_before;              /* seconds */
     struct str id;                                    /* jti */
+    int64_t warn_after;                               /* seconds; 0: none */
 };
 int pki_sign_token(struct pki *p, struct arena *a, const struct token_claims *claims,
                    struct str *ret_jwt, struct err *err) MUST_CHECK;

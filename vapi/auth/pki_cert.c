@@ -15,7 +15,7 @@
 #include <openssl/x509v3.h>
 
 #define SERIAL_BYTES 16
-#define MAX_CN       64 /* ub-common-name of RFC 5280 */
+#define MAX_CN       512 /* RFC 5280 says 64, but nodes and users of Kubernetes have longer names */
 
 static const struct {
     int nid;
@@ -59,9 +59,9 @@ EVP_PKEY *pki_key_new(struct err *err)
 
 static bool add_entry(X509_NAME *name, int nid, struct str text)
 {
-    return X509_NAME_add_entry_by_NID(name, nid, MBSTRING_UTF8,
-                                      (const unsigned char *)(text.p ? text.p : ""), (int)text.n,
-                                      -1, 0) == 1;
+    return text.n && text.n <= MAX_CN && str_is_utf8(text) &&
+           X509_NAME_add_entry_by_NID(name, nid, V_ASN1_UTF8STRING, (const unsigned char *)text.p,
+                                      (int)text.n, -1, 0) == 1;
 }
 
 /* O before CN, as Go writes it. */

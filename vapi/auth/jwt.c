@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service account tokens. Why: pods prove who they are with them, to us and (through the key set)
+ * to anybody who trusts us. Claims: k8s.io/kubernetes/pkg/serviceaccount/claims.go. Must never
+ * choose an algorithm or a key by what a token says, and never look at the claims of a token whose
+ * signature has not been checked. */
+#include "jwt.h"
+
+#include <string.h>
+
+#include <openssl/core_names.h>
+#include <openssl/ec.h>
+#include <openssl/x509.h>
+
+#include <sublet/encode.h>
+#include <sublet/json.h>
+
+#include "pki_cert.h"
+
+#define HALF          32          /* bytes of r, of s, and of a coordinate */
+#define MAX_TOKEN     (32 * 1024) /* longer ones are nobody's */
+#define MAX_AUDIENCES 64
+#define LEEWAY        60 /* seconds a clock may be off, as go-jose's DefaultLeeway */
+
+static const struct json_limits LIMITS = {.depth = 8, .nodes = 512};
+
+/* Keys. */
+
+int jwt_key_id(struct arena *a, EVP_PKEY *key, struct str *ret, struct err *err)
+{
+    unsigned char hash[32], *der = NULL;
+    int n = i2d_PUBKEY(key, &der);
+
+    if (n <= 0)
+        return pki_fail(err, "encode a public key");
+    sha256((struct str){(char *)der, (size_t)n}, hash);
+    OPENSSL_free(der);
+    *ret = base64url_encode(a, (struct str){(char *)hash, sizeof(hash)});
+    return 0;
+}
+
+static struct str coordinate(struct arena *a, EVP_PKEY *key, const char *which)
+{
+    unsigned char bytes[HALF] = {0};
+    BIGNUM *number = NULL;
+
+    if (EVP_PKEY_get_bn_param(key, which, &number) == 1)
+        BN_bn2binpad(number, bytes, HALF);
+    BN_free(number);
+    return base64url_encode(a, (struct str){(char *)bytes, HALF});
+}
+
+struct str jwt_key_set(struct arena *a, EVP_PKEY *key, struct str key_id)
+{
+    return arena_printf(a,
+                        "{\"keys\":[{\"use\":\"sig\",\"kty\":\"EC\",\"kid\":\"%.*s\","
+                        "\"crv\":\"P-256\",\"alg\":\"ES256\",\"x\":\"%s\",\"y\":\"%s\"}]}",
+                        STR_F(key_id), coordinate(a, key, OSSL_PKEY_PARAM_EC_PUB_X).p,
+                        coordinate(a, key, OSSL_PKEY_PARAM_EC_PUB_Y).p);
+}
+
+/* Signatures: OpenSSL's are DER, those of a JWT are r and s side by side. */
+
+static bool der_to_raw(const unsigned char *der, size_t n, unsigned char raw[2 * HALF])
+{
+    ECDSA_SIG *sig = d2i_ECDSA_SIG(NULL, &der, (long)n);
+    bool ok = sig && BN_bn2binpad(ECDSA_SIG_get0_r(sig), raw, HALF) == HALF &&
+              BN_bn2binpad(ECDSA_SIG_get0_s(sig), raw + HALF, HALF) == HALF;
+
+    ECDSA_SIG_free(sig);
+    return ok;
+}
+
+/* Allocates *ret; 0 on failure. */
+static int raw_to_der(struct str raw, unsigned char **ret)
+{
+    ECDSA_SIG *sig = ECDSA_SIG_new();
+    BIGNUM *r = BN_bin2bn((const unsigned char *)raw.p, HALF, NULL);
+    BIGNUM *s = BN_bin2bn((const unsigned char *)raw.p + HALF, HALF, NULL);
+    int n = 0;
+
+    if (sig && r && s && ECDSA_SIG_set0(sig, r, s) == 1) {
+        r = s = NULL;
+        n = i2d_ECDSA_SIG(sig, ret);
+    }
+    BN_free(r);
+    BN_free(s);
+    ECDSA_SIG_free(sig);
+    return n > 0 ? n : 0;
+}
+
+static int sign_bytes(EVP_PKEY *key, struct str text, unsigned char raw[2 * HALF], struct err *err)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    unsigned char der[128];
+    size_t n = sizeof(der);
+    bool ok = ctx && EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, key) == 1 &&
+              EVP_DigestSign(ctx, der, &n, (const unsigned char *)text.p, text.n) == 1 &&
+              der_to_raw(der, n, raw);
+
+    EVP_MD_CTX_free(ctx);
+    return ok ? 0 : pki_fail(err, "sign a token");
+}
+
+static bool signature_good(EVP_PKEY *key, struct str text, struct str raw)
+{
+    unsigned char *der = NULL;
+    EVP_MD_CTX *ctx;
+    bool ok;
+    int n;
+
+    if (raw.n != 2 * HALF)
+        return false;
+    n = raw_to_der(raw, &der);
+    ctx = EVP_MD_CTX_new();
+    ok = n && ctx && EVP_DigestVerifyInit(ctx, NULL, EVP_sha256(), NULL, key) == 1 &&
+         EVP_DigestVerify(ctx, der, (size_t)n, (const unsigned char *)text.p, text.n) == 1;
+    EVP_MD_CTX_free(ctx);
+    OPENSSL_free(der);
+    return ok;
+}
+
+/* Signing. Keys of objects are in sorted order, as go-jose merges claims through a map. */
+
+static struct str subject(struct arena *a, const struct token_claims *c)
+{
+    return arena_printf(a, "system:serviceaccount:%.*s:%.*s", STR_F(c->ns),
+                        STR_F(c->service_account));
+}
+
+static void set_ref(struct arena *a, cJSON *object, const char *key, struct str name,
+                    struct str uid)
+{
+    cJSON *ref = json_set(a, object, key, json_new_object(a));
+
+    json_set_str(a, ref, "name", name);
+    json_set_str(a, ref, "uid", uid);
+}
+
+static void set_private(struct arena *a, cJSON *root, const struct token_claims *c)
+{
+    cJSON *k = json_set(a, root, "kubernetes.io", json_new_object(a));
+    bool pod = str_eqc(c->bound_kind, "Pod");
+
+    json_set_str(a, k, "namespace", c->ns);
+    if (str_eqc(c->bound_kind, "Node"))
+        set_ref(a, k, "node", c->bound_name, c->bound_uid);
+    else if (pod && c->node_name.n)
+        set_ref(a, k, "node", c->node_name, c->node_uid);
+    if (pod)
+        set_ref(a, k, "pod", c->bound_name, c->bound_uid);
+    if (str_eqc(c->bound_kind, "Secret"))
+        set_ref(a, k, "secret", c->bound_name, c->bound_uid);
+    set_ref(a, k, "serviceaccount", c->service_account, c->service_account_uid);
+    if (c->warn_after)
+        json_set_i64(a, k, "warnafter", c->warn_after);
+}
+
+static struct str make_claims(struct arena *a, struct str issuer, const struct token_claims *c)
+{
+    cJSON *root = json_new_object(a);
+    cJSON *audiences = json_set(a, root, "aud", json_new_array(a));
+
+    for (size_t i = 0; i < c->n_audiences; i++)
+        json_append(audiences, json_new_string(a, c->audiences[i]));
+    json_set_i64(a, root, "exp", c->expires);
+    json_set_i64(a, root, "iat", c->issued);
+    json_set_str(a, root, "iss", issuer);
+    if (c->id.n)
+        json_set_str(a, root, "jti", c->id);
+    set_private(a, root, c);
+    json_set_i64(a, root, "nbf", c->not_before);
+    json_set_str(a, root, "sub", subject(a, c));
+    return json_text(a, root);
+}
+
+int jwt_sign(struct arena *a, EVP_PKEY *key, struct str key_id, struct str issuer,
+             const struct token_claims *claims, struct str *ret, struct err *err)
+{
+    unsigned char raw[2 * HALF];
+    struct str head = arena_printf(a, "{\"alg\":\"ES256\",\"kid\":\"%.*s\"}", STR_F(key_id));
+    struct str text = arena_printf(a, "%s.%s", base64url_encode(a, head).p,
+                                   base64url_encode(a, make_claims(a, issuer, claims)).p);
+
+    if (sign_bytes(key, text, raw, err) < 0)
+        return -1;
+    *ret = arena_printf(a, "%s.%s", text.p,
+                        base64url_encode(a, (struct str){(char *)raw, sizeof(raw)}).p);
+    return 0;
+}
+
+/* Verifying. */
+
+static int unauthorized(struct err *err, const char *why)
+{
+    return err_set(err, &ERR_UNAUTHORIZED, "%s", why);
+}
+
+static bool parse_part(struct arena *a, struct str part, cJSON **ret)
+{
+    struct str text;
+
+    return base64url_decode(a, part, &text) &&
+           json_parse_strict(a, text, &LIMITS, NULL, NULL, ret, NULL) == 0 && json_is_object(*ret);
+}
+
+/* The header decides nothing: it must say what we do anyway. */
+static bool header_ours(const cJSON *header, struct str key_id)
+{
+    const cJSON *kid = json_get(header, "kid");
+
+    return str_eqc(json_str(json_get(header, "alg")), "ES256") && !json_get(header, "crit") &&
+           (!kid || str_eq(json_str(kid), key_id));
+}
+
+static int read_audiences(struct arena *a, const cJSON *aud, struct token_claims *ret)
+{
+    size_t n = json_is_string(aud) ? 1 : json_count(aud);
+    struct str *list;
+
+    if (n > MAX_AUDIENCES || !(json_is_string(aud) || json_is_array(aud)))
+        return -1;
+    list = arena_alloc(a, n * sizeof(*list) + 1);
+    if (json_is_string(aud))
+        list[ret->n_audiences++] = json_str(aud);
+    else
+        json_each(item, aud) list[ret->n_audiences++] = json_str(item);
+    ret->audiences = list;
+    return 0;
+}
+
+static void read_ref(const cJSON *claims, const char *key, struct str *name, struct str *uid)
+{
+    const cJSON *ref = json_get(json_get(claims, "kubernetes.io"), key);
+
+    *name = json_str(json_get(ref, "name"));
+    *uid = json_str(json_get(ref, "uid"));
+}
+
+static void read_binding(const cJSON *claims, struct token_claims *ret)
+{
+    static const char *const BOUND[][2] = {{"pod", "Pod"}, {"secret", "Secret"}, {"node", "Node"}};
+
+    for (size_t i = 0; i < 3 && !ret->bound_kind.n; i++) {
+        read_ref(claims, BOUND[i][0], &ret->bound_name, &ret->bound_uid);
+        if (ret->bound_name.n)
+            ret->bound_kind = str_c(BOUND[i][1]);
+    }
+    if (str_eqc(ret->bound_kind, "Pod"))
+        read_ref(claims, "node", &ret->node_name, &ret->node_uid);
+}
+
+static int read_claims(struct arena *a, const cJSON *claims, struct token_claims *ret)
+{
+    const cJSON *own = json_get(claims, "kubernetes.io");
+
+    *ret = (struct token_claims){0};
+    ret->ns = json_str(json_get(own, "namespace"));
+    read_ref(claims, "serviceaccount", &ret->service_account, &ret->service_account_uid);
+    read_binding(claims, ret);
+    ret->id = json_str(json_get(claims, "jti"));
+    ret->warn_after = json_i64_at(own, "warnafter", 0);
+    if (!json_i64(json_get(claims, "exp"), &ret->expires) ||
+        !json_i64(json_get(claims, "iat"), &ret->issued) ||
+        !json_i64(json_get(claims, "nbf"), &ret->not_before))
+        return -1;
+    if (!ret->ns.n || !ret->service_account.n || !ret->service_account_uid.n)
+        return -1;
+    if (!str_eq(json_str(json_get(claims, "sub")), subject(a, ret)))
+        return -1;
+    return read_audiences(a, json_get(claims, "aud"), ret);
+}
+
+/* The words of pkg/serviceaccount/claims.go. */
+static int check_times(const struct token_claims *c, int64_t now, struct err *err)
+{
+    if (c->expires < now - LEEWAY)
+        return unauthorized(err, "service account token has expired");
+    if (c->not_before > now + LEEWAY)
+        return unauthorized(err, "service account token is not valid yet");
+    if (c->issued > now + LEEWAY)
+        return unauthorized(err, "service account token is issued in the future");
+    return 0;
+}
+
+int jwt_verify(struct arena *a, EVP_PKEY *key, struct str key_id, struct str issuer, int64_t now,
+               struct str jwt, struct token_claims *ret, struct err *err)
+{
+    struct str rest = jwt, head, body, signature;
+    cJSON *header, *claims;
+    struct token_claims read;
+
+    if (jwt.n > MAX_TOKEN)
+        return unauthorized(err, "token is too long");
+    head = str_cut(&rest, '.');
+    body = str_cut(&rest, '.');
+    if (!rest.p || str_find(rest, '.') != rest.n || !base64url_decode(a, rest, &signature) ||
+        !parse_part(a, head, &header))
+        return unauthorized(err, "token is not a JSON Web Token");
+    if (!header_ours(header, key_id) ||
+        !signature_good(key, str_sub(jwt, 0, head.n + 1 + body.n), signature))
+        return unauthorized(err, "token signature is not valid");
+
+    if (!parse_part(a, body, &claims))
+        return unauthorized(err, "token claims are not valid");
+    if (!str_eq(json_str(json_get(claims, "iss")), issuer))
+        return unauthorized(err, "token issuer is not ours");
+    if (read_claims(a, claims, &read) < 0)
+        return unauthorized(err, "token claims are not valid");
+    if (check_times(&read, now, err) < 0)
+        return -1;
+    *ret = read;
+    return 0;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The identity of one virtual cluster: its CA, its serving certificate, its token key. Why: they
+ * live in the tenant's store, so that a restored copy is the same cluster and every kubeconfig and
+ * token it gave out stays good. Must never replace a CA or a token key that is there, readable or
+ * not: that would silently end every credential of the tenant. */
+#include <sublet/pki.h>
+
+#include <assert.h>
+
+#include <openssl/err.h>
+
+#include <sublet/buf.h>
+#include <sublet/encode.h>
+#include <sublet/store.h>
+
+#include "jwt.h"
+#include "pki_cert.h"
+
+#define PKI_MAGIC    0x706b6921u
+#define YEAR         (365 * 24 * 3600LL)
+#define CA_LIFE      (10 * YEAR)
+#define SERVING_LIFE YEAR
+#define CONFIG_LIFE  YEAR /* of the certificate in a kubeconfig */
+#define SKEW         300  /* seconds other clocks may be behind ours */
+#define MAX_NAMES    100
+
+struct pki {
+    unsigned magic;
+    struct store *store;
+    const struct clock *clock;
+    const struct rng *rng;
+    struct arena *arena, *serving_arena;
+    struct str *names;
+    size_t n_names;
+    struct str issuer, cluster_uid;
+
+    X509 *ca, *serving;
+    EVP_PKEY *ca_key, *serving_key, *token_key;
+    struct str ca_pem, serving_pem, serving_key_pem, token_key_id;
+};
+
+/* Records. */
+
+static void put(struct pki *p, const char *key, struct str value)
+{
+    store_record_put(p->store, RECORD_PKI, str_c(key), value);
+}
+
+static struct str get(struct pki *p, const char *key)
+{
+    struct str value;
+
+    return store_record_get(p->store, RECORD_PKI, str_c(key), &value) ? value : STR_NULL;
+}
+
+static int damaged(struct err *err, const char *what)
+{
+    return err_set(err, &ERR_INTERNAL,
+                   "pki: the stored %s cannot be read; restore the store from a backup", what);
+}
+
+/* The CA. */
+
+static int make_ca(struct pki *p, struct err *err)
+{
+    int64_t now = clock_wall_s(p->clock);
+    struct cert_request request = {
+        .use = CERT_CA,
+        .cn = arena_printf(p->arena, "sublet-ca-%.*s", STR_F(str_sub(p->cluster_uid, 0, 36))),
+        .not_before = now - SKEW,
+        .not_after = now + CA_LIFE,
+        .rng = p->rng,
+    };
+
+    p->ca_key = pki_key_new(err);
+    if (!p->ca_key || pki_cert_issue(&request, p->ca_key, NULL, NULL, &p->ca, err) < 0)
+        return -1;
+    p->ca_pem = pki_cert_pem(p->arena, p->ca);
+    put(p, "ca.crt", p->ca_pem);
+    put(p, "ca.key", pki_key_pem(p->arena, p->ca_key));
+    return 0;
+}
+
+static int load_ca(struct pki *p, struct err *err)
+{
+    struct str cert = get(p, "ca.crt"), key = get(p, "ca.key");
+
+    if (!cert.p && !key.p)
+        return make_ca(p, err);
+    p->ca_pem = arena_str(p->arena, cert);
+    p->ca = pki_cert_read(cert);
+    p->ca_key = pki_key_read(key);
+    if (!p->ca || !p->ca_key || X509_check_private_key(p->ca, p->ca_key) != 1) {
+        ERR_clear_error();
+        return damaged(err, "CA");
+    }
+    return 0;
+}
+
+/* A leaf never outlives its CA. */
+static int64_t leaf_end(const struct pki *p, int64_t seconds)
+{
+    int64_t end = clock_wall_s(p->clock) + seconds, last = pki_cert_not_after(p->ca);
+
+    return end < last ? end : last;
+}
+
+/* The serving certificate. */
+
+static int check_names(const struct pki_options *o, struct err *err)
+{
+    if (!o->n_names || o->n_names > MAX_NAMES)
+        return err_set(err, &ERR_BAD_REQUEST, "pki: a serving certificate has 1 to %d names",
+                       MAX_NAMES);
+    for (size_t i = 0; i < o->n_names; i++) {
+        struct str name = o->names[i];
+        bool ok = name.n > 0 && name.n <= 253;
+
+        for (size_t k = 0; ok && k < name.n; k++)
+            ok = name.p[k] > ' ' && name.p[k] < 0x7f;
+        if (!ok)
+            return err_set(err, &ERR_BAD_REQUEST, "pki: \"%.*s\" is not a name of a server",
+                           STR_F(name));
+    }
+    return 0;
+}
+
+static void forget_serving(struct pki *p)
+{
+    X509_free(p->serving);
+    EVP_PKEY_free(p->serving_key);
+    p->serving = NULL;
+    p->serving_key = NULL;
+    p->serving_pem = p->serving_key_pem = STR_NULL;
+    if (p->serving_arena)
+        arena_free(p->serving_arena);
+    p->serving_arena = arena_new(0);
+}
+
+static void keep_serving(struct pki *p, X509 *cert, EVP_PKEY *key)
+{
+    struct str parts[2];
+
+    forget_serving(p);
+    p->serving = cert;
+    p->serving_key = key;
+    parts[0] = pki_cert_pem(p->serving_arena, cert);
+    parts[1] = p->ca_pem;
+    p->serving_pem = arena_concat(p->serving_arena, 2, parts);
+    p->serving_key_pem = pki_key_pem(p->serving_arena, key);
+}
+
+int pki_renew_serving(struct pki *p, struct err *err)
+{
+    struct cert_request request = {
+        .use = CERT_SERVER,
+        .cn = STR("kube-apiserver"),
+        .names = p->names,
+        .n_names = p->n_names,
+        .not_before = clock_wall_s(p->clock) - SKEW,
+        .not_after = leaf_end(p, SERVING_LIFE),
+        .rng = p->rng,
+    };
+    EVP_PKEY *key = pki_key_new(err);
+    X509 *cert;
+
+    if (!key)
+        return -1;
+    if (pki_cert_issue(&request, key, p->ca, p->ca_key, &cert, err) < 0) {
+        EVP_PKEY_free(key);
+        return -1;
+    }
+    keep_serving(p, cert, key);
+    put(p, "serving.crt", pki_cert_pem(p->serving_arena, cert));
+    put(p, "serving.key", p->serving_key_pem);
+    return 0;
+}
+
+static int64_t renew_at(const X509 *cert)
+{
+    int64_t from = pki_cert_not_before(cert), to = pki_cert_not_after(cert);
+
+    return from + (to - from) / 3 * 2;
+}
+
+/* Unlike the CA's, an unreadable serving certificate costs nobody anything: it is made again. */
+static int load_serving(struct pki *p, struct err *err)
+{
+    X509 *cert = pki_cert_read(get(p, "serving.crt"));
+    EVP_PKEY *key = pki_key_read(get(p, "serving.key"));
+    bool good = cert && key && X509_check_private_key(cert, key) == 1 &&
+                X509_verify(cert, p->ca_key) == 1 &&
+                pki_cert_has_names(cert, p->names, p->n_names) &&
+                renew_at(cert) > clock_wall_s(p->clock);
+
+    ERR_clear_error();
+    if (good) {
+        keep_serving(p, cert, key);
+        return 0;
+    }
+    X509_free(cert);
+    EVP_PKEY_free(key);
+    return pki_renew_serving(p, err);
+}
+
+/* The token key. */
+
+static int load_token_key(struct pki *p, struct err *err)
+{
+    struct str pem = get(p, "token.key");
+
+    if (pem.p) {
+        p->token_key = pki_key_read(pem);
+        if (!p->token_key)
+            return damaged(err, "token key");
+    } else {
+        p->token_key = pki_key_new(err);
+        if (!p->token_key)
+            return -1;
+        put(p, "token.key", pki_key_pem(p->arena, p->token_key));
+    }
+    return jwt_key_id(p->arena, p->token_key, &p->token_key_id, err);
+}
+
+/* Life. */
+
+int pki_open(struct store *s, const struct pki_options *options, struct pki **ret, struct err *err)
+{
+    struct pki *p;
+
+    if (check_names(options, err) < 0)
+        return -1;
+    p = NEW(struct pki);
+    p->magic = PKI_MAGIC;
+    p->store = s;
+    p->clock = options->clock;
+    p->rng = options->rng;
+    p->arena = arena_new(0);
+    p->issuer = arena_str(p->arena, options->issuer);
+    p->cluster_uid = arena_str(p->arena, options->cluster_uid);
+    p->names = arena_alloc(p->arena, options->n_names * sizeof(*p->names));
+    p->n_names = options->n_names;
+    for (size_t i = 0; i < options->n_names; i++)
+        p->names[i] = arena_str(p->arena, options->names[i]);
+
+    if (load_ca(p, err) < 0 || load_serving(p, err) < 0 || load_token_key(p, err) < 0) {
+        pki_free(p);
+        return -1;
+    }
+    *ret = p;
+    return 0;
+}
+
+struct pki *pki_free(struct pki *p)
+{
+    if (!p)
+        return NULL;
+    assert(p->magic == PKI_MAGIC);
+    forget_serving(p);
+    X509_free(p->ca);
+    EVP_PKEY_free(p->ca_key);
+    EVP_PKEY_free(p->token_key);
+    arena_free(p->serving_arena);
+    arena_free(p->arena);
+    p->magic = 0xdeadbeef;
+    return mem_free(p);
+}
+
+struct str pki_ca_pem(const struct pki *p)
+{
+    return p->ca_pem;
+}
+
+struct str pki_serving_pem(const struct pki *p)
+{
+    return p->serving_pem;
+}
+
+struct str pki_serving_key_pem(const struct pki *p)
+{
+    return p->serving_key_pem;
+}
+
+int64_t pki_serving_renew_at(const struct pki *p)
+{
+    return renew_at(p->serving);
+}
+
+/* Clients. */
+
+int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct str *organizations,
+                     size_t n, int64_t seconds, struct str *ret_cert, struct str *ret_key,
+                     struct err *err)
+{
+    struct cert_request request = {
+        .use = CERT_CLIENT,
+        .cn = cn,
+        .organizations = organizations,
+        .n_organizations = n,
+        .not_before = clock_wall_s(p->clock) - SKEW,
+        .not_after = leaf_end(p, seconds),
+        .rng = p->rng,
+    };
+    EVP_PKEY *key = pki_key_new(err);
+    X509 *cert;
+
+    if (!key)
+        return -1;
+    if (pki_cert_issue(&request, key, p->ca, p->ca_key, &cert, err) < 0) {
+        EVP_PKEY_free(key);
+        return -1;
+    }
+    *ret_cert = pki_cert_pem(a, cert);
+    *ret_key = pki_key_pem(a, key);
+    X509_free(cert);
+    EVP_PKEY_free(key);
+    return 0;
+}
+
+static void add_data(struct buf *b, struct arena *a, const char *key, struct str pem)
+{
+    buf_printf(b, "    %s: %s\n", key, base64_encode(a, pem).p);
+}
+
+/* Names are written as JSON strings, which YAML reads as they are. */
+int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str server,
+                   struct str cn, const struct str *organizations, size_t n, struct str *ret,
+                   struct err *err)
+{
+    struct str cert, key, user = arena_printf(a, "%.*s-%.*s", STR_F(name), STR_F(cn));
+    struct buf b = BUF_INIT(0);
+
+    if (pki_issue_client(p, a, cn, organizations, n, CONFIG_LIFE, &cert, &key, err) < 0)
+        return -1;
+    buf_addc(&b, "apiVersion: v1\nkind: Config\nclusters:\n- name: ");
+    buf_json_string(&b, name);
+    buf_addc(&b, "\n  cluster:\n    server: ");
+    buf_json_string(&b, server);
+    buf_char(&b, '\n');
+    add_data(&b, a, "certificate-authority-data", p->ca_pem);
+    buf_addc(&b, "users:\n- name: ");
+    buf_json_string(&b, user);
+    buf_addc(&b, "\n  user:\n");
+    add_data(&b, a, "client-certificate-data", cert);
+    add_data(&b, a, "client-key-data", key);
+    buf_addc(&b, "contexts:\n- name: ");
+    buf_json_string(&b, name);
+    buf_addc(&b, "\n  context:\n    cluster: ");
+    buf_json_string(&b, name);
+    buf_addc(&b, "\n    user: ");
+    buf_json_string(&b, user);
+    buf_addc(&b, "\ncurrent-context: ");
+    buf_json_string(&b, name);
+    buf_char(&b, '\n');
+    *ret = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return 0;
+}
+
+/* Tokens. */
+
+int pki_sign_token(struct pki *p, struct arena *a, const struct token_claims *claims,
+                   struct str *ret_jwt, struct err *err)
+{
+    return jwt_sign(a, p->token_key, p->token_key_id, p->issuer, claims, ret_jwt, err);
+}
+
+int pki_verify_token(const struct pki *p, struct arena *a, struct str jwt, struct token_claims *ret,
+                     struct err *err)
+{
+    return jwt_verify(a, p->token_key, p->token_key_id, p->issuer, clock_wall_s(p->clock), jwt, ret,
+                      err);
+}
+
+struct str pki_jwks(const struct pki *p, struct arena *a)
+{
+    return jwt_key_set(a, p->token_key, p->token_key_id);
+}
