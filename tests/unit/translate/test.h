@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every unit test of translate begins with: cmocka, one arena, a configuration and a tenant.
+ * Must never hold state between tests. */
+#pragma once
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include <sublet/translate.h>
+#include <sublet/yaml.h>
+
+#define assert_str(s, text)      check_str((s), (text), __FILE__, __LINE__)
+#define assert_json(got, want)   check_json(f->a, (got), (want), __FILE__, __LINE__)
+#define assert_has(s, part)      check_has((s), (part), __FILE__, __LINE__)
+#define assert_error(call, text) check_error(f, (call), (text), __FILE__, __LINE__)
+#define assert_ok(call)          check_ok(f, (call), __FILE__, __LINE__)
+
+#define assert_allowed(finding) check_allowed((finding), __FILE__, __LINE__)
+
+static inline void check_allowed(const char *finding, const char *file, int line)
+{
+    if (!finding)
+        return;
+    print_error("a host object must not be like this: %s\n", finding);
+    _fail(file, line);
+}
+
+struct fixture {
+    struct arena *a;
+    struct config config;
+    struct translate_tenant tenant;
+    struct err err;
+};
+
+static inline void check_str(struct str got, const char *want, const char *file, int line)
+{
+    if (str_eqc(got, want))
+        return;
+    print_error("got  \"%.*s\"\nwant \"%s\"\n", STR_F(got), want);
+    _fail(file, line);
+}
+
+static inline void check_has(struct str got, const char *part, const char *file, int line)
+{
+    if (str_contains(got, str_c(part)))
+        return;
+    print_error("got  \"%.*s\"\nwant something with \"%s\"\n", STR_F(got), part);
+    _fail(file, line);
+}
+
+static inline void check_ok(struct fixture *f, int rc, const char *file, int line)
+{
+    if (rc == 0)
+        return;
+    print_error("error: %.*s\n", STR_F(f->err.message));
+    _fail(file, line);
+}
+
+/* The call must have failed with exactly this message; forgets the error. */
+static inline void check_error(struct fixture *f, int rc, const char *text, const char *file,
+                               int line)
+{
+    struct str message = f->err.message;
+
+    if (rc == 0) {
+        print_error("no error, wanted \"%s\"\n", text);
+        _fail(file, line);
+    }
+    check_str(message, text, file, line);
+    err_clear(&f->err);
+}
+
+/* A document in YAML, which JSON is, too; quotes may be single. */
+static inline cJSON *doc(struct fixture *f, const char *text)
+{
+    cJSON *ret = NULL;
+
+    check_ok(f, yaml_parse(f->a, str_c(text), NULL, NULL, &ret, &f->err), __FILE__, __LINE__);
+    return ret;
+}
+
+static inline void check_json(struct arena *a, const cJSON *got, const char *want, const char *file,
+                              int line)
+{
+    cJSON *tree = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    if (yaml_parse(a, str_c(want), NULL, NULL, &tree, &err))
+        print_error("the wanted document: %.*s\n", STR_F(err.message));
+    else if (got && json_equal(got, tree))
+        return;
+    print_error("got  %.*s\nwant %s\n", STR_F(got ? json_text(a, got) : STR("NULL")), want);
+    _fail(file, line);
+}
+
+static inline void use_config(struct fixture *f, const char *yaml)
+{
+    check_ok(f, config_load(f->a, str_c(yaml), 0, NULL, NULL, &f->config, &f->err), __FILE__,
+             __LINE__);
+}
+
+static inline struct fixture *fixture_new(const char *yaml)
+{
+    struct fixture *f = NEW(struct fixture);
+
+    f->a = arena_new(0);
+    err_init(&f->err, f->a);
+    use_config(f, yaml);
+    f->tenant = (struct translate_tenant){
+        .config = &f->config,
+        .cluster_uid = STR("11111111-2222-3333-4444-555555555555"),
+        .host_namespace = STR("team-research"),
+        .api_ip = STR("10.96.7.7"),
+        .api_port = 443,
+    };
+    return f;
+}
+
+static inline void fixture_free(struct fixture *f)
+{
+    f->a = arena_free(f->a);
+    mem_free(f);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration: defaults, precedence, and an error with its place for every mistake. */
+
+#include "test.h"
+
+static int setup(void **state)
+{
+    *state = fixture_new("");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_free(*state);
+    return 0;
+}
+
+static int load(struct fixture *f, const char *yaml, int argc, const char *const *argv,
+                const char *const *env)
+{
+    char *args[16] = {0}, *vars[16] = {0};
+
+    for (int i = 0; i < argc; i++)
+        args[i] = arena_cstr(f->a, str_c(argv[i]));
+    for (int i = 0; env && env[i]; i++)
+        vars[i] = arena_cstr(f->a, str_c(env[i]));
+    return config_load(f->a, str_c(yaml), argc, args, vars, &f->config, &f->err);
+}
+
+static void defaults(void **state)
+{
+    struct fixture *f = *state;
+    const struct config *c = &f->config;
+
+    assert_str(c->name, "sublet");
+    assert_str(c->listen_address, "0.0.0.0:8443");
+    assert_str(c->cluster_domain, "cluster.local");
+    assert_str(c->data_dir, "/data");
+    assert_int_equal(c->pod_security, POD_SECURITY_BASELINE);
+    assert_int_equal(c->verdict, VERDICT_WARN);
+    assert_int_equal(c->verdict_timeout_ms, 2000);
+    assert_int_equal(c->max_bytes, 1 << 30);
+    assert_true(c->controllers_native);
+    assert_int_equal(c->n_pools + c->n_bindings + c->labels_allow.n, 0);
+}
+
+static void file_is_read(void **state)
+{
+    struct fixture *f = *state;
+    const struct config *c = &f->config;
+
+    assert_ok(load(f,
+                   "name: research\n"
+                   "host: {namespace: team-research, kubeconfig: '', qps: 7}\n"
+                   "listen: {address: '[::1]:6443', names: [research.gpu.example, 10.0.0.1]}\n"
+                   "store: {path: /var/lib/sublet, maxBytes: 512Mi, maxObjects: 5000}\n"
+                   "network: {clusterDomain: research.local, apiAddress: 10.96.0.9}\n"
+                   "policy: {podSecurity: restricted, verdict: 'off', verdictTimeout: 1500ms, "
+                   "labels: {allow: [a/]}}\n"
+                   "sync: {nodeLabels: [rack], maxFailedPods: 3}\n"
+                   "controllers: external\n"
+                   "log:\n"
+                   "pools: []\n"
+                   "bindings: []\n",
+                   0, NULL, NULL));
+    assert_str(c->name, "research");
+    assert_int_equal(c->host_qps, 7);
+    assert_int_equal(c->host_burst, 1000);
+    assert_int_equal(c->listen_names.n, 2);
+    assert_int_equal(c->max_bytes, 512 << 20);
+    assert_int_equal(c->verdict, VERDICT_OFF);
+    assert_int_equal(c->verdict_timeout_ms, 1500);
+    assert_int_equal(c->pod_security, POD_SECURITY_RESTRICTED);
+    assert_true(str_list_has(c->node_labels, STR("rack")));
+    assert_false(c->controllers_native);
+    assert_str(c->log_level, "info");
+}
+
+static void flags_win_over_variables_over_file(void **state)
+{
+    static const char *const args[] = {"--name", "flag", "--listen=127.0.0.1:0", "--config",
+                                       "x.yaml"};
+    static const char *const env[] = {"SUBLET_NAME=variable",
+                                      "SUBLET_HOST_NAMESPACE=variable",
+                                      "SUBLET_POLICY_LABELS_ALLOW=a.example/, b",
+                                      "SUBLET_PORT=tcp://1.2.3.4:443",
+                                      "SUBLET_HOST_QPS=9",
+                                      "PATH=/bin",
+                                      NULL};
+    struct fixture *f = *state;
+
+    assert_ok(load(f, "{name: file, host: {namespace: file}, store: {path: /file}}", 5, args, env));
+    assert_str(f->config.name, "flag");
+    assert_str(f->config.host_namespace, "variable");
+    assert_str(f->config.data_dir, "/file");
+    assert_str(f->config.listen_address, "127.0.0.1:0");
+    assert_int_equal(f->config.host_qps, 9);
+    assert_int_equal(f->config.labels_allow.n, 2);
+    assert_str(json_str_at(f->config.tree, "name"), "flag");
+    assert_str(json_str_at(f->config.tree, "host.namespace"), "variable");
+    assert_true(json_i64_at(f->config.tree, "host.qps", 0) == 9);
+}
+
+static void file_mistakes(void **state)
+{
+    static const struct {
+        const char *yaml, *message;
+    } cases[] = {
+        {"[]", "config: want an object, got array"},
+        {"nmae: x",
+         "config: nmae: unknown key: known here are pools, bindings, name, host, listen, store, "
+         "network, policy, sync, controllers, log"},
+        {"policy: {verdcit: off}",
+         "config: policy.verdcit: unknown key: known here are podSecurity, "
+         "verdict, verdictTimeout, labels, annotations, storageClasses"},
+        {"host.qps: 5",
+         "config: host.qps: unknown key: known here are pools, bindings, name, host, "
+         "listen, store, network, policy, sync, controllers, log"},
+        {"policy: {verdict: fast}",
+         "config: policy.verdict: unknown value \"fast\": want one of off|warn|enforce"},
+        {"policy: {labels: [x]}", "config: policy.labels: want an object, got array"},
+        {"name: 5", "config: name: want a string, got number"},
+        {"host: {qps: many}", "config: host.qps: want a whole number, got string"},
+        {"host: {qps: 0}", "config: host.qps: must be within 1..100000"},
+        {"host: {qps: 1.5}", "config: host.qps: want a whole number"},
+        {"listen: {names: [a, 1]}", "config: listen.names[1]: want a string, got number"},
+        {"listen: {names: a}", "config: listen.names: want a list of strings, got string"},
+        {"policy: {verdictTimeout: 2}",
+         "config: policy.verdictTimeout: want a duration such as 2s, got number"},
+        {"policy: {verdictTimeout: 2h}", "config: policy.verdictTimeout: must be within 10ms..1m"},
+        {"policy: {verdictTimeout: soon}",
+         "config: policy.verdictTimeout: want a duration such as 2s"},
+        {"store: {maxBytes: 1Ki}", "config: store.maxBytes: must be within 1Mi..1Ti"},
+        {"store: {maxBytes: x}", "config: store.maxBytes: want a whole quantity such as 1Gi"},
+        {"controllers: both",
+         "config: controllers: unknown value \"both\": want one of external|native"},
+        {"log: {level: loud}",
+         "config: log.level: unknown value \"loud\": want one of error|warn|info|debug"},
+        {"listen: {address: nowhere}", "config: listen.address: \"nowhere\": want address:port"},
+        {"listen: {address: 'a:99999'}", "config: listen.address: \"a:99999\": want address:port"},
+        {"network: {apiAddress: api.example}",
+         "config: network.apiAddress: \"api.example\": want an IP address"},
+        {"policy: {labels: {allow: [sublet.dev/]}}",
+         "config: policy.labels.allow: \"sublet.dev/\": keys of sublet.dev are never a tenant's"},
+        {"pools: {}", "config: pools: want a list, got object"},
+        {"bindings: 5", "config: bindings: want a list, got number"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int rc = load(f, cases[i].yaml, 0, NULL, NULL);
+
+        assert_true(rc == 0 || f->err.kind == &ERR_BAD_REQUEST);
+        assert_error(rc, cases[i].message);
+    }
+}
+
+static void syntax_and_duplicates(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(load(f, "name: a\nname: b\n", 0, NULL, NULL), -1);
+    assert_has(f->err.message, "config: name: key is given twice");
+    assert_int_equal(load(f, "name: [", 0, NULL, NULL), -1);
+    assert_has(f->err.message, "config: ");
+    assert_int_equal(load(f, "name: Not_A_Label", 0, NULL, NULL), -1);
+    assert_has(f->err.message, "config: name: \"Not_A_Label\": ");
+}
+
+static void argument_mistakes(void **state)
+{
+    static const struct {
+        const char *args[2];
+        int n;
+        const char *message;
+    } cases[] = {
+        {{"--nmae", "x"}, 2, "unknown flag --nmae"},
+        {{"serve", NULL}, 1, "unexpected argument \"serve\""},
+        {{"--name", NULL}, 1, "--name: needs a value"},
+        {{"--verdict", "fast"},
+         2,
+         "--verdict: unknown value \"fast\": want one of off|warn|enforce"},
+        {{"--name=a=b", NULL}, 1, NULL},
+    };
+    static const char *const env[] = {"SUBLET_HOST_QPS=many", NULL};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int rc = load(f, "", cases[i].n, cases[i].args, NULL);
+
+        assert_int_equal(rc, -1);
+        if (cases[i].message)
+            assert_error(rc, cases[i].message);
+    }
+    assert_error(load(f, "", 0, NULL, env), "SUBLET_HOST_QPS: want a whole number, got \"many\"");
+}
+
+/* A failed load leaves what was there. */
+static void result_is_untouched_on_failure(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_ok(load(f, "name: good", 0, NULL, NULL));
+    assert_int_equal(load(f, "{name: better, policy: {verdict: x}}", 0, NULL, NULL), -1);
+    assert_str(f->config.name, "good");
+}
+
+static void table_is_sound(void **state)
+{
+    struct fixture *f = *state;
+    struct buf help = BUF_INIT(0);
+
+    config_help(&help, "serve");
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        assert_has(buf_str(&help), OPTIONS[i].path);
+        assert_true(OPTIONS[i].help[0] && OPTIONS[i].offset < sizeof f->config);
+        assert_true(strncmp(OPTIONS[i].env, "SUBLET_", 7) == 0);
+        for (size_t k = 0; k < i; k++) {
+            assert_string_not_equal(OPTIONS[i].path, OPTIONS[k].path);
+            assert_string_not_equal(OPTIONS[i].env, OPTIONS[k].env);
+        }
+    }
+    buf_fini(&help);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(defaults, setup, teardown),
+        cmocka_unit_test_setup_teardown(file_is_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(flags_win_over_variables_over_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(file_mistakes, setup, teardown),
+        cmocka_unit_test_setup_teardown(syntax_and_duplicates, setup, teardown),
+        cmocka_unit_test_setup_teardown(argument_mistakes, setup, teardown),
+        cmocka_unit_test_setup_teardown(result_is_untouched_on_failure, setup, teardown),
+        cmocka_unit_test_setup_teardown(table_is_sound, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must never be possible, item by item: refused at apply time, or, where it is let through on
+ * purpose, absent from the host pod. In both cases what is emitted is an allowed host pod. */
+
+#include "allowed.h"
+#include "test.h"
+
+static const char CONFIG[] =
+    "pools: [{name: h100, nodeSelector: {sublet.dev/pool: h100}, products: [H100],\n"
+    "  tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}], runtimeClass: "
+    "nvidia,\n"
+    "  priorityTiers: {high: gpu-high}}]\n"
+    "bindings: [{pool: h100, guarantee: 8}]\n";
+
+static int setup(void **state)
+{
+    *state = fixture_new(CONFIG);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_free(*state);
+    return 0;
+}
+
+static const cJSON *pod_of(struct fixture *f, const char *spec)
+{
+    return doc(
+        f, arena_cstr(f->a,
+                      arena_printf(f->a, "{metadata: {name: p, namespace: ml, uid: u}, spec: {%s}}",
+                                   spec)));
+}
+
+static int check(struct fixture *f, const char *spec)
+{
+    return translate_check_pod(f->a, &f->tenant, STR("ml"), pod_of(f, spec), &f->err);
+}
+
+/* The host pod of a spec that is let through; every emitted pod is held against the walker. */
+static cJSON *emit(struct fixture *f, const cJSON *pod)
+{
+    struct pool_choice choice;
+    cJSON *ret = NULL;
+
+    assert_ok(pool_resolve(f->a, &f->config, STR("ml"), pod, NULL, &choice, &f->err));
+    assert_ok(translate_pod(f->a, &f->tenant, &choice, pod, NULL, &ret, &f->err));
+    assert_allowed(allowed_pod(f->a, &f->tenant, ret));
+    return ret;
+}
+
+static cJSON *emit_spec(struct fixture *f, const char *spec)
+{
+    return json_get(emit(f, pod_of(f, spec)), "spec");
+}
+
+#define C "containers: [{name: c, image: i"
+
+static void refused(void **state)
+{
+    static const struct {
+        const char *spec, *message;
+    } cases[] = {
+        {"nodeName: gpu-1, " C "}]",
+         "spec.nodeName: \"gpu-1\": nodes are chosen by the host's scheduler"},
+        {"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+         "{nodeSelectorTerms: "
+         "[{matchFields: [{key: metadata.name, operator: In, values: [gpu-1]}]}]}}}, " C "}]",
+         "spec.affinity.nodeAffinity: matchFields are not allowed"},
+        {"hostNetwork: true, hostPID: true, hostIPC: true, " C "}]",
+         "violates PodSecurity \"baseline:latest\": host namespaces (hostNetwork=true, "
+         "hostPID=true, hostIPC=true)"},
+        {C
+         ", securityContext: {privileged: true}}, {name: d, securityContext: {privileged: true}}]",
+         "violates PodSecurity \"baseline:latest\": privileged (container \"c\", \"d\" must not "
+         "set "
+         "securityContext.privileged=true)"},
+        {C ", securityContext: {capabilities: {add: [SYS_ADMIN, KILL, NET_RAW]}}}]",
+         "violates PodSecurity \"baseline:latest\": non-default capabilities (container \"c\" must "
+         "not include "
+         "\"SYS_ADMIN\", \"NET_RAW\" in securityContext.capabilities.add)"},
+        {"volumes: [{name: h, hostPath: {path: /}}], " C "}]",
+         "violates PodSecurity \"baseline:latest\": hostPath volumes (volume \"h\")"},
+        {C ", ports: [{containerPort: 1, hostPort: 80}]}]",
+         "violates PodSecurity \"baseline:latest\": hostPort (container \"c\" uses hostPort 80)"},
+        {C ", livenessProbe: {httpGet: {host: 169.254.169.254}}, lifecycle: {preStop: {tcpSocket: "
+           "{host: x}}}}]",
+         "violates PodSecurity \"baseline:latest\": probe or lifecycle host (container \"c\" uses "
+         "probe or "
+         "lifecycle host \"169.254.169.254\", \"x\")"},
+        {"securityContext: {appArmorProfile: {type: Unconfined}}, " C "}]",
+         "violates PodSecurity \"baseline:latest\": forbidden AppArmor profile (pod must not set "
+         "AppArmor "
+         "profile type to \"Unconfined\")"},
+        {"securityContext: {seccompProfile: {type: Unconfined}}, " C
+         ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: x}}}]",
+         "violates PodSecurity \"baseline:latest\": seccompProfile (pod and container \"c\" must "
+         "not set "
+         "securityContext.seccompProfile.type to \"Unconfined\", \"Localhost\")"},
+        {C ", securityContext: {seLinuxOptions: {type: spc_t, user: u, role: r}}}]",
+         "violates PodSecurity \"baseline:latest\": seLinuxOptions (container \"c\" set forbidden "
+         "securityContext.seLinuxOptions: type \"spc_t\", user may not be set, role may not be "
+         "set)"},
+        {C ", securityContext: {procMount: Unmasked}}]",
+         "violates PodSecurity \"baseline:latest\": procMount (container \"c\" must not set "
+         "securityContext.procMount to \"Unmasked\")"},
+        {"securityContext: {sysctls: [{name: kernel.msgmax, value: '1'}, {name: net.ipv4.tcp_rmem, "
+         "value: x}]}, " C "}]",
+         "violates PodSecurity \"baseline:latest\": forbidden sysctls (kernel.msgmax)"},
+        {"securityContext: {windowsOptions: {hostProcess: true}}, " C "}]",
+         "violates PodSecurity \"baseline:latest\": hostProcess (pod must not set "
+         "securityContext.windowsOptions.hostProcess=true)"},
+        {C ", volumeMounts: [{name: a, mountPath: /a, mountPropagation: Bidirectional}]}]",
+         "violates PodSecurity \"baseline:latest\": mount propagation (container \"c\" must not "
+         "set "
+         "volumeMounts.mountPropagation to \"Bidirectional\")"},
+        {"ephemeralContainers: [{name: debug, securityContext: {privileged: true}}], " C "}]",
+         "violates PodSecurity \"baseline:latest\": privileged (container \"debug\" must not set "
+         "securityContext.privileged=true)"},
+        {"volumes: [{name: vol, nfs: {server: s, path: /}}], " C "}]",
+         "volume \"vol\": type nfs needs policy.podSecurity privileged"},
+        {"volumes: [{name: vol, csi: {driver: d}}], " C "}]",
+         "volume \"vol\": type csi needs policy.podSecurity privileged"},
+        {"volumes: [{name: vol, emptyDir: {}, iscsi: {}}], " C "}]",
+         "volume \"vol\": type iscsi is not supported"},
+        {"volumes: [{name: vol, projected: {sources: [{clusterTrustBundle: {name: x}}]}}], " C "}]",
+         "volume \"vol\": projected source clusterTrustBundle is not supported"},
+        {"volumes: [{name: vol, projected: {sources: [{podCertificate: {}}]}}], " C "}]",
+         "volume \"vol\": projected source podCertificate is not supported"},
+        {"resourceClaims: [{name: g, resourceClaimName: other}], " C "}]",
+         "spec.resourceClaims: resource claims are not supported by this version"},
+        {C ", resources: {claims: [{name: g}]}}]",
+         "container \"c\": resource claims are not supported by this version"},
+        {"schedulingGroup: {podGroupName: theirs}, " C "}]",
+         "spec.schedulingGroup: pod groups are not supported by this version"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *text =
+            arena_cstr(f->a, arena_printf(f->a, "pods \"p\" is forbidden: %s", cases[i].message));
+        struct pool_choice none = {0};
+        cJSON *ret;
+        int rc = check(f, cases[i].spec);
+
+        assert_true(rc == 0 || f->err.kind == &ERR_FORBIDDEN);
+        assert_error(rc, text);
+        /* Also when such a pod is in the store already. */
+        if (i > 1)
+            assert_error(translate_pod(f->a, &f->tenant, &none, pod_of(f, cases[i].spec), NULL,
+                                       &ret, &f->err),
+                         text);
+    }
+}
+
+static void restricted(void **state)
+{
+    struct fixture *f = *state;
+
+    use_config(f, "policy: {podSecurity: restricted}");
+    assert_error(check(f, C ", securityContext: {runAsUser: 0}}]"),
+                 "pods \"p\" is forbidden: violates PodSecurity \"restricted:latest\": "
+                 "allowPrivilegeEscalation != false (container \"c\" must set "
+                 "securityContext.allowPrivilegeEscalation=false), unrestricted capabilities "
+                 "(container \"c\" must "
+                 "set securityContext.capabilities.drop=[\"ALL\"]), runAsNonRoot != true "
+                 "(container \"c\" must set "
+                 "securityContext.runAsNonRoot=true), runAsUser=0 (container \"c\" must not set "
+                 "runAsUser=0), "
+                 "seccompProfile (container \"c\" must set securityContext.seccompProfile.type to "
+                 "\"RuntimeDefault\")");
+    assert_error(
+        check(
+            f,
+            "securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, " C
+            ", securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL], add: "
+            "[CHOWN]}}}]"),
+        "pods \"p\" is forbidden: violates PodSecurity \"restricted:latest\": unrestricted "
+        "capabilities "
+        "(container \"c\" must not include \"CHOWN\" in securityContext.capabilities.add)");
+    assert_ok(check(
+        f, "securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, " C
+           ", securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL], add: "
+           "[NET_BIND_SERVICE]}}}]"));
+}
+
+static void privileged_is_the_admins_word(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *spec;
+
+    use_config(f, "policy: {podSecurity: privileged}");
+    spec = emit_spec(
+        f, "hostNetwork: true, hostPID: true, volumes: [{name: h, hostPath: {path: /dev}}], " C
+           ", securityContext: {privileged: true}, ports: [{containerPort: 1, hostPort: 1}], "
+           "volumeMounts: [{name: h, mountPath: /h, mountPropagation: Bidirectional}]}]");
+    assert_true(json_true(json_get(spec, "hostNetwork")));
+    assert_str(json_str_at(json_at(json_get(spec, "volumes"), 0), "hostPath.path"), "/dev");
+    assert_true(json_true(
+        json_path(json_at(json_get(spec, "containers"), 0), "securityContext.privileged")));
+    /* Not even then. */
+    assert_int_equal(check(f, "nodeName: node, " C "}]"), -1);
+    err_clear(&f->err);
+    assert_int_equal(check(f, "volumes: [{name: f, flexVolume: {driver: x}}], " C "}]"), -1);
+    err_clear(&f->err);
+}
+
+/* Fields that are accepted, because they are the virtual cluster's own, and stay there. */
+static void dropped(void **state)
+{
+    static const char *const gone[] = {
+        "nodeName", "serviceAccountName", "serviceAccount",    "schedulerName", "schedulingGates",
+        "priority", "priorityClassName",  "preemptionPolicy",  "subdomain",     "runtimeClassName",
+        "overhead", "setHostnameAsFQDN",  "nominatedNodeName", "unknown",       "hostNetwork",
+        "hostPID",
+    };
+    struct fixture *f = *state;
+    cJSON *host = emit(
+        f,
+        doc(f, "{metadata: {name: p, namespace: ml, uid: u, resourceVersion: '5', generateName: g, "
+               "finalizers: [x], ownerReferences: [{kind: Node}], deletionGracePeriodSeconds: 5},"
+               "spec: {nodeName: node, serviceAccountName: admin, serviceAccount: admin, "
+               "schedulerName: default-scheduler, schedulingGates: [{name: g}], priority: "
+               "2000001000, priorityClassName: system-node-critical, preemptionPolicy: "
+               "PreemptLowerPriority, subdomain: s, runtimeClassName: kata, overhead: {cpu: 1}, "
+               "setHostnameAsFQDN: true, nominatedNodeName: node, unknown: {a: b}, hostNetwork: "
+               "false, hostPID: 'true', containers: [{name: c, unknown: 1, resources: {claims: "
+               "[], limits: {nvidia.com/gpu: 0}}}]}, status: {phase: Running}}"));
+    cJSON *spec = json_get(host, "spec");
+
+    for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++) {
+        if (json_get(spec, gone[i]))
+            fail_msg("spec.%s went down", gone[i]);
+    }
+    assert_null(json_get(host, "status"));
+    assert_int_equal(json_count(json_get(host, "metadata")), 4);
+    assert_json(json_path(json_at(json_get(spec, "containers"), 0), "resources.limits"), "{}");
+    assert_true(translate_pod_gated(pod_of(f, "schedulingGates: [{name: g}]")));
+    assert_false(translate_pod_gated(host));
+}
+
+static void the_fence_is_in_every_term(void **state)
+{
+    struct fixture *f = *state;
+    const char *key = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution";
+    cJSON *spec =
+        emit_spec(f, "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+                     "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}, "
+                     "{matchExpressions: [{key: b, operator: DoesNotExist}]}, {}]}}}, " C "}]");
+
+    assert_json(json_path(spec, key),
+                "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}, {key: "
+                "nvidia.com/gpu.present, operator: NotIn, values: ['true']}]}, {matchExpressions: "
+                "[{key: b, "
+                "operator: DoesNotExist}, {key: nvidia.com/gpu.present, operator: NotIn, values: "
+                "['true']}]}]}");
+    /* A term that matches nothing must not become one that matches something. */
+    spec = emit_spec(f, "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+                        "{nodeSelectorTerms: [{}]}}}, " C "}]");
+    assert_json(json_path(spec, key),
+                "{nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/os, operator: "
+                "Exists}, {key: kubernetes.io/os, operator: DoesNotExist}]}]}");
+    spec = emit_spec(f, C ", resources: {limits: {nvidia.com/gpu: 1}}}]");
+    assert_json(json_path(spec, key),
+                "{nodeSelectorTerms: [{matchExpressions: [{key: nvidia.com/gpu.product, "
+                "operator: In, values: [H100]}]}]}");
+    assert_json(json_get(spec, "nodeSelector"), "{sublet.dev/pool: h100}");
+    assert_str(json_str(json_get(spec, "runtimeClassName")), "nvidia");
+}
+
+static void daemon_sets_pick_nodes(void **state)
+{
+    struct fixture *f = *state;
+    const cJSON *pod = doc(
+        f,
+        "{metadata: {name: p, namespace: ml, uid: u, ownerReferences: [{kind: DaemonSet, "
+        "controller: true}]}, spec: {affinity: {nodeAffinity: "
+        "{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: "
+        "[{key: metadata.name, operator: In, values: [node-1]}]}]}}}, containers: [{name: c}]}}");
+    cJSON *spec = json_get(emit(f, pod), "spec");
+
+    assert_json(
+        json_path(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"),
+        "{nodeSelectorTerms: [{matchExpressions: [{key: nvidia.com/gpu.present, operator: NotIn, "
+        "values: "
+        "['true']}], matchFields: [{key: metadata.name, operator: In, values: [node-1]}]}]}");
+}
+
+static void foreign_pods_are_out_of_sight(void **state)
+{
+    struct fixture *f = *state;
+    const char *spec = "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+                       "[{topologyKey: t, "
+                       "labelSelector: {}, namespaceSelector: {matchLabels: {x: y}}}, "
+                       "{topologyKey: t, namespaces: "
+                       "[other], labelSelector: {matchExpressions: [{key: sublet.dev/cluster, "
+                       "operator: Exists}]}},"
+                       "{topologyKey: t}]}}, " C "}]";
+    const cJSON *terms = json_path(
+        emit_spec(f, spec), "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution");
+
+    /* No namespace of ours matches: a contradiction, not everything. */
+    assert_json(json_at(terms, 0),
+                "{topologyKey: t, labelSelector: {matchLabels: {sublet.dev/cluster: "
+                "11111111-2222-3333-4444-555555555555}, matchExpressions: [{key: "
+                "sublet.dev/cluster, operator: DoesNotExist}]}}");
+    assert_str(json_str(json_get(json_path(json_at(terms, 1), "labelSelector.matchLabels"),
+                                 "sublet.dev/namespace")),
+               "other");
+    assert_has(
+        json_str(json_get(
+            json_at(json_path(json_at(terms, 1), "labelSelector.matchExpressions"), 0), "key")),
+        "sublet.dev/l-");
+    assert_json(json_at(terms, 2), "{topologyKey: t}");
+}
+
+static void tolerations_are_bounded(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *spec = emit_spec(
+        f, "tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists}, {key: "
+           "node.kubernetes.io/unreachable, effect: NoSchedule, operator: Exists}, {key: "
+           "node.kubernetes.io/unreachable, effect: NoExecute, tolerationSeconds: 999999}, "
+           "{key: node.kubernetes.io/unschedulable, operator: Exists}], " C "}]");
+
+    assert_json(json_get(spec, "tolerations"),
+                "[{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, "
+                "tolerationSeconds: 3600}, "
+                "{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, "
+                "tolerationSeconds: "
+                "3600}]");
+}
+
+/* An image may ask for every GPU in its own ENV; envFrom comes before env. */
+static void images_get_no_device(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *spec =
+        emit_spec(f, "initContainers: [{name: a}], " C
+                     ", env: [{name: NVIDIA_VISIBLE_DEVICES, value: none}], "
+                     "envFrom: [{configMapRef: {name: m}}], resources: {limits: {cpu: 1}}}]");
+
+    assert_json(json_get(json_at(json_get(json_at(json_get(spec, "initContainers"), 0), "env"), 0),
+                         "value"),
+                "void");
+    assert_json(json_get(json_at(json_get(spec, "containers"), 0), "resources"),
+                "{limits: {cpu: 1}}");
+}
+
+static void data_that_would_become_variables(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *map = translate_config_map(
+        f->a, &f->tenant,
+        doc(f, "{metadata: {name: m, namespace: ml}, data: {NVIDIA_VISIBLE_DEVICES: all, "
+               "NVIDIA_DRIVER_CAPABILITIES: compute, LD_PRELOAD: x, other: x}, "
+               "binaryData: {NVIDIA_IMEX_CHANNELS: MA==}, immutable: true}"));
+    cJSON *secret = translate_secret(
+        f->a, &f->tenant,
+        doc(f, "{metadata: {name: m, namespace: ml}, type: "
+               "kubernetes.io/service-account-token, data: {NVIDIA_VISIBLE_DEVICES: "
+               "YWxs, NVIDIA_DRIVER_CAPABILITIES: Y29tcHV0ZQ==, token: eA==}}"));
+
+    assert_json(json_get(map, "data"),
+                "{NVIDIA_DRIVER_CAPABILITIES: compute, LD_PRELOAD: x, other: x}");
+    assert_json(json_get(map, "binaryData"), "{}");
+    assert_null(json_get(map, "immutable"));
+    assert_json(json_get(secret, "data"),
+                "{NVIDIA_DRIVER_CAPABILITIES: Y29tcHV0ZQ==, token: eA==}");
+    assert_str(json_str(json_get(secret, "type")), "Opaque");
+    use_config(f, "{pools: [{name: t, mode: mps, resources: {nvidia.com/gpu: {gpuEq: '1/4'}}}], "
+                  "bindings: [{pool: t, "
+                  "burst: 1}]}");
+    map = translate_config_map(
+        f->a, &f->tenant, doc(f, "{metadata: {name: m, namespace: ml}, data: {LD_PRELOAD: x}}"));
+    assert_json(json_get(map, "data"), "{}");
+}
+
+static void sizes_are_bounded(void **state)
+{
+    struct fixture *f = *state;
+    struct buf b = BUF_INIT(0);
+
+    buf_addc(&b, "containers: [");
+    for (int i = 0; i < 300; i++)
+        buf_printf(&b, "%s{name: c%d}", i ? ", " : "", i);
+    buf_addc(&b, "]");
+    assert_error(check(f, arena_cstr(f->a, buf_str(&b))),
+                 "pods \"p\" is forbidden: more than 256 containers");
+    buf_clear(&b);
+    buf_addc(&b,
+             C "}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [");
+    for (int i = 0; i < 100; i++)
+        buf_printf(&b, "%s{topologyKey: t%d}", i ? ", " : "", i);
+    buf_addc(&b, "]}}");
+    assert_error(check(f, arena_cstr(f->a, buf_str(&b))),
+                 "pods \"p\" is forbidden: spec.affinity.podAffinity: more than 64 terms");
+    buf_fini(&b);
+}
+
+/* ---- Services and claims ---- */
+
+static void services(void **state)
+{
+    static const struct {
+        const char *spec, *message;
+    } cases[] = {
+        {"externalIPs: [10.0.0.1]",
+         "spec.externalIPs: external IPs are not allowed: they take over other tenants' traffic"},
+        {"loadBalancerIP: 1.2.3.4", "spec.loadBalancerIP: the host chooses the address"},
+        {"loadBalancerClass: x/y", "spec.loadBalancerClass: the host chooses the class"},
+        {"loadBalancerSourceRanges: [0.0.0.0/0]",
+         "spec.loadBalancerSourceRanges: source ranges are not allowed in this virtual cluster"},
+        {"clusterIP: 10.96.0.1", "spec.clusterIP: picking a cluster IP is not allowed; leave it "
+                                 "out and the host allocates one"},
+        {"ports: [{port: 80, nodePort: 30000}]",
+         "spec.ports.nodePort: picking a node port is not allowed; leave it out and the host "
+         "allocates one"},
+        {"healthCheckNodePort: 30001", "spec.healthCheckNodePort: picking a node port is not "
+                                       "allowed; leave it out and the host allocates one"},
+    };
+    struct fixture *f = *state;
+    cJSON *host;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const cJSON *service =
+            doc(f, arena_cstr(f->a,
+                              arena_printf(f->a, "{metadata: {name: s, namespace: ml}, spec: {%s}}",
+                                           cases[i].spec)));
+
+        assert_error(translate_check_service(f->a, &f->tenant, service, &f->err),
+                     arena_cstr(f->a, arena_printf(f->a, "services \"s\" is forbidden: %s",
+                                                   cases[i].message)));
+        assert_int_equal(translate_service(f->a, &f->tenant, service, &host, &f->err), -1);
+        err_clear(&f->err);
+    }
+    /* What the host gave, in a stored Service, is neither refused nor sent. */
+    assert_ok(translate_service(
+        f->a, &f->tenant,
+        doc(f, "{metadata: {name: s, namespace: ml, uid: u, resourceVersion: '1', annotations: "
+               "{service.beta.kubernetes.io/aws-load-balancer-internal: x}}, spec: {type: "
+               "NodePort, clusterIP: 10.96.0.1, clusterIPs: [10.96.0.1], ports: [{port: 80, "
+               "nodePort: 30000}], selector: {}, externalName: x, topologyKeys: [a]}}"),
+        &host, &f->err));
+    assert_allowed(allowed_service(f->a, &f->tenant, host));
+    assert_json(json_get(host, "spec"), "{type: NodePort, ports: [{port: 80}]}");
+    assert_ok(translate_service(
+        f->a, &f->tenant,
+        doc(f, "{metadata: {name: s, namespace: ml}, spec: {type: ExternalName, externalName: "
+               "metadata.internal}}"),
+        &host, &f->err));
+    assert_null(host);
+}
+
+static void claims(void **state)
+{
+    static const struct {
+        const char *spec, *message;
+    } cases[] = {
+        {"volumeName: pv-of-others", "spec.volumeName: picking a volume is not allowed"},
+        {"selector: {}",
+         "spec.selector: selecting volumes is not allowed: they could be another tenant's"},
+        {"storageClassName: ''",
+         "spec.storageClassName: volumes without a class are bound by hand, which is not allowed"},
+        {"storageClassName: gold",
+         "spec.storageClassName: \"gold\" is not offered to this virtual cluster"},
+        {"dataSource: {kind: VolumeSnapshot, apiGroup: snapshot.storage.k8s.io, name: s}",
+         "dataSource: only a PersistentVolumeClaim may be a source"},
+        {"dataSourceRef: {kind: PersistentVolumeClaim, name: s, namespace: other}",
+         "dataSourceRef: a source in another namespace is not allowed"},
+        {"volumeAttributesClassName: fast",
+         "spec.volumeAttributesClassName: is not supported by this version"},
+    };
+    struct fixture *f = *state;
+    cJSON *host;
+
+    use_config(f, "policy: {storageClasses: [standard, fast]}");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const cJSON *claim =
+            doc(f, arena_cstr(f->a,
+                              arena_printf(f->a, "{metadata: {name: c, namespace: ml}, spec: {%s}}",
+                                           cases[i].spec)));
+
+        assert_error(
+            translate_check_pvc(f->a, &f->tenant, claim, &f->err),
+            arena_cstr(f->a, arena_printf(f->a, "persistentvolumeclaims \"c\" is forbidden: %s",
+                                          cases[i].message)));
+        assert_int_equal(translate_pvc(f->a, &f->tenant, claim, &host, &f->err), -1);
+        err_clear(&f->err);
+    }
+    assert_ok(translate_pvc(
+        f->a, &f->tenant,
+        doc(f, "{metadata: {name: c, namespace: ml, annotations: "
+               "{volume.kubernetes.io/selected-node: node}}, spec: {accessModes: [ReadWriteOnce], "
+               "resources: {requests: {storage: 1Gi}}, dataSource: {kind: PersistentVolumeClaim, "
+               "name: other}}}"),
+        &host, &f->err));
+    assert_str(json_str_at(host, "spec.storageClassName"), "standard");
+    assert_has(json_str_at(host, "spec.dataSource.name"), "other-");
+    assert_null(
+        json_get(json_path(host, "metadata.annotations"), "volume.kubernetes.io/selected-node"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(restricted, setup, teardown),
+        cmocka_unit_test_setup_teardown(privileged_is_the_admins_word, setup, teardown),
+        cmocka_unit_test_setup_teardown(dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_fence_is_in_every_term, setup, teardown),
+        cmocka_unit_test_setup_teardown(daemon_sets_pick_nodes, setup, teardown),
+        cmocka_unit_test_setup_teardown(foreign_pods_are_out_of_sight, setup, teardown),
+        cmocka_unit_test_setup_teardown(tolerations_are_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(images_get_no_device, setup, teardown),
+        cmocka_unit_test_setup_teardown(data_that_would_become_variables, setup, teardown),
+        cmocka_unit_test_setup_teardown(sizes_are_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(services, setup, teardown),
+        cmocka_unit_test_setup_teardown(claims, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pools and bindings as an admin writes them, and every way of getting them wrong. */
+
+#include "test.h"
+
+static int setup(void **state)
+{
+    *state = fixture_new("");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_free(*state);
+    return 0;
+}
+
+static int load(struct fixture *f, const char *yaml)
+{
+    return config_load(f->a, str_c(yaml), 0, NULL, NULL, &f->config, &f->err);
+}
+
+static void assert_rational(struct rational r, int64_t num, int64_t den)
+{
+    assert_true(r.num == num && r.den == den);
+}
+
+static void the_example_of_the_model(void **state)
+{
+    struct fixture *f = *state;
+    const struct config_pool *p;
+
+    assert_ok(load(
+        f, "pools:\n"
+           "- name: h100-dedicated-fraud\n"
+           "  kind: dedicated\n"
+           "  trust: adversarial\n"
+           "  nodeSelector: {sublet.dev/pool: h100-dedicated-fraud}\n"
+           "  tolerations: [{key: sublet.dev/pool, operator: Equal, value: h100-dedicated-fraud, "
+           "effect: NoSchedule}, {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]\n"
+           "  products: [NVIDIA-H100-80GB-HBM3]\n"
+           "  mode: exclusive\n"
+           "  resources: {nvidia.com/gpu: {gpuEq: '1'}}\n"
+           "  profiles: []\n"
+           "  rename: {}\n"
+           "  deviceClasses: []\n"
+           "  caps: {perPodGPU: 2, perContainerGPU: 1, gpuPodsPerMinute: 60, maxLifetime: 72h}\n"
+           "  scheduler: {name: default-scheduler, kind: none}\n"
+           "  runtimeClass: nvidia\n"
+           "  priorityTiers: {high: gpu-1000, normal: gpu-500, low: gpu-100}\n"
+           "  metering: {price: '2.50', currency: USD, per: GPUHour, borrowFactor: '0.8'}\n"
+           "bindings:\n"
+           "- {pool: h100-dedicated-fraud, guarantee: '4', burst: '1/2', lend: '2', overQuota: "
+           "queue, default: true}\n"));
+    p = &f->config.pools[0];
+    assert_int_equal(f->config.n_pools, 1);
+    assert_true(p->dedicated && p->adversarial);
+    assert_int_equal(p->per_pod, 2);
+    assert_int_equal(p->per_container, 1);
+    assert_int_equal(p->pods_per_minute, 60);
+    assert_int_equal(p->max_lifetime_s, 72 * 3600);
+    assert_int_equal(json_count(p->tolerations), 2);
+    assert_str(p->price, "2.50");
+    assert_str(p->borrow_factor, "0.8");
+    assert_str(p->currency, "USD");
+    assert_str(p->runtime_class, "nvidia");
+    assert_int_equal(p->n_resources, 1);
+    assert_rational(p->resources[0].gpu_eq, 1, 1);
+    assert_ptr_equal(f->config.bindings[0].pool, p);
+    assert_rational(f->config.bindings[0].guarantee, 4, 1);
+    assert_rational(f->config.bindings[0].burst, 1, 2);
+    assert_rational(f->config.bindings[0].lend, 2, 1);
+    assert_int_equal(f->config.bindings[0].over_quota, OVER_QUOTA_QUEUE);
+    assert_true(f->config.bindings[0].is_default);
+}
+
+static void defaults_of_a_pool(void **state)
+{
+    struct fixture *f = *state;
+    const struct config_pool *p;
+
+    assert_ok(load(f, "{pools: [{name: a}], bindings: [{pool: a, guarantee: 2}]}"));
+    p = &f->config.pools[0];
+    assert_false(p->dedicated || p->adversarial);
+    assert_int_equal(p->mode, POOL_EXCLUSIVE);
+    assert_str(p->resources[0].name, "nvidia.com/gpu");
+    assert_str(p->resources[0].host_name, "nvidia.com/gpu");
+    assert_rational(p->resources[0].gpu_eq, 1, 1);
+    assert_int_equal(f->config.bindings[0].over_quota, OVER_QUOTA_REJECT);
+}
+
+static void mig_profiles_are_resources(void **state)
+{
+    struct fixture *f = *state;
+    const struct config_pool *p;
+
+    assert_ok(load(
+        f,
+        "pools:\n"
+        "- {name: m, mode: mig, profiles: {1g.10gb: {gpuEq: '1/7'}, 1g.10gb+me: {gpuEq: '1/7'}},\n"
+        "   rename: {nvidia.com/mig-1g.10gb: nvidia.com/gpu}}\n"));
+    p = &f->config.pools[0];
+    assert_int_equal(p->n_resources, 2);
+    assert_str(p->resources[0].name, "nvidia.com/mig-1g.10gb");
+    assert_str(p->resources[0].host_name, "nvidia.com/gpu");
+    assert_rational(p->resources[0].gpu_eq, 1, 7);
+    assert_str(p->resources[1].name, "nvidia.com/mig-1g.10gb.me");
+}
+
+static void mistakes(void **state)
+{
+    static const struct {
+        const char *yaml, *message;
+    } cases[] = {
+        {"pools: [5]", "config: pools[0]: want an object, got number"},
+        {"pools: [{}]", "config: pools[0]: name is needed"},
+        {"pools: [{name: a}, {name: a}]", "config: pools[1]: name \"a\" is taken by pools[0]"},
+        {"pools: [{name: a, mode: fast}]",
+         "config: pools[0].mode: unknown value \"fast\": want one of "
+         "exclusive|mig|time-slicing|mps|kai-fraction|hami|volcano-vgpu|dra"},
+        {"pools: [{name: a, mode: dra}]",
+         "config: pools[0].mode: mode \"dra\" is not supported yet by this version"},
+        {"pools: [{name: a, mode: kai-fraction}]",
+         "config: pools[0].mode: mode \"kai-fraction\" is not supported yet by this version"},
+        {"pools: [{name: a, mode: hami}]",
+         "config: pools[0].mode: mode \"hami\" is not supported yet by this version"},
+        {"pools: [{name: a, mode: volcano-vgpu}]",
+         "config: pools[0].mode: mode \"volcano-vgpu\" is not supported yet by this version"},
+        {"pools: [{name: a, scheduler: {kind: kueue}}]",
+         "config: pools[0].scheduler.kind: scheduler kind \"kueue\" is not supported yet by this "
+         "version"},
+        {"pools: [{name: a, trust: adversarial, mode: mps, resources: {nvidia.com/gpu: {gpuEq: "
+         "'1/4'}}}]",
+         "config: pools[0]: mode: trust adversarial allows only exclusive|mig"},
+        {"pools: [{name: a, trust: adversarial, mode: time-slicing, resources: {nvidia.com/gpu: "
+         "{gpuEq: 1}}}]",
+         "config: pools[0]: mode: trust adversarial allows only exclusive|mig"},
+        {"pools: [{name: a, mode: mps}]",
+         "config: pools[0]: resources are needed for a shared mode: gpuEq is 1/replicas"},
+        {"pools: [{name: a, mode: mig}]",
+         "config: pools[0]: profiles or resources are needed for mode mig"},
+        {"pools: [{name: a, profiles: {1g.5gb: {gpuEq: '1/7'}}}]",
+         "config: pools[0]: profiles are for mode mig"},
+        {"pools: [{name: a, kind: dedicated}]",
+         "config: pools[0]: nodeSelector is needed for a dedicated pool"},
+        {"pools: [{name: a, kind: own}]",
+         "config: pools[0].kind: unknown value \"own\": want one of shared|dedicated"},
+        {"pools: [{name: a, gpus: 3}]", "config: pools[0].gpus: unknown key: known here are name, "
+                                        "kind, trust, nodeSelector, tolerations, "
+                                        "products, mode, resources, profiles, rename, "
+                                        "deviceClasses, caps, scheduler, runtimeClass, "
+                                        "priorityTiers, metering"},
+        {"pools: [{name: a, caps: {perPodGPU: -1}}]",
+         "config: pools[0].caps.perPodGPU: want a whole number of at least 0"},
+        {"pools: [{name: a, caps: {maxLifetime: 3}}]",
+         "config: pools[0].caps.maxLifetime: want a duration such as 72h, got number"},
+        {"pools: [{name: a, caps: {maxLifetime: 5ms}}]",
+         "config: pools[0].caps.maxLifetime: want a duration of at least 1s, such as 72h"},
+        {"pools: [{name: a, resources: {cpu: {gpuEq: '1'}}}]",
+         "config: pools[0].resources.cpu: want the name of an extended resource such as "
+         "nvidia.com/gpu"},
+        {"pools: [{name: a, resources: {nvidia.com/gpu: {}}}]",
+         "config: pools[0].resources.nvidia.com/gpu: gpuEq is needed"},
+        {"pools: [{name: a, resources: {nvidia.com/gpu: {gpuEq: lots}}}]",
+         "config: pools[0].resources.nvidia.com/gpu.gpuEq: want an amount of at least 0 such as "
+         "\"4\", "
+         "\"0.25\" or \"1/7\""},
+        {"pools: [{name: a, rename: {nvidia.com/other: nvidia.com/gpu}}]",
+         "config: pools[0]: rename.nvidia.com/other: not a resource of this pool"},
+        {"pools: [{name: a, products: [A100-SHARED]}]",
+         "config: pools[0].products[0]: want a product without -MIG-* and -SHARED"},
+        {"pools: [{name: a, tolerations: [{operator: Exists}]}]",
+         "config: pools[0].tolerations[0]: key is needed: a pool must not tolerate every taint"},
+        {"pools: [{name: a, tolerations: [{key: x, effect: Never}]}]",
+         "config: pools[0].tolerations[0].effect: unknown value \"Never\": want one of "
+         "NoSchedule|PreferNoSchedule|NoExecute"},
+        {"pools: [{name: a, nodeSelector: {x: 5}}]",
+         "config: pools[0].nodeSelector.x: want a string, got number"},
+        {"pools: [{name: a, deviceClasses: [gpu]}]",
+         "config: pools[0].deviceClasses: device classes are not supported yet by this version"},
+        {"pools: [{name: a, metering: {price: cheap}}]",
+         "config: pools[0].metering.price: want an amount of at least 0 such as \"4\", \"0.25\" or "
+         "\"1/7\""},
+        {"bindings: [{pool: a, guarantee: 1}]",
+         "config: bindings[0].pool: no pool is called \"a\""},
+        {"{pools: [{name: a}], bindings: [{guarantee: 1}]}", "config: bindings[0]: pool is needed"},
+        {"{pools: [{name: a}], bindings: [{pool: a}]}",
+         "config: bindings[0]: guarantee or burst is needed"},
+        {"{pools: [{name: a}], bindings: [{pool: a, guarantee: 1, lend: 2}]}",
+         "config: bindings[0]: lend must not exceed guarantee"},
+        {"{pools: [{name: a}], bindings: [{pool: a, burst: 1}, {pool: a, burst: 1}]}",
+         "config: bindings[1]: pool is bound by bindings[0] already"},
+        {"{pools: [{name: a}, {name: b}], bindings: [{pool: a, burst: 1, default: true}, {pool: b, "
+         "burst: 1, "
+         "default: true}]}",
+         "config: bindings[1]: default is bindings[0] already"},
+        {"{pools: [{name: a}], bindings: [{pool: a, burst: 1, overQuota: wait}]}",
+         "config: bindings[0].overQuota: unknown value \"wait\": want one of reject|queue"},
+        {"{policy: {podSecurity: privileged}, pools: [{name: a, trust: adversarial}], bindings: "
+         "[{pool: a, "
+         "burst: 1}]}",
+         "config: bindings[0]: policy.podSecurity privileged voids the trust of pool \"a\""},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_error(load(f, cases[i].yaml), cases[i].message);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_example_of_the_model, setup, teardown),
+        cmocka_unit_test_setup_teardown(defaults_of_a_pool, setup, teardown),
+        cmocka_unit_test_setup_teardown(mig_profiles_are_resources, setup, teardown),
+        cmocka_unit_test_setup_teardown(mistakes, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Patches for living host objects: only ours, only what differs, and an end to it. And what a pod
+ * needs before it starts. */
+
+#include "test.h"
+
+static int setup(void **state)
+{
+    *state = fixture_new("");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_free(*state);
+    return 0;
+}
+
+static void pods(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *now =
+        doc(f, "{metadata: {resourceVersion: '9'}, spec: {nodeName: node, schedulingGates: [{name: "
+               "kueue.x-k8s.io/admission}], containers: [{name: main, image: a:1, resources: "
+               "{limits: {cpu: '1'}}}, "
+               "{name: istio-proxy, image: proxy}], initContainers: [{name: init, image: b:1}], "
+               "tolerations: [{key: "
+               "added}], activeDeadlineSeconds: 100, nodeSelector: {flavor: x}}}");
+    cJSON *wanted = doc(
+        f, "{metadata: {}, spec: {containers: [{name: main, image: a:2, resources: {limits: {cpu: "
+           "'2'}}}], "
+           "initContainers: [{name: init, image: b:1}], tolerations: [{key: added}, {key: new}], "
+           "activeDeadlineSeconds: 50}}");
+
+    assert_json(translate_pod_update(f->a, now, wanted),
+                "{metadata: {resourceVersion: '9'}, spec: {containers: [{name: main, image: a:2, "
+                "resources: {limits: {cpu: "
+                "'1'}}}, {name: istio-proxy, image: proxy}], activeDeadlineSeconds: 50, "
+                "tolerations: [{key: added}, {key: "
+                "new}]}}");
+    assert_json(translate_pod_resize(f->a, now, wanted),
+                "{spec: {containers: [{name: main, resources: {limits: {cpu: '2'}}}]}}");
+}
+
+static void pods_at_rest(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *now = doc(
+        f,
+        "{metadata: {resourceVersion: '9'}, spec: {containers: [{name: main, image: a, resources: "
+        "{limits: "
+        "{cpu: '1', nvidia.com/gpu: '1'}}}], activeDeadlineSeconds: 50, tolerations: [{key: a}]}}");
+    cJSON *wanted = doc(f, "{spec: {containers: [{name: main, image: a, resources: {limits: {cpu: "
+                           "1000m, nvidia.com/gpu: "
+                           "2}}}], activeDeadlineSeconds: 60}}");
+
+    /* A deadline never grows, a toleration never goes, a device is not resized, 1000m is 1. */
+    assert_null(translate_pod_update(f->a, now, wanted));
+    assert_null(translate_pod_resize(f->a, now, wanted));
+    assert_null(translate_pod_update(f->a, now, now));
+    assert_null(translate_pod_update(f->a, NULL, NULL));
+}
+
+static void services(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *now = doc(f, "{spec: {type: NodePort, clusterIP: 10.0.0.1, sessionAffinity: None, "
+                        "internalTrafficPolicy: Cluster, "
+                        "selector: {a: b, old: x}, trafficDistribution: PreferClose, ports: "
+                        "[{name: h, port: 80, protocol: "
+                        "TCP, targetPort: 8080, nodePort: 30001}]}}");
+    cJSON *same = doc(f, "{spec: {type: NodePort, selector: {a: b, old: x}, trafficDistribution: "
+                         "PreferClose, ports: [{name: "
+                         "h, port: 80, protocol: TCP, targetPort: 8080}]}}");
+    cJSON *other = doc(f, "{spec: {type: NodePort, selector: {a: c}, ports: [{name: h, port: 80, "
+                          "protocol: TCP, targetPort: "
+                          "9090}, {port: 81, name: x}]}}");
+    cJSON *plain = doc(f, "{spec: {type: ClusterIP, trafficDistribution: PreferClose, ports: "
+                          "[{port: 80, protocol: TCP, "
+                          "targetPort: 8080}]}}");
+
+    assert_null(translate_service_update(f->a, now, same));
+    assert_json(translate_service_update(f->a, now, other),
+                "{spec: {selector: {a: c, old: null}, trafficDistribution: null, ports: [{name: h, "
+                "port: 80, protocol: TCP, "
+                "targetPort: 9090, nodePort: 30001}, {port: 81, name: x}]}}");
+    assert_json(translate_service_update(f->a, now, plain),
+                "{spec: {type: ClusterIP, selector: null, ports: [{port: 80, protocol: TCP, "
+                "targetPort: 8080}]}}");
+}
+
+static void claims(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *now = doc(
+        f, "{spec: {storageClassName: a, volumeName: pv, resources: {requests: {storage: 1Gi}}}}");
+
+    assert_null(translate_pvc_update(f->a, now,
+                                     doc(f, "{spec: {resources: {requests: {storage: 1024Mi}}}}")));
+    assert_json(translate_pvc_update(
+                    f->a, now,
+                    doc(f, "{spec: {storageClassName: b, resources: {requests: {storage: 2Gi}}}}")),
+                "{spec: {resources: {requests: {storage: 2Gi}}}}");
+}
+
+/* ---- what a pod names ---- */
+
+struct seen {
+    struct arena *a;
+    struct str text;
+};
+
+static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
+{
+    static const char *const kinds[] = {"configmap", "secret", "pvc", "sa"};
+    struct seen *s = ctx;
+
+    s->text = arena_printf(s->a, "%.*s%s/%.*s%s ", STR_F(s->text), kinds[kind], STR_F(name),
+                           optional ? "?" : "");
+}
+
+static void on_token(void *ctx, struct str key, struct str audience, int64_t seconds)
+{
+    struct seen *s = ctx;
+
+    s->text = arena_printf(s->a, "%.*s%.*s(%.*s,%lld) ", STR_F(s->text), STR_F(key),
+                           STR_F(audience), (long long)seconds);
+}
+
+static const char NEEDY[] = "{metadata: {name: p, namespace: ml}, spec: {serviceAccountName: sa1, "
+                            "imagePullSecrets: [{name: pull}], volumes: [{name: "
+                            "a, configMap: {name: cm1, optional: true}}, {name: b, secret: "
+                            "{secretName: s1}}, {name: c, persistentVolumeClaim: "
+                            "{claimName: claim}}, {name: d, ephemeral: {}}, {name: e, projected: "
+                            "{sources: [{serviceAccountToken: {path: t}}, "
+                            "{configMap: {name: cm2}}, {secret: {name: s2}}, {serviceAccountToken: "
+                            "{path: v, audience: vault, expirationSeconds: "
+                            "600}}]}}], initContainers: [{name: i, env: [{name: A, valueFrom: "
+                            "{configMapKeyRef: {name: cm3, key: k}}}]}], containers: "
+                            "[{name: c, env: [{name: B, valueFrom: {secretKeyRef: {name: s3, key: "
+                            "k, optional: true}}}], envFrom: [{configMapRef: "
+                            "{name: cm4}}, {secretRef: {name: s4}}]}]}}";
+
+static void references(void **state)
+{
+    struct fixture *f = *state;
+    struct seen seen = {f->a, STR("")};
+
+    translate_pod_refs(doc(f, NEEDY), on_ref, &seen);
+    assert_str(seen.text, "sa/sa1 configmap/cm3 configmap/cm4 secret/s4 secret/s3? configmap/cm1? "
+                          "secret/s1 pvc/claim "
+                          "pvc/p-d configmap/cm2 secret/s2 secret/pull? ");
+    seen.text = STR("");
+    translate_pod_tokens(f->a, doc(f, NEEDY), on_token, &seen);
+    assert_str(seen.text, "e-0(,3600) e-3(vault,600) ");
+}
+
+struct expected {
+    struct fixture *f;
+    struct str host;
+};
+
+static void is_in_the_host_pod(void *ctx, enum translate_ref_kind kind, struct str name,
+                               bool optional)
+{
+    struct expected *e = ctx;
+    char host[64];
+
+    (void)optional;
+    translate_name(&e->f->tenant, STR("ml"), name, host);
+    if (kind != REF_SERVICE_ACCOUNT)
+        assert_has(e->host, host);
+}
+
+static void token_is_in_the_host_pod(void *ctx, struct str key, struct str audience,
+                                     int64_t seconds)
+{
+    struct expected *e = ctx;
+
+    (void)audience;
+    (void)seconds;
+    assert_has(e->host, arena_cstr(e->f->a, arena_printf(e->f->a, "\"key\":\"%.*s\"", STR_F(key))));
+}
+
+/* What is told as needed is exactly what the host pod names. */
+static void references_agree_with_the_host_pod(void **state)
+{
+    struct fixture *f = *state;
+    struct pool_choice none = {0};
+    struct expected e = {f, STR_NULL};
+    cJSON *host;
+
+    assert_ok(translate_pod(f->a, &f->tenant, &none, doc(f, NEEDY), NULL, &host, &f->err));
+    e.host = json_text(f->a, host);
+    translate_pod_refs(doc(f, NEEDY), is_in_the_host_pod, &e);
+    translate_pod_tokens(f->a, doc(f, NEEDY), token_is_in_the_host_pod, &e);
+    assert_false(str_contains(e.host, STR("\"sa1\"")));
+}
+
+static void ephemeral_containers(void **state)
+{
+    struct fixture *f = *state;
+    struct pool_choice none = {0};
+    cJSON *v = doc(f, "{metadata: {name: p, namespace: ml}, spec: {containers: [{name: c}], "
+                      "ephemeralContainers: [{name: old}, "
+                      "{name: debug, image: busybox, targetContainerName: c, stdin: true}]}}");
+    cJSON *host = doc(f, "{spec: {ephemeralContainers: [{name: old}]}}"), *patch;
+    const cJSON *list;
+
+    assert_ok(translate_ephemeral(f->a, &f->tenant, &none, v, host, &patch, &f->err));
+    list = json_path(patch, "spec.ephemeralContainers");
+    assert_int_equal(json_count(list), 1);
+    assert_str(json_str(json_get(json_at(list, 0), "name")), "debug");
+    assert_str(json_str(json_get(json_at(list, 0), "targetContainerName")), "c");
+    assert_str(json_str(json_get(json_at(json_get(json_at(list, 0), "env"), 0), "value")), "void");
+    assert_ok(translate_ephemeral(
+        f->a, &f->tenant, &none, v,
+        doc(f, "{spec: {ephemeralContainers: [{name: old}, {name: debug}]}}"), &patch, &f->err));
+    assert_null(patch);
+}
+
+static void same_input_same_bytes(void **state)
+{
+    struct fixture *f = *state;
+    struct pool_choice none = {0};
+    cJSON *one, *two;
+
+    assert_ok(translate_pod(f->a, &f->tenant, &none, doc(f, NEEDY), NULL, &one, &f->err));
+    assert_ok(translate_pod(f->a, &f->tenant, &none, doc(f, NEEDY), NULL, &two, &f->err));
+    assert_true(str_eq(json_text(f->a, one), json_text(f->a, two)));
+    assert_null(translate_pod_update(f->a, one, two));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(pods, setup, teardown),
+        cmocka_unit_test_setup_teardown(pods_at_rest, setup, teardown),
+        cmocka_unit_test_setup_teardown(services, setup, teardown),
+        cmocka_unit_test_setup_teardown(claims, setup, teardown),
+        cmocka_unit_test_setup_teardown(references, setup, teardown),
+        cmocka_unit_test_setup_teardown(references_agree_with_the_host_pod, setup, teardown),
+        cmocka_unit_test_setup_teardown(ephemeral_containers, setup, teardown),
+        cmocka_unit_test_setup_teardown(same_input_same_bytes, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
