@@ -113,15 +113,6 @@ static bool all_as_stored(const struct collection *d)
     return true;
 }
 
-static bool all_as_stored(const struct collection *d)
-{
-    for (size_t i = 0; i < d->n; i++) {
-        if (!convert_is_identity(d->call->resource, d->items[i]))
-            return false;
-    }
-    return true;
-}
-
 static void finish(struct collection *d)
 {
     if (d->failed) {
