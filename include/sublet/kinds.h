@@ -22,3 +22,5 @@ void validate_label_selector(struct field_errors *e, const struct field_path *p,
                              const cJSON *selector);
 void validate_pod_template(struct field_errors *e, const struct field_path *p, const cJSON *template_);
 void defaults_pod_template(struct arena *a, cJSON *template_);
+/* The cells of upstream's default table: one column, "Created At" (a date). */
+void kinds_cells_created_at(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);

@@ -30,7 +30,8 @@ enum resource_flags {
     RES_ORPHAN_DEFAULT = 128,   /* default propagation is Orphan (Job of batch/v1, rc) */
     RES_ITEM_TYPE_META = 256,   /* list items carry apiVersion and kind (CRs) */
     RES_DELETE_RETURNS_OBJECT = 512,
-    RES_SYSTEM_NAME = 1024      /* path-segment names (RBAC) */
+    RES_SYSTEM_NAME = 1024,     /* path-segment names (RBAC) */
+    RES_STATUS_ON_CREATE = 2048 /* a create may set status (nodes) */
 };
 
 /* Everything an object's kind decides beyond its schema. NULL means: nothing special. `user` objects are
@@ -89,6 +90,7 @@ struct resource {
     struct str group_resource;  /* "deployments.apps", "pods": the store's name and that of messages */
     struct str api_version;     /* "apps/v1", "v1" */
     unsigned skip;              /* length of `{"kind":"..","apiVersion":"..",` as stored */
+    const struct column *first_column; /* in place of Name, whose cell ops->cells then replaces; NULL: Name */
 };
 
 bool resource_namespaced(const struct resource *r);

@@ -31,7 +31,7 @@ cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, b
         json_set_str(a, meta, "resourceVersion", arena_printf(a, "%lld", (long long)revision));
     cJSON *columns = json_set(a, table, "columnDefinitions", json_new_array(a));
     if (with_columns) {
-        add_column(a, columns, &name);
+        add_column(a, columns, r->first_column ? r->first_column : &name);
         for (const struct column *c = r->columns; c && c->name; c++)
             add_column(a, columns, c);
         if (!r->columns)

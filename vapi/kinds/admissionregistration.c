@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Webhook configurations and admission policies. Source:
  * pkg/apis/admissionregistration/v1/defaults.go. */
-#include "impl.h"
+#include "cells.h"
 
 /* ---- webhooks ---- */
 
@@ -30,9 +30,11 @@ static void mutating_defaults(struct arena *a, cJSON *config)
 
 const struct kind_ops VALIDATING_WEBHOOK_CONFIGURATION_OPS = {
     .defaults = validating_defaults,
+    .cells = cells_webhooks,
 };
 const struct kind_ops MUTATING_WEBHOOK_CONFIGURATION_OPS = {
     .defaults = mutating_defaults,
+    .cells = cells_webhooks,
 };
 
 /* ---- policies ---- */
@@ -66,13 +68,17 @@ static void policy_prepare_create(struct arena *a, cJSON *policy)
 const struct kind_ops VALIDATING_ADMISSION_POLICY_OPS = {
     .defaults = policy_defaults,
     .prepare_create = policy_prepare_create,
+    .cells = cells_validating_policy,
 };
 const struct kind_ops VALIDATING_ADMISSION_POLICY_BINDING_OPS = {
     .defaults = binding_defaults,
+    .cells = cells_policy_binding,
 };
 const struct kind_ops MUTATING_ADMISSION_POLICY_OPS = {
     .defaults = policy_defaults,
+    .cells = cells_mutating_policy,
 };
 const struct kind_ops MUTATING_ADMISSION_POLICY_BINDING_OPS = {
     .defaults = binding_defaults,
+    .cells = cells_policy_binding,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The workloads of apps/v1, and ReplicationControllers. Source: pkg/apis/apps/v1/defaults.go,
  * pkg/registry/apps. */
-#include "impl.h"
+#include "cells.h"
 
 static cJSON *template_of(const cJSON *object)
 {
@@ -58,6 +58,7 @@ const struct kind_ops DEPLOYMENT_OPS = {
     .defaults = deployment_defaults,
     .prepare_create = deployment_prepare_create,
     .prepare_update = deployment_prepare_update,
+    .cells = cells_deployment,
 };
 
 /* ---- ReplicaSet ---- */
@@ -78,6 +79,7 @@ static void replicas_prepare_create(struct arena *a, cJSON *object)
 const struct kind_ops REPLICA_SET_OPS = {
     .defaults = replica_set_defaults,
     .prepare_create = replicas_prepare_create,
+    .cells = cells_replicas,
 };
 
 /* ---- ReplicationController ---- */
@@ -99,6 +101,7 @@ static void controller_defaults(struct arena *a, cJSON *object)
 const struct kind_ops REPLICATION_CONTROLLER_OPS = {
     .defaults = controller_defaults,
     .prepare_create = replicas_prepare_create,
+    .cells = cells_controller,
 };
 
 /* ---- StatefulSet ---- */
@@ -142,6 +145,7 @@ static void stateful_set_prepare_create(struct arena *a, cJSON *object)
 const struct kind_ops STATEFUL_SET_OPS = {
     .defaults = stateful_set_defaults,
     .prepare_create = stateful_set_prepare_create,
+    .cells = cells_stateful_set,
 };
 
 /* ---- DaemonSet ---- */
@@ -204,8 +208,11 @@ const struct kind_ops DAEMON_SET_OPS = {
     .defaults = daemon_set_defaults,
     .prepare_create = daemon_set_prepare_create,
     .prepare_update = daemon_set_prepare_update,
+    .cells = cells_daemon_set,
 };
 
 /* ---- ControllerRevision ---- */
 
-const struct kind_ops CONTROLLER_REVISION_OPS = {0};
+const struct kind_ops CONTROLLER_REVISION_OPS = {
+    .cells = cells_revision,
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs and CronJobs. Source: pkg/apis/batch/v1/defaults.go, pkg/registry/batch/job/strategy.go. */
-#include "impl.h"
+#include "cells.h"
 
 #include <stdint.h>
 
@@ -72,6 +72,7 @@ static void job_prepare_create(struct arena *a, cJSON *job)
 const struct kind_ops JOB_OPS = {
     .defaults = job_defaults,
     .prepare_create = job_prepare_create,
+    .cells = cells_job,
 };
 
 /* ---- CronJob ---- */
@@ -99,4 +100,5 @@ static void cron_job_prepare_create(struct arena *a, cJSON *object)
 const struct kind_ops CRON_JOB_OPS = {
     .defaults = cron_job_defaults,
     .prepare_create = cron_job_prepare_create,
+    .cells = cells_cron_job,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kinds about the API server itself: APIServices, certificate requests, flow control. Source:
  * pkg/apis/flowcontrol/v1/defaults.go, pkg/registry/certificates, kube-aggregator. */
-#include "impl.h"
+#include "cells.h"
 
 /* ---- APIService ---- */
 
@@ -30,6 +30,7 @@ static void service_prepare_create(struct arena *a, cJSON *service)
 const struct kind_ops APISERVICE_OPS = {
     .defaults = service_defaults,
     .prepare_create = service_prepare_create,
+    .cells = cells_api_service,
 };
 
 /* ---- CertificateSigningRequest ---- */
@@ -47,6 +48,7 @@ static void request_prepare_update(struct arena *a, cJSON *request, const cJSON 
 const struct kind_ops CERTIFICATE_SIGNING_REQUEST_OPS = {
     .prepare_create = request_prepare_create,
     .prepare_update = request_prepare_update,
+    .cells = cells_certificate_request,
 };
 
 /* ---- flow control ---- */
@@ -66,6 +68,7 @@ static void status_prepare_create(struct arena *a, cJSON *object)
 const struct kind_ops FLOW_SCHEMA_OPS = {
     .defaults = schema_defaults,
     .prepare_create = status_prepare_create,
+    .cells = cells_flow_schema,
 };
 
 static const struct default_rule LEVEL[] = {
@@ -86,4 +89,5 @@ static void level_defaults(struct arena *a, cJSON *level)
 const struct kind_ops PRIORITY_LEVEL_CONFIGURATION_OPS = {
     .defaults = level_defaults,
     .prepare_create = status_prepare_create,
+    .cells = cells_priority_level,
 };

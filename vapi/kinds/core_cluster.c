@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Namespaces and Nodes. */
-#include "impl.h"
+#include "cells.h"
 
 /* ---- Namespace ---- */
 
@@ -49,6 +49,7 @@ const struct kind_ops NAMESPACE_OPS = {
     .defaults = namespace_defaults,
     .prepare_create = namespace_prepare_create,
     .prepare_update = namespace_prepare_update,
+    .cells = cells_namespace,
 };
 
 /* ---- Node ---- */
@@ -78,4 +79,5 @@ static void node_defaults(struct arena *a, cJSON *node)
 
 const struct kind_ops NODE_OPS = {
     .defaults = node_defaults,
+    .cells = cells_node,
 };

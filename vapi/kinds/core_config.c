@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConfigMaps, Secrets and ServiceAccounts. stringData must never reach the store. */
-#include "impl.h"
+#include "cells.h"
 
 #include <sublet/encode.h>
 
 /* ---- ConfigMap ---- */
 
-const struct kind_ops CONFIG_MAP_OPS = {0};
+const struct kind_ops CONFIG_MAP_OPS = {
+    .cells = cells_config_map,
+};
 
 /* ---- Secret ---- */
 
@@ -27,6 +29,7 @@ static void secret_defaults(struct arena *a, cJSON *secret)
 
 const struct kind_ops SECRET_OPS = {
     .defaults = secret_defaults,
+    .cells = cells_secret,
 };
 
 /* ---- ServiceAccount ---- */
@@ -55,4 +58,5 @@ static void account_prepare_update(struct arena *a, cJSON *account, const cJSON 
 const struct kind_ops SERVICE_ACCOUNT_OPS = {
     .prepare_create = account_prepare,
     .prepare_update = account_prepare_update,
+    .cells = cells_age,
 };

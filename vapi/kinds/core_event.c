@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events, in the versions v1 (stored) and events.k8s.io/v1: one object under two sets of names. */
-#include "impl.h"
+#include "cells.h"
 
 /* What differs between the two: name in v1, name in events.k8s.io/v1. */
 static const struct {
@@ -37,4 +37,6 @@ void event_to_storage(struct arena *a, cJSON *event)
         rename_member(a, event, NAMES[i].events, NAMES[i].core);
 }
 
-const struct kind_ops EVENT_OPS = {0};
+const struct kind_ops EVENT_OPS = {
+    .cells = cells_event,
+};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods and PodTemplates: which functions make up these kinds. */
-#include "impl.h"
+#include "cells.h"
 
 const struct kind_ops POD_OPS = {
     .defaults = defaults_pod,
     .prepare_create = prepare_pod_create,
+    .cells = cells_pod,
 };
 
 static void template_defaults(struct arena *a, cJSON *object)
@@ -14,4 +15,5 @@ static void template_defaults(struct arena *a, cJSON *object)
 
 const struct kind_ops POD_TEMPLATE_OPS = {
     .defaults = template_defaults,
+    .cells = cells_pod_template,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ResourceQuotas and LimitRanges. Counting and enforcing them is admission's. */
-#include "impl.h"
+#include "cells.h"
 
 static void quota_defaults(struct arena *a, cJSON *quota)
 {
@@ -17,6 +17,7 @@ static void quota_prepare_create(struct arena *a, cJSON *quota)
 const struct kind_ops RESOURCE_QUOTA_OPS = {
     .defaults = quota_defaults,
     .prepare_create = quota_prepare_create,
+    .cells = cells_quota,
 };
 
 /* Of containers: a limit is the maximum, a request is the limit or else the minimum. */
@@ -50,4 +51,5 @@ static void limits_defaults(struct arena *a, cJSON *range)
 
 const struct kind_ops LIMIT_RANGE_OPS = {
     .defaults = limits_defaults,
+    .cells = kinds_cells_created_at,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Services and Endpoints. Must not choose addresses or ports: the allocator does. Source:
  * pkg/apis/core/v1/defaults.go, pkg/registry/core/service/strategy.go. */
-#include "impl.h"
+#include "cells.h"
 
 /* ---- what the type of a service means ---- */
 
@@ -172,6 +172,7 @@ const struct kind_ops SERVICE_OPS = {
     .defaults = service_defaults,
     .prepare_create = service_prepare_create,
     .prepare_update = service_prepare_update,
+    .cells = cells_service,
 };
 
 /* ---- Endpoints ---- */
@@ -185,4 +186,5 @@ static void endpoints_defaults(struct arena *a, cJSON *endpoints)
 
 const struct kind_ops ENDPOINTS_OPS = {
     .defaults = endpoints_defaults,
+    .cells = cells_endpoints,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PersistentVolumes and PersistentVolumeClaims. Source: pkg/apis/core/v1/defaults.go,
  * pkg/api/persistentvolumeclaim/util.go. */
-#include "impl.h"
+#include "cells.h"
 
 /* ---- claims ---- */
 
@@ -77,6 +77,7 @@ const struct kind_ops PERSISTENT_VOLUME_CLAIM_OPS = {
     .defaults = defaults_claim,
     .prepare_create = claim_prepare_create,
     .prepare_update = claim_prepare_update,
+    .cells = cells_claim,
 };
 
 /* ---- volumes ---- */
@@ -106,4 +107,5 @@ static void volume_prepare_create(struct arena *a, cJSON *volume)
 const struct kind_ops PERSISTENT_VOLUME_OPS = {
     .defaults = volume_defaults,
     .prepare_create = volume_prepare_create,
+    .cells = cells_volume,
 };

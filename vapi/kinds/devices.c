@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resource.k8s.io: devices, and claims on them. Source: pkg/apis/resource/v1/defaults.go. */
-#include "impl.h"
+#include "cells.h"
 
 /* ---- claims ---- */
 
@@ -45,6 +45,7 @@ static void claim_prepare_create(struct arena *a, cJSON *claim)
 const struct kind_ops RESOURCE_CLAIM_OPS = {
     .defaults = claim_defaults,
     .prepare_create = claim_prepare_create,
+    .cells = cells_resource_claim,
 };
 
 static void template_defaults(struct arena *a, cJSON *object)
@@ -54,6 +55,7 @@ static void template_defaults(struct arena *a, cJSON *object)
 
 const struct kind_ops RESOURCE_CLAIM_TEMPLATE_OPS = {
     .defaults = template_defaults,
+    .cells = cells_age,
 };
 
 /* ---- slices and classes ---- */
@@ -72,5 +74,8 @@ static void slice_defaults(struct arena *a, cJSON *slice)
 
 const struct kind_ops RESOURCE_SLICE_OPS = {
     .defaults = slice_defaults,
+    .cells = cells_resource_slice,
 };
-const struct kind_ops DEVICE_CLASS_OPS = {0};
+const struct kind_ops DEVICE_CLASS_OPS = {
+    .cells = cells_age,
+};

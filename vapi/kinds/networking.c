@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* networking.k8s.io and discovery.k8s.io. Source: pkg/apis/networking/v1/defaults.go,
  * pkg/apis/discovery/v1/defaults.go. */
-#include "impl.h"
+#include "cells.h"
 
 /* ---- Ingress, IngressClass ---- */
 
@@ -12,6 +12,7 @@ static void ingress_prepare_create(struct arena *a, cJSON *ingress)
 
 const struct kind_ops INGRESS_OPS = {
     .prepare_create = ingress_prepare_create,
+    .cells = cells_ingress,
 };
 
 static void ingress_class_defaults(struct arena *a, cJSON *class)
@@ -23,6 +24,7 @@ static void ingress_class_defaults(struct arena *a, cJSON *class)
 
 const struct kind_ops INGRESS_CLASS_OPS = {
     .defaults = ingress_class_defaults,
+    .cells = cells_ingress_class,
 };
 
 /* ---- NetworkPolicy ---- */
@@ -46,6 +48,7 @@ static void network_policy_defaults(struct arena *a, cJSON *policy)
 
 const struct kind_ops NETWORK_POLICY_OPS = {
     .defaults = network_policy_defaults,
+    .cells = cells_network_policy,
 };
 
 /* ---- IPAddress, ServiceCIDR ---- */
@@ -55,9 +58,12 @@ static void cidr_prepare_create(struct arena *a, cJSON *cidr)
     set_status(a, cidr, "{}");
 }
 
-const struct kind_ops IPADDRESS_OPS = {0};
+const struct kind_ops IPADDRESS_OPS = {
+    .cells = cells_ip_address,
+};
 const struct kind_ops SERVICE_CIDR_OPS = {
     .prepare_create = cidr_prepare_create,
+    .cells = cells_service_cidr,
 };
 
 /* ---- EndpointSlice ---- */
@@ -90,4 +96,5 @@ static void slice_prepare_update(struct arena *a, cJSON *slice, const cJSON *old
 const struct kind_ops ENDPOINT_SLICE_OPS = {
     .defaults = slice_defaults,
     .prepare_update = slice_prepare_update,
+    .cells = cells_endpoint_slice,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PodDisruptionBudgets, PriorityClasses, RuntimeClasses, Leases: small kinds others obey. */
-#include "impl.h"
+#include "cells.h"
 
 /* ---- PodDisruptionBudget ---- */
 
@@ -13,6 +13,7 @@ static void budget_prepare_create(struct arena *a, cJSON *budget)
 
 const struct kind_ops POD_DISRUPTION_BUDGET_OPS = {
     .prepare_create = budget_prepare_create,
+    .cells = cells_budget,
 };
 
 /* ---- PriorityClass ---- */
@@ -25,8 +26,16 @@ static void priority_defaults(struct arena *a, cJSON *class)
     defaults_apply(a, class, rules, COUNT(rules));
 }
 
+/* It never counts on: what it says cannot change. */
+static void priority_prepare_create(struct arena *a, cJSON *class)
+{
+    json_set_i64(a, json_ensure_object(a, class, "metadata"), "generation", 1);
+}
+
 const struct kind_ops PRIORITY_CLASS_OPS = {
     .defaults = priority_defaults,
+    .prepare_create = priority_prepare_create,
+    .cells = cells_priority_class,
 };
 
 /* ---- RuntimeClass, Lease ---- */
@@ -38,6 +47,7 @@ static void runtime_class_defaults(struct arena *a, cJSON *class)
 
 const struct kind_ops RUNTIME_CLASS_OPS = {
     .defaults = runtime_class_defaults,
+    .cells = cells_runtime_class,
 };
 /* strategy and preferredHolder belong to a feature that is off upstream too. */
 static void lease_drop(cJSON *lease, const cJSON *old)
@@ -66,4 +76,5 @@ static void lease_prepare_update(struct arena *a, cJSON *lease, const cJSON *old
 const struct kind_ops LEASE_OPS = {
     .prepare_create = lease_prepare_create,
     .prepare_update = lease_prepare_update,
+    .cells = cells_lease,
 };

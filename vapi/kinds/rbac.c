@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Roles and bindings. Who may grant what is auth's. Source: pkg/apis/rbac/v1/defaults.go. */
-#include "impl.h"
+#include "cells.h"
 
 #define RBAC_GROUP "rbac.authorization.k8s.io"
 
@@ -19,11 +19,17 @@ static void binding_defaults(struct arena *a, cJSON *binding)
     }
 }
 
-const struct kind_ops ROLE_OPS = {0};
-const struct kind_ops CLUSTER_ROLE_OPS = {0};
+const struct kind_ops ROLE_OPS = {
+    .cells = kinds_cells_created_at,
+};
+const struct kind_ops CLUSTER_ROLE_OPS = {
+    .cells = kinds_cells_created_at,
+};
 const struct kind_ops ROLE_BINDING_OPS = {
     .defaults = binding_defaults,
+    .cells = cells_binding,
 };
 const struct kind_ops CLUSTER_ROLE_BINDING_OPS = {
     .defaults = binding_defaults,
+    .cells = cells_binding,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* storage.k8s.io. Source: pkg/apis/storage/v1/defaults.go. */
-#include "impl.h"
+#include "cells.h"
 
 /* ---- StorageClass ---- */
 
@@ -16,6 +16,7 @@ static void class_defaults(struct arena *a, cJSON *class)
 
 const struct kind_ops STORAGE_CLASS_OPS = {
     .defaults = class_defaults,
+    .cells = cells_storage_class,
 };
 
 /* ---- CSIDriver ---- */
@@ -39,8 +40,18 @@ static void driver_defaults(struct arena *a, cJSON *driver)
                     json_new_string(a, STR("Persistent")));
 }
 
+/* Counted from 0, unlike elsewhere. */
+static void driver_prepare_update(struct arena *a, cJSON *driver, const cJSON *old)
+{
+    if (!json_equal(json_get(driver, "spec"), json_get(old, "spec")))
+        json_set_i64(a, json_get(driver, "metadata"), "generation",
+                     json_i64_at(old, "metadata.generation", 0) + 1);
+}
+
 const struct kind_ops CSIDRIVER_OPS = {
     .defaults = driver_defaults,
+    .prepare_update = driver_prepare_update,
+    .cells = cells_csi_driver,
 };
 
 /* ---- VolumeAttachment ---- */
@@ -63,10 +74,17 @@ static void attachment_prepare_create(struct arena *a, cJSON *attachment)
 const struct kind_ops VOLUME_ATTACHMENT_OPS = {
     .defaults = attachment_defaults,
     .prepare_create = attachment_prepare_create,
+    .cells = cells_attachment,
 };
 
 /* ---- the rest ---- */
 
-const struct kind_ops CSINODE_OPS = {0};
-const struct kind_ops CSISTORAGE_CAPACITY_OPS = {0};
-const struct kind_ops VOLUME_ATTRIBUTES_CLASS_OPS = {0};
+const struct kind_ops CSINODE_OPS = {
+    .cells = cells_csi_node,
+};
+const struct kind_ops CSISTORAGE_CAPACITY_OPS = {
+    .cells = kinds_cells_created_at,
+};
+const struct kind_ops VOLUME_ATTRIBUTES_CLASS_OPS = {
+    .cells = cells_attributes_class,
+};
