@@ -377,3 +377,9 @@ struct str pki_jwks(const struct pki *p, struct arena *a)
 {
     return jwt_key_set(a, p->token_key, p->token_key_id);
 }
+
+struct str pki_issuer(const struct pki *p)
+{
+    assert(p->magic == PKI_MAGIC);
+    return p->issuer;
+}
