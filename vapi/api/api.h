@@ -147,6 +147,8 @@ int body_patch_type(struct call *c, struct err *err) MUST_CHECK;
 int body_decode(struct call *c, struct err *err) MUST_CHECK;
 /* A body decoded with another kind or version than the URL's is refused; absent ones are set. */
 int body_check_kind(struct call *c, struct err *err) MUST_CHECK;
+/* What a patch made: still of its kind, and of its shape. */
+int body_check_patched(struct call *c, cJSON *patched, struct err *err) MUST_CHECK;
 /* Types, nulls and canonical texts by the schema; unknown fields are noted in c->strict. */
 int body_normalise(struct call *c, cJSON *object, struct err *err) MUST_CHECK;
 /* 422 about what a patch made. */
@@ -181,7 +183,8 @@ int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object,
 void meta_dedup_owners(struct call *c, cJSON *object, bool after_admission);
 void meta_generate_name(struct vapi *api, struct arena *a, cJSON *object);
 void meta_validate(struct field_errors *e, const struct resource *r, const cJSON *object);
-void meta_validate_update(struct field_errors *e, const cJSON *object, const cJSON *old);
+void meta_validate_update(struct field_errors *e, const struct resource *r, const cJSON *object,
+                          const cJSON *old);
 /* Carries over what an update cannot change: generation, uid, creation and deletion. */
 void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old);
 /* All but kind, apiVersion, metadata and status: what metadata.generation counts. */

@@ -169,51 +169,104 @@ static bool kind_exists(const struct call *c, struct str group, struct str versi
            schema_builtin_root(group, version, kind);
 }
 
-static int refuse_kind(struct call *c, struct str group, struct str version, struct str kind,
-                       struct err *err)
+/* Why a body of this kind cannot be what is wanted, in the words of the scheme's converter. */
+static struct str kind_problem(struct call *c, struct str group, struct str version,
+                               struct str kind)
 {
     struct arena *a = c->arena;
     struct str want_group, want_version, want_kind;
-    struct str why;
 
     body_expected(c, &want_group, &want_version, &want_kind);
     if (kind_exists(c, group, version, kind))
-        why = arena_printf(
+        return arena_printf(
             a, "converting (%.*s.%.*s) to (%.*s.%.*s): unknown conversion", STR_F(version),
             STR_F(kind),
             STR_F(want_group.n ? str_sub(want_group, 0, str_find(want_group, '.')) : STR("core")),
             STR_F(want_kind));
-    else
-        why = arena_printf(a,
-                           "no kind \"%.*s\" is registered for version \"%.*s\" in scheme "
-                           "\"pkg/runtime/scheme.go:111\"",
-                           STR_F(kind), STR_F(join_api_version(a, group, version)));
-    return body_refuse(c, why.p, err);
+    return arena_printf(a,
+                        "no kind \"%.*s\" is registered for version \"%.*s\" in scheme "
+                        "\"pkg/runtime/scheme.go:111\"",
+                        STR_F(kind), STR_F(join_api_version(a, group, version)));
+}
+
+/* What a tree says it is; what it leaves out is what is expected. */
+struct said {
+    struct str group, version, kind;
+};
+
+static struct said said_kind(const struct call *c, const cJSON *tree)
+{
+    struct str api_version = json_str(json_get(tree, "apiVersion"));
+    struct str kind = json_str(json_get(tree, "kind"));
+    struct said s;
+
+    body_expected(c, &s.group, &s.version, &s.kind);
+    if (kind.n)
+        s.kind = kind;
+    if (api_version.n)
+        s.group = split_api_version(api_version, &s.version);
+    return s;
+}
+
+/* 0: as wanted; 1: another kind or group (or one that does not exist); 2: another version. */
+static int compare_kind(struct call *c, const struct said *got)
+{
+    struct str group, version, kind;
+
+    body_expected(c, &group, &version, &kind);
+    if (!str_eq(got->kind, kind) || !str_eq(got->group, group))
+        return 1;
+    if (str_eq(got->version, version))
+        return 0;
+    return kind_exists(c, got->group, got->version, got->kind) ? 2 : 1;
+}
+
+static void set_kind(struct call *c, cJSON *tree)
+{
+    struct str group, version, kind;
+
+    body_expected(c, &group, &version, &kind);
+    json_set_str(c->arena, tree, "kind", kind);
+    json_set_str(c->arena, tree, "apiVersion", join_api_version(c->arena, group, version));
 }
 
 int body_check_kind(struct call *c, struct err *err)
 {
-    struct str group, version, kind, want;
-    struct str got_kind = json_str(json_get(c->body, "kind"));
-    struct str got_api = json_str(json_get(c->body, "apiVersion")), got_group, got_version;
+    struct said got = said_kind(c, c->body);
+    struct str group, version, kind;
 
     body_expected(c, &group, &version, &kind);
-    want = join_api_version(c->arena, group, version);
-    if (!got_api.n)
-        got_api = want;
-    if (!got_kind.n)
-        got_kind = kind;
-    got_group = split_api_version(got_api, &got_version);
-    if (!str_eq(got_kind, kind) || !str_eq(got_group, group))
-        return refuse_kind(c, got_group, got_version, got_kind, err);
-    if (!str_eq(got_version, version))
+    switch (compare_kind(c, &got)) {
+    case 0:
+        set_kind(c, c->body);
+        return 0;
+    case 1:
+        return body_refuse(c, kind_problem(c, got.group, got.version, got.kind).p, err);
+    default:
         return err_set(err, &ERR_BAD_REQUEST,
                        "the API version in the data (%.*s) does not match the expected API version "
                        "(%.*s)",
-                       STR_F(got_api), STR_F(want));
-    json_set_str(c->arena, c->body, "kind", kind);
-    json_set_str(c->arena, c->body, "apiVersion", want);
-    return 0;
+                       STR_F(join_api_version(c->arena, got.group, got.version)),
+                       STR_F(join_api_version(c->arena, group, version)));
+    }
+}
+
+int body_check_patched(struct call *c, cJSON *patched, struct err *err)
+{
+    struct said got = said_kind(c, patched);
+    int differs = compare_kind(c, &got);
+    int failed;
+
+    if (differs)
+        return body_refuse_patched(c, patched, kind_problem(c, got.group, got.version, got.kind),
+                                   err);
+    /* Without a kind the message is about the fields alone, as upstream words it for patches. */
+    json_remove(patched, "kind");
+    failed = body_normalise(c, patched, err);
+    set_kind(c, patched);
+    if (failed)
+        return body_refuse_patched(c, patched, err->message, err);
+    return body_strict(c, patched, err);
 }
 
 /* ---- decoding ---- */
@@ -238,9 +291,18 @@ static struct str summary(struct arena *a, struct str body)
     return arena_printf(a, "%.*s%s", STR_F(hex_encode(a, head)), more);
 }
 
+/* Our reader says where it stopped; upstream's messages do not. */
+static struct str without_offset(struct str message)
+{
+    for (size_t i = 0; i < message.n; i++)
+        if (str_has_prefix(str_from(message, i), STR(" (offset ")))
+            return str_sub(message, 0, i);
+    return message;
+}
+
 static int unrecognised(struct call *c, struct str body, const char *prefix, struct err *err)
 {
-    struct str group, version, kind, why = err->message;
+    struct str group, version, kind, why = without_offset(err->message);
 
     body_expected(c, &group, &version, &kind);
     if (!body.n)
@@ -268,6 +330,32 @@ static int too_large(struct err *err)
     return err_set(err, &ERR_TOO_LARGE, "Request entity too large: limit is %u", API_MAX_BODY);
 }
 
+#define NO_KIND "couldn't get version/kind; json parse error: "
+
+/* kind and apiVersion are read on their own before anything else, as upstream does. */
+static int check_type_meta(struct call *c, struct str body, struct err *err)
+{
+    static const char *const keys[] = {"kind", "apiVersion"};
+    struct str rest = json_str(json_get(c->body, "apiVersion"));
+
+    for (size_t i = 0; i < 2; i++) {
+        const cJSON *value = json_get(c->body, keys[i]);
+
+        if (!value || json_is_string(value) || json_is_null(value))
+            continue;
+        err_set(err, &ERR_BAD_REQUEST,
+                "json: cannot unmarshal %s into Go struct field .%s of type string",
+                json_type_name(value), keys[i]);
+        return unrecognised(c, body, NO_KIND, err);
+    }
+    str_cut(&rest, '/');
+    if (!rest.p || str_find(rest, '/') == rest.n)
+        return 0;
+    err_set(err, &ERR_BAD_REQUEST, "unexpected GroupVersion string: %.*s",
+            STR_F(json_str(json_get(c->body, "apiVersion"))));
+    return unrecognised(c, body, "", err);
+}
+
 static int decode_object(struct call *c, struct str body, struct err *err)
 {
     enum body_format format;
@@ -275,33 +363,38 @@ static int decode_object(struct call *c, struct str body, struct err *err)
     if (body_format(c, &format, err))
         return -1;
     if (decode_as(c, format, body, &c->body, err))
-        return unrecognised(
-            c, body, format == FORMAT_JSON ? "couldn't get version/kind; json parse error: " : "",
-            err);
+        return unrecognised(c, body, format == FORMAT_JSON ? NO_KIND : "", err);
+    if (json_is_null(c->body))
+        c->body = json_new_object(c->arena);
     if (!json_is_object(c->body)) {
         err_set(
             err, &ERR_BAD_REQUEST,
             "json: cannot unmarshal %s into Go value of type struct { APIVersion string "
             "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
             json_type_name(c->body));
-        return unrecognised(c, body, "couldn't get version/kind; json parse error: ", err);
+        return unrecognised(c, body, NO_KIND, err);
     }
-    return body_check_kind(c, err);
+    return check_type_meta(c, body, err) || body_check_kind(c, err) ? -1 : 0;
 }
 
 static int decode_patch(struct call *c, struct str body, struct err *err)
 {
-    const char *what = c->patch == PATCH_TYPE_APPLY ? "YAML" : "patch";
+    bool apply = c->patch == PATCH_TYPE_APPLY, list = c->patch == PATCH_TYPE_JSON;
+    const char *what = apply ? "YAML" : "patch";
     int failed =
-        c->patch == PATCH_TYPE_APPLY
-            ? yaml_parse(c->arena, body, on_duplicate, &c->strict, &c->body, err)
-            : json_parse_strict(c->arena, body, NULL, on_duplicate, &c->strict, &c->body, err);
+        apply ? yaml_parse(c->arena, body, on_duplicate, &c->strict, &c->body, err)
+              : json_parse_strict(c->arena, body, NULL, on_duplicate, &c->strict, &c->body, err);
 
     if (failed)
-        return err_set(err, &ERR_BAD_REQUEST, "error decoding %s: %.*s", what, STR_F(err->message));
-    if (c->patch == PATCH_TYPE_JSON ? !json_is_array(c->body) : !json_is_object(c->body))
-        return err_set(err, &ERR_BAD_REQUEST, "error decoding %s: json: cannot unmarshal %s", what,
-                       json_type_name(c->body));
+        return err_set(err, &ERR_BAD_REQUEST, "error decoding %s: %.*s", what,
+                       STR_F(without_offset(err->message)));
+    if (json_is_null(c->body))
+        c->body = list ? json_new_array(c->arena) : json_new_object(c->arena);
+    if (list ? !json_is_array(c->body) : !json_is_object(c->body))
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "error decoding %s: json: cannot unmarshal %s into Go value of type %s",
+                       what, json_type_name(c->body),
+                       list ? "[]handlers.jsonPatchOp" : "map[string]interface {}");
     return 0;
 }
 
@@ -311,12 +404,20 @@ static int decode_delete_options(struct call *c, struct str body, struct err *er
     enum body_format format;
     struct str kind;
 
-    if (body_format(c, &format, err) || decode_as(c, format, body, &c->body, err))
+    if (body_format(c, &format, err))
         return -1;
+    if (decode_as(c, format, body, &c->body, err))
+        return err_set(err, &ERR_BAD_REQUEST, "%s%.*s", format == FORMAT_JSON ? NO_KIND : "",
+                       STR_F(without_offset(err->message)));
     kind = json_str(json_get(c->body, "kind"));
-    if (!json_is_object(c->body) || (kind.n && !str_eqc(kind, "DeleteOptions")))
+    if (!json_is_object(c->body))
         return err_set(err, &ERR_BAD_REQUEST,
                        "decoded object cannot be converted to DeleteOptions");
+    if (kind.n && !str_eqc(kind, "DeleteOptions"))
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "no kind \"%.*s\" is registered for version \"%.*s\" in scheme "
+                       "\"pkg/runtime/scheme.go:111\"",
+                       STR_F(kind), STR_F(json_str(json_get(c->body, "apiVersion"))));
     return options_from_body(c, c->body, err);
 }
 

@@ -181,16 +181,13 @@ void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old)
     copy_member(a, metadata, before, "creationTimestamp");
     if (!json_str(json_get(metadata, "uid")).n)
         copy_member(a, metadata, before, "uid");
+    /* One that the old object does not have stays, and is refused as a change of an immutable
+     * field. */
     if (json_get(before, "deletionTimestamp"))
         copy_member(a, metadata, before, "deletionTimestamp");
-    else
-        json_remove(metadata, "deletionTimestamp");
-    if (json_get(before, "deletionGracePeriodSeconds")) {
-        if (!json_get(metadata, "deletionGracePeriodSeconds"))
-            copy_member(a, metadata, before, "deletionGracePeriodSeconds");
-    } else {
-        json_remove(metadata, "deletionGracePeriodSeconds");
-    }
+    if (json_get(before, "deletionGracePeriodSeconds") &&
+        !json_get(metadata, "deletionGracePeriodSeconds"))
+        copy_member(a, metadata, before, "deletionGracePeriodSeconds");
     if (!json_get(metadata, "managedFields"))
         copy_member(a, metadata, before, "managedFields");
 }

@@ -249,7 +249,38 @@ static void check_managed(struct field_errors *e, const cJSON *entries)
     }
 }
 
+/* Built-in kinds take finalizers with a domain, and upstream's three without. */
+static void check_finalizer_forms(struct field_errors *e, const cJSON *finalizers)
+{
+    static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion"};
+    const struct field_path *list = FIELD(&METADATA, "finalizers");
+    size_t at = 0;
+
+    json_each(f, finalizers)
+    {
+        struct str name = json_str(f);
+        bool known = str_find(name, '/') < name.n;
+
+        for (size_t i = 0; i < sizeof(standard) / sizeof(standard[0]); i++)
+            known |= str_eqc(name, standard[i]);
+        if (!known)
+            field_invalid_str(
+                e, FIELD_INDEX(list, at), name,
+                "name is neither a standard finalizer name nor is it fully qualified");
+        at++;
+    }
+}
+
 /* ---- the whole ---- */
+
+static void check_generation(struct field_errors *e, const cJSON *metadata)
+{
+    int64_t generation = json_i64_at(metadata, "generation", 0);
+
+    if (generation < 0)
+        field_invalid(e, FIELD(&METADATA, "generation"), json_get(metadata, "generation"),
+                      "must be greater than or equal to 0");
+}
 
 static void check_maps(struct field_errors *e, const cJSON *metadata)
 {
@@ -263,9 +294,12 @@ void meta_validate(struct field_errors *e, const struct resource *r, const cJSON
     const cJSON *metadata = json_get(object, "metadata");
 
     check_names(e, r, metadata);
+    check_generation(e, metadata);
     check_maps(e, metadata);
     check_finalizers(e, json_get(metadata, "finalizers"));
     check_managed(e, json_get(metadata, "managedFields"));
+    if (!r->crd)
+        check_finalizer_forms(e, json_get(metadata, "finalizers"));
 }
 
 static void check_immutable(struct field_errors *e, const cJSON *now, const cJSON *before,
@@ -281,7 +315,8 @@ static void check_immutable(struct field_errors *e, const cJSON *now, const cJSO
         field_invalid_str(e, FIELD(&METADATA, key), STR(""), IMMUTABLE);
 }
 
-void meta_validate_update(struct field_errors *e, const cJSON *object, const cJSON *old)
+void meta_validate_update(struct field_errors *e, const struct resource *r, const cJSON *object,
+                          const cJSON *old)
 {
     static const char *const fixed[] = {
         "name",
@@ -301,4 +336,6 @@ void meta_validate_update(struct field_errors *e, const cJSON *object, const cJS
         check_immutable(e, metadata, before, fixed[i]);
     check_maps(e, metadata);
     check_managed(e, json_get(metadata, "managedFields"));
+    if (!r->crd)
+        check_finalizer_forms(e, json_get(metadata, "finalizers"));
 }

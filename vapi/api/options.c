@@ -299,7 +299,7 @@ static int bad_revision(const struct call *c, struct str value, struct err *err)
                        "invalid resource version: resourceVersion: Invalid value: \"%.*s\": "
                        "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
                        STR_F(value), STR_F(value));
-    return err_set(err, &ERR_INTERNAL,
+    return err_set(err, &ERR_UNKNOWN,
                    "resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing "
                    "\"%.*s\": invalid syntax",
                    STR_F(value), STR_F(value));

@@ -228,7 +228,7 @@ void call_error(struct call *c, const struct err *err)
     struct headers h = {.n = 0};
 
     assert(err->kind);
-    if (err->kind->code >= 500 && !c->gone)
+    if (err->kind->code >= 500 && err->kind != &ERR_UNKNOWN && !c->gone)
         log_warn("request failed verb=%s resource=%.*s ns=%.*s name=%.*s code=%d error=\"%.*s\"",
                  CALL_VERBS[c->verb], STR_F(c->resource ? c->resource->group_resource : STR("")),
                  STR_F(c->ns), STR_F(c->name), err->kind->code, STR_F(err->message));

@@ -27,10 +27,12 @@ static cJSON *causes_tree(struct arena *a, const struct err *err)
     return list;
 }
 
-/* Generic answers of the server (405, a path without a resource) carry empty details. */
+/* Generic answers of the server (405, a path without a resource, a patch that fails) carry empty
+ * details. */
 static bool wants_details(const struct err *err)
 {
-    return err->kind == &ERR_METHOD_NOT_ALLOWED || err->kind == &ERR_NOT_FOUND;
+    return err->kind == &ERR_METHOD_NOT_ALLOWED || err->kind == &ERR_NOT_FOUND ||
+           err->kind == &ERR_INVALID;
 }
 
 static cJSON *details_tree(struct arena *a, const struct err *err)

@@ -209,10 +209,8 @@ int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err
         return -1;
     if (!json_is_object(made))
         return err_set(err, &ERR_BAD_REQUEST, "the patched object is not an object");
-    if (body_normalise(c, made, err))
-        return body_refuse_patched(c, made, err->message, err);
     *ret = made;
-    return body_strict(c, made, err);
+    return body_check_patched(c, made, err);
 }
 
 static void apply_defaults(struct write *w)
@@ -264,7 +262,7 @@ static int check_url_name(struct write *w, struct err *err)
     struct call *c = w->call;
     struct str name = json_str_at(w->object, "metadata.name");
 
-    if (c->verb != CALL_UPDATE || str_eq(name, c->name))
+    if (c->verb == CALL_CREATE || str_eq(name, c->name))
         return 0;
     if (!name.n)
         return err_set(err, &ERR_BAD_REQUEST,
@@ -280,14 +278,14 @@ static enum outcome meta_create(struct write *w, struct err *err)
 {
     struct call *c = w->call;
     cJSON *metadata = meta_of(c->arena, w->object);
+    uint64_t revision;
 
-    if (json_str(json_get(metadata, "resourceVersion")).n && c->verb == CALL_CREATE)
-        return err_set(err, &ERR_INTERNAL,
-                       "resourceVersion should not be set on objects to be created")
-                   ? FAILED
-                   : GO_ON;
+    /* What is no number counts as none, as upstream reads it. */
+    if (str_to_u64(json_str(json_get(metadata, "resourceVersion")), &revision) && revision) {
+        err_set(err, &ERR_UNKNOWN, "resourceVersion should not be set on objects to be created");
+        return FAILED;
+    }
     json_remove(metadata, "resourceVersion");
-    json_remove(metadata, "generation");
     meta_wipe(c->arena, w->object);
     meta_fill(c->api, c->arena, w->object);
     if (c->resource->flags & RES_GENERATION)
@@ -311,10 +309,8 @@ static int check_revision(struct write *w, struct err *err)
     uint64_t wanted = 0;
 
     if (rv.n && !str_to_u64(rv, &wanted))
-        return err_set(err, &ERR_BAD_REQUEST,
-                       "metadata.resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: "
-                       "parsing \"%.*s\": invalid syntax",
-                       STR_F(rv), STR_F(rv));
+        return err_set(err, &ERR_UNKNOWN, "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
+                       STR_F(rv));
     if (wanted && wanted != (uint64_t)w->base->revision)
         return modified(c, err);
     if (!wanted && r->flags & RES_CONDITIONAL_UPDATE && c->verb == CALL_UPDATE) {
@@ -412,7 +408,7 @@ static void prepare_create(struct write *w)
 {
     const struct resource *r = w->call->resource;
 
-    if (r->flags & RES_STATUS)
+    if ((r->flags & (RES_STATUS | RES_STATUS_ON_CREATE)) == RES_STATUS)
         json_remove(w->object, "status");
     if (r->ops && r->ops->prepare_create)
         r->ops->prepare_create(w->call->arena, w->object);
@@ -490,7 +486,7 @@ static enum outcome step_validate(struct write *w, struct err *err)
     if (w->creating)
         meta_validate(&e, r, w->object);
     else
-        meta_validate_update(&e, w->object, w->old);
+        meta_validate_update(&e, r, w->object, w->old);
     validate_kind(w, &e);
     if (field_errors_to_err(&e, r->group, r->kind, json_str_at(w->object, "metadata.name"), err))
         return FAILED;
