@@ -3,7 +3,7 @@
  *
  * The control plane as a whole: what it owns, how it starts, how it ends.
  *
- *   new -> starting: CRDs, roles, bootstrap objects, controllers -> serving -> draining: network
+ *   new -> starting: CRDs, bootstrap objects, roles, controllers -> serving -> draining: network
  * and controllers -> stopping: CRDs, last calls, handles -> closed
  *
  * It must never listen before what the API promises is in place, and never free anything while a
@@ -158,7 +158,8 @@ static int listen_now(struct vapi *api, struct err *err)
     return 0;
 }
 
-static void on_bootstrapped(void *ctx, const struct err *failure)
+/* Roles live in namespaces: the objects came first. */
+static void on_roles(void *ctx, const struct err *failure)
 {
     struct vapi *api = ctx;
     struct err err;
@@ -174,7 +175,7 @@ static void on_bootstrapped(void *ctx, const struct err *failure)
     started(api, listen_now(api, &err) ? &err : NULL);
 }
 
-static void on_roles(void *ctx, const struct err *failure)
+static void on_bootstrapped(void *ctx, const struct err *failure)
 {
     struct vapi *api = ctx;
 
@@ -182,7 +183,7 @@ static void on_roles(void *ctx, const struct err *failure)
     if (failure || api->state != API_STARTING)
         started(api, failure);
     else
-        bootstrap_objects(api, on_bootstrapped, api);
+        auth_bootstrap(api->auth, on_roles, api);
 }
 
 int vapi_start(struct vapi *api, void (*ready)(void *ctx, const struct err *err), void *ctx,
@@ -194,7 +195,7 @@ int vapi_start(struct vapi *api, void (*ready)(void *ctx, const struct err *err)
     api->ready = ready;
     api->ready_ctx = ctx;
     api->crds = crds_start(api);
-    auth_bootstrap(api->auth, on_roles, api);
+    bootstrap_objects(api, on_bootstrapped, api);
     return 0;
 }
 
