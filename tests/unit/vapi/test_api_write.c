@@ -52,7 +52,6 @@ static void test_create_fills_metadata(void **state)
                     "\"namespace\":\"default\",\"uid\":\"")));
     assert_str(text_at(a, "metadata.creationTimestamp"), "2027-01-15T08:00:00Z");
     assert_int_equal(text_at(a, "metadata.uid").n, 36);
-    assert_null(json_path(a.json, "metadata.generation"));
     assert_true(text_at(a, "metadata.resourceVersion").n > 0);
     assert_true(has_header(&a, "audit-id: "));
     assert_true(has_header(&a, "content-type: application/json\r\n"));
@@ -193,7 +192,7 @@ static void test_metadata_is_checked(void **state)
                            "\"finalizers\":[\"x y\"],\"ownerReferences\":[{\"kind\":\"\"}]}}");
 
     assert_int_equal(a.status, 422);
-    assert_int_equal(json_count(json_path(a.json, "details.causes")), 8);
+    assert_int_equal(json_count(json_path(a.json, "details.causes")), 9);
     assert_str(json_str(json_get(json_at(json_path(a.json, "details.causes"), 0), "field")),
                "metadata.name");
 }
@@ -337,8 +336,10 @@ static void test_patches(void **state)
     check_status(a, 422, "Invalid",
                  "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified "
                  "for non-apply patch");
-    a = merge(h, CM "/p", "{\"metadata\":{\"name\":\"q\"}}");
-    assert_int_equal(a.status, 422);
+    check_status(merge(h, CM "/p", "{\"metadata\":{\"name\":\"q\"}}"), 400, "BadRequest",
+                 "the name of the object (q) does not match the name on the URL (p)");
+    assert_int_equal(merge(h, CM "/p", "{\"kind\":\"Secret\"}").status, 422);
+    assert_str(text_at(get(h, CM "/p"), "kind"), "ConfigMap");
 }
 
 /* ---- scale ---- */
