@@ -19,6 +19,7 @@ class ApiError(AssertionError):
         super().__init__(f"{what}: {code} {message}")
         self.code = code
         self.status = status
+        self.reason = status.get("reason") if isinstance(status, dict) else None
 
 
 def _current(config, kind):
@@ -147,7 +148,8 @@ class Api:
         """Yields the events of a watch as dicts until the server ends it or nothing comes in `timeout`."""
         client = Api(self.kubeconfig, timeout)
         try:
-            response = client.open("GET", path, query={"watch": "1", **query})
+            mark = "&" if "?" in path else "?"
+            response = client.open("GET", f"{path}{mark}watch=1", query=query or None)
             if response.status >= 400:
                 raise ApiError(f"WATCH {path}", response.status, response.read().decode())
             for line in response:
