@@ -32,6 +32,9 @@ struct vapi_hooks {
     void (*admit_undo)(void *ctx, const struct resource *r, const cJSON *object);
 };
 
+/* During admit(): one more Warning in the answer of that request. done_ctx as admit() got it. */
+void vapi_admit_warn(void *done_ctx, struct str text);
+
 struct vapi_options {
     struct uv_loop_s *loop;
     struct store *store;
@@ -68,6 +71,9 @@ typedef void (*vapi_done_cb)(void *ctx, const struct err *err, const struct stor
 
 void vapi_create(struct vapi *api, const struct resource *r, struct str ns, const cJSON *object,
                  vapi_done_cb done, void *ctx);
+/* POST to a subresource of name ("binding", "eviction"). */
+void vapi_create_sub(struct vapi *api, const struct resource *r, struct str subresource,
+                     struct str ns, struct str name, const cJSON *object, vapi_done_cb done, void *ctx);
 /* PUT; object carries the resourceVersion it was computed from. subresource STR_NULL, "status", ... */
 void vapi_update(struct vapi *api, const struct resource *r, struct str subresource,
                  const cJSON *object, vapi_done_cb done, void *ctx);

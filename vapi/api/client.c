@@ -42,6 +42,17 @@ void vapi_create(struct vapi *api, const struct resource *r, struct str ns, cons
     call_run(c);
 }
 
+void vapi_create_sub(struct vapi *api, const struct resource *r, struct str subresource,
+                     struct str ns, struct str name, const cJSON *object, vapi_done_cb done,
+                     void *ctx)
+{
+    struct call *c = call_inside(api, &USER_INTERNAL, CALL_CREATE, r, sub_of(r, subresource), ns,
+                                 name, done, ctx);
+
+    set_body(c, object);
+    call_run(c);
+}
+
 void vapi_update(struct vapi *api, const struct resource *r, struct str subresource,
                  const cJSON *object, vapi_done_cb done, void *ctx)
 {

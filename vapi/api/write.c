@@ -513,6 +513,14 @@ static void on_admitted(void *ctx, const struct err *err)
     write_tick(w);
 }
 
+void vapi_admit_warn(void *done_ctx, struct str text)
+{
+    struct write *w = done_ctx;
+
+    assert(w->magic == WRITE_MAGIC && w->step == STEP_ADMIT);
+    call_warn(w->call, text);
+}
+
 static enum outcome step_admit(struct write *w, struct err *err)
 {
     struct call *c = w->call;
