@@ -70,6 +70,19 @@ void net_abort(struct net_exchange *x);
  * fell to zero. Either may be NULL. Set in request(). */
 void net_on(struct net_exchange *x, void (*closed)(void *ctx), void (*drained)(void *ctx), void *ctx);
 struct arena *net_arena(struct net_exchange *x);
+/* No callback of yours is ever called inside a call of these, but release() may be. A backlog beyond
+ * 64 MiB cuts the exchange. After net_end(), net_abort() or closed() of the connection, writes are
+ * dropped (and released). */
+
+/* HTTP/1.1 Upgrade (RFC 9110 7.8), for exec, attach and port-forward: answers 101 with these headers
+ * (`upgrade` among them; `connection: upgrade` is added), and the exchange is a pipe from then on:
+ * received() gets what the peer sends, and n == 0 at its end, after which net_end() is due;
+ * net_write() sends; net_end() closes once all is sent. False when the request asked for no upgrade or
+ * came over HTTP/2: answer it otherwise then. received() gets the ctx of net_on(). */
+bool net_upgrade(struct net_exchange *x, const struct net_header *headers, size_t n_headers,
+                 void (*received)(void *ctx, struct str bytes));
+/* Backpressure toward the peer of a pipe: received() pauses (at most one more may come) or goes on. */
+void net_pause(struct net_exchange *x, bool pause);
 
 struct net_tls {              /* PEM texts */
     struct str certificate;   /* leaf first, then chain */

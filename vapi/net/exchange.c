@@ -294,7 +294,7 @@ static void touch(struct net_exchange *x)
 
 static bool has_no_body(int status)
 {
-    return status == 204 || status == 304 || status < 200;
+    return status == 204 || status == 304;
 }
 
 void net_respond(struct net_exchange *x, int status, const struct net_header *headers,
@@ -332,6 +332,27 @@ void net_begin(struct net_exchange *x, int status, const struct net_header *head
         return;
     x->conn->proto->answer(x, headers, n_headers, -1);
     conn_dirty(x->conn);
+}
+
+bool net_upgrade(struct net_exchange *x, const struct net_header *headers, size_t n_headers,
+                 void (*received)(void *ctx, struct str bytes))
+{
+    assert(x->magic == EXCHANGE_MAGIC && x->state == X_RUNNING);
+    if (!x->upgradable)
+        return false;
+    x->upgraded = true;
+    x->received = received;
+    net_begin(x, 101, headers, n_headers);
+    return true;
+}
+
+void net_pause(struct net_exchange *x, bool pause)
+{
+    assert(x->magic == EXCHANGE_MAGIC && x->upgraded);
+    x->paused = pause;
+    if (pause)
+        conn_hold(x->conn, true);
+    touch(x);
 }
 
 size_t net_write(struct net_exchange *x, const struct net_slice *slices, size_t n)

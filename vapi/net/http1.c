@@ -7,6 +7,7 @@
 #include "internal.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
 
 #include <llhttp.h>
@@ -27,7 +28,8 @@ struct http1 {
     bool want_continue;
     bool chunked; /* the answer */
     bool tail_sent;
-    bool stopped; /* parses nothing more */
+    bool told_end; /* of the peer's half, to the reader of a pipe */
+    bool stopped;  /* parses nothing more */
 };
 
 static struct net_conn *conn_of(const llhttp_t *parser)
@@ -81,10 +83,28 @@ static int on_url_complete(llhttp_t *parser)
     return 0;
 }
 
+/* RFC 9110 5.6.2. llhttp's loose mode lets more pass, blanks before the colon among it, by which
+ * two servers in a row read different headers. */
+static bool is_token(struct str name)
+{
+    static const char OTHERS[] = "!#$%&'*+-.^_`|~";
+
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+
+        if (!c || (!isalnum((unsigned char)c) && !strchr(OTHERS, c)))
+            return false;
+    }
+    return name.n > 0;
+}
+
 static int on_field_complete(llhttp_t *parser)
 {
-    struct http1 *h = conn_of(parser)->http1;
+    struct net_conn *c = conn_of(parser);
+    struct http1 *h = c->http1;
 
+    if (!is_token(buf_str(&h->token)))
+        return refuse(c, REFUSE_MALFORMED);
     if (!h->headers_done)
         h->name = arena_str(h->x->arena, buf_str(&h->token));
     buf_clear(&h->token);
@@ -95,11 +115,14 @@ static int on_value_complete(llhttp_t *parser)
 {
     struct net_conn *c = conn_of(parser);
     struct http1 *h = c->http1;
-    bool ok = h->headers_done || /* a trailer */
-              exchange_add_header(h->x, h->name, str_trim(buf_str(&h->token)));
+    struct str value = str_trim(buf_str(&h->token));
+    bool fits = h->headers_done || /* a trailer */
+                exchange_add_header(h->x, h->name, value);
 
+    if (memchr(value.p ? value.p : "", '\r', value.n))
+        return refuse(c, REFUSE_MALFORMED);
     buf_clear(&h->token);
-    return ok ? 0 : refuse(c, REFUSE_HEADERS_TOO_LARGE);
+    return fits ? 0 : refuse(c, REFUSE_HEADERS_TOO_LARGE);
 }
 
 /* Origin form, `*`, or the absolute form that proxies send (RFC 9112 3.2). */
@@ -236,6 +259,7 @@ static void take_request(struct net_conn *c, struct str rest)
 
     buf_add(&h->rest, rest);
     conn_hold(c, true);
+    h->x->upgradable = h->want_upgrade;
     exchange_dispatch(h->x);
 }
 
@@ -263,14 +287,20 @@ static void parse(struct net_conn *c, struct str bytes)
     }
 }
 
+static void pipe_received(struct net_exchange *x, struct str bytes)
+{
+    if (!x->aborted && !x->ended)
+        x->received(x->ctx, bytes);
+}
+
 static void receive(struct net_conn *c, struct str bytes)
 {
     struct http1 *h = c->http1;
 
     if (h->stopped || !bytes.n)
         return;
-    if (h->x && h->x->upgraded && !h->x->aborted)
-        h->x->received(h->x->ctx, bytes);
+    if (h->x && h->x->upgraded && !h->x->paused && !h->rest.n)
+        pipe_received(h->x, bytes);
     else if (h->complete)
         buf_add(&h->rest, bytes);
     else
@@ -284,9 +314,9 @@ static void end_of_input(struct net_conn *c)
     struct http1 *h = c->http1;
 
     h->keep_alive = false;
-    if (h->x && h->x->upgraded && !h->x->aborted)
-        h->x->received(h->x->ctx, STR_NULL);
-    else if (!h->x || h->x->streamed || !h->complete)
+    if (h->x && h->x->upgraded)
+        conn_dirty(c); /* serve_pipe() tells, in order */
+    else if (!h->stopped && (!h->x || h->x->streamed || !h->complete))
         conn_close(c);
 }
 
@@ -308,7 +338,7 @@ static void add_framing(struct http1 *h, const struct net_exchange *x, int64_t l
     if (h->chunked)
         add_header(&h->head, STR("transfer-encoding"), STR("chunked"));
     else if (length < 0 && !x->bodyless)
-        h->keep_alive = false; /* HTTP/1.0: the end of the connection is the end of the body */
+        h->keep_alive = false; /* HTTP/1.0, or a pipe: it ends with the connection */
 
     if (x->upgraded)
         add_header(&h->head, STR("connection"), STR("upgrade"));
@@ -396,6 +426,26 @@ static void next_message(struct net_conn *c)
         conn_hold(c, false);
 }
 
+/* What came with the request or while the pipe was paused goes first, the peer's end last. */
+static void serve_pipe(struct net_conn *c, struct net_exchange *x)
+{
+    struct http1 *h = c->http1;
+    struct buf rest = h->rest;
+
+    if (x->paused)
+        return;
+    h->rest = BUF_INIT(0);
+    if (rest.n)
+        pipe_received(x, buf_str(&rest));
+    buf_fini(&rest);
+    if (!x->paused)
+        conn_hold(c, false);
+    if (c->peer_gone && !c->hold && !h->told_end) {
+        h->told_end = true;
+        pipe_received(x, STR_NULL);
+    }
+}
+
 static void settle(struct net_conn *c)
 {
     struct http1 *h = c->http1;
@@ -405,6 +455,8 @@ static void settle(struct net_conn *c)
         conn_close(c);
         return;
     }
+    if (x && x->upgraded && !x->ended)
+        serve_pipe(c, x);
     if (x && h->tail_sent) {
         h->x = NULL;
         exchange_close(x);

@@ -79,7 +79,9 @@ struct net_exchange {
     bool dispatched; /* the handler knows it */
     bool streamed;   /* begun by net_begin() */
     bool ended;      /* no more slices will come */
+    bool upgradable; /* the request asks for it (HTTP/1.1) */
     bool upgraded;   /* a pipe now: raw bytes both ways */
+    bool paused;     /* the pipe toward us */
     bool refused;    /* answered by net itself, before the request was read whole */
     bool discarding; /* answered, but the request still comes (HTTP/2) */
     size_t discarded;

@@ -2,6 +2,7 @@
 #include "net_harness.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ struct call {
     struct net_exchange *x;
     uv_timer_t timer;
     size_t left;
-    bool timed, writing;
+    bool timed, writing, pipe;
 };
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -47,6 +48,11 @@ static void on_release(void *ctx)
     struct net_fixture *f = ctx;
 
     f->released++;
+}
+
+static void on_release_copy(void *ctx)
+{
+    mem_free(ctx);
 }
 
 static struct net_slice slice_of(struct net_fixture *f, struct str bytes)
@@ -79,11 +85,30 @@ static void write_some(struct call *call)
     net_end(call->x);
 }
 
+/* Gives it back as a copy: the bytes are only there during the call. */
+static void on_received(void *ctx, struct str bytes)
+{
+    struct call *call = ctx;
+    struct net_slice slice = {.bytes = mem_str(bytes), .release = on_release_copy};
+
+    if (!bytes.n) {
+        mem_free((void *)(uintptr_t)slice.bytes.p);
+        net_end(call->x);
+        return;
+    }
+    slice.ctx = (void *)(uintptr_t)slice.bytes.p;
+    net_write(call->x, &slice, 1);
+    if (call->f->pause_pipes)
+        net_pause(call->x, true);
+}
+
 static void on_drained(void *ctx)
 {
     struct call *call = ctx;
 
     call->f->drained++;
+    if (call->pipe && call->f->pause_pipes)
+        net_pause(call->x, false);
     if (call->writing)
         write_some(call);
 }
@@ -180,6 +205,12 @@ static void on_request(void *ctx, struct net_exchange *x, const struct net_reque
         call->timer.data = call;
         uv_timer_init(&f->loop, &call->timer);
         uv_timer_start(&call->timer, on_later, 50, 0);
+    } else if (str_eqc(r->path, "/pipe")) {
+        static const struct net_header UPGRADE = {{"upgrade", 7}, {"echo", 4}};
+
+        call->pipe = net_upgrade(x, &UPGRADE, 1, on_received);
+        if (!call->pipe)
+            net_respond(x, 400, NULL, 0, NULL, 0);
     } else if (str_eqc(r->path, "/peer")) {
         route_peer(call, r);
     } else if (str_eqc(r->path, "/request")) {
@@ -291,16 +322,31 @@ static void *client_main(void *ctx)
     return NULL;
 }
 
+void net_fixture_start(struct net_fixture *f, void (*client)(struct net_fixture *f, void *arg),
+                       void *arg)
+{
+    f->client = client;
+    f->arg = arg;
+    assert_int_equal(pthread_create(&f->thread, NULL, client_main, f), 0);
+}
+
+void net_fixture_wait(struct net_fixture *f)
+{
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    pthread_join(f->thread, NULL);
+}
+
 void net_fixture_run(struct net_fixture *f, void (*client)(struct net_fixture *f, void *arg),
                      void *arg)
 {
-    pthread_t thread;
+    net_fixture_start(f, client, arg);
+    net_fixture_wait(f);
+}
 
-    f->client = client;
-    f->arg = arg;
-    assert_int_equal(pthread_create(&thread, NULL, client_main, f), 0);
-    uv_run(&f->loop, UV_RUN_DEFAULT);
-    pthread_join(thread, NULL);
+void net_fixture_shut(struct net_fixture *f, int64_t grace_ms)
+{
+    net_close(f->server, grace_ms, on_server_closed, f);
+    f->server = NULL;
 }
 
 /* Raw clients. */
@@ -352,6 +398,16 @@ void raw_receive_until(int fd, struct buf *into, const char *text)
 {
     while (!str_contains(buf_str(into), str_c(text)) && raw_receive(fd, into, 1) == 1) {
     }
+}
+
+bool raw_closed(int fd)
+{
+    struct buf b = BUF_INIT(0);
+    char c;
+
+    raw_receive(fd, &b, SIZE_MAX);
+    buf_fini(&b);
+    return recv(fd, &c, 1, 0) == 0 || errno == ECONNRESET;
 }
 
 void raw_talk(struct net_fixture *f, struct str bytes, struct buf *into)

@@ -7,7 +7,8 @@
  *   GET /size?N         N bytes, in pieces           GET  /stream?N    N bytes, streamed with
  * drained() GET /watch          one line, then nothing       GET  /later       "later", 50 ms later
  *   GET /peer           cn|organizations|rejected    GET  /request     method, path, query, headers
- *   GET /never          no answer, until closed      GET  /abort       one line, then cut */
+ *   GET /never          no answer, until closed      GET  /abort       one line, then cut
+ *   GET /pipe           upgrades; gives back what comes, ends with the peer */
 #pragma once
 
 #include "test.h"
@@ -37,8 +38,10 @@ struct net_fixture {
     /* What the handler saw. Read it when no client runs. */
     unsigned requests, closed, drained, released, running;
     size_t max_backlog, last_body;
+    bool pause_pipes; /* received() is paused while what it gave back is not drained */
     void (*client)(struct net_fixture *f, void *arg);
     void *arg;
+    pthread_t thread;
 };
 
 /* options may be NULL; address and handler are filled in, tls when `tls`. */
@@ -47,6 +50,12 @@ void net_fixture_close(struct net_fixture *f);
 /* Runs client() in a thread, and the loop until it returned. */
 void net_fixture_run(struct net_fixture *f, void (*client)(struct net_fixture *f, void *arg),
                      void *arg);
+/* The same in two halves: the test may do things while the client runs. */
+void net_fixture_start(struct net_fixture *f, void (*client)(struct net_fixture *f, void *arg),
+                       void *arg);
+void net_fixture_wait(struct net_fixture *f);
+/* Closes the server and lets what is under way finish; net_fixture_close() is still due. */
+void net_fixture_shut(struct net_fixture *f, int64_t grace_ms);
 struct identity net_identity(struct net_fixture *f, const struct identity *ca, int use,
                              const char *cn, const char *organization);
 struct net_tls net_fixture_tls(struct net_fixture *f);
@@ -56,5 +65,7 @@ int raw_connect(struct net_fixture *f);
 void raw_send(int fd, struct str bytes);
 size_t raw_receive(int fd, struct buf *into, size_t want);
 void raw_receive_until(int fd, struct buf *into, const char *text);
+/* True once the peer closed, whatever came before. */
+bool raw_closed(int fd);
 /* Connects, sends, reads until the peer closes. */
 void raw_talk(struct net_fixture *f, struct str bytes, struct buf *into);
