@@ -118,7 +118,6 @@ def test_who_may_what(vc):
     k = vc.kubectl
     assert k("auth", "can-i", "create", "pods").strip() == "yes"
     assert "system:masters" in k("auth", "whoami")
-    k("create", "serviceaccount", "reader")
     k("create", "role", "reader", "--verb=get,list", "--resource=configmaps")
     k("create", "rolebinding", "reader", "--role=reader", "--serviceaccount=default:reader")
     user = vc.kubectl_as(vc.service_account_kubeconfig("default", "reader"))
@@ -138,7 +137,6 @@ def test_who_may_what(vc):
 
 def test_nobody_hands_out_more_than_they_have(vc):
     k = vc.kubectl
-    k("create", "serviceaccount", "limited")
     k("create", "role", "limited", "--verb=get,create,update", "--resource=roles,rolebindings,configmaps")
     k("create", "rolebinding", "limited", "--role=limited", "--serviceaccount=default:limited")
     user = vc.kubectl_as(vc.service_account_kubeconfig("default", "limited"))
