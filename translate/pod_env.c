@@ -224,27 +224,37 @@ const struct field ENV_FROM_FIELDS[] = {
     {0},
 };
 
-/* What the tenant's pod says of itself; false for what only the host knows (IPs, the node). */
-static bool own_field(struct down *d, struct str path, struct str *ret)
+/* What only the host knows. */
+static bool host_field(struct str path)
+{
+    static const char *const paths[] = {"spec.nodeName", "status.hostIP", "status.hostIPs",
+                                        "status.podIP", "status.podIPs"};
+
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        if (str_eqc(path, paths[i]))
+            return true;
+    }
+    return false;
+}
+
+/* What the tenant's pod says of itself; a path that is not known says nothing. */
+static struct str own_field(struct down *d, struct str path)
 {
     struct str key;
 
-    if (str_eqc(path, "metadata.name")) {
-        *ret = d->name;
-    } else if (str_eqc(path, "metadata.namespace")) {
-        *ret = d->ns;
-    } else if (str_eqc(path, "metadata.uid")) {
-        *ret = json_str(json_get(d->meta, "uid"));
-    } else if (str_eqc(path, "spec.serviceAccountName")) {
-        *ret = json_str(json_get(d->spec, "serviceAccountName"));
-    } else if (field_path_key(path, "metadata.labels", &key)) {
-        *ret = json_str(json_get_str(json_get(d->meta, "labels"), key));
-    } else if (field_path_key(path, "metadata.annotations", &key)) {
-        *ret = json_str(json_get_str(json_get(d->meta, "annotations"), key));
-    } else {
-        return false;
-    }
-    return true;
+    if (str_eqc(path, "metadata.name"))
+        return d->name;
+    if (str_eqc(path, "metadata.namespace"))
+        return d->ns;
+    if (str_eqc(path, "metadata.uid"))
+        return json_str(json_get(d->meta, "uid"));
+    if (str_eqc(path, "spec.serviceAccountName"))
+        return json_str(json_get(d->spec, "serviceAccountName"));
+    if (field_path_key(path, "metadata.labels", &key))
+        return json_str(json_get_str(json_get(d->meta, "labels"), key));
+    if (field_path_key(path, "metadata.annotations", &key))
+        return json_str(json_get_str(json_get(d->meta, "annotations"), key));
+    return STR("");
 }
 
 /* $(VAR) is expanded in values but not in what a reference gives: "$$" is a "$" there. */
@@ -268,12 +278,13 @@ static struct str literal(struct arena *a, struct str s)
 static cJSON *variable_down(struct down *d, const cJSON *env)
 {
     const cJSON *from = json_get(env, "valueFrom"), *value = json_get(env, "value");
-    struct str path = json_str(json_get(json_get(from, "fieldRef"), "fieldPath")), own;
+    const cJSON *field = json_get(from, "fieldRef");
+    struct str path = json_str(json_get(field, "fieldPath"));
     cJSON *ret = json_new_object(d->arena);
 
     add_str(d->arena, ret, "name", json_str(json_get(env, "name")));
-    if (json_is_object(from) && path.n && own_field(d, path, &own))
-        add_str(d->arena, ret, "value", literal(d->arena, own));
+    if (json_is_object(field) && !host_field(path))
+        add_str(d->arena, ret, "value", literal(d->arena, own_field(d, path)));
     else if (json_is_object(from))
         object_add(d->arena, ret, STR("valueFrom"), shape_copy(d, VALUE_FROM_FIELDS, from));
     else if (json_is_string(value))

@@ -115,7 +115,8 @@ static struct str field_path_down(struct down *d, struct str path)
                             STR_F(translate_label_key(d->arena, d->tenant, key)));
     if (field_path_key(path, "metadata.annotations", &key))
         return note_text(d, annotation_hashed(d->arena, key), json_str(json_get_str(notes, key)));
-    return path;
+    return note_path(d,
+                     annotation_hashed(d->arena, path)); /* unknown: nothing there, an empty file */
 }
 
 static cJSON *field_ref_down(struct down *d, const cJSON *ref)
