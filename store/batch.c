@@ -156,19 +156,19 @@ void batch_answer(struct batch *b, const struct err *err)
         b->done[i].call(b->done[i].ctx, err);
 }
 
-void batch_fail(struct store *s, struct batch *b, const struct err *err)
+void batch_fail(struct store *s, struct batch *flying, const struct err *err)
 {
     struct batch *later = s->open;
 
     s->open = NULL;
     if (later)
         undo(s, later);
-    undo(s, b);
+    undo(s, flying);
     s->latest_objects = s->live_objects;
     s->latest_bytes = s->live_bytes;
     assert(!s->waiting_bytes);
 
-    batch_answer(b, err);
+    batch_answer(flying, err);
     if (later)
         batch_answer(later, err);
     batch_free(later);

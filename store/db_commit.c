@@ -14,11 +14,11 @@ static const char *const SQL[SQL_COUNT] = {
     [SQL_ROLLBACK] = "ROLLBACK",
     [SQL_RESOURCE] = "INSERT INTO resource (id, name) VALUES (?1, ?2)",
     [SQL_VERSION] =
-        "INSERT INTO version (revision, at, type, resource, skip, ns, name, uid, labels,"
-        " fields, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        ("INSERT INTO version (revision, at, type, resource, skip, ns, name, uid, labels,"
+         " fields, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"),
     [SQL_VERSION_DELETE] = "DELETE FROM version WHERE revision = ?1",
-    [SQL_RECORD_PUT] = "INSERT INTO record (kind, key, value) VALUES (?1, ?2, ?3)"
-                       " ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
+    [SQL_RECORD_PUT] = ("INSERT INTO record (kind, key, value) VALUES (?1, ?2, ?3)"
+                        " ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value"),
     [SQL_RECORD_DELETE] = "DELETE FROM record WHERE kind = ?1 AND key = ?2",
     [SQL_FLOOR] = "UPDATE meta SET value = ?1 WHERE key = 'floor'",
     [SQL_HEAL] = "UPDATE meta SET value = value + 1 WHERE key = 'heals'",

@@ -19,6 +19,7 @@ static void post_commit(struct store *s)
     if (s->open)
         s->last_commit_ms = uv_now(s->loop);
     batch_take_drops(s);
+    assert(s->open);
     uv_prepare_stop(&s->prepare);
     uv_check_stop(&s->check);
     s->flying = s->open;

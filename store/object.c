@@ -44,8 +44,13 @@ size_t object_size(const struct store_object *o)
 /* Only the count of an object ever changes; const is for everybody else. */
 static struct store_object *counted(const struct store_object *o)
 {
+    union {
+        const struct store_object *seen;
+        struct store_object *owned;
+    } p = {o};
+
     assert(o->magic == OBJECT_MAGIC && o->refs);
-    return (struct store_object *)(uintptr_t)o;
+    return p.owned;
 }
 
 const struct store_object *store_object_ref(const struct store_object *o)

@@ -27,12 +27,6 @@ static struct record_entry *find(struct store *s, unsigned kind, struct str key)
     return RB_FIND(record_tree, records_of(s, kind), &probe);
 }
 
-static void str_drop(struct str *s)
-{
-    mem_free((void *)(uintptr_t)s->p);
-    *s = STR_NULL;
-}
-
 static void entry_drop(struct record_entry *e)
 {
     str_drop(&e->key);

@@ -91,12 +91,12 @@ static size_t collect_undo(struct store *s, const struct table *t, const struct 
             continue;
         if (n == cap) {
             cap = cap ? cap * 2 : 64;
-            list = mem_realloc(list, cap * sizeof(*list));
+            list = mem_realloc(list, cap * sizeof(const struct store_event *));
         }
         list[n++] = e;
     }
     if (n)
-        qsort(list, n, sizeof(*list), event_cmp);
+        qsort(list, n, sizeof(const struct store_event *), event_cmp);
     for (size_t i = 0; i < n; i++) {
         if (!kept || object_key_cmp(list[kept - 1]->object, list[i]->object))
             list[kept++] = list[i];

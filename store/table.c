@@ -52,7 +52,7 @@ struct table *table_add(struct store *s, unsigned id, struct str name)
     t->floor = s->load_floor;
     RB_INIT(&t->objects);
     if (RB_INSERT(table_tree, &s->names, t)) {
-        mem_free((void *)(uintptr_t)t->name.p);
+        str_drop(&t->name);
         mem_free(t);
         return NULL;
     }
@@ -84,7 +84,7 @@ static void table_free(struct table *t)
         store_object_unref(e->pending);
         mem_free(e);
     }
-    mem_free((void *)(uintptr_t)t->name.p);
+    str_drop(&t->name);
     mem_free(t);
 }
 

@@ -46,6 +46,13 @@ RB_HEAD(record_tree, record_entry);
 #define OBJECT_MAGIC        0x4f626a21u
 #define STORE_MAX_RESOURCES 65535u
 
+/* Frees what mem_str() made, and forgets it. */
+static inline void str_drop(struct str *s)
+{
+    mem_free(s->p);
+    *s = STR_NULL;
+}
+
 /* object.c */
 const struct store_object *object_new(const struct db_version *v);
 size_t object_size(const struct store_object *o); /* what limits count */
