@@ -249,7 +249,16 @@ static void check_managed(struct field_errors *e, const cJSON *entries)
     }
 }
 
-/* Built-in kinds take finalizers with a domain, and upstream's three without. */
+/* The kinds of k8s.io/api take finalizers with a domain, and upstream's three without; those of
+ * apiextensions and the aggregator, and custom resources, take any. */
+static bool has_strict_finalizers(const struct resource *r)
+{
+    if (r->crd || !r->node)
+        return false;
+    return str_has_prefix(str_c(schema_text(r->schema, schema_node(r->schema, r->node)->type_name)),
+                          STR("io.k8s.api."));
+}
+
 static void check_finalizer_forms(struct field_errors *e, const cJSON *finalizers)
 {
     static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion"};
@@ -298,7 +307,7 @@ void meta_validate(struct field_errors *e, const struct resource *r, const cJSON
     check_maps(e, metadata);
     check_finalizers(e, json_get(metadata, "finalizers"));
     check_managed(e, json_get(metadata, "managedFields"));
-    if (!r->crd)
+    if (has_strict_finalizers(r))
         check_finalizer_forms(e, json_get(metadata, "finalizers"));
 }
 
@@ -336,6 +345,6 @@ void meta_validate_update(struct field_errors *e, const struct resource *r, cons
         check_immutable(e, metadata, before, fixed[i]);
     check_maps(e, metadata);
     check_managed(e, json_get(metadata, "managedFields"));
-    if (!r->crd)
+    if (has_strict_finalizers(r))
         check_finalizer_forms(e, json_get(metadata, "finalizers"));
 }
