@@ -109,7 +109,6 @@ const struct kind_ops REPLICATION_CONTROLLER_OPS = {
 static const struct default_rule STATEFUL_SET[] = {
     SET_TEXT_Z("spec.podManagementPolicy", "OrderedReady"),
     SET_NUMBER("spec.updateStrategy.rollingUpdate.partition", 0),
-    SET_NUMBER("spec.updateStrategy.rollingUpdate.maxUnavailable", 1),
     SET_TEXT_Z("spec.persistentVolumeClaimRetentionPolicy+.whenDeleted", "Retain"),
     SET_TEXT_Z("spec.persistentVolumeClaimRetentionPolicy+.whenScaled", "Retain"),
     SET_NUMBER("spec.replicas", 1),
@@ -137,14 +136,29 @@ static void stateful_set_defaults(struct arena *a, cJSON *object)
     }
 }
 
+/* maxUnavailable belongs to a feature that is off upstream too: only what is there stays. */
+static void drop_max_unavailable(cJSON *object, const cJSON *old)
+{
+    if (!json_path(old, "spec.updateStrategy.rollingUpdate.maxUnavailable"))
+        json_remove(json_path(object, "spec.updateStrategy.rollingUpdate"), "maxUnavailable");
+}
+
+static void stateful_set_prepare_update(struct arena *a, cJSON *object, const cJSON *old)
+{
+    (void)a;
+    drop_max_unavailable(object, old);
+}
+
 static void stateful_set_prepare_create(struct arena *a, cJSON *object)
 {
+    drop_max_unavailable(object, NULL);
     set_status(a, object, "{\"availableReplicas\":0,\"replicas\":0}");
 }
 
 const struct kind_ops STATEFUL_SET_OPS = {
     .defaults = stateful_set_defaults,
     .prepare_create = stateful_set_prepare_create,
+    .prepare_update = stateful_set_prepare_update,
     .cells = cells_stateful_set,
 };
 

@@ -54,8 +54,12 @@ static void autoscaler_defaults(struct arena *a, cJSON *object)
     cJSON *spec = json_get(object, "spec"), *behavior;
 
     defaults_apply(a, object, rules, COUNT(rules));
-    if (!json_is_object(spec) || is_v1(object))
+    if (!json_is_object(spec))
         return;
+    if (is_v1(object)) {
+        autoscaler_default_v1(a, object, spec);
+        return;
+    }
     if (!json_count(json_get(spec, "metrics")))
         json_append(json_set(a, spec, "metrics", json_new_array(a)), default_metric(a));
     behavior = json_get(spec, "behavior");

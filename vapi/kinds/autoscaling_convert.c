@@ -333,6 +333,19 @@ static void status_to_v2(struct arena *a, cJSON *object, cJSON *status)
         json_set(a, status, "conditions", json_copy(a, conditions));
 }
 
+void autoscaler_default_v1(struct arena *a, const cJSON *object, cJSON *spec)
+{
+    struct str text = json_str(json_get(json_path(object, "metadata.annotations"), METRICS));
+    cJSON *others = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    if (text.n && json_parse(a, text, &others, &err) == 0 && json_is_array(others) && others->child)
+        return;
+    if (!json_get(spec, "targetCPUUtilizationPercentage"))
+        json_set_i64(a, spec, "targetCPUUtilizationPercentage", 80);
+}
+
 static void to_v2(struct arena *a, cJSON *object)
 {
     cJSON *spec = json_get(object, "spec"), *status = json_get(object, "status");

@@ -29,16 +29,25 @@ static void job_spec_defaults(struct arena *a, cJSON *spec)
     defaults_pod_template(a, json_get(spec, "template"));
 }
 
+static void labels_from_template(struct arena *a, cJSON *job)
+{
+    const cJSON *labels = json_path(job, "spec.template.metadata.labels");
+
+    if (labels && !json_count(json_path(job, "metadata.labels")))
+        json_set(a, json_ensure_object(a, job, "metadata"), "labels", json_copy(a, labels));
+}
+
+/* A job without labels takes those of its template, the generated ones too: that waits until there
+ * is a selector. */
 static void job_defaults(struct arena *a, cJSON *job)
 {
     cJSON *spec = json_get(job, "spec");
-    const cJSON *labels = json_path(spec, "template.metadata.labels");
 
     if (!json_is_object(spec))
         return;
     job_spec_defaults(a, spec);
-    if (labels && !json_count(json_path(job, "metadata.labels")))
-        json_set(a, json_ensure_object(a, job, "metadata"), "labels", json_copy(a, labels));
+    if (json_get(spec, "selector"))
+        labels_from_template(a, job);
 }
 
 static void set_missing(struct arena *a, cJSON *labels, const char *key, struct str value)
@@ -67,6 +76,7 @@ static void job_prepare_create(struct arena *a, cJSON *job)
     set_status(a, job, "{}");
     if (!json_true(json_path(job, "spec.manualSelector")))
         generate_selector(a, job);
+    labels_from_template(a, job);
 }
 
 const struct kind_ops JOB_OPS = {

@@ -79,6 +79,8 @@ void defaults_claim(struct arena *a, cJSON *claim);
 void event_from_storage(struct arena *a, cJSON *event);
 void event_to_storage(struct arena *a, cJSON *event);
 void autoscaler_from_storage(struct arena *a, cJSON *object);
+/* What the conversion to v2 fills in. */
+void autoscaler_default_v1(struct arena *a, const cJSON *object, cJSON *spec);
 void autoscaler_to_storage(struct arena *a, cJSON *object);
 
 /* ---- validate.c ---- */

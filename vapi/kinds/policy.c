@@ -40,15 +40,10 @@ const struct kind_ops PRIORITY_CLASS_OPS = {
 
 /* ---- RuntimeClass, Lease ---- */
 
-static void runtime_class_defaults(struct arena *a, cJSON *class)
-{
-    defaults_resource_list(a, json_path(class, "overhead.podFixed"));
-}
-
 const struct kind_ops RUNTIME_CLASS_OPS = {
-    .defaults = runtime_class_defaults,
     .cells = cells_runtime_class,
 };
+
 /* strategy and preferredHolder belong to a feature that is off upstream too. */
 static void lease_drop(cJSON *lease, const cJSON *old)
 {

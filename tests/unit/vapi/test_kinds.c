@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every built-in kind against a real server: what it makes of an object that is created (defaults,
+ * preparation), what it refuses in which words, and the rows it prints. The cases were recorded by
+ * data/record_kinds.py. */
+
+#include "cases.h"
+
+#include <sublet/kinds.h>
+
+#include "kinds_standins.h"
+
+#define UID  "11111111-2222-4333-8444-555555555555"
+#define BORN "2026-01-02T03:04:05Z"
+
+static struct resource find_resource(const cJSON *object)
+{
+    struct str rest = json_str(json_get(object, "apiVersion")), version = str_cut(&rest, '/');
+    struct str group = rest.p ? version : STR(""), kind = json_str(json_get(object, "kind"));
+
+    if (rest.p)
+        version = rest;
+    for (size_t i = 0; i < N_BUILTIN_RESOURCES; i++) {
+        struct resource r = BUILTIN_RESOURCES[i];
+
+        if (!str_eq(r.group, group) || !str_eq(r.version, version) || !str_eq(r.kind, kind))
+            continue;
+        r.schema = &SCHEMA_BUILTIN;
+        r.node = schema_builtin_root(group, version, kind);
+        r.api_version = json_str(json_get(object, "apiVersion"));
+        return r;
+    }
+    fail_msg("no such kind: %.*s", STR_F(kind));
+    return (struct resource){.verbs = 0};
+}
+
+/* ---- what a write does beside what kinds do ---- */
+
+static void defaults(struct arena *a, const struct resource *r, cJSON *object)
+{
+    if (r->ops->defaults)
+        r->ops->defaults(a, object);
+    schema_default(a, r->schema, r->node, object);
+}
+
+static void decode(struct tested *t, const struct resource *r, cJSON *object)
+{
+    struct strict_errors strict = {.arena = t->arena};
+    struct err err;
+
+    err_init(&err, t->arena);
+    if (schema_normalise(t->arena, r->schema, r->node, object, &strict, &err))
+        fail_msg("%s: %.*s", t->name, STR_F(err.message));
+    if (strict.n)
+        fail_msg("%s: %.*s", t->name, STR_F(strict.text[0]));
+    defaults(t->arena, r, object);
+}
+
+static void birth(struct arena *a, const struct resource *r, cJSON *object)
+{
+    cJSON *metadata = json_get(object, "metadata");
+
+    json_set_str(a, metadata, "uid", STR(UID));
+    json_set_str(a, metadata, "creationTimestamp", STR(BORN));
+    if (r->flags & RES_NAMESPACED)
+        json_set_str(a, metadata, "namespace", STR("ns1"));
+    if ((r->flags & (RES_STATUS | RES_STATUS_ON_CREATE)) == RES_STATUS)
+        json_remove(object, "status");
+}
+
+static void strip(cJSON *object)
+{
+    cJSON *metadata = json_get(object, "metadata");
+
+    json_remove(metadata, "uid");
+    json_remove(metadata, "creationTimestamp");
+    json_remove(metadata, "generation");
+}
+
+static void take_status(struct arena *a, cJSON *object, const cJSON *old)
+{
+    if (json_get(old, "status"))
+        json_set(a, object, "status", json_copy(a, json_get(old, "status")));
+    else
+        json_remove(object, "status");
+}
+
+/* ---- comparing ---- */
+
+static struct str cause_text(struct arena *a, struct str type, struct str field, struct str message)
+{
+    return arena_printf(a, "%.*s %.*s: %.*s", STR_F(type), STR_F(field), STR_F(message));
+}
+
+static bool said_before(const struct err_cause *first, const struct err_cause *c)
+{
+    for (; first != c; first = first->next) {
+        if (str_eq(first->type, c->type) && str_eq(first->field, c->field) &&
+            str_eq(first->message, c->message))
+            return true;
+    }
+    return false;
+}
+
+static void compare_causes(struct tested *t, const struct field_errors *e)
+{
+    const cJSON *want = json_first(json_get(t->json, "causes"));
+
+    for (const struct err_cause *c = e->first; c || want;) {
+        struct str got = STR("nothing"), expected = STR("nothing");
+
+        if (c && said_before(e->first, c)) {
+            c = c->next;
+            continue;
+        }
+        if (c)
+            got = cause_text(t->arena, c->type, c->field, c->message);
+        if (want)
+            expected = cause_text(t->arena, json_str(json_at(want, 0)), json_str(json_at(want, 1)),
+                                  json_str(json_at(want, 2)));
+        if (!str_eq(got, expected))
+            case_fails(t, "cause", got, expected);
+        c = c ? c->next : NULL;
+        want = want ? want->next : NULL;
+    }
+}
+
+static void judge(struct tested *t, cJSON *object, const struct field_errors *e)
+{
+    if (e->first || json_get(t->json, "causes")) {
+        compare_causes(t, e);
+        return;
+    }
+    strip(object);
+    case_compare(t, object, json_get(t->json, "want"));
+}
+
+/* ---- the three forms of cases ---- */
+
+static void check_create(struct tested *t)
+{
+    cJSON *object = json_copy(t->arena, json_get(t->json, "object"));
+    struct resource r = find_resource(object);
+    struct field_errors e;
+
+    field_errors_init(&e, t->arena);
+    decode(t, &r, object);
+    birth(t->arena, &r, object);
+    if (r.ops->prepare_create)
+        r.ops->prepare_create(t->arena, object);
+    if (r.ops->validate)
+        r.ops->validate(&e, object, NULL);
+    judge(t, object, &e);
+}
+
+static void check_update(struct tested *t)
+{
+    cJSON *object = json_copy(t->arena, json_get(t->json, "object"));
+    cJSON *old = json_copy(t->arena, json_get(t->json, "old"));
+    bool status = str_eqc(json_str(json_get(t->json, "sub")), "status");
+    struct resource r = find_resource(object);
+    struct field_errors e;
+
+    field_errors_init(&e, t->arena);
+    decode(t, &r, object);
+    decode(t, &r, old);
+    if (!status && r.flags & RES_STATUS)
+        take_status(t->arena, object, old);
+    if (!status && r.ops->prepare_update)
+        r.ops->prepare_update(t->arena, object, old);
+    if (status && r.ops->validate_status)
+        r.ops->validate_status(&e, object, old);
+    else if (!status && r.ops->validate)
+        r.ops->validate(&e, object, old);
+    judge(t, object, &e);
+}
+
+static void check_columns(struct tested *t, const struct resource *r)
+{
+    static const struct column name = {"Name", "string", "name", "", 0};
+    const struct column *c = r->first_column ? r->first_column : &name;
+    size_t i = 0;
+
+    json_each(want, json_get(t->json, "columns"))
+    {
+        struct str got, expected = json_text(t->arena, want);
+
+        if (!c->name)
+            fail_msg("%s: a column is missing: %s", t->name, expected.p);
+        got = arena_printf(t->arena, "[\"%s\",\"%s\",\"%s\",%d]", c->name, c->type, c->format,
+                           c->priority);
+        if (!str_eq(got, expected))
+            case_fails(t, "column", got, expected);
+        c = &r->columns[i++];
+    }
+}
+
+static void check_row(struct tested *t)
+{
+    cJSON *object = json_copy(t->arena, json_get(t->json, "row"));
+    cJSON *cells = json_new_array(t->arena);
+    struct resource r = find_resource(object);
+
+    check_columns(t, &r);
+    json_append(cells, json_new_string(t->arena, json_str_at(object, "metadata.name")));
+    r.ops->cells(t->arena, object, json_i64_at(t->json, "now", 0), cells);
+    case_compare(t, cells, json_get(t->json, "cells"));
+}
+
+static void check(struct tested *t)
+{
+    if (json_get(t->json, "row"))
+        check_row(t);
+    else if (json_get(t->json, "old"))
+        check_update(t);
+    else
+        check_create(t);
+}
+
+static void as_upstream(void **state)
+{
+    (void)state;
+    run_cases("kinds.jsonl", 100, check);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_upstream)};
+
+    return cmocka_run_group_tests_name("kinds", tests, NULL, NULL);
+}
