@@ -117,6 +117,12 @@ void strict_add(struct strict_errors *e, const char *what, struct str path);
  * text. Unknown fields stay. */
 int schema_normalise(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                      struct strict_errors *strict, struct err *err) MUST_CHECK;
+/* The same for what a patch made: errors come without the wrapper, as upstream shows them in the
+ * Invalid error of field `patch`. strategic: upstream converts the result of a strategic patch, with
+ * other errors (`unrecognized type: int32`) and unknown fields sorted by text. */
+int schema_normalise_patched(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
+                             bool strategic, struct strict_errors *strict,
+                             struct err *err) MUST_CHECK;
 /* Removes fields the schema does not know (built-in tables; CRDs prune by crd.h). */
 void schema_prune(const struct schema *s, uint32_t node, cJSON *object);
 /* Applies default_json of absent fields below present objects. */
@@ -141,3 +147,5 @@ int patch_merge(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret,
                 struct err *err) MUST_CHECK;
 int patch_strategic(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                     const cJSON *patch, cJSON **ret, struct err *err) MUST_CHECK;
+/* A strategic patch as that error's value shows it: Go's %v, "map[spec:map[replicas:x]]". */
+struct str patch_print(struct arena *a, const cJSON *patch);

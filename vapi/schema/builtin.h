@@ -13,3 +13,8 @@ struct schema_root {
 
 extern const struct schema_root SCHEMA_ROOTS[];
 extern const uint32_t SCHEMA_N_ROOTS;
+
+/* ANY with a message (JSONSchemaPropsOrBool, ...): the field of that message, `wire`, that holds a
+ * value of this JSON type; NULL when none does. *flag tells whether the message has a bool. */
+const struct schema_field *schema_either(const struct schema *s, uint32_t wire, const cJSON *value,
+                                         bool *flag);

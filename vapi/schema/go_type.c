@@ -30,6 +30,11 @@ static const char *const GO_SCALARS[] = {
     [SCHEMA_UINT8] = "uint8",   [SCHEMA_DOUBLE] = "float64", [SCHEMA_BYTES] = "[]uint8",
 };
 
+const char *go_scalar(uint8_t kind)
+{
+    return kind < sizeof GO_SCALARS / sizeof *GO_SCALARS ? GO_SCALARS[kind] : NULL;
+}
+
 struct str go_type(struct arena *a, const struct schema *s, uint32_t node)
 {
     const struct schema_node *n = schema_node(s, node);
@@ -40,9 +45,7 @@ struct str go_type(struct arena *a, const struct schema *s, uint32_t node)
         return arena_printf(a, "[]%.*s", STR_F(go_type(a, s, n->elem)));
     if (n->kind == SCHEMA_MAP)
         return arena_printf(a, "map[string]%.*s", STR_F(go_type(a, s, n->elem)));
-    if (n->kind < sizeof GO_SCALARS / sizeof *GO_SCALARS && GO_SCALARS[n->kind])
-        return str_c(GO_SCALARS[n->kind]);
-    return STR("interface {}");
+    return go_scalar(n->kind) ? str_c(go_scalar(n->kind)) : STR("interface {}");
 }
 
 /* Go's path names the embedded structs it goes through: Volume.spec.volumes.VolumeSource.hostPath.
@@ -116,35 +119,56 @@ int walk_fail(struct walk *w, struct str text)
     return err_set(w->err, &ERR_BAD_REQUEST, "%.*s", STR_F(text));
 }
 
-void walk_mismatch(struct walk *w, const struct frame *at, const char *value, struct str type)
+/* Numbers are shown where a number was wanted: "number 1.5". */
+static const char *value_name(struct walk *w, const cJSON *value, bool numeric)
 {
-    if (!w->mismatched)
-        walk_note(w, mismatch_text(w, at, value, type));
-}
-
-int walk_mismatch_now(struct walk *w, const struct frame *at, const char *value, struct str type)
-{
-    return walk_fail(w, mismatch_text(w, at, value, type));
-}
-
-const char *walk_value_name(struct walk *w, const cJSON *value, bool with_number)
-{
-    if (!json_is_number(value) || !with_number)
+    if (!json_is_number(value) || !numeric)
         return json_type_name(value);
     return arena_printf(w->arena, "number %.*s", STR_F(json_text(w->arena, value))).p;
 }
 
-struct str walk_path(struct arena *a, const struct frame *at, struct str last)
+static bool is_numeric(uint8_t kind)
+{
+    return (kind >= SCHEMA_INT32 && kind <= SCHEMA_DOUBLE) || kind == SCHEMA_INT_OR_STRING;
+}
+
+void walk_note_mismatch(struct walk *w, const struct frame *at, const cJSON *value, bool numeric,
+                        struct str type)
+{
+    if (!w->mismatched)
+        walk_note(w, mismatch_text(w, at, value_name(w, value, numeric), type));
+}
+
+int walk_mismatch(struct walk *w, const struct frame *at, uint32_t node, const cJSON *value)
+{
+    bool numeric = is_numeric(schema_node(w->schema, node)->kind);
+
+    if (w->converting)
+        return walk_fail(w, convert_text(w, node, value));
+    walk_note_mismatch(w, at, value, numeric, go_type(w->arena, w->schema, node));
+    return 0;
+}
+int walk_mismatch_now(struct walk *w, const struct frame *at, const cJSON *value, const char *type)
+{
+    bool numeric = strcmp(type, "string") != 0;
+
+    return walk_fail(
+        w, mismatch_text(w, w->converting ? NULL : at, value_name(w, value, numeric), str_c(type)));
+}
+
+struct str walk_path(struct walk *w, const struct frame *at, struct str last)
 {
     struct str path = last;
+    const char *dot = ".";
 
     for (; at; at = at->up) {
-        const char *dot = path.n && path.p[0] != '[' ? "." : "";
-
+        if (at->kind == FRAME_KEY && w->converting) /* upstream's converter forgets these */
+            continue;
         if (at->kind == FRAME_INDEX)
-            path = arena_printf(a, "[%zu]%s%.*s", at->index, dot, STR_F(path));
+            path = arena_printf(w->arena, "[%zu]%s%.*s", at->index, dot, STR_F(path));
         else
-            path = arena_printf(a, "%.*s%s%.*s", STR_F(at->name), dot, STR_F(path));
+            path = arena_printf(w->arena, "%.*s%s%.*s", STR_F(at->name), dot, STR_F(path));
+        dot = at->kind == FRAME_INDEX ? "" : ".";
     }
     return path;
 }

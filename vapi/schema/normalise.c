@@ -10,9 +10,11 @@
  * value alone. */
 
 #include "normalise.h"
+#include "builtin.h"
 #include "tree.h"
 #include "walk.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { SEEN_MAX = 256 };
@@ -217,8 +219,7 @@ static int normalise_object(struct walk *w, uint32_t node, cJSON *object, const 
         next = member->next;
         if (!field) {
             if (w->strict)
-                strict_add(w->strict, "unknown field",
-                           walk_path(w->arena, at, str_c(member->string)));
+                strict_add(w->strict, "unknown field", walk_path(w, at, str_c(member->string)));
             continue;
         }
         dropped = normalise_member(w, node, field, member, at, depth);
@@ -273,28 +274,6 @@ static int normalise_map(struct walk *w, uint32_t elem, cJSON *object, const str
     return 0;
 }
 
-/* The field of an `either` message that holds a value of this JSON type; NULL when none does. *flag
- * tells whether the message has a bool. */
-static const struct schema_field *either_field(const struct walk *w, uint32_t wire,
-                                               const cJSON *value, bool *flag)
-{
-    const struct schema_node *n = schema_node(w->schema, wire);
-    const struct schema_field *found = NULL;
-
-    *flag = false;
-    for (size_t i = 0; i < n->n_fields; i++) {
-        const struct schema_field *field = &w->schema->fields[n->first_field + i];
-        uint8_t kind = schema_node(w->schema, field->node)->kind;
-
-        *flag |= kind == SCHEMA_BOOL;
-        if ((kind == SCHEMA_OBJECT && json_is_object(value)) ||
-            (kind == SCHEMA_LIST && json_is_array(value)) ||
-            (kind == SCHEMA_BOOL && json_is_bool(value)))
-            found = field;
-    }
-    return found;
-}
-
 /* A JSON value that is one of the things in the message `wire`. Go decodes these with a decoder of
  * their own: it knows no strict errors, and its type errors end the walk. What fits nothing, and an
  * empty list, becomes null. Source: apiextensions v1 marshal.go. */
@@ -303,7 +282,7 @@ static int normalise_either(struct walk *w, uint32_t wire, cJSON *value, const s
 {
     struct walk inner = *w;
     bool flag;
-    const struct schema_field *field = either_field(w, wire, value, &flag);
+    const struct schema_field *field = schema_either(w->schema, wire, value, &flag);
 
     if (!field && flag)
         return walk_fail(w, STR("boolean or JSON schema expected"));
@@ -312,8 +291,8 @@ static int normalise_either(struct walk *w, uint32_t wire, cJSON *value, const s
         return 0;
     }
     inner.strict = NULL;
-    inner.mismatched = false;
-    if (normalise_value(&inner, field->node, value, at, depth))
+    inner.mismatched = inner.converting = false;
+    if (normalise_value(&inner, field->node, value, w->converting ? NULL : at, depth))
         return -1;
     return inner.mismatched ? walk_fail(w, inner.mismatch) : 0;
 }
@@ -339,10 +318,8 @@ static int normalise_value(struct walk *w, uint32_t node, cJSON *value, const st
     default:
         return walk_scalar(w, node, value, at);
     }
-    if (!fits) {
-        walk_mismatch(w, at, walk_value_name(w, value, false), go_type(w->arena, w->schema, node));
-        return 0;
-    }
+    if (!fits)
+        return walk_mismatch(w, at, node, value);
     if (n->kind == SCHEMA_OBJECT)
         return normalise_object(w, node, value, at, depth + 1);
     if (n->kind == SCHEMA_MAP)
@@ -389,5 +366,24 @@ int schema_normalise(struct arena *a, const struct schema *s, uint32_t node, cJS
 
     if (run(&w, node, object))
         return wrap_with_kind(s, node, kind, version, err);
+    return 0;
+}
+
+static int by_text(const void *left, const void *right)
+{
+    return str_cmp(*(const struct str *)left, *(const struct str *)right);
+}
+
+int schema_normalise_patched(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
+                             bool strategic, struct strict_errors *strict, struct err *err)
+{
+    struct walk w = {
+        .arena = a, .schema = s, .strict = strict, .err = err, .converting = strategic};
+    size_t before = strict ? strict->n : 0;
+
+    if (run(&w, node, object))
+        return -1;
+    if (strategic && strict && strict->n > before)
+        qsort(strict->text + before, strict->n - before, sizeof *strict->text, by_text);
     return 0;
 }

@@ -135,7 +135,7 @@ static int read_ordered(struct strategic *s, uint32_t node, struct members *orig
         return strategic_bad_type(s, "[]interface {}", directive);
     if (!o->field)
         return strategic_bad_order(s);
-    o->order = value_items(s, directive);
+    o->order = value_items(s->arena, directive);
     o->original = members_get(original, o->field);
     o->patch = json_get(patch, o->field);
     if (o->original && !json_is_array(o->original))
@@ -169,7 +169,8 @@ static int merge_ordered(struct strategic *s, struct ordered *o, struct items or
 static int apply_ordered(struct strategic *s, struct ordered *o, struct members *members,
                          cJSON *patch, unsigned depth)
 {
-    struct items original = value_items(s, o->original), changes = value_items(s, o->patch), merged;
+    struct items original = value_items(s->arena, o->original),
+                 changes = value_items(s->arena, o->patch), merged;
     bool keyed = *o->meta.key;
 
     if (strategic_check_order(s, changes, o->order, o->meta.key))
@@ -183,7 +184,7 @@ static int apply_ordered(struct strategic *s, struct ordered *o, struct members 
     if (strategic_order(s, merged, o->order, o->order, original, o->meta.key, keyed, &merged))
         return -1;
     json_remove(patch, o->field);
-    members_set(members, o->field, value_array(s, merged));
+    members_set(members, o->field, value_array(s->arena, merged));
     return 0;
 }
 
@@ -251,10 +252,10 @@ static int merge_list(struct strategic *s, uint32_t node, struct members *origin
     struct items merged;
 
     if (strategic_meta(s, node, key, true, &meta) ||
-        strategic_list(s, &meta, value_items(s, old), value_items(s, change), is_delete, depth,
-                       &merged))
+        strategic_list(s, &meta, value_items(s->arena, old), value_items(s->arena, change),
+                       is_delete, depth, &merged))
         return -1;
-    members_set(original, key, value_array(s, merged));
+    members_set(original, key, value_array(s->arena, merged));
     return 0;
 }
 
@@ -277,7 +278,7 @@ static int merge_member(struct strategic *s, uint32_t node, struct members *orig
         return merge_object(s, node, original, key, old, change, depth);
     if (json_is_array(old) && json_is_array(change))
         return merge_list(s, node, original, key, old, change, is_delete, depth);
-    if (!is_delete || (old && value_type(s, old) == value_type(s, change)))
+    if (!is_delete || (old && value_type(s->arena, old) == value_type(s->arena, change)))
         take_value(s, node, original, key, change);
     return 0;
 }
@@ -324,4 +325,9 @@ int patch_strategic(struct arena *a, const struct schema *s, uint32_t node, cJSO
         return 0;
     }
     return strategic_map(&strategic, node, object, json_copy(a, patch), 0, ret);
+}
+
+struct str patch_print(struct arena *a, const cJSON *patch)
+{
+    return value_print(a, patch);
 }

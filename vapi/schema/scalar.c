@@ -21,13 +21,6 @@ static void set_text(struct walk *w, cJSON *value, struct str text)
     tree_become(value, json_new_string(w->arena, text));
 }
 
-static void mismatch(struct walk *w, uint32_t node, cJSON *value, const struct frame *at,
-                     bool with_number)
-{
-    walk_mismatch(w, at, walk_value_name(w, value, with_number),
-                  go_type(w->arena, w->schema, node));
-}
-
 /* Integers as strconv.ParseInt reads the literal: "1.0" and "1e3" are none. */
 static bool integer(struct walk *w, const cJSON *value, int64_t *ret)
 {
@@ -47,7 +40,22 @@ static const struct {
     [SCHEMA_UINT8] = {0, UINT8_MAX},
 };
 
-static bool take_integer(struct walk *w, uint8_t kind, cJSON *value)
+/* What a Go conversion leaves of a number that does not fit. */
+static int64_t cut(uint8_t kind, int64_t n)
+{
+    switch (kind) {
+    case SCHEMA_INT32:
+        return (int32_t)n;
+    case SCHEMA_UINT32:
+        return (uint32_t)n;
+    case SCHEMA_UINT8:
+        return (uint8_t)n;
+    default:
+        return n;
+    }
+}
+
+static bool take_integer(struct walk *w, uint8_t kind, cJSON *value, bool may_cut)
 {
     uint64_t large;
     int64_t n;
@@ -56,9 +64,11 @@ static bool take_integer(struct walk *w, uint8_t kind, cJSON *value)
         return false;
     if (!integer(w, value, &n))
         return kind == SCHEMA_UINT64 && str_to_u64(json_text(w->arena, value), &large);
+    if (may_cut)
+        n = cut(kind, n);
     if (n < INTEGERS[kind].min || n > INTEGERS[kind].max)
         return false;
-    if (value->valuestring || n == 0)
+    if (may_cut || value->valuestring || n == 0)
         tree_become(value, json_new_i64(w->arena, n)); /* -0 */
     return true;
 }
@@ -72,37 +82,41 @@ static bool take_double(cJSON *value)
 }
 
 /* Go takes a list of numbers for []byte as well. */
-static void take_byte_list(struct walk *w, cJSON *value, const struct frame *at)
+static int take_byte_list(struct walk *w, cJSON *value, const struct frame *at)
 {
     char *bytes = arena_alloc(w->arena, json_count(value) + 1);
     size_t n = 0;
 
     json_each(item, value)
     {
-        if (json_is_null(item) || take_integer(w, SCHEMA_UINT8, item))
+        if (json_is_null(item) || take_integer(w, SCHEMA_UINT8, item, w->converting))
             bytes[n++] = (char)(unsigned char)item->valuedouble;
+        else if (w->converting)
+            return walk_fail(w, STR("unrecognized type: uint8"));
         else
-            walk_mismatch(w, at, walk_value_name(w, item, true), STR("uint8"));
+            walk_note_mismatch(w, at, item, true, STR("uint8"));
     }
     set_text(w, value, base64_encode(w->arena, (struct str){bytes, n}));
+    return 0;
 }
 
-static void take_bytes(struct walk *w, uint32_t node, cJSON *value, const struct frame *at)
+static int take_bytes(struct walk *w, uint32_t node, cJSON *value, const struct frame *at)
 {
-    struct str bytes;
+    struct str bytes, why;
 
-    if (json_is_array(value)) {
-        take_byte_list(w, value, at);
-        return;
-    }
-    if (!json_is_string(value)) {
-        mismatch(w, node, value, at, false);
-        return;
-    }
-    if (base64_decode(w->arena, json_str(value), &bytes))
+    if (json_is_array(value))
+        return take_byte_list(w, value, at);
+    if (!json_is_string(value))
+        return walk_mismatch(w, at, node, value);
+    if (base64_decode(w->arena, json_str(value), &bytes)) {
         set_text(w, value, base64_encode(w->arena, bytes));
-    else
-        walk_note(w, scalar_base64_error(w->arena, json_str(value)));
+        return 0;
+    }
+    why = scalar_base64_error(w->arena, json_str(value));
+    if (w->converting)
+        return walk_fail(w, arena_printf(w->arena, "error decoding from json: %.*s", STR_F(why)));
+    walk_note(w, why);
+    return 0;
 }
 
 static int take_quantity(struct walk *w, cJSON *value)
@@ -122,9 +136,9 @@ static int take_quantity(struct walk *w, cJSON *value)
 
 static int take_int_or_string(struct walk *w, cJSON *value, const struct frame *at)
 {
-    if (json_is_string(value) || take_integer(w, SCHEMA_INT32, value))
+    if (json_is_string(value) || take_integer(w, SCHEMA_INT32, value, false))
         return 0;
-    return walk_mismatch_now(w, at, walk_value_name(w, value, true), STR("int32"));
+    return walk_mismatch_now(w, at, value, "int32");
 }
 
 /* metav1.MicroTime reads six digits of fraction, no more and no less. */
@@ -161,7 +175,7 @@ static int take_time(struct walk *w, cJSON *value, bool micro, const struct fram
     int64_t us;
 
     if (!json_is_string(value))
-        return walk_mismatch_now(w, at, walk_value_name(w, value, false), STR("string"));
+        return walk_mismatch_now(w, at, value, "string");
     if (!time_parse(micro ? text : plain_time(w, text), &us) || (micro && !has_micros(text)))
         return walk_fail(w, scalar_time_error(w->arena, text, micro));
     if (us == ZERO_TIME_US)
@@ -177,7 +191,7 @@ static int take_duration(struct walk *w, cJSON *value, const struct frame *at)
     int64_t ns;
 
     if (!json_is_string(value))
-        return walk_mismatch_now(w, at, walk_value_name(w, value, false), STR("string"));
+        return walk_mismatch_now(w, at, value, "string");
     if (!duration_parse(json_str(value), &ns))
         return walk_fail(
             w, arena_printf(w->arena, "time: invalid duration \"%.*s\"", STR_F(json_str(value))));
@@ -185,34 +199,38 @@ static int take_duration(struct walk *w, cJSON *value, const struct frame *at)
     return 0;
 }
 
+/* In a map of Go's a number that was no integer is a float64, however it was written. */
+static void plain_number(struct walk *w, cJSON *value)
+{
+    if (json_is_number(value) && isfinite(value->valuedouble) &&
+        value_type(w->arena, value) == VALUE_FLOAT)
+        value->valuestring = NULL;
+}
+
+static bool take_plain(struct walk *w, uint8_t kind, cJSON *value)
+{
+    switch (kind) {
+    case SCHEMA_STRING:
+        return json_is_string(value);
+    case SCHEMA_BOOL:
+        return json_is_bool(value);
+    case SCHEMA_DOUBLE:
+        return take_double(value);
+    default:
+        return take_integer(w, kind, value, w->converting);
+    }
+}
+
 int walk_scalar(struct walk *w, uint32_t node, cJSON *value, const struct frame *at)
 {
     uint8_t kind = schema_node(w->schema, node)->kind;
+    char *literal = value->valuestring;
 
+    if (w->converting && kind != SCHEMA_BYTES)
+        plain_number(w, value);
     switch (kind) {
-    case SCHEMA_STRING:
-        if (!json_is_string(value))
-            mismatch(w, node, value, at, false);
-        return 0;
-    case SCHEMA_BOOL:
-        if (!json_is_bool(value))
-            mismatch(w, node, value, at, false);
-        return 0;
-    case SCHEMA_INT32:
-    case SCHEMA_INT64:
-    case SCHEMA_UINT32:
-    case SCHEMA_UINT64:
-    case SCHEMA_UINT8:
-        if (!take_integer(w, kind, value))
-            mismatch(w, node, value, at, true);
-        return 0;
-    case SCHEMA_DOUBLE:
-        if (!take_double(value))
-            mismatch(w, node, value, at, true);
-        return 0;
     case SCHEMA_BYTES:
-        take_bytes(w, node, value, at);
-        return 0;
+        return take_bytes(w, node, value, at);
     case SCHEMA_QUANTITY:
         return take_quantity(w, value);
     case SCHEMA_INT_OR_STRING:
@@ -222,7 +240,14 @@ int walk_scalar(struct walk *w, uint32_t node, cJSON *value, const struct frame 
         return take_time(w, value, kind == SCHEMA_MICRO_TIME, at);
     case SCHEMA_DURATION:
         return take_duration(w, value, at);
-    default: /* FIELDS_V1, UNSTRUCTURED: kept as they are */
+    case SCHEMA_FIELDS_V1:
+    case SCHEMA_UNSTRUCTURED: /* kept as they are */
         return 0;
+    default:
+        break;
     }
+    if (take_plain(w, kind, value))
+        return 0;
+    value->valuestring = literal;
+    return walk_mismatch(w, at, node, value);
 }

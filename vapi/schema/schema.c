@@ -114,22 +114,36 @@ uint32_t schema_builtin_root(struct str group, struct str version, struct str ki
     return node ? node : find_root(STR("meta.k8s.io"), STR("v1"), kind);
 }
 
+const struct schema_field *schema_either(const struct schema *s, uint32_t wire, const cJSON *value,
+                                         bool *flag)
+{
+    const struct schema_node *n = schema_node(s, wire);
+    const struct schema_field *found = NULL;
+
+    *flag = false;
+    for (size_t i = 0; i < n->n_fields; i++) {
+        const struct schema_field *field = &s->fields[n->first_field + i];
+        uint8_t kind = schema_node(s, field->node)->kind;
+
+        *flag |= kind == SCHEMA_BOOL;
+        if ((kind == SCHEMA_OBJECT && json_is_object(value)) ||
+            (kind == SCHEMA_LIST && json_is_array(value)) ||
+            (kind == SCHEMA_BOOL && json_is_bool(value)))
+            found = field;
+    }
+    return found;
+}
+
 /* Walks. Recursion is bounded by the depth every tree was decoded with; both stop at TREE_DEPTH. */
 
-static void prune(const struct schema *s, uint32_t node, cJSON *value, unsigned depth)
+static void prune(const struct schema *s, uint32_t node, cJSON *value, unsigned depth);
+
+static void prune_object(const struct schema *s, uint32_t node, cJSON *object, unsigned depth)
 {
     const struct schema_node *n = schema_node(s, node);
     cJSON *next;
 
-    if (depth == TREE_DEPTH)
-        return;
-    if (n->kind == SCHEMA_LIST && json_is_array(value)) {
-        json_each(item, value) prune(s, n->elem, item, depth + 1);
-        return;
-    }
-    if (!json_is_object(value) || (n->kind != SCHEMA_OBJECT && n->kind != SCHEMA_MAP))
-        return;
-    for (cJSON *member = value->child; member; member = next) {
+    for (cJSON *member = object->child; member; member = next) {
         const struct schema_field *field = schema_field(s, node, str_c(member->string));
 
         next = member->next;
@@ -138,7 +152,26 @@ static void prune(const struct schema *s, uint32_t node, cJSON *value, unsigned 
         else if (n->kind == SCHEMA_MAP || n->elem)
             prune(s, n->elem, member, depth + 1);
         else
-            json_detach(value, member);
+            json_detach(object, member);
+    }
+}
+
+static void prune(const struct schema *s, uint32_t node, cJSON *value, unsigned depth)
+{
+    const struct schema_node *n = schema_node(s, node);
+    const struct schema_field *field;
+    bool ignored;
+
+    if (depth == TREE_DEPTH)
+        return;
+    if (n->kind == SCHEMA_LIST && json_is_array(value)) {
+        json_each(item, value) prune(s, n->elem, item, depth + 1);
+    } else if (n->kind == SCHEMA_ANY && n->elem && s == &SCHEMA_BUILTIN) {
+        field = schema_either(s, n->elem, value, &ignored);
+        if (field)
+            prune(s, field->node, value, depth + 1);
+    } else if (json_is_object(value) && (n->kind == SCHEMA_OBJECT || n->kind == SCHEMA_MAP)) {
+        prune_object(s, node, value, depth);
     }
 }
 

@@ -6,6 +6,8 @@
 
 #include <sublet/schema.h>
 
+#include "tree.h"
+
 #define DIRECTIVE         "$patch"
 #define RETAIN_KEYS       "$retainKeys"
 #define DELETE_FROM_LIST  "$deleteFromPrimitiveList"
@@ -50,23 +52,12 @@ int strategic_order(struct strategic *s, struct items merged, struct items by, s
                     struct items server, const char *key, bool maps, struct items *ret) MUST_CHECK;
 
 /* strategic_value.c */
-/* Types as Go sees them: numbers are integers or floats. */
-enum value_type {
-    VALUE_NIL,
-    VALUE_BOOL,
-    VALUE_INT,
-    VALUE_FLOAT,
-    VALUE_STRING,
-    VALUE_MAP,
-    VALUE_LIST
-};
-enum value_type value_type(struct strategic *s, const cJSON *value);
 /* Text that two values share when Go's == holds for them. */
-struct str value_key(struct strategic *s, const cJSON *value);
+struct str value_key(struct arena *a, const cJSON *value);
 /* fmt's %v, cut when it gets long. */
-struct str value_print(struct strategic *s, const cJSON *value);
-struct items value_items(struct strategic *s, const cJSON *array);
-cJSON *value_array(struct strategic *s, struct items items); /* a new array of them */
+struct str value_print(struct arena *a, const cJSON *value);
+struct items value_items(struct arena *a, const cJSON *array);
+cJSON *value_array(struct arena *a, struct items items); /* a new array of them */
 /* Removes null members below value. */
 void value_drop_nulls(cJSON *value, unsigned depth);
 /* Removes objects that are directives; false when value itself is one. */

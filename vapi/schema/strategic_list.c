@@ -21,17 +21,17 @@ static int check_types(struct strategic *s, struct items original, struct items 
 
     if (!first)
         return err_set(s->err, &ERR_UNKNOWN, "no elements in any of the given slices");
-    type = value_type(s, first);
+    type = value_type(s->arena, first);
     if (type == VALUE_LIST)
         return err_set(s->err, &ERR_INVALID,
                        "the server rejected our request due to an error in our request");
     for (size_t l = 0; l < 2; l++) {
         for (size_t i = 0; i < lists[l].n; i++) {
-            if (value_type(s, lists[l].v[i]) != type || type == VALUE_NIL)
+            if (value_type(s->arena, lists[l].v[i]) != type || type == VALUE_NIL)
                 return err_set(s->err, &ERR_UNKNOWN,
                                "list element types are not identical: [%.*s %.*s]",
-                               STR_F(value_print(s, value_array(s, original))),
-                               STR_F(value_print(s, value_array(s, patch))));
+                               STR_F(value_print(s->arena, value_array(s->arena, original))),
+                               STR_F(value_print(s->arena, value_array(s->arena, patch))));
         }
     }
     *ret = type;
@@ -47,9 +47,9 @@ static struct items subtract(struct strategic *s, struct items original, struct 
 
     index_init(&named, s->arena, patch.n);
     for (size_t i = 0; i < patch.n; i++)
-        index_put(&named, value_key(s, patch.v[i]), &fresh);
+        index_put(&named, value_key(s->arena, patch.v[i]), &fresh);
     for (size_t i = 0; i < original.n; i++) {
-        if (!index_get(&named, value_key(s, original.v[i])))
+        if (!index_get(&named, value_key(s->arena, original.v[i])))
             out.v[out.n++] = original.v[i];
     }
     return out;
@@ -67,7 +67,7 @@ static struct items join(struct strategic *s, struct items original, struct item
         for (size_t i = 0; i < lists[l].n; i++) {
             bool fresh;
 
-            index_put(&seen, value_key(s, lists[l].v[i]), &fresh);
+            index_put(&seen, value_key(s->arena, lists[l].v[i]), &fresh);
             if (fresh)
                 out.v[out.n++] = lists[l].v[i];
         }
@@ -102,7 +102,8 @@ static void delete_items(struct strategic *s, const char *key, const struct inde
 
     for (size_t i = 0; i < list->n; i++) {
         const cJSON *value = json_get(list->v[i], key);
-        const struct index_slot *slot = value ? index_get(deleted, value_key(s, value)) : NULL;
+        const struct index_slot *slot =
+            value ? index_get(deleted, value_key(s->arena, value)) : NULL;
 
         old.v[i] = list->v[i];
         if (slot)
@@ -140,7 +141,7 @@ static int obey_directives(struct strategic *s, const char *key, struct items *o
         } else if (str_eqc(json_str(directive), "delete")) {
             if (!json_get(item, key))
                 return strategic_no_key(s, item, key);
-            slot = index_put(&deleted, value_key(s, json_get(item, key)), &fresh);
+            slot = index_put(&deleted, value_key(s->arena, json_get(item, key)), &fresh);
             if (fresh)
                 slot->at = i;
         } else if (str_eqc(json_str(directive), "replace")) {
@@ -181,7 +182,8 @@ static int merge_maps(struct strategic *s, const struct patch_meta *meta, struct
     index_init(&known, s->arena, original.n + patch.n);
     for (size_t i = 0; i < original.n; i++) {
         const cJSON *value = json_get(original.v[i], meta->key);
-        struct index_slot *slot = value ? index_put(&known, value_key(s, value), &fresh) : NULL;
+        struct index_slot *slot =
+            value ? index_put(&known, value_key(s->arena, value), &fresh) : NULL;
 
         if (slot && fresh)
             slot->at = i;
@@ -194,7 +196,7 @@ static int merge_maps(struct strategic *s, const struct patch_meta *meta, struct
 
         if (!value)
             return strategic_no_key(s, patch.v[i], meta->key);
-        slot = index_put(&known, value_key(s, value), &fresh);
+        slot = index_put(&known, value_key(s->arena, value), &fresh);
         if (fresh) {
             slot->at = out.n;
             if (out.n < room)

@@ -16,7 +16,7 @@
 /* What an item is known by: itself, or its merge key's value. */
 static struct str item_key(struct strategic *s, const cJSON *item, const char *key, bool maps)
 {
-    return value_key(s, maps ? json_get(item, key) : item);
+    return value_key(s->arena, maps ? json_get(item, key) : item);
 }
 
 static void index_items(struct strategic *s, struct items items, const char *key, bool maps,
@@ -238,8 +238,9 @@ int strategic_check_order(struct strategic *s, struct items patch, struct items 
     }
     if (i == items.n)
         return 0;
-    return err_set(
-        s->err, &ERR_UNKNOWN,
-        "The order in patch list:\n%.*s\n doesn't match " SET_ELEMENT_ORDER " list:\n%.*s\n",
-        STR_F(value_print(s, value_array(s, patch))), STR_F(value_print(s, value_array(s, order))));
+    return err_set(s->err, &ERR_UNKNOWN,
+                   "The order in patch list:\n%.*s\n doesn't match " SET_ELEMENT_ORDER
+                   " list:\n%.*s\n",
+                   STR_F(value_print(s->arena, value_array(s->arena, patch))),
+                   STR_F(value_print(s->arena, value_array(s->arena, order))));
 }

@@ -6,43 +6,19 @@
 #include "strategic.h"
 #include "tree.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PRINT_MAX = 16384 };
 
-/* sigs.k8s.io/json with PreserveInts: a literal without a point that fits is an int64. */
-static enum value_type number_type(struct strategic *s, const cJSON *value)
-{
-    int64_t ignored;
-
-    if (!value->valuestring && fabs(value->valuedouble) < 1e15)
-        return floor(value->valuedouble) == value->valuedouble ? VALUE_INT : VALUE_FLOAT;
-    return str_to_i64(json_text(s->arena, value), &ignored) ? VALUE_INT : VALUE_FLOAT;
-}
-
-enum value_type value_type(struct strategic *s, const cJSON *value)
-{
-    if (json_is_string(value))
-        return VALUE_STRING;
-    if (json_is_object(value))
-        return VALUE_MAP;
-    if (json_is_array(value))
-        return VALUE_LIST;
-    if (json_is_bool(value))
-        return VALUE_BOOL;
-    return json_is_number(value) ? number_type(s, value) : VALUE_NIL;
-}
-
-struct str value_key(struct strategic *s, const cJSON *value)
+struct str value_key(struct arena *a, const cJSON *value)
 {
     static const char *const prefixes[] = {"z", "b", "i", "f", "s", "m", "l"};
     struct str text = json_is_string(value) ? json_str(value) : STR_NULL;
 
     if (value && !json_is_string(value))
-        text = json_text(s->arena, value);
-    return arena_concat(s->arena, 2, (struct str[]){str_c(prefixes[value_type(s, value)]), text});
+        text = json_text(a, value);
+    return arena_concat(a, 2, (struct str[]){str_c(prefixes[value_type(a, value)]), text});
 }
 
 /* Printing */
@@ -54,9 +30,9 @@ static int by_key(const void *left, const void *right)
     return strcmp((*a)->string, (*b)->string);
 }
 
-static void print(struct strategic *s, struct buf *b, const cJSON *value, unsigned depth);
+static void print(struct arena *a, struct buf *b, const cJSON *value, unsigned depth);
 
-static void print_items(struct strategic *s, struct buf *b, struct items items, bool keys,
+static void print_items(struct arena *a, struct buf *b, struct items items, bool keys,
                         unsigned depth)
 {
     for (size_t i = 0; i < items.n && !b->failed; i++) {
@@ -64,59 +40,59 @@ static void print_items(struct strategic *s, struct buf *b, struct items items, 
             buf_char(b, ' ');
         if (keys)
             buf_printf(b, "%s:", items.v[i]->string);
-        print(s, b, items.v[i], depth + 1);
+        print(a, b, items.v[i], depth + 1);
     }
     buf_char(b, ']');
 }
 
-static void print(struct strategic *s, struct buf *b, const cJSON *value, unsigned depth)
+static void print(struct arena *a, struct buf *b, const cJSON *value, unsigned depth)
 {
     struct items items;
 
     if (b->failed || depth == TREE_DEPTH)
         return;
     if (json_is_object(value)) {
-        items = value_items(s, value);
+        items = value_items(a, value);
         qsort(items.v, items.n, sizeof *items.v, by_key);
         buf_addc(b, "map[");
-        print_items(s, b, items, true, depth);
+        print_items(a, b, items, true, depth);
     } else if (json_is_array(value)) {
         buf_char(b, '[');
-        print_items(s, b, value_items(s, value), false, depth);
+        print_items(a, b, value_items(a, value), false, depth);
     } else if (json_is_string(value)) {
         buf_add(b, json_str(value));
     } else if (!value || json_is_null(value)) {
         buf_addc(b, "<nil>");
     } else {
-        buf_add(b, json_text(s->arena, value));
+        buf_add(b, json_text(a, value));
     }
 }
 
-struct str value_print(struct strategic *s, const cJSON *value)
+struct str value_print(struct arena *a, const cJSON *value)
 {
     struct buf b = BUF_INIT(PRINT_MAX);
     struct str text;
 
-    print(s, &b, value, 0);
-    text = arena_str(s->arena, buf_str(&b));
+    print(a, &b, value, 0);
+    text = arena_str(a, buf_str(&b));
     buf_fini(&b);
     return text;
 }
 
 /* Lists */
 
-struct items value_items(struct strategic *s, const cJSON *array)
+struct items value_items(struct arena *a, const cJSON *array)
 {
     size_t n = json_count(array), i = 0;
-    struct items items = {.v = arena_alloc(s->arena, (n + 1) * sizeof *items.v), .n = n};
+    struct items items = {.v = arena_alloc(a, (n + 1) * sizeof *items.v), .n = n};
 
     json_each(item, array) items.v[i++] = item;
     return items;
 }
 
-cJSON *value_array(struct strategic *s, struct items items)
+cJSON *value_array(struct arena *a, struct items items)
 {
-    cJSON *array = json_new_array(s->arena);
+    cJSON *array = json_new_array(a);
 
     for (size_t i = 0; i < items.n; i++) {
         items.v[i]->next = items.v[i]->prev = NULL;
@@ -188,27 +164,27 @@ int strategic_bad_type(struct strategic *s, const char *expected, const cJSON *a
                                         "[]interface {}"};
 
     return err_set(s->err, &ERR_UNKNOWN, "expected a %s, but received a %s", expected,
-                   names[value_type(s, actual)]);
+                   names[value_type(s->arena, actual)]);
 }
 
 int strategic_no_key(struct strategic *s, const cJSON *map, const char *key)
 {
     return err_set(s->err, &ERR_UNKNOWN, "map: %.*s does not contain declared merge key: %s",
-                   STR_F(value_print(s, map)), key);
+                   STR_F(value_print(s->arena, map)), key);
 }
 
 int strategic_bad_directive(struct strategic *s, const cJSON *directive, const cJSON *map)
 {
     static const char *const scalars[] = {
         [VALUE_BOOL] = "bool=", [VALUE_INT] = "int64=", [VALUE_FLOAT] = "float64="};
-    enum value_type type = value_type(s, directive);
+    enum value_type type = value_type(s->arena, directive);
 
     if (type <= VALUE_FLOAT) /* fmt's %s of something that is no string */
         return err_set(s->err, &ERR_UNKNOWN, "unknown patch type: %%!s(%s%.*s) in map: %.*s",
-                       scalars[type] ? scalars[type] : "", STR_F(value_print(s, directive)),
-                       STR_F(value_print(s, map)));
+                       scalars[type] ? scalars[type] : "", STR_F(value_print(s->arena, directive)),
+                       STR_F(value_print(s->arena, map)));
     return err_set(s->err, &ERR_UNKNOWN, "unknown patch type: %.*s in map: %.*s",
-                   STR_F(value_print(s, directive)), STR_F(value_print(s, map)));
+                   STR_F(value_print(s->arena, directive)), STR_F(value_print(s->arena, map)));
 }
 
 int strategic_bad_order(struct strategic *s)

@@ -6,6 +6,7 @@
 #include "tree.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,4 +84,27 @@ void tree_become(cJSON *node, const cJSON *value)
     node->valuestring = value->valuestring;
     node->valueint = value->valueint;
     node->valuedouble = value->valuedouble;
+}
+
+/* sigs.k8s.io/json with PreserveInts: a literal without a point that fits is an int64. */
+static enum value_type number_type(struct arena *a, const cJSON *value)
+{
+    int64_t ignored;
+
+    if (!value->valuestring && fabs(value->valuedouble) < 1e15)
+        return floor(value->valuedouble) == value->valuedouble ? VALUE_INT : VALUE_FLOAT;
+    return str_to_i64(json_text(a, value), &ignored) ? VALUE_INT : VALUE_FLOAT;
+}
+
+enum value_type value_type(struct arena *a, const cJSON *value)
+{
+    if (json_is_string(value))
+        return VALUE_STRING;
+    if (json_is_object(value))
+        return VALUE_MAP;
+    if (json_is_array(value))
+        return VALUE_LIST;
+    if (json_is_bool(value))
+        return VALUE_BOOL;
+    return json_is_number(value) ? number_type(a, value) : VALUE_NIL;
 }

@@ -17,3 +17,15 @@ void tree_sort_members(struct arena *a, cJSON *object);
 /* Turns a node into another one, in place: its key and neighbours stay. `value` must not be used
  * after. */
 void tree_become(cJSON *node, const cJSON *value);
+
+/* Types as Go sees them: a number is an integer when its literal has no point and fits an int64. */
+enum value_type {
+    VALUE_NIL,
+    VALUE_BOOL,
+    VALUE_INT,
+    VALUE_FLOAT,
+    VALUE_STRING,
+    VALUE_MAP,
+    VALUE_LIST
+};
+enum value_type value_type(struct arena *a, const cJSON *value);

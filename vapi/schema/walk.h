@@ -21,25 +21,34 @@ struct walk {
     const struct schema *schema;
     struct strict_errors *strict; /* may be NULL */
     struct err *err;
+    bool converting; /* the result of a strategic patch, which upstream converts instead of decoding
+                      */
     bool decoded;    /* from protobuf: members of maps may repeat, text is fresh */
     bool mismatched; /* a type error was found; like Go, the first one is kept and the walk goes on
                       */
     struct str mismatch;
 };
 
+/* What upstream's converter says about such a value. */
+struct str convert_text(struct walk *w, uint32_t node, const cJSON *value);
+const char *go_scalar(uint8_t kind); /* "int32"; NULL for what is no scalar */
 /* Go's text of a type: "int32", "[]v1.Container", "map[string]string", "v1.PodSpec". */
 struct str go_type(struct arena *a, const struct schema *s, uint32_t node);
-/* Notes `json: cannot unmarshal <value> into Go struct field T.a.b of type <type>`. */
-void walk_mismatch(struct walk *w, const struct frame *at, const char *value, struct str type);
+/* A value that its type cannot hold: `json: cannot unmarshal <value> into Go struct field T.a.b of
+ * type <type>`. 0 when the walk goes on, -1 when it ends here. */
+int walk_mismatch(struct walk *w, const struct frame *at, uint32_t node,
+                  const cJSON *value) MUST_CHECK;
+/* Notes it for a type that has no node. numeric: a number is shown as "number 1.5". */
+void walk_note_mismatch(struct walk *w, const struct frame *at, const cJSON *value, bool numeric,
+                        struct str type);
 /* The same, as what a type's own decoder returns: it ends the walk. Returns -1. */
-int walk_mismatch_now(struct walk *w, const struct frame *at, const char *value, struct str type);
+int walk_mismatch_now(struct walk *w, const struct frame *at, const cJSON *value,
+                      const char *type) MUST_CHECK;
 /* Notes any other error; like a mismatch it comes out when the walk is over. */
 void walk_note(struct walk *w, struct str text);
 int walk_fail(struct walk *w, struct str text) MUST_CHECK; /* ends the walk: -1 */
-/* What Go calls the value: "string", "object", "number 1.5". */
-const char *walk_value_name(struct walk *w, const cJSON *value, bool with_number);
 /* `spec.containers[0].name` */
-struct str walk_path(struct arena *a, const struct frame *at, struct str last);
+struct str walk_path(struct walk *w, const struct frame *at, struct str last);
 
 /* Checks a leaf and gives it its canonical text. 0, or -1 when the walk ends here. */
 int walk_scalar(struct walk *w, uint32_t node, cJSON *value, const struct frame *at) MUST_CHECK;
