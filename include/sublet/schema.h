@@ -110,16 +110,15 @@ struct strict_errors {
 };
 void strict_add(struct strict_errors *e, const char *what, struct str path);
 
-/* Checks the JSON types of a decoded body against the schema like Go's decoder into the struct
- * would (BAD_REQUEST, `json: cannot unmarshal string into Go struct field
- * DeploymentSpec.spec.replicas of type int32` with upstream's wrapper), notes unknown fields, and
- * normalises: nulls and empty omitempty values leave, quantities and times take their canonical
- * text. Unknown fields stay. */
+/* What decoding a body into its Go type and printing it again gives: type errors (BAD_REQUEST,
+ * `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`
+ * with upstream's wrapper), no nulls and empty omitempty values, zero values of other fields,
+ * canonical quantities and times. Unknown fields are noted and stay. Built-in tables only. */
 int schema_normalise(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                      struct strict_errors *strict, struct err *err) MUST_CHECK;
-/* The same for what a patch made: errors come without the wrapper, as upstream shows them in the
- * Invalid error of field `patch`. strategic: upstream converts the result of a strategic patch, with
- * other errors (`unrecognized type: int32`) and unknown fields sorted by text. */
+/* The same for what a patch made: errors come without the wrapper, for the Invalid error of field
+ * `patch`. strategic: upstream converts the result of a strategic patch, with other errors
+ * (`unrecognized type: int32`) and unknown fields sorted by text. */
 int schema_normalise_patched(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                              bool strategic, struct strict_errors *strict,
                              struct err *err) MUST_CHECK;
@@ -130,7 +129,7 @@ void schema_default(struct arena *a, const struct schema *s, uint32_t node, cJSO
 
 /* Protobuf: the `k8s\0` envelope (runtime.Unknown) around a message of the table. */
 #define PROTO_MAGIC ((struct str){"k8s\0", 4})
-/* A whole body; *ret has apiVersion and kind. Errors: BAD_REQUEST. Bounded like JSON. */
+/* A whole body, normalised. Errors: BAD_REQUEST, with the same wrapper once the kind is known. */
 int proto_decode(struct arena *a, struct str body, cJSON **ret, struct err *err) MUST_CHECK;
 /* One message of a known type, without envelope. */
 int proto_decode_message(struct arena *a, const struct schema *s, uint32_t node, struct str bytes,

@@ -226,7 +226,7 @@ int strategic_list(struct strategic *s, const struct patch_meta *meta, struct it
 {
     size_t room = original.n;
     struct items merged;
-    enum value_type type;
+    enum value_type type = VALUE_NIL;
 
     if (!(meta->patch & PATCH_MERGE) && !is_delete) {
         *ret = replaced(s, meta, patch);

@@ -226,7 +226,7 @@ int strategic_check_order(struct strategic *s, struct items patch, struct items 
     if (without_deletions(s, patch, *key != 0, &items))
         return -1;
     while (i < items.n && at < order.n) {
-        bool same;
+        bool same = false;
 
         if (json_get(items.v[i], DIRECTIVE)) {
             i++;
