@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job: a tenant's workloads, made with an ordinary kubectl, run on a real host."""
+import base64
+import json
+
+import pytest
+
+from testenv import eventually
+
+GPU = "nvidia.com/gpu"
+
+
+def pod(name, gpus=0, labels=None, **spec):
+    container = {"name": "main", "image": "busybox:1", "command": ["sleep", "1000"]}
+    if gpus:
+        container["resources"] = {"limits": {GPU: str(gpus)}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels or {}},
+            "spec": {"containers": [container], **spec}}
+
+
+def phase(k, name):
+    return k("get", "pod", name, "-o", "jsonpath={.status.phase}")
+
+
+def running(k, name, timeout=60):
+    eventually(lambda: phase(k, name) == "Running", timeout, f"pod {name} to run")
+
+
+def host_pod(vc, name):
+    """The host's pod of a virtual pod in `default`."""
+    found = [p for p in vc.host_pods()
+             if p["metadata"]["annotations"].get("sublet.dev/name") == name]
+    assert len(found) == 1, [p["metadata"]["name"] for p in vc.host_pods()]
+    return found[0]
+
+
+@pytest.fixture
+def vc(tenant, pools):
+    return tenant("research", config=pools)
+
+
+def test_a_deployment_runs_scales_rolls_and_goes(vc):
+    k = vc.kubectl
+    k("create", "deployment", "web", "--image=nginx:1", "--replicas=3")
+    k("rollout", "status", "deployment/web", "--timeout=60s")
+    assert len(vc.host_pods()) == 3
+    for p in vc.host_pods():
+        assert p["metadata"]["namespace"] == vc.namespace
+        assert "ownerReferences" not in p["metadata"]
+        assert len(p["metadata"]["name"]) <= 63
+        assert p["spec"]["automountServiceAccountToken"] is False
+    ips = {p["status"]["podIP"] for p in k.items("pods")}
+    assert ips == {p["status"]["podIP"] for p in vc.host_pods()} and len(ips) == 3
+    k("scale", "deployment/web", "--replicas=5")
+    k("rollout", "status", "deployment/web", "--timeout=60s")
+    k("set", "image", "deployment/web", "nginx=nginx:2")
+    k("rollout", "status", "deployment/web", "--timeout=60s")
+    eventually(lambda: {p["spec"]["containers"][0]["image"] for p in vc.host_pods()} == {"nginx:2"}, 60,
+               "the host to run only the new image")
+    k("rollout", "undo", "deployment/web")
+    k("rollout", "status", "deployment/web", "--timeout=60s")
+    k("delete", "deployment", "web")
+    eventually(lambda: not vc.host_pods() and not k.names("pods"), 60, "both sides to be empty")
+
+
+def test_gpu_pods_land_in_their_pools(vc, host):
+    k = vc.kubectl
+    k.apply([pod("train", 2, {"sublet.dev/gpu-pool": "a100"}), pod("serve", 1)])
+    running(k, "train")
+    running(k, "serve")
+    train, serve = host_pod(vc, "train"), host_pod(vc, "serve")
+    assert train["spec"]["nodeSelector"]["sublet.dev/pool"] == "a100"
+    assert train["spec"]["nodeName"].startswith("gpu-a100-")
+    assert serve["spec"]["nodeName"].startswith("gpu-l4-")
+    keys = {(t.get("key"), t.get("value")) for t in train["spec"]["tolerations"]}
+    assert ("sublet.dev/pool", "a100") in keys
+    assert k.json("get", "pod", "train")["spec"]["nodeName"] == train["spec"]["nodeName"]
+    assert train["spec"]["nodeName"] in k.names("nodes")
+    k.apply(pod("plain"))
+    running(k, "plain")
+    assert host_pod(vc, "plain")["spec"]["nodeName"].startswith("cpu-")
+
+
+def test_refused_at_apply_with_the_reason(vc):
+    k = vc.kubectl
+    too_many = k.fails("create", "-f", "-", stdin=json.dumps(pod("wide", 5, {"sublet.dev/gpu-pool": "a100"})))
+    assert 'pods "wide" is forbidden: guardrail max-gpus-per-pod: requested nvidia.com/gpu=5, ' \
+           'pool "a100" allows' in too_many
+    made, refused = 0, ""
+    for i in range(12):
+        code, _, err = k.run("create", "-f", "-", stdin=json.dumps(pod(f"q{i}", 1)))
+        made += code == 0
+        refused = err or refused
+    assert made == 8
+    assert "exceeded quota: gpu/shared, requested: gpu=1, used: gpu=8, limited: gpu=8" in refused
+    k("delete", "pod", "q0", "--now")
+    eventually(lambda: k.run("create", "-f", "-", stdin=json.dumps(pod("again", 1)))[0] == 0, 30,
+               "the quota to be given back")
+
+
+def test_what_would_escape_is_refused(vc):
+    k = vc.kubectl
+    for name, spec, words in [
+        ("a", {"hostNetwork": True}, "host"),
+        ("b", {"nodeName": "cpu-1"}, "nodeName"),
+        ("c", {"volumes": [{"name": "h", "hostPath": {"path": "/"}}]}, "hostPath"),
+        ("d", {"tolerations": [{"operator": "Exists"}]}, "toleration"),
+        ("e", {"containers": [{"name": "m", "image": "x", "securityContext": {"privileged": True}}]},
+         "privileged"),
+        ("f", {"containers": [{"name": "m", "image": "x", "env": [
+            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}]}, "NVIDIA_VISIBLE_DEVICES"),
+        ("g", {"schedulerName": "other"}, "scheduler"),
+    ]:
+        body = pod(name)
+        body["spec"].update(spec)
+        err = k.fails("create", "-f", "-", stdin=json.dumps(body))
+        assert "forbidden" in err.lower() and words in err, (name, err)
+    assert not vc.host_pods()
+
+
+def test_a_pod_gets_what_it_refers_to(vc, host):
+    k = vc.kubectl
+    k("create", "configmap", "settings", "--from-literal=mode=fast")
+    k("create", "secret", "generic", "key", "--from-literal=token=abc")
+    k("create", "secret", "docker-registry", "pull", "--docker-username=u", "--docker-password=p")
+    body = pod("app")
+    body["spec"]["imagePullSecrets"] = [{"name": "pull"}]
+    body["spec"]["containers"][0].update({
+        "envFrom": [{"configMapRef": {"name": "settings"}}],
+        "env": [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "key", "key": "token"}}},
+                {"name": "ME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        "volumeMounts": [{"name": "v", "mountPath": "/v"}]})
+    body["spec"]["volumes"] = [{"name": "v", "configMap": {"name": "settings"}}]
+    k.apply(body)
+    running(k, "app")
+    p = host_pod(vc, "app")
+    maps = {m["metadata"]["name"]: m for m in vc.host_objects("api/v1", "configmaps")}
+    secrets = {s["metadata"]["name"]: s for s in vc.host_objects("api/v1", "secrets")}
+    container = p["spec"]["containers"][0]
+    assert maps[container["envFrom"][0]["configMapRef"]["name"]]["data"] == {"mode": "fast"}
+    env = {e["name"]: e for e in container["env"]}
+    ref = env["TOKEN"]["valueFrom"]["secretKeyRef"]["name"]
+    assert base64.b64decode(secrets[ref]["data"]["token"]) == b"abc"
+    assert env["ME"]["value"] == "app"
+    assert p["spec"]["imagePullSecrets"][0]["name"] in secrets
+    projected = [v for v in p["spec"]["volumes"] if v["name"].startswith("kube-api-access")][0]
+    sources = projected["projected"]["sources"]
+    assert not any("serviceAccountToken" in s for s in sources)
+    token_secret = next(s["secret"]["name"] for s in sources if "secret" in s)
+    assert base64.b64decode(next(iter(secrets[token_secret]["data"].values()))).count(b".") == 2
+    k("patch", "configmap", "settings", "-p", '{"data":{"mode":"slow"}}')
+    name = container["envFrom"][0]["configMapRef"]["name"]
+    eventually(lambda: next(m for m in vc.host_objects("api/v1", "configmaps")
+                            if m["metadata"]["name"] == name)["data"] == {"mode": "slow"}, 20,
+               "the change to go down")
+    k("delete", "pod", "app", "--now")
+    eventually(lambda: name not in {m["metadata"]["name"] for m in vc.host_objects("api/v1", "configmaps")},
+               30, "what nobody refers to any more to go")
+
+
+def test_a_service_is_the_hosts(vc, host):
+    k = vc.kubectl
+    k("create", "deployment", "web", "--image=nginx", "--replicas=2")
+    k("expose", "deployment", "web", "--port=80")
+    ip = k("get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}")
+    services = vc.host_objects("api/v1", "services")
+    mine = [s for s in services if s["metadata"]["annotations"]["sublet.dev/name"] == "web"]
+    assert len(mine) == 1 and mine[0]["spec"]["clusterIP"] == ip
+    k("rollout", "status", "deployment/web", "--timeout=60s")
+    eventually(lambda: sum(len(s.get("addresses", [])) for s in
+                           k.json("get", "endpoints", "web").get("subsets", [])) == 2, 30, "two endpoints")
+    slices = k.items("endpointslices", "-l", "kubernetes.io/service-name=web")
+    assert sum(len(s["endpoints"]) for s in slices) == 2
+    host_name = mine[0]["metadata"]["name"]
+    eventually(lambda: sum(len(s.get("endpoints") or []) for s in host.api.get(
+        f"/apis/discovery.k8s.io/v1/namespaces/{vc.namespace}/endpointslices?labelSelector="
+        f"kubernetes.io/service-name%3D{host_name}")["items"]) == 2, 30, "the host's service to find its pods")
+    k("delete", "svc", "web")
+    eventually(lambda: "web" not in [s["metadata"]["annotations"]["sublet.dev/name"]
+                                     for s in vc.host_objects("api/v1", "services")], 20, "it to go")
+
+
+def test_a_stateful_set_keeps_its_claims(vc):
+    k = vc.kubectl
+    k.apply({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": {
+        "serviceName": "db", "replicas": 2, "selector": {"matchLabels": {"app": "db"}},
+        "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [
+            {"name": "db", "image": "busybox:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]}},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]}})
+    k("rollout", "status", "statefulset/db", "--timeout=90s")
+    assert sorted(k.names("pods")) == ["db-0", "db-1"]
+    claims = {c["metadata"]["name"]: c for c in k.items("pvc")}
+    assert sorted(claims) == ["data-db-0", "data-db-1"]
+    eventually(lambda: all(c["status"]["phase"] == "Bound" for c in k.items("pvc")), 60, "bound claims")
+    k("delete", "statefulset", "db")
+    eventually(lambda: not vc.host_pods(), 60, "the pods to go")
+    assert len(k.items("pvc")) == 2
+
+
+def test_a_job_completes(vc):
+    k = vc.kubectl
+    k("create", "job", "once", "--image=busybox:1", "--", "true")
+    k("wait", "--for=condition=complete", "job/once", "--timeout=90s")
+    assert k.json("get", "job", "once")["status"]["succeeded"] == 1
+    k("delete", "job", "once")
+    eventually(lambda: not k.names("pods") and not vc.host_pods(), 60, "its pod to go")
+
+
+def test_events_come_up_in_the_tenants_words(vc):
+    k = vc.kubectl
+    k.apply(pod("watched"))
+    running(k, "watched")
+    eventually(lambda: "Scheduled" in k("get", "events"), 30, "the scheduler's event")
+    text = k("get", "events", "-o", "json")
+    assert vc.namespace not in text and host_pod(vc, "watched")["metadata"]["name"] not in text
+
+
+def test_deletion_in_both_directions(vc, host):
+    k = vc.kubectl
+    k("create", "deployment", "web", "--image=nginx", "--replicas=1")
+    k("rollout", "status", "deployment/web", "--timeout=60s")
+    first = vc.host_pods()[0]
+    host.api.delete(f"/api/v1/namespaces/{vc.namespace}/pods/{first['metadata']['name']}")
+    eventually(lambda: [p for p in vc.host_pods() if p["metadata"]["uid"] != first["metadata"]["uid"] and
+                        p["status"].get("phase") == "Running"], 60, "a replacement")
+    k("create", "namespace", "tmp")
+    k.within("tmp").apply(pod("t"))
+    running(k.within("tmp"), "t")
+    k("delete", "namespace", "tmp", "--timeout=60s")
+    eventually(lambda: len(vc.host_pods()) == 1, 60, "the host to follow")
+
+
+def test_the_kubeconfig_is_published(vc, host):
+    def published():
+        s = host.api.get(f"/api/v1/namespaces/{vc.namespace}/secrets/research-kubeconfig")
+        return base64.b64decode(s["data"]["value"]).decode()
+
+    eventually(lambda: "server: https://" in published(), 20, "the Secret")
+
+
+def test_the_host_may_go_away(vc, host):
+    k = vc.kubectl
+    k.apply(pod("before"))
+    running(k, "before")
+    host.stop_component("kube-apiserver")
+    try:
+        k.apply(pod("meanwhile"))
+        k("delete", "pod", "before", "--wait=false")
+    finally:
+        host.start_component("kube-apiserver")
+        host.wait_ready("kube-apiserver")
+    running(k, "meanwhile", 120)
+    eventually(lambda: "before" not in k.names("pods"), 60, "the deletion to be done")
+    eventually(lambda: len(vc.host_pods()) == 1, 60, "one pod on the host")
