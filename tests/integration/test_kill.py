@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 at any instant, a hundred times, under load, with and without the host: nothing that was answered
+is lost, nothing is doubled, and both sides converge."""
+import http.client
+import json
+import random
+import ssl
+import threading
+import time
+
+from testenv import eventually
+
+from test_tenant import pod
+
+KILLS = 100
+SEED = 20261121
+CMS = "/api/v1/namespaces/default/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
+AWAY = (http.client.HTTPException, ConnectionError, OSError, ssl.SSLError)
+
+
+class Writer(threading.Thread):
+    """Writes objects of its own and remembers every answer: name -> value that must be there, or None when
+    it must not. A write without an answer may or may not have happened: its name is left open."""
+
+    def __init__(self, vc, index, known):
+        super().__init__()
+        self.api = vc.api.clone()
+        self.rng = random.Random(SEED * 1000 + index + len(known) * 7)
+        self.index = index
+        self.known = known
+        self.open = set()
+        self.answered = 0
+        self.stopping = False
+
+    def run(self):
+        while not self.stopping:
+            try:
+                self.write()
+            except AWAY:
+                self.api.close()
+                time.sleep(0.005)
+
+    def call(self, method, path, body=None):
+        return self.api.raw(method, path, body)[0]
+
+    def write(self):
+        alive = [n for n, v in self.known.items() if v is not None and n not in self.open]
+        roll = self.rng.random()
+        if roll < 0.5 or not alive:
+            name = f"w{self.index}-{len(self.known)}"
+            self.attempt(name, "1", "POST", CMS, {"metadata": {"name": name}, "data": {"v": "1"}}, 201)
+        elif roll < 0.8:
+            name = self.rng.choice(alive)
+            value = str(int(self.known[name]) + 1)
+            self.attempt(name, value, "PUT", f"{CMS}/{name}",
+                         {"metadata": {"name": name}, "data": {"v": value}}, 200)
+        else:
+            name = self.rng.choice(alive)
+            self.attempt(name, None, "DELETE", f"{CMS}/{name}", None, 200)
+
+    def attempt(self, name, value, method, path, body, expected):
+        self.open.add(name)
+        before = self.known.get(name)
+        self.known[name] = before if before is not None else value
+        code = self.call(method, path, body)
+        if code == expected:
+            self.known[name] = value
+            self.open.discard(name)
+            self.answered += 1
+        else:
+            assert code >= 429, (code, method, path)
+
+
+class PodWriter(Writer):
+    """The same with bare pods, which also live on the host."""
+
+    def write(self):
+        alive = [n for n, v in self.known.items() if v is not None and n not in self.open]
+        if len(alive) < 8 and self.rng.random() < 0.7:
+            name = f"p{self.index}-{len(self.known)}"
+            self.attempt(name, "1", "POST", PODS, pod(name), 201)
+        elif alive:
+            name = self.rng.choice(alive)
+            self.attempt(name, None, "DELETE", f"{PODS}/{name}?gracePeriodSeconds=1", None, 200)
+        time.sleep(0.01)
+
+
+def check(vc, known, still_open):
+    """Every answered write is there, every answered removal is done."""
+    there = {o["metadata"]["name"]: o["data"]["v"] for o in vc.api.get(CMS)["items"]
+             if o["metadata"]["name"].startswith("w")}
+    for name, value in known.items():
+        if name not in still_open:
+            assert there.get(name) == value, (name, value, there.get(name))
+    for name in set(there) - set(known):
+        raise AssertionError(f"{name} was never asked for")
+    return there
+
+
+def test_a_hundred_kills_lose_nothing(tenant, host, capsys):
+    vc = tenant("kill", config={"log": {"level": "error"}})
+    rng = random.Random(SEED)
+    known, pods = [{} for _ in range(4)], {}
+    still_open, answered, started, without_host = set(), 0, [], 0
+    revision = 0
+    for kill in range(KILLS):
+        host_down = kill % 25 == 24
+        if host_down:
+            host.stop_component("kube-apiserver")
+            without_host += 1
+        writers = [Writer(vc, i, known[i]) for i in range(4)] + [PodWriter(vc, 9, pods)]
+        for w in writers:
+            w.open |= still_open & set(w.known)
+            w.start()
+        time.sleep(rng.uniform(0.05, 0.5))
+        vc.kill()
+        for w in writers:
+            w.stopping = True
+        for w in writers:
+            w.join(30)
+            still_open |= w.open
+            answered += w.answered
+        begin = time.monotonic()
+        vc.start()
+        started.append(time.monotonic() - begin)
+        for i in range(4):
+            # What was left open is settled by what is found.
+            merged = {n: v for n, v in known[i].items()}
+            there = check(vc, {**merged, **{n: None for k in known for n in k if n not in merged}},
+                          still_open | {n for k in known for n in k if n not in merged})
+            for name in list(known[i]):
+                if name in still_open:
+                    known[i][name] = there.get(name)
+        now = int(vc.api.get(CMS)["metadata"]["resourceVersion"])
+        assert now >= revision, "revisions go back"
+        revision = now
+        still_open = {n for n in still_open if n in pods}
+        there = {p["metadata"]["name"] for p in vc.api.get(PODS)["items"]}
+        for name in list(pods):
+            if name in still_open:
+                pods[name] = "1" if name in there else None
+            elif pods[name]:
+                assert name in there, f"pod {name} was answered and is gone"
+        still_open = set()
+        if host_down:
+            host.start_component("kube-apiserver")
+            host.wait_ready("kube-apiserver")
+
+    def converged():
+        virtual = {p["metadata"]["uid"]: p for p in vc.api.get(PODS)["items"]}
+        seen = [p["metadata"]["annotations"]["sublet.dev/uid"] for p in vc.host_pods()]
+        return (sorted(seen) == sorted(virtual) and
+                all(p["status"]["phase"] == "Running" and "deletionTimestamp" not in p["metadata"]
+                    for p in virtual.values()))
+
+    eventually(converged, 120, "both sides to hold the same pods")
+    wanted = {n for n, v in pods.items() if v}
+    gone = {n for n, v in pods.items() if not v}
+    there = {p["metadata"]["name"] for p in vc.api.get(PODS)["items"]}
+    assert wanted >= there and not there & (gone - wanted), (wanted, there)
+    vc.kubectl("delete", "pods", "--all", "--now")
+    eventually(lambda: not vc.host_pods(), 60, "the host to be empty")
+    with capsys.disabled():
+        print(f"\n{KILLS} kills ({without_host} without the host): {answered} answered writes, 0 lost, "
+              f"{len(pods)} pods, 0 doubled; started again in {sorted(started)[len(started) // 2]:.2f} s "
+              f"(median), {max(started):.2f} s (longest)")
