@@ -124,20 +124,15 @@ def test_a_hundred_kills_lose_nothing(tenant, host, capsys):
         begin = time.monotonic()
         vc.start()
         started.append(time.monotonic() - begin)
-        for i in range(4):
-            # What was left open is settled by what is found.
-            merged = {n: v for n, v in known[i].items()}
-            there = check(vc, {**merged, **{n: None for k in known for n in k if n not in merged}},
-                          still_open | {n for k in known for n in k if n not in merged})
-            for name in list(known[i]):
-                if name in still_open:
-                    known[i][name] = there.get(name)
+        there = check(vc, {n: v for k in known for n, v in k.items()}, still_open)
+        for k in known:  # what was left open is settled by what is found
+            for name in set(k) & still_open:
+                k[name] = there.get(name)
         now = int(vc.api.get(CMS)["metadata"]["resourceVersion"])
         assert now >= revision, "revisions go back"
         revision = now
-        still_open = {n for n in still_open if n in pods}
         there = {p["metadata"]["name"] for p in vc.api.get(PODS)["items"]}
-        for name in list(pods):
+        for name in pods:
             if name in still_open:
                 pods[name] = "1" if name in there else None
             elif pods[name]:
