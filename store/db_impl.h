@@ -42,7 +42,9 @@ struct db {
 /* Beyond this, with folding failing, writes are refused: the log must not fill the disk. */
 #define DB_LOG_MAX 4096
 /* Free pages that are not worth moving others for. */
-#define DB_FREE_PAGES  256
+#define DB_FREE_PAGES 256
+/* More resources than this are looked through for unused ones at start. */
+#define DB_RESOURCES   1000
 #define DB_VACUUM_STEP 64
 #define DB_BACKUP_STEP 64
 

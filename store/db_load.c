@@ -20,6 +20,18 @@ static int corrupt(struct db *db, const char *table, int64_t key, struct err *er
                    (long long)key, table);
 }
 
+/* Tenants name resources. Ids of those that left no row are only then worth a look at all rows. */
+static int tidy_resources(struct db *db, struct err *err)
+{
+    int64_t n;
+
+    if (db_number(db, "SELECT count(*) FROM resource", &n, err))
+        return -1;
+    if (n <= DB_RESOURCES)
+        return 0;
+    return db_sql(db, "DELETE FROM resource WHERE id NOT IN (SELECT resource FROM version)", err);
+}
+
 static int load_resources(struct db *db, const struct db_loader *l, struct err *err)
 {
     sqlite3_stmt *q;
@@ -107,7 +119,8 @@ int db_floor(struct db *db, int64_t *ret, struct err *err)
 int db_load(struct db *db, const struct db_loader *loader, struct err *err)
 {
     assert(db->magic == DB_MAGIC);
-    if (load_resources(db, loader, err) || load_versions(db, loader, err))
+    if (tidy_resources(db, err) || load_resources(db, loader, err) ||
+        load_versions(db, loader, err))
         return -1;
     return load_records(db, loader, err);
 }

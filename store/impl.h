@@ -45,6 +45,7 @@ struct store {
 
     struct table **tables; /* by id; [0] and holes are NULL */
     size_t n_tables, cap_tables;
+    unsigned free_id; /* all ids below are taken */
     struct table_tree names;
     struct record_tree records[RECORD_CONTROLLER + 1];
     struct history history;

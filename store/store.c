@@ -26,7 +26,7 @@ static struct store *store_new(struct uv_loop_s *loop, const struct store_option
     if (!s->options.history_seconds)
         s->options.history_seconds = DEFAULT_SECONDS;
     s->backups_last = &s->backups;
-    s->n_tables = 1;
+    s->n_tables = s->free_id = 1;
     s->cap_tables = 64;
     s->tables = mem_alloc(s->cap_tables * sizeof(struct table *));
     return s;

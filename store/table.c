@@ -68,9 +68,12 @@ unsigned store_resource(struct store *s, struct str name)
 
     if (t)
         return t->id;
-    if (s->n_tables > STORE_MAX_RESOURCES)
+    /* Ids that nothing was written under before a restart are holes, and used again. */
+    while (s->free_id < s->n_tables && s->tables[s->free_id])
+        s->free_id++;
+    if (s->free_id > STORE_MAX_RESOURCES)
         return 0;
-    return table_add(s, (unsigned)s->n_tables, name)->id;
+    return table_add(s, s->free_id, name)->id;
 }
 
 static void table_free(struct table *t)

@@ -186,6 +186,85 @@ static void test_damage(void **state)
     expect_refusal(f, "a row is missing");
 }
 
+/* Any byte of the file may be wrong: an error or a store, never a crash. The writes that follow may
+ * fail, and may not do harm either. */
+static void test_flipped_bytes(void **state)
+{
+    struct fixture *f = *state;
+    unsigned seed = 1;
+    char path[128], name[8];
+    static char good[1 << 20], bad[1 << 20];
+    int refused = 0;
+
+    f->options.history_events = 30;
+    fixture_open(f);
+    for (int i = 0; i < 120; i++) {
+        snprintf(name, sizeof(name), "k%d", i % 9);
+        put(f, "a", name, i);
+        store_record_put(f->store, RECORD_META, str_c(name), str_c(f->dir));
+    }
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    FILE *in = fopen(path, "r");
+    assert_non_null(in);
+    size_t n = fread(good, 1, sizeof(good), in);
+    fclose(in);
+    for (int i = 0; i < 400; i++) {
+        memcpy(bad, good, n);
+        for (int k = 0; k < 1 + i % 4; k++) {
+            /* Half of them where the structure of the file is: page heads and the schema. */
+            size_t at = (size_t)rand_r(&seed) % n;
+            at = i % 2 ? at : at / 4096 * 4096 + at % 128;
+            bad[at] = (char)rand_r(&seed);
+        }
+        write_file(f, "state.db", bad, n);
+        err_clear(&f->err);
+        if (store_open(&f->loop, &f->options, &f->store, &f->err)) {
+            assert_ptr_equal(f->err.kind, &ERR_STORAGE);
+            refused++;
+            continue;
+        }
+        store_record_put(f->store, RECORD_META, STR("new"), STR("v"));
+        fixture_sync(f);
+        fixture_close(f);
+    }
+    print_message("%d of 400 refused\n", refused);
+    assert_in_range(refused, 40, 399);
+    write_file(f, "state.db", good, n);
+    snprintf(path, sizeof(path), "%s/state.db-wal", f->dir);
+    unlink(path);
+    fixture_open(f);
+    assert_int_equal(committed(f, "a", "k0"), 117);
+}
+
+static void test_stats(void **state)
+{
+    struct fixture *f = *state;
+    struct store_stats stats;
+
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    put(f, "a", "x", 2);
+    store_record_put(f->store, RECORD_META, STR("k"), STR("v"));
+    store_stats(f->store, &stats);
+    assert_true(stats.waiting_bytes > 0);
+    assert_int_equal(stats.commits, 0);
+    assert_true(fixture_sync(f));
+    put(f, "a", "x", 3);
+    assert_true(fixture_sync(f));
+    store_stats(f->store, &stats);
+    assert_int_equal(stats.commits, 2);
+    assert_int_equal(stats.failures, 0);
+    assert_int_equal(stats.operations, 5); /* the resource is one */
+    assert_int_equal(stats.events, 3);
+    assert_true(stats.event_bytes > 0);
+    assert_int_equal(stats.waiting_bytes, 0);
+    assert_int_equal(stats.file_bytes, file_size(f, "state.db"));
+    assert_int_equal(stats.log_bytes, file_size(f, "state.db-wal"));
+    assert_true(stats.log_bytes > 4096);
+}
+
 /* 100,000 updates of a few objects. */
 static void test_bounded_by_updates(void **state)
 {
@@ -301,9 +380,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(permissions),        TEST(lock),         TEST(no_directory),
-        TEST(foreign_files),      TEST(newer_schema), TEST(damage),
-        TEST(bounded_by_updates), TEST(given_back),   TEST(no_timer_is_left),
+        TEST(permissions),        TEST(lock),       TEST(no_directory),     TEST(foreign_files),
+        TEST(newer_schema),       TEST(damage),     TEST(flipped_bytes),    TEST(stats),
+        TEST(bounded_by_updates), TEST(given_back), TEST(no_timer_is_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

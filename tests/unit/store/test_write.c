@@ -313,6 +313,56 @@ static void test_resources(void **state)
     }
 }
 
+static void test_resources_are_bounded(void **state)
+{
+    struct fixture *f = *state;
+    char name[32];
+
+    fixture_open(f);
+    for (unsigned i = f->pods + 1; i <= 65535; i++) {
+        snprintf(name, sizeof(name), "kind-%u", i);
+        assert_int_equal(store_resource(f->store, str_c(name)), i);
+    }
+    assert_int_equal(store_resource(f->store, STR("one-more")), 0);
+    assert_int_equal(store_resource(f->store, STR("kind-65535")), 65535);
+    assert_true(try_write_of(f, 65535, STORE_CREATE, "", "x", 1, 0) > 0);
+    assert_true(fixture_sync(f));
+    fixture_reopen(f);
+    /* Only what was used is remembered. */
+    assert_int_equal(store_resource(f->store, STR("kind-65535")), 65535);
+    assert_int_equal(store_count(f->store, 65535), 1);
+    assert_in_range(f->pods, 1, 2);
+    assert_in_range(store_resource(f->store, STR("one-more")), 1, 3);
+}
+
+static void test_unused_resources_leave(void **state)
+{
+    struct fixture *f = *state;
+    char name[32];
+
+    f->options.history_events = 1;
+    fixture_open(f);
+    for (int i = 0; i < 1100; i++) {
+        snprintf(name, sizeof(name), "kind-%d", i);
+        unsigned id = store_resource(f->store, str_c(name));
+        int64_t revision = try_write_of(f, id, STORE_CREATE, "", "x", i, 0);
+        if (i != 1000)
+            assert_true(try_write_of(f, id, STORE_DELETE, "", "x", i, revision) > 0);
+    }
+    assert_true(fixture_sync(f));
+    for (int i = 0; i < 60; i++) {
+        put(f, "a", "x", i); /* takes the dead rows along */
+        assert_true(fixture_sync(f));
+    }
+    unsigned used = store_resource(f->store, STR("kind-1000"));
+    fixture_reopen(f);
+    assert_int_equal(store_resource(f->store, STR("kind-1000")), used);
+    assert_int_equal(value_of(store_get(f->store, used, STR(""), STR("x"))), 1000);
+    assert_int_equal(committed(f, "a", "x"), 59);
+    fixture_close(f);
+    assert_int_equal(query(f, "SELECT count(*) FROM resource"), 2);
+}
+
 static void on_silent_close(void *ctx)
 {
     (void)ctx;
@@ -343,9 +393,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(first_revision),      TEST(matrix),           TEST(two_views),    TEST(answer_order),
-        TEST(writes_from_answers), TEST(write_from_timer), TEST(object_limit), TEST(byte_limit),
-        TEST(resources),           TEST(close_commits),
+        TEST(first_revision),
+        TEST(matrix),
+        TEST(two_views),
+        TEST(answer_order),
+        TEST(writes_from_answers),
+        TEST(write_from_timer),
+        TEST(object_limit),
+        TEST(byte_limit),
+        TEST(resources),
+        TEST(close_commits),
+        TEST(resources_are_bounded),
+        TEST(unused_resources_leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
