@@ -6,11 +6,8 @@
 
 #include <sublet/translate.h>
 
-#define LABEL_POOL        "sublet.dev/pool"
-#define LABEL_MODE        "sublet.dev/mode"
-#define LABEL_GPU_POOL    "sublet.dev/gpu-pool" /* a tenant's wish, on a pod or a namespace */
-#define ANNOTATION_OWNED  "sublet.dev/owned"    /* which listed keys of this object are ours */
-#define ANNOTATION_LABELS "sublet.dev/labels"   /* for downward API volumes: all, as k="v" lines */
+#define ANNOTATION_OWNED  "sublet.dev/owned"  /* which listed keys of this object are ours */
+#define ANNOTATION_LABELS "sublet.dev/labels" /* for downward API volumes: all, as k="v" lines */
 #define ANNOTATION_ALL    "sublet.dev/annotations"
 
 #define LABEL_HASHED      "sublet.dev/l-" /* + hash: a label off the list */
@@ -82,6 +79,25 @@ bool labels_key_listed(struct str key, struct str_list allow);
 
 /* The host key under which an annotation off the list goes down for a downward API volume. */
 struct str annotation_hashed(struct arena *a, struct str key);
+
+/* ---- text.c ---- */
+
+/* A virtual name that may occur under its host name, which is worked out when a message needs it.
+ */
+struct text_name {
+    struct str name;
+    char host[64];
+};
+/* translate_text_up, with further virtual names of the namespace: those too long or too odd to be
+ * read back from their host names. */
+struct text_names {
+    struct str host_name, ns, name;
+    struct text_name *more;
+    size_t n_more;
+    bool ready; /* the host names of more are there */
+};
+struct str text_up(struct arena *a, const struct translate_tenant *t, struct str text,
+                   struct text_names *names);
 
 /* ---- map_patch.c ---- */
 

@@ -51,7 +51,7 @@ static cJSON *labels_up(struct arena *a, const struct translate_tenant *t, const
 
     json_each(label, labels)
     {
-        if (json_is_string(label) && label_shown(t, key_of(label)))
+        if (json_is_object(labels) && json_is_string(label) && label_shown(t, key_of(label)))
             object_add(a, ret, key_of(label), json_copy(a, label));
     }
     return ret;
@@ -95,6 +95,8 @@ static cJSON *amounts_up(struct arena *a, const struct translate_tenant *t, cons
 {
     cJSON *ret = json_new_object(a);
 
+    if (!json_is_object(amounts))
+        return ret;
     json_each(member, amounts)
     {
         if (is_device(key_of(member)))

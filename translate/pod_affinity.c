@@ -367,7 +367,7 @@ cJSON *node_selector_down(struct down *d, const cJSON *selector)
         add_str(d->arena, ret, SHARING_LABEL, pool_mode_name(d->pool->mode));
     json_each(member, selector)
     {
-        if (!json_is_string(member) || json_get(fixed, member->string))
+        if (!json_is_object(selector) || !json_is_string(member) || json_get(fixed, member->string))
             continue;
         if (d->pool && strcmp(member->string, PRODUCT_LABEL) == 0) /* stands in the affinity */
             continue;

@@ -29,23 +29,41 @@ struct up {
     const struct translate_tenant *tenant;
     const cJSON *vpod;
     const struct config_pool *pool;
-    struct str host_name, ns, name;
+    struct text_names names;
 };
+
+/* So many names a pod refers to are known in messages. */
+enum { KNOWN_NAMES_MAX = 64 };
+
+struct known {
+    struct text_name names[KNOWN_NAMES_MAX];
+    size_t n;
+    struct arena *arena;
+};
+
+static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
+{
+    struct known *known = ctx;
+
+    (void)kind;
+    (void)optional;
+    if (known->n < KNOWN_NAMES_MAX)
+        known->names[known->n++].name = arena_str(known->arena, name);
+}
 
 /* ---- messages ---- */
 
-static void message_up(const struct up *u, cJSON *object)
+static void message_up(struct up *u, cJSON *object)
 {
     struct str text = json_str(json_get(object, "message"));
 
     if (text.n)
-        json_set_str(u->arena, object, "message",
-                     translate_text_up(u->arena, u->tenant, text, u->host_name, u->ns, u->name));
+        json_set_str(u->arena, object, "message", text_up(u->arena, u->tenant, text, &u->names));
 }
 
 /* ---- container statuses ---- */
 
-static bool has_container(const struct up *u, const char *list, struct str name)
+static bool has_container(struct up *u, const char *list, struct str name)
 {
     json_each(container, json_get(json_get(u->vpod, "spec"), list))
     {
@@ -56,7 +74,7 @@ static bool has_container(const struct up *u, const char *list, struct str name)
 }
 
 /* The resource under the name the tenant wrote. */
-static const char *resource_up(const struct up *u, const char *host_name)
+static const char *resource_up(struct up *u, const char *host_name)
 {
     for (size_t i = 0; u->pool && i < u->pool->n_resources; i++) {
         if (str_eqc(u->pool->resources[i].host_name, host_name))
@@ -65,7 +83,7 @@ static const char *resource_up(const struct up *u, const char *host_name)
     return host_name;
 }
 
-static void amounts_up(const struct up *u, cJSON *map)
+static void amounts_up(struct up *u, cJSON *map)
 {
     if (!json_is_object(map))
         return;
@@ -76,7 +94,7 @@ static void amounts_up(const struct up *u, cJSON *map)
     }
 }
 
-static void resources_up(const struct up *u, cJSON *holder)
+static void resources_up(struct up *u, cJSON *holder)
 {
     cJSON *resources = json_get(holder, "resources");
 
@@ -85,7 +103,7 @@ static void resources_up(const struct up *u, cJSON *holder)
     amounts_up(u, json_get(resources, "requests"));
 }
 
-static cJSON *container_up(const struct up *u, const cJSON *from)
+static cJSON *container_up(struct up *u, const cJSON *from)
 {
     static const char *const states[] = {"state", "lastState"};
     static const char *const kinds[] = {"waiting", "terminated"};
@@ -98,7 +116,7 @@ static cJSON *container_up(const struct up *u, const cJSON *from)
     return ret;
 }
 
-static cJSON *containers_up(const struct up *u, const cJSON *statuses, const char *list)
+static cJSON *containers_up(struct up *u, const cJSON *statuses, const char *list)
 {
     cJSON *ret = json_new_array(u->arena);
 
@@ -122,7 +140,7 @@ static const cJSON *condition_of(const cJSON *conditions, struct str type)
     return NULL;
 }
 
-static bool is_gate(const struct up *u, struct str type)
+static bool is_gate(struct up *u, struct str type)
 {
     json_each(gate, json_path(u->vpod, "spec.readinessGates"))
     {
@@ -134,7 +152,7 @@ static bool is_gate(const struct up *u, struct str type)
 
 /* A condition the tenant's side owns: its gates, those of its own controllers, and the mark of an
  * eviction it began. */
-static bool is_virtual(const struct up *u, const cJSON *condition, const cJSON *host)
+static bool is_virtual(struct up *u, const cJSON *condition, const cJSON *host)
 {
     struct str type = json_str(json_get(condition, "type"));
 
@@ -145,7 +163,7 @@ static bool is_virtual(const struct up *u, const cJSON *condition, const cJSON *
     return false;
 }
 
-static cJSON *conditions_up(const struct up *u, const cJSON *host)
+static cJSON *conditions_up(struct up *u, const cJSON *host)
 {
     const cJSON *old = json_path(u->vpod, "status.conditions");
     const cJSON *generation = json_path(u->vpod, "metadata.generation");
@@ -172,28 +190,27 @@ static cJSON *conditions_up(const struct up *u, const cJSON *host)
 
 /* ---- the status ---- */
 
-static cJSON *whole(const struct up *u, const cJSON *value, const char *unused)
+static cJSON *whole(struct up *u, const cJSON *value, const char *unused)
 {
     (void)unused;
     return json_copy(u->arena, value);
 }
 
-static cJSON *conditions(const struct up *u, const cJSON *value, const char *unused)
+static cJSON *conditions(struct up *u, const cJSON *value, const char *unused)
 {
     (void)unused;
     return conditions_up(u, value);
 }
 
-static cJSON *message(const struct up *u, const cJSON *value, const char *unused)
+static cJSON *message(struct up *u, const cJSON *value, const char *unused)
 {
     (void)unused;
-    return json_new_string(u->arena, translate_text_up(u->arena, u->tenant, json_str(value),
-                                                       u->host_name, u->ns, u->name));
+    return json_new_string(u->arena, text_up(u->arena, u->tenant, json_str(value), &u->names));
 }
 
 static const struct {
     const char *key;
-    cJSON *(*make)(const struct up *u, const cJSON *value, const char *list);
+    cJSON *(*make)(struct up *u, const cJSON *value, const char *list);
     const char *list;
 } FIELDS[] = {
     {"phase", whole, NULL},
@@ -224,7 +241,7 @@ static const struct config_pool *pool_of(const struct translate_tenant *t, const
     return NULL;
 }
 
-static void add_own(const struct up *u, cJSON *status)
+static void add_own(struct up *u, cJSON *status)
 {
     const cJSON *qos = json_path(u->vpod, "status.qosClass");
     const cJSON *generation = json_path(u->vpod, "metadata.generation");
@@ -240,13 +257,19 @@ cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t
 {
     const cJSON *host = json_get(host_pod, "status");
     struct up u = {.arena = a, .tenant = t, .vpod = vpod, .pool = pool_of(t, host_pod)};
+    struct known *known = ARENA_NEW(a, struct known);
     cJSON *ret = json_new_object(a);
 
-    u.host_name = json_str_at(host_pod, "metadata.name");
-    u.ns = json_str_at(vpod, "metadata.namespace");
-    u.name = json_str_at(vpod, "metadata.name");
     if (!json_count(host))
         return NULL;
+    known->arena = a;
+    translate_pod_refs(vpod, on_ref, known);
+    u.names = (struct text_names){json_str_at(host_pod, "metadata.name"),
+                                  json_str_at(vpod, "metadata.namespace"),
+                                  json_str_at(vpod, "metadata.name"),
+                                  known->names,
+                                  known->n,
+                                  false};
     for (size_t i = 0; i < sizeof FIELDS / sizeof FIELDS[0]; i++) {
         const cJSON *value = json_get(host, FIELDS[i].key);
 

@@ -114,15 +114,9 @@ static cJSON *amounts_patch(struct arena *a, const cJSON *now, const cJSON *want
 {
     cJSON *ret = NULL;
 
-    json_each(member, wanted)
+    json_each(member, json_is_object(wanted) ? wanted : NULL)
     {
-        const cJSON *other = json_get(now, member->string);
-        struct quantity have, want;
-
-        if (is_device(key_of(member)) || json_equal(other, member))
-            continue;
-        if (quantity_parse(json_str(other), &have) && quantity_parse(json_str(member), &want) &&
-            quantity_cmp(have, want) == 0)
+        if (is_device(key_of(member)) || amount_equal(a, json_get(now, member->string), member))
             continue;
         ret = ret ? ret : json_new_object(a);
         object_add(a, ret, key_of(member), json_copy(a, member));

@@ -481,105 +481,7 @@ static int read_pool(const struct place *at, const cJSON *value, struct config_p
     return 0;
 }
 
-/* ---- bindings ---- */
-
-struct binding_draft {
-    struct config_binding binding;
-    const struct config *config;
-    bool limited;
-};
-
-static int read_binding_pool(const struct place *at, const cJSON *value, void *into)
-{
-    struct binding_draft *d = into;
-    struct str name;
-
-    if (place_string(at, value, &name))
-        return -1;
-    for (size_t i = 0; i < d->config->n_pools; i++) {
-        if (str_eq(d->config->pools[i].name, name)) {
-            d->binding.pool = &d->config->pools[i];
-            return 0;
-        }
-    }
-    return place_error(at, "no pool is called \"%.*s\"", STR_F(name));
-}
-
-static int read_guarantee(const struct place *at, const cJSON *value, void *into)
-{
-    struct binding_draft *d = into;
-
-    d->limited = true;
-    return place_rational(at, value, &d->binding.guarantee);
-}
-
-static int read_burst(const struct place *at, const cJSON *value, void *into)
-{
-    struct binding_draft *d = into;
-
-    d->limited = true;
-    return place_rational(at, value, &d->binding.burst);
-}
-
-static int read_lend(const struct place *at, const cJSON *value, void *into)
-{
-    return place_rational(at, value, &((struct binding_draft *)into)->binding.lend);
-}
-
-static int read_over_quota(const struct place *at, const cJSON *value, void *into)
-{
-    struct binding_draft *d = into;
-    int word;
-
-    if (place_word(at, value, "reject|queue", &word))
-        return -1;
-    d->binding.over_quota = (enum over_quota)word;
-    return 0;
-}
-
-static int read_default(const struct place *at, const cJSON *value, void *into)
-{
-    if (!json_is_bool(value))
-        return wrong_type(at->err, at->path, "true or false", value);
-    ((struct binding_draft *)into)->binding.is_default = json_true(value);
-    return 0;
-}
-
-static const struct place_key BINDING_KEYS[] = {
-    {"pool", read_binding_pool},
-    {"guarantee", read_guarantee},
-    {"burst", read_burst},
-    {"lend", read_lend},
-    {"overQuota", read_over_quota},
-    {"default", read_default},
-    {0},
-};
-
-static int read_binding(const struct place *at, const cJSON *value, const struct config *config,
-                        struct config_binding *ret)
-{
-    struct binding_draft d = {.config = config};
-    struct rational sum;
-
-    d.binding.guarantee = d.binding.burst = d.binding.lend = RATIONAL_ZERO;
-    if (place_object(at, value, BINDING_KEYS, &d))
-        return -1;
-    if (!d.binding.pool)
-        return place_error(at, "pool is needed");
-    if (!d.limited)
-        return place_error(at, "guarantee or burst is needed");
-    if (!rational_add(d.binding.guarantee, d.binding.burst, &sum))
-        return place_error(at, "guarantee + burst is out of range");
-    if (rational_cmp(d.binding.lend, d.binding.guarantee) > 0)
-        return place_error(at, "lend must not exceed guarantee");
-    if (d.binding.pool->adversarial && config->pod_security == POD_SECURITY_PRIVILEGED)
-        return place_error(at, "policy.podSecurity privileged voids the trust of pool \"%.*s\"",
-                           STR_F(d.binding.pool->name));
-    *ret = d.binding;
-    return 0;
-}
-
-/* ---- the two lists ---- */
+/* ---- the lists ---- */
 
 static int load_pools(const struct place *at, const cJSON *list, struct config *config)
 {
@@ -603,30 +505,6 @@ static int load_pools(const struct place *at, const cJSON *list, struct config *
     return 0;
 }
 
-static int load_bindings(const struct place *at, const cJSON *list, struct config *config)
-{
-    struct config_binding *bindings =
-        arena_alloc(at->arena, (json_count(list) + 1) * sizeof *bindings);
-    size_t n = 0;
-
-    config->bindings = bindings;
-    json_each(item, list)
-    {
-        struct place inner = place_item(at, n);
-
-        if (read_binding(&inner, item, config, &bindings[n]))
-            return -1;
-        for (size_t i = 0; i < n; i++) {
-            if (bindings[i].pool == bindings[n].pool)
-                return place_error(&inner, "pool is bound by bindings[%zu] already", i);
-            if (bindings[i].is_default && bindings[n].is_default)
-                return place_error(&inner, "default is bindings[%zu] already", i);
-        }
-        config->n_bindings = ++n;
-    }
-    return 0;
-}
-
 int pool_load(struct arena *a, const cJSON *tree, struct config *config, struct err *err)
 {
     struct place pools = {a, STR("config: pools"), err};
@@ -639,5 +517,5 @@ int pool_load(struct arena *a, const cJSON *tree, struct config *config, struct 
         return wrong_type(err, bindings.path, "a list", binding_list);
     if (load_pools(&pools, pool_list, config))
         return -1;
-    return load_bindings(&bindings, binding_list, config);
+    return pool_load_bindings(&bindings, binding_list, config);
 }

@@ -35,6 +35,9 @@ int place_rational(const struct place *at, const cJSON *value, struct rational *
 int place_map(const struct place *at, const cJSON *value,
               const cJSON **ret); /* strings to strings */
 
+/* ---- pool_binding.c ---- */
+int pool_load_bindings(const struct place *at, const cJSON *list, struct config *config);
+
 /* ---- what a pool is ---- */
 
 extern const char POOL_MODES[]; /* "exclusive|mig|..." */
@@ -89,3 +92,26 @@ enum { TOLERATED_DOWN = 2 };
 /* The words a product has on the nodes of the chosen pool, for what the pod asks. */
 struct str_list product_variants(struct arena *a, const struct config_pool *pool,
                                  const struct device_counts *asked, struct str product);
+
+/* ---- pool_guard.c: what a pod may not ask for, wherever it goes ---- */
+
+struct resolve {
+    struct arena *arena;
+    const struct config *config;
+    const cJSON *pod, *spec;
+    struct str name;
+    struct device_counts counts;
+    const struct config_pool *pool; /* NULL: none */
+    struct err *err;
+};
+/* 403 in the shape of the model: `pods "x" is forbidden: ...`. */
+int resolve_refuse(const struct resolve *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* "a, b", as far as a message needs it. */
+struct str resolve_joined(struct arena *a, struct str so_far, struct str next);
+/* Of the chosen pool: places, products, amounts. */
+int guard_pool(const struct resolve *r);
+/* Of every pod: tolerations, scheduler, variables and mounts. */
+int guard_pod(const struct resolve *r);
+/* Devices where no scheduler counts them. */
+int guard_side_doors(const struct resolve *r);

@@ -122,15 +122,9 @@ cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON 
     const cJSON *wanted = json_path(host_wanted, "spec.resources.requests");
     cJSON *spec = NULL, *requests = NULL;
 
-    json_each(member, wanted)
+    json_each(member, json_is_object(wanted) ? wanted : NULL)
     {
-        struct quantity have, want;
-        const cJSON *other = json_get(now, member->string);
-
-        if (quantity_parse(json_str(other), &have) && quantity_parse(json_str(member), &want) &&
-            quantity_cmp(have, want) == 0)
-            continue;
-        if (json_equal(other, member))
+        if (amount_equal(a, json_get(now, member->string), member))
             continue;
         requests = requests ? requests : json_new_object(a);
         object_add(a, requests, key_of(member), json_copy(a, member));

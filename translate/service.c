@@ -165,7 +165,7 @@ static bool port_equal(const cJSON *now, const cJSON *wanted)
 
     if (!now)
         return false;
-    json_each(member, wanted)
+    json_each(member, json_is_object(wanted) ? wanted : NULL)
     {
         if (!json_equal(json_get(now, member->string), member))
             return false;
@@ -220,7 +220,7 @@ static cJSON *spec_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
 {
     cJSON *patch = json_new_object(a);
 
-    json_each(member, wanted)
+    json_each(member, json_is_object(wanted) ? wanted : NULL)
     {
         patch_member(a, patch, now, wanted, member);
     }

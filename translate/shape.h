@@ -88,6 +88,9 @@ int security_check(struct arena *a, enum config_pod_security level, const cJSON 
 /* A merge patch of our metadata and this spec; NULL when neither differs. */
 cJSON *update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted, cJSON *spec);
 
+/* Are two amounts (text or number) the same quantity? "1000m" is "1". */
+bool amount_equal(struct arena *a, const cJSON *x, const cJSON *y);
+
 /* ---- pod_status.c ---- */
 /* The listed members of a host status, whole, as the new virtual status; NULL when it is the old
  * one. Subtrees are not looked into, so that a newer or older host's fields come through. */

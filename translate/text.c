@@ -26,24 +26,42 @@ static bool is_hash(struct str s)
     return s.n == HASH_CHARS;
 }
 
-/* A word that ends in our hash of what stands before it is one of our names. */
-static bool unhash(const struct translate_tenant *t, struct str ns, struct str word,
-                   struct str *ret)
+static bool is_name_of(const struct translate_tenant *t, struct str ns, struct str word,
+                       struct str name)
 {
-    struct str name = str_sub(word, 0, word.n - HASH_CHARS - 1);
     char expect[64];
 
     translate_name(t, ns, name, expect);
-    if (str_eqc(word, expect)) {
-        *ret = name;
+    if (str_eqc(word, expect))
         return true;
-    }
     translate_token_secret_name(t, ns, name, expect);
-    if (str_eqc(word, expect)) {
+    return str_eqc(word, expect);
+}
+
+/* A word that ends in our hash of what stands before it is one of our names, as is one that a known
+ * name gives. */
+static bool unhash(const struct translate_tenant *t, struct text_names *names, struct str word,
+                   struct str *ret)
+{
+    struct str name = str_sub(word, 0, word.n - HASH_CHARS - 1);
+    bool found = false;
+
+    if (is_name_of(t, names->ns, word, name)) {
         *ret = name;
         return true;
     }
-    return false;
+    for (size_t i = 0; i < names->n_more; i++) {
+        struct text_name *more = &names->more[i];
+
+        if (!names->ready)
+            translate_name(t, names->ns, more->name, more->host);
+        if (str_eqc(word, more->host)) {
+            *ret = more->name;
+            found = true;
+        }
+    }
+    names->ready = true;
+    return found;
 }
 
 /* The host namespace may be a common word, so only where a namespace stands. */
@@ -61,22 +79,17 @@ static bool at_namespace(struct str text, size_t from, size_t to)
            str_has_suffix(before, STR("namespace: "));
 }
 
-struct rename {
-    const struct translate_tenant *tenant;
-    struct str host_name, ns, name;
-};
-
-static struct str word_up(const struct rename *r, struct str text, size_t from, size_t to)
+static struct str word_up(const struct translate_tenant *t, struct text_names *names,
+                          struct str text, size_t from, size_t to)
 {
     struct str word = str_sub(text, from, to - from), found;
 
-    if (r->host_name.n && str_eq(word, r->host_name))
-        return r->name;
-    if (r->tenant->host_namespace.n && str_eq(word, r->tenant->host_namespace) &&
-        at_namespace(text, from, to))
-        return r->ns;
+    if (names->host_name.n && str_eq(word, names->host_name))
+        return names->name;
+    if (t->host_namespace.n && str_eq(word, t->host_namespace) && at_namespace(text, from, to))
+        return names->ns;
     if (word.n > HASH_CHARS + 1 && word.p[word.n - HASH_CHARS - 1] == '-' &&
-        is_hash(str_from(word, word.n - HASH_CHARS)) && unhash(r->tenant, r->ns, word, &found))
+        is_hash(str_from(word, word.n - HASH_CHARS)) && unhash(t, names, word, &found))
         return found;
     return word;
 }
@@ -93,10 +106,9 @@ static size_t skip_taint(struct str text, size_t at)
     return at + end < text.n ? at + end + 1 : text.n;
 }
 
-struct str translate_text_up(struct arena *a, const struct translate_tenant *t, struct str text,
-                             struct str host_name, struct str ns, struct str name)
+struct str text_up(struct arena *a, const struct translate_tenant *t, struct str text,
+                   struct text_names *names)
 {
-    struct rename r = {t, host_name, ns, name};
     struct buf b = BUF_INIT(TEXT_MAX);
     struct str ret;
     size_t at = 0;
@@ -115,7 +127,7 @@ struct str translate_text_up(struct arena *a, const struct translate_tenant *t, 
             buf_char(&b, text.p[at++]);
             continue;
         }
-        buf_add(&b, word_up(&r, text, at, end));
+        buf_add(&b, word_up(t, names, text, at, end));
         at = end;
     }
     ret = arena_str(a, buf_str(&b));
@@ -123,4 +135,12 @@ struct str translate_text_up(struct arena *a, const struct translate_tenant *t, 
         ret.n--;
     buf_fini(&b);
     return ret;
+}
+
+struct str translate_text_up(struct arena *a, const struct translate_tenant *t, struct str text,
+                             struct str host_name, struct str ns, struct str name)
+{
+    struct text_names names = {.host_name = host_name, .ns = ns, .name = name};
+
+    return text_up(a, t, text, &names);
 }

@@ -11,6 +11,9 @@
 
 #define LABEL_CLUSTER      "sublet.dev/cluster"      /* cluster uid; on every host object */
 #define LABEL_NAMESPACE    "sublet.dev/namespace"    /* virtual namespace (<= 63 by its name rule) */
+#define LABEL_POOL         "sublet.dev/pool"         /* of a host pod with devices: its pool ... */
+#define LABEL_MODE         "sublet.dev/mode"         /* ... and how that shares GPUs */
+#define LABEL_GPU_POOL     "sublet.dev/gpu-pool"     /* a tenant's wish, on a virtual pod or namespace */
 #define ANNOTATION_NAME    "sublet.dev/name"
 #define ANNOTATION_NS      "sublet.dev/namespace"
 #define ANNOTATION_UID     "sublet.dev/uid"
@@ -40,14 +43,19 @@ cJSON *translate_match_labels(struct arena *a, const struct translate_tenant *t,
 cJSON *translate_label_selector(struct arena *a, const struct translate_tenant *t, struct str ns,
                                 const cJSON *selector); /* metav1.LabelSelector */
 struct str translate_label_key(struct arena *a, const struct translate_tenant *t, struct str key);
-/* metadata of a host object: name, namespace, labels, allow-listed annotations and our three. */
+/* metadata of a host object: name, namespace, labels, allow-listed annotations, our three, and
+ * `sublet.dev/owned`: which keys without our prefix are ours, for later updates. */
 cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, const cJSON *vobject,
                           struct str host_name);
-/* Whose is it: reads labels and annotations of a host object. False when it is not this tenant's. */
+/* Whose is it: reads labels and annotations of a host object. False when it is not this tenant's, or
+ * not under the name translate_name or translate_token_secret_name gives it (somebody's copy). */
 bool translate_owner(const struct translate_tenant *t, const cJSON *host_object, struct str *ret_ns,
                      struct str *ret_name, struct str *ret_uid);
 
-/* Fields of a pod that could escape (hostPath, privileged, host namespaces, nodeName, ...): FORBIDDEN
+/* The three checks below: what a stored object (metadata.resourceVersion is set) carries from the host
+ * (nodeName; clusterIP, nodePort; volumeName) is refused only while it is not stored yet.
+ *
+ * Fields of a pod that could escape (hostPath, privileged, host namespaces, nodeName, ...): FORBIDDEN
  * with the field, at apply time. Also for pod templates. Level from config.pod_security plus what must
  * never pass whatever the level. */
 int translate_check_pod(struct arena *a, const struct translate_tenant *t, struct str ns,
@@ -68,7 +76,8 @@ void translate_pod_tokens(struct arena *a, const cJSON *pod, translate_token_cb 
 /* Host name of the Secret that carries a pod's tokens. */
 void translate_token_secret_name(const struct translate_tenant *t, struct str ns, struct str pod_name,
                                  char out[64]);
-/* Service environment of a pod (`enableServiceLinks`): name and cluster IP and ports of its namespace's
+/* The host pod; name, namespace and uid must be set. Checks again what translate_check_pod checks.
+ * Service environment of a pod (`enableServiceLinks`): name and cluster IP and ports of its namespace's
  * services, gathered by the caller as an array of Service objects; may be NULL. */
 int translate_pod(struct arena *a, const struct translate_tenant *t, const struct pool_choice *choice,
                   const cJSON *vpod, const cJSON *services, cJSON **ret, struct err *err) MUST_CHECK;

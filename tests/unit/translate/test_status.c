@@ -180,6 +180,24 @@ static void long_names_are_known_by_the_pod(void **state)
                name.p);
 }
 
+/* A name with a dot cannot be read back from its host name; the pod that refers to it knows it. */
+static void names_a_pod_refers_to(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *host = host_pod(f, "{}"), *v = vpod(f, "{}"), *got;
+    const char *text = "configmap \"%s\" not found";
+
+    json_set(f->a, json_get(v, "spec"), "volumes",
+             doc(f, "[{configMap: {name: kube-root-ca.crt}}]"));
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    json_set_str(f->a, json_get(host, "status"), "message",
+                 arena_printf(f->a, text, host_name(f, "kube-root-ca.crt")));
+#pragma GCC diagnostic pop
+    got = translate_pod_status_up(f->a, &f->tenant, host, v);
+    assert_str(json_str(json_get(got, "message")), "configmap \"kube-root-ca.crt\" not found");
+}
+
 static void events(void **state)
 {
     struct fixture *f = *state;
@@ -262,6 +280,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(gates_go_down, setup, teardown),
         cmocka_unit_test_setup_teardown(messages, setup, teardown),
         cmocka_unit_test_setup_teardown(long_names_are_known_by_the_pod, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_a_pod_refers_to, setup, teardown),
         cmocka_unit_test_setup_teardown(events, setup, teardown),
         cmocka_unit_test_setup_teardown(services, setup, teardown),
         cmocka_unit_test_setup_teardown(claims, setup, teardown),
