@@ -198,6 +198,12 @@ size_t worker_length(const struct worker *w)
     return queue_length(w->queue);
 }
 
+int64_t worker_next_due(const struct worker *w)
+{
+    assert(w->magic == WORKER_MAGIC);
+    return queue_next_due(w->queue);
+}
+
 size_t worker_dropped(const struct worker *w)
 {
     assert(w->magic == WORKER_MAGIC);
