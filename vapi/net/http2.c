@@ -4,7 +4,7 @@
  * one connection. nghttp2 keeps the protocol; here streams become exchanges, slices become DATA
  * frames without a copy, and floods that are legal frame by frame are counted. Must never let a
  * peer make us work or remember more than it pays for: streams, headers, bodies, queued frames and
- * cheap frames are all bounded (the attacks are listed at cost_of()). */
+ * cheap frames are all bounded (the attacks are listed at costs()). */
 #include "internal.h"
 
 #include <assert.h>
@@ -39,7 +39,7 @@ static struct net_exchange *exchange_of(nghttp2_session *session, int32_t stream
 /* Floods. Rapid reset (CVE-2023-44487) is nghttp2's stream_reset_rate_limit, CONTINUATION floods
  * its max_continuations. The rest is a token bucket: PING, SETTINGS, PRIORITY and empty DATA frames
  * (CVE-2019-9512, 9515, 9513, 9518), and frames that make us reset a stream (CVE-2025-8671). */
-static bool cost_of(uint8_t type, size_t length, uint8_t flags)
+static bool costs(uint8_t type, size_t length, uint8_t flags)
 {
     switch (type) {
     case NGHTTP2_PING:
@@ -66,6 +66,14 @@ static void charge(struct net_conn *c)
     h->tokens -= 1000;
     if (h->tokens < 0)
         nghttp2_session_terminate_session(h->session, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *ctx)
+{
+    (void)session;
+    if (costs(hd->type, hd->length, hd->flags))
+        charge(ctx);
+    return 0;
 }
 
 /* Requests. */
@@ -164,8 +172,6 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     bool last = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     struct net_exchange *x;
 
-    if (cost_of(frame->hd.type, frame->hd.length, frame->hd.flags))
-        charge(c);
     if (frame->hd.type == NGHTTP2_SETTINGS)
         c->since = 0; /* the preface is complete */
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
@@ -407,6 +413,7 @@ static nghttp2_session_callbacks *make_callbacks(void)
 
     if (nghttp2_session_callbacks_new(&cb) != 0)
         abort();
+    nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
