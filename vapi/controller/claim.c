@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pods belong to an owner, and how new ones are made from its template. Must never take a pod
- * that another controller has, nor adopt for an owner that is going away. */
+/* Which objects belong to an owner, and how new pods are made from its template. Must never take an
+ * object that another controller has, nor adopt for an owner that is going away. */
 #include "util.h"
 
 struct claim {
     struct reconcile *run;
-    const struct resource *owner_res, *pods;
+    const struct resource *owner_res, *res;
     const cJSON *owner;
     const struct selector *selector;
-    struct str uid;
+    struct str ns, uid;
     bool going; /* the owner is being deleted */
     cJSON *mine;
 };
@@ -36,7 +36,7 @@ static void adopt(struct claim *c, const cJSON *pod)
     cJSON *refs = refs_of(a, pod);
 
     json_append(refs, owner_ref(a, c->owner_res, c->owner));
-    reconcile_patch(c->run, c->pods, STR_NULL, meta_ns(pod), meta_name(pod),
+    reconcile_patch(c->run, c->res, STR_NULL, meta_ns(pod), meta_name(pod),
                     refs_patch(a, pod, refs));
 }
 
@@ -52,46 +52,84 @@ static void release(struct claim *c, const cJSON *pod)
             break;
         }
     }
-    reconcile_patch(c->run, c->pods, STR_NULL, meta_ns(pod), meta_name(pod),
+    reconcile_patch(c->run, c->res, STR_NULL, meta_ns(pod), meta_name(pod),
                     refs_patch(a, pod, refs));
 }
 
-static bool on_pod(void *ctx, const struct store_object *o)
+static bool on_object(void *ctx, const struct store_object *o)
 {
     struct claim *c = ctx;
     bool matches = selector_match(c->selector, o->labels);
 
     if (!matches && !str_contains(o->bytes, c->uid))
         return true;
-    cJSON *pod = vapi_tree(reconcile_arena(c->run), o);
-    const cJSON *controller = owner_controller(pod);
+    cJSON *object = vapi_tree(reconcile_arena(c->run), o);
+    const cJSON *controller = owner_controller(object);
     bool owned = str_eq(json_str_at(controller, "uid"), c->uid);
     if (owned && matches)
-        json_append(c->mine, pod);
-    else if (owned && !c->going)
-        release(c, pod);
-    else if (!controller && matches && !c->going && !pod_is_terminating(pod)) {
-        adopt(c, pod);
-        json_append(c->mine, pod);
+        json_append(c->mine, object);
+    else if (owned && !c->going && !is_going(object))
+        release(c, object);
+    else if (!controller && matches && !c->going && !is_going(object)) {
+        adopt(c, object);
+        json_append(c->mine, object);
     }
     return true;
 }
 
-cJSON *pods_claim(struct reconcile *r, const struct resource *owner_res, const cJSON *owner,
-                  const struct selector *selector)
+static cJSON *scan(struct claim *c, store_scan_cb each)
 {
-    struct claim c = {.run = r, .owner_res = owner_res, .owner = owner, .selector = selector};
     struct err err;
 
-    c.pods = reconcile_resource(r, "", "pods");
+    c->mine = json_new_array(reconcile_arena(c->run));
+    err_init(&err, reconcile_arena(c->run));
+    if (store_scan(vapi_store(reconcile_api(c->run)), c->res->storage, c->ns, STR_NULL, STR_NULL, 0,
+                   each, c, &err))
+        reconcile_fail(c->run, &err);
+    return c->mine;
+}
+
+cJSON *objects_claim(struct reconcile *r, const struct resource *res,
+                     const struct resource *owner_res, const cJSON *owner,
+                     const struct selector *selector)
+{
+    struct claim c = {
+        .run = r, .res = res, .owner_res = owner_res, .owner = owner, .selector = selector};
+
+    c.ns = meta_ns(owner);
     c.uid = meta_uid(owner);
-    c.going = json_path(owner, "metadata.deletionTimestamp") != NULL;
-    c.mine = json_new_array(reconcile_arena(r));
-    err_init(&err, reconcile_arena(r));
-    if (store_scan(vapi_store(reconcile_api(r)), c.pods->storage, meta_ns(owner), STR_NULL,
-                   STR_NULL, 0, on_pod, &c, &err))
-        reconcile_fail(r, &err);
-    return c.mine;
+    c.going = is_going(owner);
+    return scan(&c, on_object);
+}
+
+static bool on_maybe_owned(void *ctx, const struct store_object *o)
+{
+    struct claim *c = ctx;
+
+    if (!c->uid.n || !str_contains(o->bytes, c->uid))
+        return true;
+    cJSON *object = vapi_tree(reconcile_arena(c->run), o);
+    if (owner_is(object, c->uid))
+        json_append(c->mine, object);
+    return true;
+}
+
+cJSON *objects_owned(struct reconcile *r, const struct resource *res, struct str ns,
+                     struct str owner_uid)
+{
+    struct claim c = {.run = r, .res = res, .ns = ns, .uid = owner_uid};
+
+    return scan(&c, on_maybe_owned);
+}
+
+cJSON **json_items(struct arena *a, const cJSON *array, size_t *ret_n)
+{
+    cJSON **items = arena_alloc(a, (json_count(array) + 1) * sizeof(*items));
+    size_t n = 0;
+
+    json_each(item, array) items[n++] = item;
+    *ret_n = n;
+    return items;
 }
 
 static void copy_member(struct arena *a, cJSON *to, const cJSON *from, const char *key)
@@ -123,33 +161,9 @@ cJSON *pod_from_template(struct arena *a, const struct resource *owner_res, cons
     return pod;
 }
 
-struct candidates {
-    struct controller *controller;
-};
-
-static bool on_owner(void *ctx, const struct store_object *o)
+void status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,
+                   const cJSON *as_read)
 {
-    struct candidates *c = ctx;
-    struct store_event e = {.type = STORE_ADDED, .object = o, .revision = o->revision};
-
-    controller_map_self(c->controller, &e);
-    return true;
-}
-
-void map_pod_to_owner(struct controller *c, const struct store_event *e, const char *group,
-                      const char *plural, struct str kind)
-{
-    struct vapi *api = controller_api(c);
-    const struct resource *owners;
-    struct err err;
-
-    controller_map_owner(c, e, kind);
-    if (e->type == STORE_DELETED || str_contains(e->object->bytes, STR("\"controller\":true")))
-        return;
-    struct candidates all = {c};
-    err_init(&err, NULL);
-    owners = registry_find_group_resource(vapi_registry(api), str_c(group), str_c(plural));
-    if (store_scan(vapi_store(api), owners->storage, e->object->ns, STR_NULL, STR_NULL, 0, on_owner,
-                   &all, &err))
-        return; /* the present can always be read */
+    if (!json_equal(object, as_read))
+        reconcile_update_status(r, res, object);
 }

@@ -54,3 +54,21 @@ void controllers_close(struct controllers *cs, void (*closed)(void *ctx), void *
     for (size_t i = 0; i < N_DEFS; i++)
         controller_close(cs->all[i], on_closed, cs);
 }
+
+int64_t controllers_next_due(const struct controllers *cs)
+{
+    int64_t due = INT64_MAX;
+
+    for (size_t i = 0; i < N_DEFS; i++) {
+        int64_t one = controller_next_due(cs->all[i]);
+
+        due = one < due ? one : due;
+    }
+    return due;
+}
+
+void controllers_wake(struct controllers *cs)
+{
+    for (size_t i = 0; i < N_DEFS; i++)
+        controller_wake(cs->all[i]);
+}

@@ -1,24 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deployment: one ReplicaSet per version of the template, and the way from the old to the new one.
- * Scaling is decided here; rolling.c says by how much. Must never have fewer available pods than
- * maxUnavailable allows nor more in all than maxSurge allows, judged by committed state. */
+ * Must never have fewer available pods than maxUnavailable allows nor more in all than maxSurge
+ * allows, judged by committed state.
+ *
+ *   read, adopt -> annotate the new set | scale | roll | recreate -> writes answered -> status */
 #include "deployment.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include <sublet/encode.h>
+#define HISTORY_BYTES 2000
 
 /* --- replica sets --- */
 
+cJSON *rollout_set(const struct rollout *o, size_t i)
+{
+    return i < o->n_old ? o->old[i] : o->new_rs;
+}
+
 int64_t rs_wanted(const cJSON *rs)
 {
-    return json_i64_at(rs, "spec.replicas", 1);
+    return rs ? json_i64_at(rs, "spec.replicas", 1) : 0;
 }
 
 int64_t rs_count(const cJSON *rs, const char *field)
 {
     return json_i64_at(json_get(rs, "status"), field, 0);
+}
+
+int64_t rollout_wanted(const struct rollout *o)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i <= o->n_old; i++)
+        sum += rs_wanted(rollout_set(o, i));
+    return sum;
+}
+
+int64_t rollout_total(const struct rollout *o, const char *field)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i <= o->n_old; i++)
+        sum += rs_count(rollout_set(o, i), field);
+    return sum;
+}
+
+int64_t rollout_annotation(const cJSON *rs, const char *key)
+{
+    struct str text = json_str(json_get(json_path(rs, "metadata.annotations"), key));
+    int64_t n;
+
+    return str_to_i64(text, &n) && n >= 0 && n <= INT32_MAX ? n : -1;
 }
 
 static cJSON *template_without_hash(struct arena *a, const cJSON *owner)
@@ -32,22 +65,6 @@ static cJSON *template_without_hash(struct arena *a, const cJSON *owner)
     return copy;
 }
 
-/* The same template gives the same name, so that a run after a crash finds what the last one made.
- */
-static struct str template_hash(struct rollout *o, int64_t collisions)
-{
-    static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
-    unsigned char digest[32];
-    struct str text = json_text(o->arena, template_without_hash(o->arena, o->deployment));
-    char *hash = arena_alloc(o->arena, 11);
-    struct str parts[] = {text, arena_printf(o->arena, "%lld", (long long)collisions)};
-
-    sha256_parts(2, parts, digest);
-    for (size_t i = 0; i < 10; i++)
-        hash[i] = alphabet[digest[i] % (sizeof(alphabet) - 1)];
-    return str_c(hash);
-}
-
 static int by_creation(const void *pa, const void *pb)
 {
     const cJSON *a = *(cJSON *const *)pa, *b = *(cJSON *const *)pb;
@@ -57,26 +74,13 @@ static int by_creation(const void *pa, const void *pb)
     return order ? order : str_cmp(meta_name(a), meta_name(b));
 }
 
-int64_t revision_of(const cJSON *object)
+/* Of several sets with the present template the oldest is the new one. */
+static void collect(struct rollout *o, const struct selector *selector)
 {
-    int64_t n = 0;
-
-    str_to_i64(json_str(json_get(json_path(object, "metadata.annotations"), REVISION)), &n);
-    return n;
-}
-
-static void collect(struct rollout *o)
-{
-    cJSON *all = reconcile_list(o->run, o->rs_res, meta_ns(o->deployment), NULL);
+    cJSON *all = objects_claim(o->run, o->rs_res, o->res, o->deployment, selector);
     const cJSON *wanted = template_without_hash(o->arena, o->deployment);
-    struct str uid = meta_uid(o->deployment);
 
-    o->old = arena_alloc(o->arena, (json_count(all) + 1) * sizeof(cJSON *));
-    json_each(rs, all)
-    {
-        if (owner_is(rs, uid))
-            o->old[o->n_old++] = rs;
-    }
+    o->old = json_items(o->arena, all, &o->n_old);
     qsort(o->old, o->n_old, sizeof(*o->old), by_creation);
     for (size_t i = 0; i < o->n_old; i++) {
         if (!json_equal(template_without_hash(o->arena, o->old[i]), wanted))
@@ -88,7 +92,17 @@ static void collect(struct rollout *o)
     }
 }
 
-static int64_t next_revision(struct rollout *o)
+/* --- annotations --- */
+
+static int64_t revision_of(const cJSON *object)
+{
+    int64_t n = 0;
+
+    str_to_i64(json_str(json_get(json_path(object, "metadata.annotations"), REVISION)), &n);
+    return n;
+}
+
+static int64_t next_revision(const struct rollout *o)
 {
     int64_t most = 0;
 
@@ -100,119 +114,173 @@ static int64_t next_revision(struct rollout *o)
     return most + 1;
 }
 
-/* Annotations of the deployment that its replica sets carry as well. */
-static bool annotation_travels(const char *key)
+static bool annotation_stays(const char *key)
 {
     static const char *const stays[] = {"kubectl.kubernetes.io/last-applied-configuration",
                                         REVISION,
-                                        "deployment.kubernetes.io/revision-history",
-                                        "deployment.kubernetes.io/desired-replicas",
-                                        "deployment.kubernetes.io/max-replicas",
+                                        REVISION_HISTORY,
+                                        DESIRED_REPLICAS,
+                                        MAX_REPLICAS,
                                         "deprecated.deployment.rollback.to"};
 
     for (size_t i = 0; i < sizeof(stays) / sizeof(*stays); i++) {
         if (!strcmp(key, stays[i]))
-            return false;
+            return true;
     }
-    return true;
+    return false;
 }
 
-static bool set_text(struct arena *a, cJSON *map, const char *key, struct str value)
+static struct str number(struct rollout *o, int64_t n)
 {
-    if (str_eq(json_str(json_get(map, key)), value))
-        return false;
-    json_set_str(a, map, key, value);
-    return true;
+    return arena_printf(o->arena, "%lld", (long long)n);
 }
 
-/* Revision, desired and max replicas; true when anything changed. */
-static bool annotate(struct rollout *o, cJSON *rs, int64_t revision)
+/* The revisions a set had before it was rolled back to; the oldest are forgotten. */
+static void keep_history(struct rollout *o, cJSON *annotations, struct str revision)
 {
-    struct arena *a = o->arena;
-    cJSON *to = json_ensure_path(a, rs, "metadata.annotations");
-    bool changed = set_text(a, to, REVISION, arena_printf(a, "%lld", (long long)revision));
+    struct str history = json_str(json_get(annotations, REVISION_HISTORY));
+
+    if (history.n)
+        history = arena_concat(o->arena, 3, (struct str[]){history, STR(","), revision});
+    else
+        history = revision;
+    while (history.n > HISTORY_BYTES && str_find(history, ',') < history.n)
+        str_cut(&history, ',');
+    json_set_str(o->arena, annotations, REVISION_HISTORY, history);
+}
+
+/* What the new set takes over from the deployment, and its revision: the highest of all. */
+static bool annotate_new(struct rollout *o, cJSON *rs)
+{
+    cJSON *to = json_ensure_path(o->arena, rs, "metadata.annotations");
+    int64_t had = revision_of(rs), next = next_revision(o);
+    struct str before = json_str(json_get(to, REVISION));
+    bool changed = false;
 
     json_each(item, json_path(o->deployment, "metadata.annotations"))
     {
-        if (annotation_travels(item->string))
-            changed |= set_text(a, to, item->string, json_str(item));
+        if (!annotation_stays(item->string))
+            changed |= text_set(o->arena, to, item->string, json_str(item));
     }
-    changed |= set_text(a, to, "deployment.kubernetes.io/desired-replicas",
-                        arena_printf(a, "%lld", (long long)o->wanted));
-    changed |= set_text(a, to, "deployment.kubernetes.io/max-replicas",
-                        arena_printf(a, "%lld", (long long)(o->wanted + o->surge)));
-    return changed;
+    if (had >= next)
+        return changed;
+    if (before.n)
+        keep_history(o, to, arena_str(o->arena, before));
+    json_set_str(o->arena, to, REVISION, number(o, next));
+    return true;
 }
 
-static cJSON *replica_set_new(struct rollout *o, int64_t replicas)
+static bool annotate_sizes(struct rollout *o, cJSON *rs)
+{
+    cJSON *to = json_ensure_path(o->arena, rs, "metadata.annotations");
+    bool changed = text_set(o->arena, to, DESIRED_REPLICAS, number(o, o->wanted));
+
+    return text_set(o->arena, to, MAX_REPLICAS, number(o, o->wanted + o->surge)) || changed;
+}
+
+/* --- a new set --- */
+
+static struct str set_name(struct rollout *o, struct str hash)
+{
+    struct str name = str_sub(meta_name(o->deployment), 0, 253 - 1 - hash.n);
+
+    return arena_concat(o->arena, 3, (struct str[]){name, STR("-"), hash});
+}
+
+static cJSON *set_spec(struct rollout *o, cJSON *rs, cJSON *template_, struct str hash,
+                       int64_t replicas)
 {
     struct arena *a = o->arena;
-    int64_t collisions = json_i64_at(o->deployment, "status.collisionCount", 0);
-    struct str hash = template_hash(o, collisions);
-    cJSON *rs = json_new_object(a), *meta, *spec, *template_, *selector;
-
-    json_set_str(a, rs, "kind", STR("ReplicaSet"));
-    json_set_str(a, rs, "apiVersion", STR("apps/v1"));
-    meta = json_ensure_object(a, rs, "metadata");
-    json_set_str(a, meta, "name",
-                 arena_concat(a, 3, (struct str[]){meta_name(o->deployment), STR("-"), hash}));
-    json_set_str(a, meta, "namespace", meta_ns(o->deployment));
-    template_ = template_without_hash(a, o->deployment);
-    cJSON *labels = json_ensure_path(a, template_, "metadata.labels");
-    json_set_str(a, labels, POD_TEMPLATE_HASH, hash);
-    json_set(a, meta, "labels", json_copy(a, labels));
-    json_append(json_set(a, meta, "ownerReferences", json_new_array(a)),
-                owner_ref(a, o->res, o->deployment));
-    spec = json_ensure_object(a, rs, "spec");
-    json_set_i64(a, spec, "replicas", replicas);
+    cJSON *spec = json_ensure_object(a, rs, "spec"), *selector;
     int64_t min_ready = json_i64_at(o->deployment, "spec.minReadySeconds", 0);
+
+    json_set_i64(a, spec, "replicas", replicas);
     if (min_ready)
         json_set_i64(a, spec, "minReadySeconds", min_ready);
     selector =
         json_set(a, spec, "selector", json_copy(a, json_path(o->deployment, "spec.selector")));
     json_set_str(a, json_ensure_object(a, selector, "matchLabels"), POD_TEMPLATE_HASH, hash);
     json_set(a, spec, "template", template_);
-    annotate(o, rs, next_revision(o));
+    return spec;
+}
+
+/* The same template gives the same name, so that a run after a crash finds what the last one made.
+ */
+static cJSON *set_new(struct rollout *o, int64_t replicas)
+{
+    struct arena *a = o->arena;
+    cJSON *template_ = template_without_hash(a, o->deployment);
+    struct str hash =
+        template_hash(a, template_, json_i64_at(o->deployment, "status.collisionCount", 0));
+    cJSON *rs = json_new_object(a), *meta = json_ensure_object(a, rs, "metadata");
+    cJSON *labels = json_ensure_path(a, template_, "metadata.labels");
+
+    json_set_str(a, labels, POD_TEMPLATE_HASH, hash);
+    json_set_str(a, meta, "name", set_name(o, hash));
+    json_set_str(a, meta, "namespace", meta_ns(o->deployment));
+    json_set(a, meta, "labels", json_copy(a, labels));
+    json_append(json_set(a, meta, "ownerReferences", json_new_array(a)),
+                owner_ref(a, o->res, o->deployment));
+    set_spec(o, rs, template_, hash, replicas);
+    annotate_new(o, rs);
+    annotate_sizes(o, rs);
     return rs;
 }
 
-/* A name that is taken by a set of another template: hash again with a higher collision count. */
+/* The name is taken: by our own set, which the next run sees, or by one of another template; then
+ * the next run hashes again. */
+static void on_collision(struct rollout *o, const cJSON *made)
+{
+    const cJSON *there = reconcile_get(o->run, o->rs_res, meta_ns(o->deployment), meta_name(made));
+    cJSON *status = json_ensure_object(o->arena, o->deployment, "status");
+
+    if (owner_is(there, meta_uid(o->deployment)) &&
+        json_equal(template_without_hash(o->arena, there), template_without_hash(o->arena, made)))
+        return;
+    json_set_i64(o->arena, status, "collisionCount", json_i64_at(status, "collisionCount", 0) + 1);
+}
+
 static void on_created(struct reconcile *r, void *ctx, const struct err *err,
                        const struct store_object *object)
 {
     struct rollout *o = ctx;
+    cJSON *made = o->new_rs;
 
     if (!err) {
-        reconcile_event(r, o->deployment, "Normal", "ScalingReplicaSet",
-                        "Scaled up replica set %.*s from 0 to %lld", STR_F(object->name),
-                        (long long)o->created_with);
+        if (rs_wanted(made))
+            reconcile_event(r, o->deployment, "Normal", "ScalingReplicaSet",
+                            "Scaled up replica set %.*s from 0 to %lld", STR_F(object->name),
+                            (long long)rs_wanted(made));
+        if (o->deadline >= 0)
+            rollout_condition(
+                o, "Progressing", "True", "NewReplicaSetCreated",
+                arena_printf(o->arena, "Created new replica set \"%.*s\"", STR_F(object->name)));
         return;
     }
-    if (err->kind == &ERR_ALREADY_EXISTS) {
-        cJSON *status = json_ensure_object(o->arena, o->deployment, "status");
-
-        json_set_i64(o->arena, status, "collisionCount",
-                     json_i64_at(status, "collisionCount", 0) + 1);
-        reconcile_update_status(r, o->res, o->deployment);
+    o->new_rs = NULL;
+    reconcile_take(r, err);
+    if (err->kind == &ERR_ALREADY_EXISTS)
+        on_collision(o, made);
+    if (!reconcile_error(r))
         return;
-    }
-    reconcile_event(r, o->deployment, "Warning", "ReplicaSetCreateError",
-                    "Failed to create new replica set: %.*s", STR_F(err->message));
-    reconcile_fail(r, err);
+    struct str why = arena_printf(o->arena, "Failed to create new replica set \"%.*s\": %.*s",
+                                  STR_F(meta_name(made)), STR_F(err->message));
+    if (o->deadline >= 0)
+        rollout_condition(o, "Progressing", "False", "ReplicaSetCreateError", why);
+    reconcile_event(r, o->deployment, "Warning", "ReplicaSetCreateError", "%.*s", STR_F(why));
 }
 
 void rollout_create(struct rollout *o, int64_t replicas)
 {
-    o->created_with = replicas;
-    reconcile_create(o->run, o->rs_res, meta_ns(o->deployment), replica_set_new(o, replicas));
+    o->new_rs = set_new(o, replicas);
+    reconcile_create(o->run, o->rs_res, meta_ns(o->deployment), o->new_rs);
     reconcile_then(o->run, on_created, o);
 }
 
-/* One write per set and run: the size, and annotations that go with it. */
 bool rollout_scale(struct rollout *o, cJSON *rs, int64_t replicas)
 {
     int64_t now = rs_wanted(rs);
-    bool annotated = annotate(o, rs, rs == o->new_rs ? o->revision : revision_of(rs));
+    bool annotated = annotate_sizes(o, rs);
 
     if (now == replicas && !annotated)
         return false;
@@ -228,100 +296,189 @@ bool rollout_scale(struct rollout *o, cJSON *rs, int64_t replicas)
 
 /* --- the deployment itself --- */
 
-/* The new set always has the highest revision; the deployment shows it. */
-static bool sync_revision(struct rollout *o)
+/* True when the new set was written: what follows needs its next version. */
+static bool sync_new_set(struct rollout *o)
 {
-    int64_t next = next_revision(o);
-
     if (!o->new_rs)
         return false;
-    o->revision = revision_of(o->new_rs);
-    if (o->revision < next)
-        o->revision = next;
-    struct str text = arena_printf(o->arena, "%lld", (long long)o->revision);
-    if (revision_of(o->deployment) == o->revision)
-        return false;
-    cJSON *patch = json_new_object(o->arena);
-    json_set_str(o->arena, json_ensure_path(o->arena, patch, "metadata.annotations"), REVISION,
-                 text);
-    reconcile_patch(o->run, o->res, STR_NULL, meta_ns(o->deployment), meta_name(o->deployment),
-                    patch);
-    return true;
+    int64_t min_ready = json_i64_at(o->deployment, "spec.minReadySeconds", 0);
+    bool changed = annotate_new(o, o->new_rs);
+    if (json_i64_at(o->new_rs, "spec.minReadySeconds", 0) != min_ready) {
+        json_set_i64(o->arena, json_get(o->new_rs, "spec"), "minReadySeconds", min_ready);
+        changed = true;
+    }
+    if (changed)
+        reconcile_update(o->run, o->rs_res, o->new_rs);
+    return changed;
 }
 
+/* The deployment shows its new set's revision, and since when it is under way. */
+static void show_new_set(struct rollout *o)
+{
+    struct str revision =
+        json_str(json_get(json_path(o->new_rs, "metadata.annotations"), REVISION));
+
+    if (!o->new_rs || !revision.n)
+        return;
+    text_set(o->arena, json_ensure_path(o->arena, o->deployment, "metadata.annotations"), REVISION,
+             revision);
+    if (o->deadline >= 0 && !condition_of(o->deployment, "Progressing"))
+        rollout_condition(
+            o, "Progressing", "True", "FoundNewReplicaSet",
+            arena_printf(o->arena, "Found new replica set \"%.*s\"", STR_F(meta_name(o->new_rs))));
+}
+
+static int by_revision(const void *pa, const void *pb)
+{
+    int64_t a = revision_of(*(cJSON *const *)pa), b = revision_of(*(cJSON *const *)pb);
+
+    return a != b ? (a < b ? -1 : 1) : by_creation(pa, pb);
+}
+
+/* Old sets beyond the history limit go, the lowest revision first, when nothing is in them. */
 static void clean_history(struct rollout *o)
 {
-    int64_t keep = json_i64_at(o->deployment, "spec.revisionHistoryLimit", 10);
-    size_t done = 0;
+    int64_t keep = json_i64_at(o->deployment, "spec.revisionHistoryLimit", INT32_MAX);
+    cJSON **sets = arena_alloc(o->arena, (o->n_old + 1) * sizeof(*sets));
+    size_t n = 0;
 
-    for (size_t i = 0; i < o->n_old && (int64_t)(o->n_old - done) > keep; i++) {
-        const cJSON *rs = o->old[i];
-        bool empty =
-            rs_wanted(rs) == 0 && rs_count(rs, "replicas") == 0 &&
-            json_i64_at(rs, "metadata.generation", 0) <= rs_count(rs, "observedGeneration");
+    for (size_t i = 0; i < o->n_old; i++) {
+        if (!is_going(o->old[i]))
+            sets[n++] = o->old[i];
+    }
+    qsort(sets, n, sizeof(*sets), by_revision);
+    for (size_t i = 0; (int64_t)i < (int64_t)n - keep; i++) {
+        const cJSON *rs = sets[i];
 
-        if (!empty || json_path(rs, "metadata.deletionTimestamp"))
+        if (rs_count(rs, "replicas") || rs_wanted(rs) ||
+            json_i64_at(rs, "metadata.generation", 0) > rs_count(rs, "observedGeneration"))
             continue;
         reconcile_delete(o->run, o->rs_res, meta_ns(rs), meta_name(rs), meta_uid(rs), "Background");
-        done++;
     }
 }
 
-static bool read_all(struct rollout *o)
+static void finish_plain(struct reconcile *r, void *ctx)
+{
+    (void)r;
+    rollout_status(ctx, false);
+}
+
+static void finish_rollout(struct reconcile *r, void *ctx)
+{
+    (void)r;
+    show_new_set(ctx);
+    rollout_status(ctx, true);
+}
+
+static void roll(struct rollout *o)
+{
+    reconcile_next(o->run, finish_rollout, o);
+    if (sync_new_set(o))
+        return;
+    if (o->recreate)
+        rollout_recreate(o);
+    else
+        rollout_rolling(o);
+    if (rollout_complete(o))
+        clean_history(o);
+}
+
+static void scale(struct rollout *o, bool paused)
+{
+    reconcile_next(o->run, finish_plain, o);
+    if (sync_new_set(o))
+        return;
+    show_new_set(o);
+    rollout_proportional(o);
+    if (paused)
+        clean_history(o);
+}
+
+static void decide(struct rollout *o)
+{
+    bool paused = json_true(json_path(o->deployment, "spec.paused"));
+
+    if (is_going(o->deployment)) {
+        rollout_status(o, false);
+        return;
+    }
+    rollout_pause(o);
+    if (paused || rollout_resized(o))
+        scale(o, paused);
+    else
+        roll(o);
+}
+
+/* --- reconcile --- */
+
+static bool selects_all(const struct rollout *o)
+{
+    const cJSON *selector = json_path(o->deployment, "spec.selector");
+
+    return !json_count(json_get(selector, "matchLabels")) &&
+           !json_count(json_get(selector, "matchExpressions"));
+}
+
+static void refuse_all(struct rollout *o)
+{
+    reconcile_event(o->run, o->deployment, "Warning", "SelectingAll",
+                    "This deployment is selecting all pods. A non-empty selector is required.");
+    status_set(o->arena, json_ensure_object(o->arena, o->deployment, "status"),
+               "observedGeneration", json_i64_at(o->deployment, "metadata.generation", 0), false);
+    status_commit(o->run, o->res, o->deployment, o->as_read);
+}
+
+static bool read_deployment(struct rollout *o)
 {
     struct str ns, name;
 
     o->arena = reconcile_arena(o->run);
     o->res = reconcile_resource(o->run, "apps", "deployments");
     o->rs_res = reconcile_resource(o->run, "apps", "replicasets");
-    if (!key_split(reconcile_key(o->run), &ns, &name))
+    if (!key_split(reconcile_key(o->run), &ns, &name) ||
+        !(o->deployment = reconcile_get(o->run, o->res, ns, name)))
         return false;
-    o->deployment = reconcile_get(o->run, o->res, ns, name);
-    if (!o->deployment)
-        return false;
+    o->as_read = json_copy(o->arena, o->deployment);
     o->wanted = json_i64_at(o->deployment, "spec.replicas", 1);
     o->recreate = str_eqc(json_str_at(o->deployment, "spec.strategy.type"), "Recreate");
+    o->deadline = json_i64_at(o->deployment, "spec.progressDeadlineSeconds", -1);
+    if (o->deadline == INT32_MAX)
+        o->deadline = -1;
     rollout_bounds(o);
-    collect(o);
     return true;
 }
 
 static void deployment_reconcile(struct reconcile *r)
 {
     struct rollout *o = ARENA_NEW(reconcile_arena(r), struct rollout);
+    struct selector selector;
+    struct err err;
 
     o->run = r;
-    if (!read_all(o))
+    if (!read_deployment(o))
         return;
-    if (json_path(o->deployment, "metadata.deletionTimestamp")) {
-        rollout_status(o);
+    if (selects_all(o)) {
+        refuse_all(o);
         return;
     }
-    bool paused = json_true(json_path(o->deployment, "spec.paused"));
-    bool renamed = sync_revision(o);
-    if (paused || rollout_resized(o))
-        rollout_proportional(o);
-    else if (o->recreate)
-        rollout_recreate(o);
-    else
-        rollout_rolling(o);
-    if (!paused && rollout_complete(o))
-        clean_history(o);
-    /* The annotation's write has moved the deployment's resourceVersion: status follows in the next
-     * run. */
-    if (!renamed)
-        rollout_status(o);
+    err_init(&err, o->arena);
+    if (selector_from_json(o->arena, json_path(o->deployment, "spec.selector"), &selector, &err)) {
+        reconcile_fail(r, &err);
+        return;
+    }
+    collect(o, &selector);
+    decide(o);
 }
 
 static void map_replica_set(struct controller *c, const struct store_event *e)
 {
-    controller_map_owner(c, e, STR("Deployment"));
+    map_dependent(c, e, "apps", "deployments", STR("Deployment"));
 }
 
 /* Recreate waits for the last old pod to be gone. */
 static void map_pod(struct controller *c, const struct store_event *e)
 {
-    if (e->type != STORE_DELETED || !str_contains(e->object->bytes, STR("\"ReplicaSet\"")))
+    if (e->type != STORE_DELETED || !str_contains(e->object->bytes, STR("\"kind\":\"ReplicaSet\"")))
         return;
     struct arena *a = arena_new(0);
     struct vapi *api = controller_api(c);

@@ -83,17 +83,7 @@ enum owner_state { OWNER_SOLID, OWNER_WAITING, OWNER_GONE };
 
 static bool has_finalizer(const cJSON *object, const char *name)
 {
-    json_each(item, json_path(object, "metadata.finalizers"))
-    {
-        if (str_eqc(json_str(item), name))
-            return true;
-    }
-    return false;
-}
-
-static bool is_going(const cJSON *object)
-{
-    return json_path(object, "metadata.deletionTimestamp") != NULL;
+    return list_has(json_path(object, "metadata.finalizers"), name);
 }
 
 static enum owner_state owner_state(struct reconcile *r, struct str ns, const cJSON *ref)

@@ -110,21 +110,7 @@ static void finalize(struct reconcile *r, cJSON *ns)
             break;
         }
     }
-    const struct resource *res = reconcile_resource(r, "", "namespaces");
-    cJSON *patch = json_new_object(reconcile_arena(r));
-    json_set(reconcile_arena(r), json_ensure_object(reconcile_arena(r), patch, "spec"),
-             "finalizers", json_copy(reconcile_arena(r), list));
-    reconcile_patch(r, res, STR("finalize"), STR(""), meta_name(ns), patch);
-}
-
-static bool has_finalizer(const cJSON *ns)
-{
-    json_each(item, json_path(ns, "spec.finalizers"))
-    {
-        if (str_eqc(json_str(item), "kubernetes"))
-            return true;
-    }
-    return false;
+    reconcile_update_at(r, reconcile_resource(r, "", "namespaces"), "finalize", ns);
 }
 
 static void namespace_reconcile(struct reconcile *r)
@@ -135,7 +121,7 @@ static void namespace_reconcile(struct reconcile *r)
     if (!key_split(reconcile_key(r), &ignored, &name))
         return;
     cJSON *ns = reconcile_get(r, res, STR(""), name);
-    if (!ns || !json_path(ns, "metadata.deletionTimestamp") || !has_finalizer(ns))
+    if (!ns || !is_going(ns) || !list_has(json_path(ns, "spec.finalizers"), "kubernetes"))
         return;
     struct content c = {.run = r, .ns = name, .pods_only = true};
     c.kinds = c.finalizers = BUF_INIT(4096);

@@ -5,9 +5,6 @@
  * expectations. */
 #include "util.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define BURST 500
 
 struct flavour {
@@ -22,149 +19,58 @@ struct replicas {
     struct reconcile *run;
     const struct flavour *flavour;
     const struct resource *res, *pods_res;
-    cJSON *owner;
-    cJSON *pods;    /* all that are owned */
-    cJSON **active; /* of them those that count */
+    cJSON *owner, *as_read;
+    cJSON *pod;     /* what is made more of */
+    cJSON **active; /* of what it owns, those that count */
     size_t n_active, n_terminating;
     int64_t wanted;
+    bool moved;
+    struct pod_batch batch;
 };
-
-/* --- which pod goes first --- */
-
-struct ranked {
-    cJSON *pod;
-    int key[4]; /* lower goes first */
-    int64_t ready_since, restarts, created;
-    size_t crowd; /* pods of this owner on its node */
-};
-
-static int phase_rank(const cJSON *pod)
-{
-    struct str phase = json_str_at(pod, "status.phase");
-
-    return str_eqc(phase, "Pending") ? 0 : str_eqc(phase, "Running") ? 2 : 1;
-}
-
-static int64_t ready_since(const cJSON *pod)
-{
-    int64_t us = 0;
-    const cJSON *ready = condition_get(json_path(pod, "status.conditions"), "Ready");
-
-    return time_parse(json_str_at(ready, "lastTransitionTime"), &us) ? us : 0;
-}
-
-static int64_t restarts_of(const cJSON *pod)
-{
-    int64_t most = 0;
-
-    json_each(s, json_path(pod, "status.containerStatuses"))
-    {
-        int64_t n = json_i64_at(s, "restartCount", 0);
-
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
-static int64_t deletion_cost(const cJSON *pod)
-{
-    struct str text = json_str(json_get(json_path(pod, "metadata.annotations"),
-                                        "controller.kubernetes.io/pod-deletion-cost"));
-    int64_t cost = 0;
-
-    str_to_i64(text, &cost);
-    return cost < INT32_MIN ? INT32_MIN : cost > INT32_MAX ? INT32_MAX : cost;
-}
-
-static int compare_i64(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
-
-/* Unassigned, pending, unready, cheaper, crowded, younger ready, more restarts, younger. */
-static int compare_ranked(const void *pa, const void *pb)
-{
-    const struct ranked *a = pa, *b = pb;
-
-    for (size_t i = 0; i < 4; i++) {
-        if (a->key[i] != b->key[i])
-            return a->key[i] < b->key[i] ? -1 : 1;
-    }
-    if (a->crowd != b->crowd)
-        return a->crowd > b->crowd ? -1 : 1;
-    int order = -compare_i64(a->ready_since, b->ready_since);
-    order = order ? order : -compare_i64(a->restarts, b->restarts);
-    return order ? order : -compare_i64(a->created, b->created);
-}
-
-static size_t crowd_of(const struct replicas *s, const cJSON *pod)
-{
-    struct str node = json_str_at(pod, "spec.nodeName");
-    size_t n = 0;
-
-    for (size_t i = 0; i < s->n_active; i++)
-        n += node.n && str_eq(json_str_at(s->active[i], "spec.nodeName"), node);
-    return n;
-}
-
-static struct ranked *rank(struct replicas *s)
-{
-    struct ranked *ranked = arena_alloc(reconcile_arena(s->run), s->n_active * sizeof(*ranked));
-
-    for (size_t i = 0; i < s->n_active; i++) {
-        cJSON *pod = s->active[i];
-
-        ranked[i] = (struct ranked){.pod = pod};
-        ranked[i].key[0] = json_str_at(pod, "spec.nodeName").n > 0;
-        ranked[i].key[1] = phase_rank(pod);
-        ranked[i].key[2] = pod_is_ready(pod);
-        ranked[i].key[3] = (int)deletion_cost(pod);
-        ranked[i].ready_since = ready_since(pod);
-        ranked[i].restarts = restarts_of(pod);
-        ranked[i].created = meta_created_s(pod);
-        ranked[i].crowd = crowd_of(s, pod);
-    }
-    qsort(ranked, s->n_active, sizeof(*ranked), compare_ranked);
-    return ranked;
-}
 
 /* --- creating and deleting --- */
 
-static void on_created(struct reconcile *r, void *ctx, const struct err *err,
-                       const struct store_object *pod)
-{
-    struct replicas *s = ctx;
-
-    if (!err) {
-        reconcile_event(r, s->owner, "Normal", "SuccessfulCreate", "Created pod: %.*s",
-                        STR_F(pod->name));
-        return;
-    }
-    reconcile_event(r, s->owner, "Warning", "FailedCreate", "Error creating: %.*s",
-                    STR_F(err->message));
-    reconcile_fail(r, err);
-}
-
-static void create_pods(struct replicas *s, size_t n)
+/* Active pods of all sets of the same owner: those of a Deployment's other versions crowd a node
+ * too. */
+static cJSON **relatives(struct replicas *s, size_t *ret_n)
 {
     struct arena *a = reconcile_arena(s->run);
-    cJSON *pod = pod_from_template(a, s->res, s->owner, json_path(s->owner, "spec.template"));
+    struct str ns = meta_ns(s->owner), uid = json_str_at(owner_controller(s->owner), "uid");
+    cJSON *found = json_new_array(a);
 
-    /* What was refused last time is tried with one pod before with many. */
-    if (reconcile_failures(s->run))
-        n = 1;
-    for (size_t i = 0; i < n && i < BURST; i++) {
-        reconcile_create(s->run, s->pods_res, meta_ns(s->owner), pod);
-        reconcile_then(s->run, on_created, s);
+    *ret_n = s->n_active;
+    if (!uid.n)
+        return s->active;
+    json_each(set, objects_owned(s->run, s->res, ns, uid))
+    {
+        size_t n;
+        cJSON *list = objects_owned(s->run, s->pods_res, ns, meta_uid(set));
+        cJSON **pods = json_items(a, list, &n);
+
+        for (size_t i = 0; i < n; i++) {
+            json_detach(list, pods[i]);
+            if (pod_is_active(pods[i]))
+                json_append(found, pods[i]);
+        }
     }
+    return json_items(a, found, ret_n);
+}
+
+static cJSON *make_pod(void *ctx, size_t i)
+{
+    (void)i;
+    return ((struct replicas *)ctx)->pod;
 }
 
 static void delete_pods(struct replicas *s, size_t n)
 {
-    struct ranked *ranked = rank(s);
+    size_t n_crowd;
+    cJSON **crowd = relatives(s, &n_crowd);
 
+    pods_rank(reconcile_arena(s->run), s->active, s->n_active, crowd, n_crowd,
+              reconcile_now_s(s->run));
     for (size_t i = 0; i < n && i < BURST; i++) {
-        const cJSON *pod = ranked[i].pod;
+        const cJSON *pod = s->active[i];
 
         reconcile_delete(s->run, s->pods_res, meta_ns(pod), meta_name(pod), meta_uid(pod), NULL);
         reconcile_event(s->run, s->owner, "Normal", "SuccessfulDelete", "Deleted pod: %.*s",
@@ -173,16 +79,6 @@ static void delete_pods(struct replicas *s, size_t n)
 }
 
 /* --- status --- */
-
-static bool labels_cover(const cJSON *wanted, const cJSON *labels)
-{
-    json_each(item, wanted)
-    {
-        if (!str_eq(json_str(json_get(labels, item->string)), json_str(item)))
-            return false;
-    }
-    return true;
-}
 
 struct counts {
     int64_t ready, available, labelled;
@@ -208,42 +104,48 @@ static struct counts count(struct replicas *s)
     return c;
 }
 
-static bool set_count(struct arena *a, cJSON *status, const char *key, int64_t value,
-                      bool keep_zero)
+/* What went wrong in this run; an older failure's words stay while it lasts. */
+static void set_failure(struct replicas *s)
 {
-    if (json_i64_at(status, key, 0) == value && (json_get(status, key) || !keep_zero))
-        return false;
-    if (value || keep_zero)
-        json_set_i64(a, status, key, value);
-    else
-        json_remove(status, key);
-    return true;
+    const struct err *err = reconcile_error(s->run);
+    bool missing = (int64_t)s->n_active < s->wanted;
+
+    if (!err)
+        condition_remove(s->owner, "ReplicaFailure");
+    else if (!condition_of(s->owner, "ReplicaFailure"))
+        condition_set(reconcile_arena(s->run), s->owner, "ReplicaFailure", "True",
+                      missing ? "FailedCreate" : "FailedDelete", err->message,
+                      reconcile_now_s(s->run));
 }
 
-static void update_status(struct replicas *s)
+static void update_status(struct reconcile *r, void *ctx)
 {
-    struct arena *a = reconcile_arena(s->run);
+    struct replicas *s = ctx;
+    struct arena *a = reconcile_arena(r);
     cJSON *status = json_ensure_object(a, s->owner, "status");
-    struct counts c = count(s);
-    bool changed = false;
-    bool failing = reconcile_failures(s->run) && (int64_t)s->n_active < s->wanted;
 
-    changed |= set_count(a, status, "replicas", (int64_t)s->n_active, true);
-    changed |= set_count(a, status, "fullyLabeledReplicas", c.labelled, false);
-    changed |= set_count(a, status, "readyReplicas", c.ready, false);
-    changed |= set_count(a, status, "availableReplicas", c.available, false);
+    /* What was made or taken shows in the next run, which the pods' events start. */
+    if (s->moved && !reconcile_error(r))
+        return;
+    struct counts c = count(s);
+    status_set(a, status, "replicas", (int64_t)s->n_active, true);
+    status_set(a, status, "fullyLabeledReplicas", c.labelled, false);
+    status_set(a, status, "readyReplicas", c.ready, false);
+    status_set(a, status, "availableReplicas", c.available, false);
     if (!s->flavour->plain_selector)
-        changed |= set_count(a, status, "terminatingReplicas", (int64_t)s->n_terminating, true);
-    changed |= set_count(a, status, "observedGeneration",
-                         json_i64_at(s->owner, "metadata.generation", 0), false);
-    if (failing)
-        changed |=
-            condition_set(a, s->owner, "ReplicaFailure", "True", "FailedCreate",
-                          STR("pods could not be created: see events"), reconcile_now_s(s->run));
-    else
-        changed |= condition_remove(s->owner, "ReplicaFailure");
-    if (changed)
-        reconcile_update_status(s->run, s->res, s->owner);
+        status_set(a, status, "terminatingReplicas", (int64_t)s->n_terminating, true);
+    status_set(a, status, "observedGeneration", json_i64_at(s->owner, "metadata.generation", 0),
+               false);
+    set_failure(s);
+    status_commit(r, s->res, s->owner, s->as_read);
+}
+
+static void on_created(struct reconcile *r, void *ctx)
+{
+    struct replicas *s = ctx;
+
+    s->moved = s->batch.created > 0;
+    update_status(r, s);
 }
 
 /* --- reconcile --- */
@@ -258,16 +160,47 @@ static int read_selector(struct replicas *s, struct selector *selector, struct e
     return 0;
 }
 
-static void sort_out(struct replicas *s)
+static void sort_out(struct replicas *s, const struct selector *selector)
 {
-    s->active = arena_alloc(reconcile_arena(s->run), (json_count(s->pods) + 1) * sizeof(cJSON *));
-    json_each(pod, s->pods)
-    {
+    size_t n;
+    cJSON **pods = json_items(reconcile_arena(s->run),
+                              objects_claim(s->run, s->pods_res, s->res, s->owner, selector), &n);
+
+    s->active = pods;
+    for (size_t i = 0; i < n; i++) {
+        cJSON *pod = pods[i];
+
         if (pod_is_active(pod))
             s->active[s->n_active++] = pod;
         else if (pod_is_terminating(pod) && !pod_is_finished(pod))
             s->n_terminating++;
     }
+}
+
+/* Too few: makes them and tells status what came of it. Too many: they go. */
+static void manage(struct replicas *s)
+{
+    int64_t missing = s->wanted - (int64_t)s->n_active;
+
+    if (missing > 0) {
+        s->pod = pod_from_template(reconcile_arena(s->run), s->res, s->owner,
+                                   json_path(s->owner, "spec.template"));
+        s->batch = (struct pod_batch){.run = s->run,
+                                      .owner = s->owner,
+                                      .make = make_pod,
+                                      .ctx = s,
+                                      .wanted = missing < BURST ? (size_t)missing : BURST,
+                                      .done = on_created};
+        pods_create(&s->batch);
+        return;
+    }
+    if (missing < 0) {
+        delete_pods(s, (size_t)-missing);
+        s->moved = true;
+        reconcile_next(s->run, update_status, s);
+        return;
+    }
+    update_status(s->run, s);
 }
 
 static void replicas_reconcile(struct reconcile *r, const struct flavour *flavour)
@@ -289,18 +222,13 @@ static void replicas_reconcile(struct reconcile *r, const struct flavour *flavou
         reconcile_fail(r, &err);
         return;
     }
-    s->pods = pods_claim(r, s->res, s->owner, &selector);
-    sort_out(s);
+    s->as_read = json_copy(a, s->owner);
+    sort_out(s, &selector);
     s->wanted = json_i64_at(s->owner, "spec.replicas", 1);
-    if (!json_path(s->owner, "metadata.deletionTimestamp")) {
-        int64_t missing = s->wanted - (int64_t)s->n_active;
-
-        if (missing > 0)
-            create_pods(s, (size_t)missing);
-        else if (missing < 0)
-            delete_pods(s, (size_t)-missing);
-    }
-    update_status(s);
+    if (is_going(s->owner))
+        update_status(r, s);
+    else
+        manage(s);
 }
 
 static void replica_set_reconcile(struct reconcile *r)
@@ -315,12 +243,12 @@ static void old_reconcile(struct reconcile *r)
 
 static void map_pod(struct controller *c, const struct store_event *e)
 {
-    map_pod_to_owner(c, e, "apps", "replicasets", STR("ReplicaSet"));
+    map_dependent(c, e, "apps", "replicasets", STR("ReplicaSet"));
 }
 
 static void map_old_pod(struct controller *c, const struct store_event *e)
 {
-    map_pod_to_owner(c, e, "", "replicationcontrollers", STR("ReplicationController"));
+    map_dependent(c, e, "", "replicationcontrollers", STR("ReplicationController"));
 }
 
 static const struct controller_source SOURCES[] = {

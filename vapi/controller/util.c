@@ -3,7 +3,7 @@
  * answers out. */
 #include "util.h"
 
-#include <string.h>
+#include <sublet/encode.h>
 
 /* --- conditions --- */
 
@@ -15,6 +15,11 @@ cJSON *condition_get(const cJSON *conditions, const char *type)
             return c;
     }
     return NULL;
+}
+
+const cJSON *condition_of(const cJSON *object, const char *type)
+{
+    return condition_get(json_path(object, "status.conditions"), type);
 }
 
 bool condition_is_true(const cJSON *conditions, const char *type)
@@ -91,7 +96,7 @@ cJSON *owner_ref(struct arena *a, const struct resource *r, const cJSON *owner)
 
 bool pod_is_terminating(const cJSON *pod)
 {
-    return json_path(pod, "metadata.deletionTimestamp") != NULL;
+    return is_going(pod);
 }
 
 bool pod_is_finished(const cJSON *pod)
@@ -152,4 +157,87 @@ int64_t meta_created_s(const cJSON *object)
     int64_t us;
 
     return time_parse(json_str_at(object, "metadata.creationTimestamp"), &us) ? us / 1000000 : 0;
+}
+
+bool is_going(const cJSON *object)
+{
+    return json_path(object, "metadata.deletionTimestamp") != NULL;
+}
+
+int64_t time_at_s(const cJSON *object, const char *path)
+{
+    int64_t us;
+
+    return time_parse(json_str_at(object, path), &us) ? us / 1000000 : 0;
+}
+
+/* --- values --- */
+
+int64_t scaled_value(const cJSON *value, int64_t total, bool up, int64_t otherwise)
+{
+    struct str text = json_str(value);
+    int64_t n;
+
+    if (json_i64(value, &n))
+        return n;
+    if (!str_has_suffix(text, STR("%")) || !str_to_i64(str_sub(text, 0, text.n - 1), &n) ||
+        n > INT32_MAX || n < 0)
+        return otherwise;
+    return up ? (total * n + 99) / 100 : total * n / 100;
+}
+
+struct str template_hash(struct arena *a, const cJSON *template_, int64_t collisions)
+{
+    static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
+    unsigned char digest[32];
+    char *hash = arena_alloc(a, 11);
+    struct str parts[] = {json_text(a, template_), arena_printf(a, "%lld", (long long)collisions)};
+
+    sha256_parts(2, parts, digest);
+    for (size_t i = 0; i < 10; i++)
+        hash[i] = alphabet[digest[i] % (sizeof(alphabet) - 1)];
+    return str_c(hash);
+}
+
+bool status_set(struct arena *a, cJSON *status, const char *key, int64_t value, bool keep_zero)
+{
+    bool there = json_get(status, key) != NULL;
+
+    if (json_i64_at(status, key, 0) == value && there == (value || keep_zero))
+        return false;
+    if (value || keep_zero)
+        json_set_i64(a, status, key, value);
+    else
+        json_remove(status, key);
+    return true;
+}
+
+bool text_set(struct arena *a, cJSON *map, const char *key, struct str value)
+{
+    if (json_is_string(json_get(map, key)) && str_eq(json_str(json_get(map, key)), value))
+        return false;
+    json_set_str(a, map, key, value);
+    return true;
+}
+
+bool list_has(const cJSON *list, const char *text)
+{
+    json_each(item, list)
+    {
+        if (str_eqc(json_str(item), text))
+            return true;
+    }
+    return false;
+}
+
+bool labels_cover(const cJSON *wanted, const cJSON *labels)
+{
+    json_each(item, wanted)
+    {
+        const cJSON *has = json_get(labels, item->string);
+
+        if (!has || !str_eq(json_str(has), json_str(item)))
+            return false;
+    }
+    return true;
 }

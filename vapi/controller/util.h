@@ -25,6 +25,7 @@ bool condition_is_true(const cJSON *conditions, const char *type);
 bool condition_set(struct arena *a, cJSON *object, const char *type, const char *status,
                    const char *reason, struct str message, int64_t now_s);
 bool condition_remove(cJSON *object, const char *type);
+const cJSON *condition_of(const cJSON *object, const char *type);
 
 /* Ownership. */
 cJSON *owner_controller(const cJSON *object); /* its controlling ownerReference, or NULL */
@@ -40,20 +41,63 @@ bool pod_is_ready(const cJSON *pod);
 /* Ready for at least min_seconds; *ret_wait_s: how long until it may be (0: not by waiting). */
 bool pod_is_available(const cJSON *pod, int64_t min_seconds, int64_t now_s, int64_t *ret_wait_s);
 
-/* The pods of an owner: those it controls, and those without a controller that its selector
+/* The objects of an owner: those it controls, and those without a controller that its selector
  * matches. The latter are adopted, the former released when the selector no longer matches (patches
  * are issued; nothing is claimed by an owner that is being deleted). Returns an array of what it
  * controls after that. */
-cJSON *pods_claim(struct reconcile *r, const struct resource *owner_res, const cJSON *owner,
-                  const struct selector *selector);
+cJSON *objects_claim(struct reconcile *r, const struct resource *res,
+                     const struct resource *owner_res, const cJSON *owner,
+                     const struct selector *selector);
+/* All an owner controls, whatever the labels; nothing is adopted or released. */
+cJSON *objects_owned(struct reconcile *r, const struct resource *res, struct str ns,
+                     struct str owner_uid);
+/* The array's items as a list of pointers, *ret_n of them. */
+cJSON **json_items(struct arena *a, const cJSON *array, size_t *ret_n);
 /* A pod as its owner's template says, named by generateName "<owner>-". */
 cJSON *pod_from_template(struct arena *a, const struct resource *owner_res, const cJSON *owner,
                          const cJSON *template_);
-/* Maps a pod to its controller of a kind; a pod without one to every owner in its namespace
- * (source's business: the owners' selectors decide when they run). */
-void map_pod_to_owner(struct controller *c, const struct store_event *e, const char *group,
-                      const char *plural, struct str kind);
+/* Maps a dependent to its controller of a kind; one without to every owner in its namespace whose
+ * selector matches it. */
+void map_dependent(struct controller *c, const struct store_event *e, const char *group,
+                   const char *plural, struct str kind);
 
+/* Pods made in growing batches (1, 2, 4, ...), each after the one before went well: what is refused
+ * is refused once, not five hundred times. Events go to the owner. done() is the run's next phase.
+ */
+struct pod_batch {
+    struct reconcile *run;
+    const cJSON *owner;
+    cJSON *(*make)(void *ctx, size_t i); /* the i-th pod */
+    void *ctx;
+    size_t wanted;
+    reconcile_phase done;
+    size_t created, refused; /* the outcome, by then */
+    size_t issued, size;     /* its own */
+};
+void pods_create(struct pod_batch *b);
+
+/* Active pods in the order in which a controller gives them up; crowd: pods of relatives on the
+ * same nodes, as many as n_crowd. */
+void pods_rank(struct arena *a, cJSON **pods, size_t n, cJSON *const *crowd, size_t n_crowd,
+               int64_t now_s);
+
+/* 3, "25%" of total (rounded up or down); otherwise where value is absent or wrong. */
+int64_t scaled_value(const cJSON *value, int64_t total, bool up, int64_t otherwise);
+/* Ten characters of the safe alphabet over a template's text and a count of collisions. */
+struct str template_hash(struct arena *a, const cJSON *template_, int64_t collisions);
+/* Sets a number of a status, or takes it away when it is 0 and not to be kept. True when changed.
+ */
+bool status_set(struct arena *a, cJSON *status, const char *key, int64_t value, bool keep_zero);
+/* Writes the object's status where it (or an annotation) differs from what was read. */
+void status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,
+                   const cJSON *as_read);
+bool text_set(struct arena *a, cJSON *map, const char *key, struct str value);
+bool list_has(const cJSON *list, const char *text); /* of strings */
+bool labels_cover(const cJSON *wanted, const cJSON *labels);
+bool is_going(const cJSON *object);                       /* has a deletionTimestamp */
+int64_t time_at_s(const cJSON *object, const char *path); /* 0 when absent */
+
+/* Metadata. */
 struct str meta_name(const cJSON *object);
 struct str meta_ns(const cJSON *object);
 struct str meta_uid(const cJSON *object);
