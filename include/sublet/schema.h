@@ -46,8 +46,8 @@ enum schema_field_flags {
     FIELD_OMITZERO = 8,
     FIELD_PB_PACKED = 16,
     FIELD_HAS_DEFAULT = 32,
-    /* Protobuf only: a nameless row; the fields of its message are this object's. */
-    FIELD_INLINE = 64
+    FIELD_INLINE = 64,  /* protobuf only: a nameless row; its message's fields are this object's */
+    FIELD_PRINTED = 128 /* built-in: there even when nobody set it, with Go's zero value */
 };
 enum schema_patch {
     PATCH_REPLACE = 0,

@@ -11,6 +11,17 @@ struct schema_root {
     uint32_t node;
 };
 
+/* schema_node for inner loops. */
+static inline const struct schema_node *node_at(const struct schema *s, uint32_t node)
+{
+    return &s->nodes[node];
+}
+
+/* schema_field for a NUL-terminated key. hint: the row looked at first; the members of most bodies
+ * are sorted like the table, so that it is the next one. */
+const struct schema_field *field_of(const struct schema *s, const struct schema_node *n,
+                                    const char *key, size_t hint);
+
 extern const struct schema_root SCHEMA_ROOTS[];
 extern const uint32_t SCHEMA_N_ROOTS;
 

@@ -11,8 +11,8 @@ static const struct schema_field FIELDS[] = {
     /* 0: io.k8s.api.core.v1.Binding */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {26, 16, 0, 2, FIELD_REQUIRED, 0, 0}, /* target */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {26, 16, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 4: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta */
     {33, 7, 0, 12, FIELD_OMITEMPTY, 0, 0}, /* annotations */
     {45, 6, 0, 8, FIELD_OMITEMPTY | FIELD_OMITZERO, 0, 0}, /* creationTimestamp */
@@ -30,12 +30,12 @@ static const struct schema_field FIELDS[] = {
     {215, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* selfLink */
     {179, 4, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* uid */
     /* 19: io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference */
-    {1, 2, 0, 5, FIELD_REQUIRED, 0, 0}, /* apiVersion */
+    {1, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* apiVersion */
     {224, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* blockOwnerDeletion */
     {243, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* controller */
-    {12, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* name */
-    {179, 4, 0, 4, FIELD_REQUIRED, 0, 0}, /* uid */
+    {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {179, 4, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* uid */
     /* 25: io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry */
     {1, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {254, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* fieldsType */
@@ -56,17 +56,17 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {324, 21, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 43: io.k8s.api.core.v1.ComponentCondition */
     {335, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* error */
     {341, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* message */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 19, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 19, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 47: io.k8s.api.core.v1.ComponentStatusList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 25, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 25, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 51: io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta */
     {362, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* continue */
     {371, 5, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* remainingItemCount */
@@ -74,23 +74,23 @@ static const struct schema_field FIELDS[] = {
     {215, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* selfLink */
     {390, 24, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shardInfo */
     /* 56: io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo */
-    {400, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* selector */
+    {400, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
     /* 57: io.k8s.api.core.v1.ConfigMap */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {409, 28, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* binaryData */
     {420, 7, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* data */
     {425, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* immutable */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 63: io.k8s.api.core.v1.ConfigMapList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 30, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 30, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 67: io.k8s.api.core.v1.Endpoints */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {435, 39, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* subsets */
     /* 71: io.k8s.api.core.v1.EndpointSubset */
     {443, 34, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* addresses */
@@ -98,100 +98,100 @@ static const struct schema_field FIELDS[] = {
     {471, 38, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 74: io.k8s.api.core.v1.EndpointAddress */
     {477, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* hostname */
-    {486, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* ip */
+    {486, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* ip */
     {489, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {498, 16, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* targetRef */
     /* 78: io.k8s.api.core.v1.EndpointPort */
     {508, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* appProtocol */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
-    {520, 36, 0, 2, FIELD_REQUIRED, 0, 0}, /* port */
+    {520, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
     {525, 37, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* protocol */
     /* 82: io.k8s.api.core.v1.EndpointsList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 41, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 41, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 86: io.k8s.api.core.v1.Event */
     {534, 2, 0, 12, FIELD_OMITEMPTY, 0, 0}, /* action */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {541, 36, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* count */
-    {547, 44, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* eventTime */
-    {557, 6, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* firstTimestamp */
-    {572, 16, 0, 2, FIELD_REQUIRED, 0, 0}, /* involvedObject */
+    {547, 44, 0, 10, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* eventTime */
+    {557, 6, 0, 6, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* firstTimestamp */
+    {572, 16, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* involvedObject */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {587, 6, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* lastTimestamp */
+    {587, 6, 0, 7, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTimestamp */
     {341, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* message */
-    {17, 3, 0, 1, FIELD_REQUIRED, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metadata */
     {601, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {608, 16, 0, 13, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* related */
-    {616, 2, 0, 14, 0, 0, 0}, /* reportingComponent */
-    {635, 2, 0, 15, 0, 0, 0}, /* reportingInstance */
+    {616, 2, 0, 14, FIELD_PRINTED, 0, 0}, /* reportingComponent */
+    {635, 2, 0, 15, FIELD_PRINTED, 0, 0}, /* reportingInstance */
     {653, 45, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* series */
-    {660, 43, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* source */
+    {660, 43, 0, 5, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* source */
     {319, 2, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 103: io.k8s.api.core.v1.EventSource */
     {667, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* component */
     {677, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* host */
     /* 105: io.k8s.api.core.v1.EventSeries */
     {541, 36, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* count */
-    {682, 44, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* lastObservedTime */
+    {682, 44, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastObservedTime */
     /* 107: io.k8s.api.core.v1.EventList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 47, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 47, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 111: io.k8s.api.core.v1.LimitRange */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 49, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 49, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 115: io.k8s.api.core.v1.LimitRangeSpec */
-    {704, 54, 0, 1, FIELD_REQUIRED, 0, 0}, /* limits */
+    {704, 54, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* limits */
     /* 116: io.k8s.api.core.v1.LimitRangeItem */
     {711, 53, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* default */
     {719, 53, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* defaultRequest */
     {734, 53, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* max */
     {738, 53, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* maxLimitRequestRatio */
     {759, 53, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* min */
-    {319, 51, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {319, 51, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 122: io.k8s.api.core.v1.LimitRangeList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 56, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 56, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 126: io.k8s.api.core.v1.List */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 59, 0, 2, 0, 0, 0}, /* items */
+    {356, 59, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 130: io.k8s.api.core.v1.Namespace */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 61, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 64, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 61, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 64, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 135: io.k8s.api.core.v1.NamespaceSpec */
     {108, 63, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* finalizers */
     /* 136: io.k8s.api.core.v1.NamespaceStatus */
     {324, 68, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {763, 65, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* phase */
     /* 138: io.k8s.api.core.v1.NamespaceCondition */
-    {769, 6, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {769, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 67, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 67, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 143: io.k8s.api.core.v1.NamespaceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 70, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 70, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 147: io.k8s.api.core.v1.Node */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 72, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 78, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 72, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 78, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 152: io.k8s.api.core.v1.NodeSpec */
     {788, 76, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* configSource */
     {801, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* externalID */
@@ -201,16 +201,16 @@ static const struct schema_field FIELDS[] = {
     {840, 75, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* taints */
     {847, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* unschedulable */
     /* 159: io.k8s.api.core.v1.Taint */
-    {861, 74, 0, 3, FIELD_REQUIRED, 0, 0}, /* effect */
-    {868, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* key */
+    {861, 74, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* effect */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
     {872, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeAdded */
     {882, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* value */
     /* 163: io.k8s.api.core.v1.NodeConfigSource */
     {888, 77, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* configMap */
     /* 164: io.k8s.api.core.v1.ConfigMapNodeConfigSource */
-    {898, 2, 0, 5, FIELD_REQUIRED, 0, 0}, /* kubeletConfigKey */
-    {164, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* name */
-    {169, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* namespace */
+    {898, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kubeletConfigKey */
+    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {169, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* namespace */
     {199, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* resourceVersion */
     {179, 4, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* uid */
     /* 169: io.k8s.api.core.v1.NodeStatus */
@@ -219,49 +219,49 @@ static const struct schema_field FIELDS[] = {
     {927, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* capacity */
     {324, 82, 0, 4, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {936, 97, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* config */
-    {943, 86, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* daemonEndpoints */
+    {943, 86, 0, 6, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* daemonEndpoints */
     {959, 91, 0, 14, FIELD_OMITEMPTY, 0, 0}, /* declaredFeatures */
     {976, 101, 0, 13, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* features */
     {985, 92, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* images */
-    {992, 88, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* nodeInfo */
+    {992, 88, 0, 7, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* nodeInfo */
     {763, 79, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* phase */
     {1001, 100, 0, 12, FIELD_OMITEMPTY, 0, 0}, /* runtimeHandlers */
     {1017, 96, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* volumesAttached */
     {1033, 94, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* volumesInUse */
     /* 183: io.k8s.api.core.v1.NodeCondition */
-    {1046, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastHeartbeatTime */
-    {769, 6, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {1046, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastHeartbeatTime */
+    {769, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 81, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 81, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 189: io.k8s.api.core.v1.NodeAddress */
-    {1064, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* address */
-    {319, 84, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {1064, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* address */
+    {319, 84, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 191: io.k8s.api.core.v1.NodeDaemonEndpoints */
-    {1072, 87, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kubeletEndpoint */
+    {1072, 87, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* kubeletEndpoint */
     /* 192: io.k8s.api.core.v1.DaemonEndpoint */
-    {1088, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* Port */
+    {1088, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* Port */
     /* 193: io.k8s.api.core.v1.NodeSystemInfo */
-    {1093, 2, 0, 10, FIELD_REQUIRED, 0, 0}, /* architecture */
-    {1106, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* bootID */
-    {1113, 2, 0, 6, FIELD_REQUIRED, 0, 0}, /* containerRuntimeVersion */
-    {1137, 2, 0, 4, FIELD_REQUIRED, 0, 0}, /* kernelVersion */
-    {1151, 2, 0, 8, FIELD_REQUIRED, 0, 0}, /* kubeProxyVersion */
-    {1168, 2, 0, 7, FIELD_REQUIRED, 0, 0}, /* kubeletVersion */
-    {1183, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* machineID */
-    {1193, 2, 0, 9, FIELD_REQUIRED, 0, 0}, /* operatingSystem */
-    {1209, 2, 0, 5, FIELD_REQUIRED, 0, 0}, /* osImage */
+    {1093, 2, 0, 10, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* architecture */
+    {1106, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* bootID */
+    {1113, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* containerRuntimeVersion */
+    {1137, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kernelVersion */
+    {1151, 2, 0, 8, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kubeProxyVersion */
+    {1168, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kubeletVersion */
+    {1183, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* machineID */
+    {1193, 2, 0, 9, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operatingSystem */
+    {1209, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* osImage */
     {1217, 89, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* swap */
-    {1222, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* systemUUID */
+    {1222, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* systemUUID */
     /* 204: io.k8s.api.core.v1.NodeSwapStatus */
     {927, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     /* 205: io.k8s.api.core.v1.ContainerImage */
-    {1233, 91, 0, 1, 0, 0, 0}, /* names */
+    {1233, 91, 0, 1, FIELD_PRINTED, 0, 0}, /* names */
     {1239, 5, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* sizeBytes */
     /* 207: io.k8s.api.core.v1.AttachedVolume */
-    {1249, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* devicePath */
-    {164, 93, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {1249, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* devicePath */
+    {164, 93, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 209: io.k8s.api.core.v1.NodeConfigStatus */
     {1260, 76, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* active */
     {1267, 76, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* assigned */
@@ -269,7 +269,7 @@ static const struct schema_field FIELDS[] = {
     {1276, 76, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastKnownGood */
     /* 213: io.k8s.api.core.v1.NodeRuntimeHandler */
     {976, 99, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* features */
-    {164, 2, 0, 1, 0, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* name */
     /* 215: io.k8s.api.core.v1.NodeRuntimeHandlerFeatures */
     {1290, 9, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* recursiveReadOnlyMounts */
     {1314, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* userNamespaces */
@@ -277,9 +277,9 @@ static const struct schema_field FIELDS[] = {
     {1329, 9, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* supplementalGroupsPolicy */
     /* 218: io.k8s.api.core.v1.NodeList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 103, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 103, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 222: io.k8s.api.core.v1.NodeProxyOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
@@ -287,9 +287,9 @@ static const struct schema_field FIELDS[] = {
     /* 225: io.k8s.api.core.v1.PersistentVolume */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 106, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 146, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 106, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 146, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 230: io.k8s.api.core.v1.PersistentVolumeSpec */
     {0, 107, 0, 2, FIELD_INLINE, 0, 0}, /*  */
     {1359, 135, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* accessModes */
@@ -349,30 +349,30 @@ static const struct schema_field FIELDS[] = {
     /* 284: io.k8s.api.core.v1.GCEPersistentDiskVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1711, 36, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* partition */
-    {1721, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* pdName */
+    {1721, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pdName */
     {1728, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     /* 288: io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1711, 36, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* partition */
     {1728, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {1737, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* volumeID */
+    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeID */
     /* 292: io.k8s.api.core.v1.HostPathVolumeSource */
-    {1354, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* path */
+    {1354, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
     {319, 111, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* type */
     /* 294: io.k8s.api.core.v1.GlusterfsPersistentVolumeSource */
-    {1746, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* endpoints */
+    {1746, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* endpoints */
     {1756, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* endpointsNamespace */
-    {1354, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* path */
+    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     /* 298: io.k8s.api.core.v1.NFSVolumeSource */
-    {1354, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* path */
+    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {1775, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* server */
+    {1775, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* server */
     /* 301: io.k8s.api.core.v1.RBDPersistentVolumeSource */
     {1704, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fsType */
-    {1782, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* image */
+    {1782, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* image */
     {1808, 2, 1788, 6, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* keyring */
-    {1816, 91, 0, 1, FIELD_REQUIRED, 0, 0}, /* monitors */
+    {1816, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* monitors */
     {1831, 2, 1825, 4, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* pool */
     {1728, 9, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 115, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
@@ -385,20 +385,20 @@ static const struct schema_field FIELDS[] = {
     {1877, 9, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* chapAuthSession */
     {1704, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1893, 2, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* initiatorName */
-    {1907, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* iqn */
+    {1907, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* iqn */
     {1921, 2, 1911, 4, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* iscsiInterface */
-    {1936, 36, 0, 3, FIELD_REQUIRED, 0, 0}, /* lun */
+    {1936, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* lun */
     {1940, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* portals */
     {1728, 9, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 115, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
-    {1948, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* targetPortal */
+    {1948, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* targetPortal */
     /* 322: io.k8s.api.core.v1.CinderPersistentVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 115, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
-    {1737, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* volumeID */
+    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeID */
     /* 326: io.k8s.api.core.v1.CephFSPersistentVolumeSource */
-    {1816, 91, 0, 1, FIELD_REQUIRED, 0, 0}, /* monitors */
+    {1816, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* monitors */
     {1354, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* path */
     {1728, 9, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1961, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* secretFile */
@@ -414,56 +414,56 @@ static const struct schema_field FIELDS[] = {
     {1989, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* datasetName */
     {2001, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* datasetUUID */
     /* 339: io.k8s.api.core.v1.FlexPersistentVolumeSource */
-    {2013, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* driver */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {2020, 7, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* options */
     {1728, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 115, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
     /* 344: io.k8s.api.core.v1.AzureFilePersistentVolumeSource */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {2028, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* secretName */
-    {2039, 2, 0, 4, FIELD_POINTER, 0, 0}, /* secretNamespace */
-    {2055, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* shareName */
+    {2028, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* secretName */
+    {2039, 2, 0, 4, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* secretNamespace */
+    {2055, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* shareName */
     /* 348: io.k8s.api.core.v1.VsphereVirtualDiskVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {2065, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* storagePolicyID */
     {2081, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* storagePolicyName */
-    {2099, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* volumePath */
+    {2099, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumePath */
     /* 352: io.k8s.api.core.v1.QuobyteVolumeSource */
     {2110, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* group */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {2116, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* registry */
+    {2116, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* registry */
     {2125, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tenant */
     {1854, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* user */
-    {2132, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* volume */
+    {2132, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volume */
     /* 358: io.k8s.api.core.v1.AzureDiskVolumeSource */
     {2151, 126, 2139, 3, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_HAS_DEFAULT, 0, 0}, /* cachingMode */
-    {2163, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* diskName */
-    {2172, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* diskURI */
+    {2163, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* diskName */
+    {2172, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* diskURI */
     {1704, 2, 2180, 4, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_HAS_DEFAULT, 0, 0}, /* fsType */
     {12, 127, 2187, 6, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_HAS_DEFAULT, 0, 0}, /* kind */
     {1728, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* readOnly */
     /* 364: io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
-    {2196, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* pdID */
+    {2196, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pdID */
     /* 366: io.k8s.api.core.v1.PortworxVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {1737, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* volumeID */
+    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeID */
     /* 369: io.k8s.api.core.v1.ScaleIOPersistentVolumeSource */
     {1704, 2, 2201, 9, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* fsType */
-    {2207, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* gateway */
+    {2207, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* gateway */
     {2215, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* protectionDomain */
     {1728, 9, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {1836, 115, 0, 3, FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* secretRef */
+    {1836, 115, 0, 3, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* secretRef */
     {2232, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* sslEnabled */
     {2261, 2, 2243, 7, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* storageMode */
     {2273, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* storagePool */
-    {2285, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* system */
+    {2285, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* system */
     {2292, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* volumeName */
     /* 379: io.k8s.api.core.v1.LocalVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsType */
-    {1354, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* path */
+    {1354, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
     /* 381: io.k8s.api.core.v1.StorageOSPersistentVolumeSource */
     {1704, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1728, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
@@ -473,24 +473,24 @@ static const struct schema_field FIELDS[] = {
     /* 386: io.k8s.api.core.v1.CSIPersistentVolumeSource */
     {2319, 115, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* controllerExpandSecretRef */
     {2345, 115, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* controllerPublishSecretRef */
-    {2013, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* driver */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
     {1704, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {2372, 115, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeExpandSecretRef */
     {2392, 115, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodePublishSecretRef */
     {2413, 115, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeStageSecretRef */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {2432, 7, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* volumeAttributes */
-    {2449, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* volumeHandle */
+    {2449, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeHandle */
     /* 396: io.k8s.api.core.v1.VolumeNodeAffinity */
     {2462, 140, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* required */
     /* 397: io.k8s.api.core.v1.NodeSelector */
-    {2471, 145, 0, 1, FIELD_REQUIRED, 0, 0}, /* nodeSelectorTerms */
+    {2471, 145, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nodeSelectorTerms */
     /* 398: io.k8s.api.core.v1.NodeSelectorTerm */
     {2489, 144, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchExpressions */
     {2506, 144, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* matchFields */
     /* 400: io.k8s.api.core.v1.NodeSelectorRequirement */
-    {868, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* key */
-    {2518, 143, 0, 2, FIELD_REQUIRED, 0, 0}, /* operator */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
+    {2518, 143, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operator */
     {2527, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 403: io.k8s.api.core.v1.PersistentVolumeStatus */
     {2534, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastPhaseTransitionTime */
@@ -500,14 +500,14 @@ static const struct schema_field FIELDS[] = {
     /* 407: io.k8s.api.core.v1.PersistentVolumeClaim */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 149, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 157, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 149, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 157, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 412: io.k8s.api.core.v1.PersistentVolumeClaimSpec */
     {1359, 135, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* accessModes */
     {2558, 155, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* dataSource */
     {2569, 156, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* dataSourceRef */
-    {2583, 154, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resources */
+    {2583, 154, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* resources */
     {400, 150, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
     {1626, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* storageClassName */
     {1653, 2, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeAttributesClassName */
@@ -517,20 +517,20 @@ static const struct schema_field FIELDS[] = {
     {2489, 153, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* matchExpressions */
     {2593, 7, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchLabels */
     /* 423: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement */
-    {868, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* key */
-    {2518, 152, 0, 2, FIELD_REQUIRED, 0, 0}, /* operator */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
+    {2518, 152, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operator */
     {2527, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 426: io.k8s.api.core.v1.VolumeResourceRequirements */
     {704, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* limits */
     {2605, 53, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requests */
     /* 428: io.k8s.api.core.v1.TypedLocalObjectReference */
-    {2614, 2, 0, 1, FIELD_POINTER, 0, 0}, /* apiGroup */
-    {12, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* name */
+    {2614, 2, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* apiGroup */
+    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 431: io.k8s.api.core.v1.TypedObjectReference */
-    {2614, 2, 0, 1, FIELD_POINTER, 0, 0}, /* apiGroup */
-    {12, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* name */
+    {2614, 2, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* apiGroup */
+    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {169, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespace */
     /* 435: io.k8s.api.core.v1.PersistentVolumeClaimStatus */
     {1359, 135, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* accessModes */
@@ -542,36 +542,36 @@ static const struct schema_field FIELDS[] = {
     {2701, 164, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* modifyVolumeStatus */
     {763, 158, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* phase */
     /* 443: io.k8s.api.core.v1.PersistentVolumeClaimCondition */
-    {2720, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastProbeTime */
-    {769, 6, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {2720, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastProbeTime */
+    {769, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 160, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 160, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 449: io.k8s.api.core.v1.ModifyVolumeStatus */
-    {349, 165, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
+    {349, 165, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
     {2734, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* targetVolumeAttributesClassName */
     /* 451: io.k8s.api.core.v1.PersistentVolumeClaimList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 167, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 167, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 455: io.k8s.api.core.v1.PersistentVolumeList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 169, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 169, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 459: io.k8s.api.core.v1.Pod */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 171, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 323, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 171, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 323, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 464: io.k8s.api.core.v1.PodSpec */
     {2766, 5, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* activeDeadlineSeconds */
     {2788, 290, 0, 18, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* affinity */
     {2797, 9, 0, 21, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* automountServiceAccountToken */
-    {2826, 271, 0, 2, FIELD_REQUIRED, PATCH_MERGE, 164}, /* containers */
+    {2826, 271, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_MERGE, 164}, /* containers */
     {2837, 305, 0, 26, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* dnsConfig */
     {2847, 280, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* dnsPolicy */
     {2857, 9, 0, 30, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* enableServiceLinks */
@@ -631,7 +631,7 @@ static const struct schema_field FIELDS[] = {
     {1489, 110, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hostPath */
     {1782, 209, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* image */
     {1498, 180, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* iscsi */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {1523, 113, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nfs */
     {3398, 183, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeClaim */
     {1570, 128, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* photonPersistentDisk */
@@ -679,7 +679,7 @@ static const struct schema_field FIELDS[] = {
     {3444, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* sizeLimit */
     /* 570: io.k8s.api.core.v1.GitRepoVolumeSource */
     {3454, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* directory */
-    {3464, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* repository */
+    {3464, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* repository */
     {3475, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* revision */
     /* 573: io.k8s.api.core.v1.SecretVolumeSource */
     {3484, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultMode */
@@ -687,41 +687,41 @@ static const struct schema_field FIELDS[] = {
     {3496, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
     {2028, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* secretName */
     /* 577: io.k8s.api.core.v1.KeyToPath */
-    {868, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* key */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
     {3505, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* mode */
-    {1354, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* path */
+    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
     /* 580: io.k8s.api.core.v1.ISCSIVolumeSource */
     {1859, 9, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* chapAuthDiscovery */
     {1877, 9, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* chapAuthSession */
     {1704, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1893, 2, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* initiatorName */
-    {1907, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* iqn */
+    {1907, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* iqn */
     {1921, 2, 1911, 4, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* iscsiInterface */
-    {1936, 36, 0, 3, FIELD_REQUIRED, 0, 0}, /* lun */
+    {1936, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* lun */
     {1940, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* portals */
     {1728, 9, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 181, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
-    {1948, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* targetPortal */
+    {1948, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* targetPortal */
     /* 591: io.k8s.api.core.v1.LocalObjectReference */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
     /* 592: io.k8s.api.core.v1.GlusterfsVolumeSource */
-    {1746, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* endpoints */
-    {1354, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* path */
+    {1746, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* endpoints */
+    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     /* 595: io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource */
-    {3510, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* claimName */
+    {3510, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* claimName */
     {1728, 9, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     /* 597: io.k8s.api.core.v1.RBDVolumeSource */
     {1704, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fsType */
-    {1782, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* image */
+    {1782, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* image */
     {1808, 2, 1788, 6, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* keyring */
-    {1816, 91, 0, 1, FIELD_REQUIRED, 0, 0}, /* monitors */
+    {1816, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* monitors */
     {1831, 2, 1825, 4, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* pool */
     {1728, 9, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 181, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
     {1854, 2, 1846, 5, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* user */
     /* 605: io.k8s.api.core.v1.FlexVolumeSource */
-    {2013, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* driver */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {2020, 7, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* options */
     {1728, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
@@ -730,9 +730,9 @@ static const struct schema_field FIELDS[] = {
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 181, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
-    {1737, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* volumeID */
+    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeID */
     /* 614: io.k8s.api.core.v1.CephFSVolumeSource */
-    {1816, 91, 0, 1, FIELD_REQUIRED, 0, 0}, /* monitors */
+    {1816, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* monitors */
     {1354, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* path */
     {1728, 9, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1961, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* secretFile */
@@ -744,19 +744,19 @@ static const struct schema_field FIELDS[] = {
     /* 622: io.k8s.api.core.v1.DownwardAPIVolumeFile */
     {3520, 190, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fieldRef */
     {3505, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* mode */
-    {1354, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* path */
+    {1354, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
     {3529, 191, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceFieldRef */
     /* 626: io.k8s.api.core.v1.ObjectFieldSelector */
     {1, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {309, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* fieldPath */
+    {309, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* fieldPath */
     /* 628: io.k8s.api.core.v1.ResourceFieldSelector */
     {3546, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* containerName */
-    {3560, 52, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* divisor */
-    {3568, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* resource */
+    {3560, 52, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* divisor */
+    {3568, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resource */
     /* 631: io.k8s.api.core.v1.AzureFileVolumeSource */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {2028, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* secretName */
-    {2055, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* shareName */
+    {2028, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* secretName */
+    {2055, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* shareName */
     /* 634: io.k8s.api.core.v1.ConfigMapVolumeSource */
     {0, 181, 0, 1, FIELD_INLINE, 0, 0}, /*  */
     {3484, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultMode */
@@ -765,7 +765,7 @@ static const struct schema_field FIELDS[] = {
     {3496, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
     /* 639: io.k8s.api.core.v1.ProjectedVolumeSource */
     {3484, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultMode */
-    {3577, 203, 0, 1, 0, 0, 0}, /* sources */
+    {3577, 203, 0, 1, FIELD_PRINTED, 0, 0}, /* sources */
     /* 641: io.k8s.api.core.v1.VolumeProjection */
     {3585, 201, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* clusterTrustBundle */
     {888, 199, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* configMap */
@@ -783,12 +783,12 @@ static const struct schema_field FIELDS[] = {
     /* 652: io.k8s.api.core.v1.ServiceAccountTokenProjection */
     {3639, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* audience */
     {3648, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
-    {1354, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* path */
+    {1354, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
     /* 655: io.k8s.api.core.v1.ClusterTrustBundleProjection */
     {3666, 150, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelector */
     {164, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* name */
     {3496, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
-    {1354, 2, 0, 4, FIELD_REQUIRED, 0, 0}, /* path */
+    {1354, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
     {3680, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* signerName */
     /* 660: io.k8s.api.core.v1.PodCertificateProjection */
     {3691, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* certificateChainPath */
@@ -800,14 +800,14 @@ static const struct schema_field FIELDS[] = {
     {3770, 7, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* userAnnotations */
     /* 667: io.k8s.api.core.v1.ScaleIOVolumeSource */
     {1704, 2, 2201, 9, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* fsType */
-    {2207, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* gateway */
+    {2207, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* gateway */
     {2215, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* protectionDomain */
     {1728, 9, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {1836, 181, 0, 3, FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* secretRef */
+    {1836, 181, 0, 3, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* secretRef */
     {2232, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* sslEnabled */
     {2261, 2, 2243, 7, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* storageMode */
     {2273, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* storagePool */
-    {2285, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* system */
+    {2285, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* system */
     {2292, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* volumeName */
     /* 677: io.k8s.api.core.v1.StorageOSVolumeSource */
     {1704, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fsType */
@@ -816,7 +816,7 @@ static const struct schema_field FIELDS[] = {
     {2292, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* volumeName */
     {2303, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* volumeNamespace */
     /* 682: io.k8s.api.core.v1.CSIVolumeSource */
-    {2013, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* driver */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
     {1704, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsType */
     {2392, 181, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodePublishSecretRef */
     {1728, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* readOnly */
@@ -824,8 +824,8 @@ static const struct schema_field FIELDS[] = {
     /* 687: io.k8s.api.core.v1.EphemeralVolumeSource */
     {3786, 208, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeClaimTemplate */
     /* 688: io.k8s.api.core.v1.PersistentVolumeClaimTemplate */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 149, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 149, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 690: io.k8s.api.core.v1.ImageVolumeSource */
     {3806, 210, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* pullPolicy */
     {3817, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* reference */
@@ -838,11 +838,11 @@ static const struct schema_field FIELDS[] = {
     {3852, 210, 0, 14, FIELD_OMITEMPTY, 0, 0}, /* imagePullPolicy */
     {3868, 255, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lifecycle */
     {3878, 245, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* livenessProbe */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {471, 214, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 3892}, /* ports */
     {3906, 245, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* readinessProbe */
     {3921, 231, 0, 23, FIELD_OMITEMPTY, 0, 0}, /* resizePolicy */
-    {2583, 225, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* resources */
+    {2583, 225, 0, 8, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* resources */
     {3094, 232, 0, 24, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* restartPolicy */
     {3934, 238, 0, 25, FIELD_OMITEMPTY, 0, 0}, /* restartPolicyRules */
     {3171, 260, 0, 15, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* securityContext */
@@ -856,7 +856,7 @@ static const struct schema_field FIELDS[] = {
     {4058, 242, 0, 9, FIELD_OMITEMPTY, PATCH_MERGE, 4048}, /* volumeMounts */
     {4071, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* workingDir */
     /* 717: io.k8s.api.core.v1.ContainerPort */
-    {3892, 36, 0, 3, FIELD_REQUIRED, 0, 0}, /* containerPort */
+    {3892, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* containerPort */
     {4082, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* hostIP */
     {4089, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* hostPort */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
@@ -870,7 +870,7 @@ static const struct schema_field FIELDS[] = {
     {164, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* name */
     {3496, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
     /* 728: io.k8s.api.core.v1.EnvVar */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {882, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* value */
     {4124, 220, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* valueFrom */
     /* 731: io.k8s.api.core.v1.EnvVarSource */
@@ -881,24 +881,24 @@ static const struct schema_field FIELDS[] = {
     {4161, 222, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretKeyRef */
     /* 736: io.k8s.api.core.v1.ConfigMapKeySelector */
     {0, 181, 0, 1, FIELD_INLINE, 0, 0}, /*  */
-    {868, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* key */
+    {868, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
     {164, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* name */
     {3496, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
     /* 740: io.k8s.api.core.v1.FileKeySelector */
-    {868, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* key */
+    {868, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
     {3496, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
-    {1354, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* path */
-    {2292, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* volumeName */
+    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
+    {2292, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeName */
     /* 744: io.k8s.api.core.v1.ResourceRequirements */
     {4174, 227, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* claims */
     {704, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* limits */
     {2605, 53, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requests */
     /* 747: io.k8s.api.core.v1.ResourceClaim */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {4181, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* request */
     /* 749: io.k8s.api.core.v1.ContainerResizePolicy */
-    {4189, 229, 0, 1, FIELD_REQUIRED, 0, 0}, /* resourceName */
-    {3094, 230, 0, 2, FIELD_REQUIRED, 0, 0}, /* restartPolicy */
+    {4189, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceName */
+    {3094, 230, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* restartPolicy */
     /* 751: io.k8s.api.core.v1.ContainerRestartRule */
     {534, 234, 0, 1, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* action */
     {4202, 235, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exitCodes */
@@ -906,16 +906,16 @@ static const struct schema_field FIELDS[] = {
     {2518, 236, 0, 1, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* operator */
     {2527, 237, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 755: io.k8s.api.core.v1.VolumeMount */
-    {4048, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* mountPath */
+    {4048, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* mountPath */
     {4212, 241, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* mountPropagation */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {1728, 9, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {4229, 240, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* recursiveReadOnly */
     {4247, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* subPath */
     {4255, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* subPathExpr */
     /* 762: io.k8s.api.core.v1.VolumeDevice */
-    {1249, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* devicePath */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {1249, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* devicePath */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 764: io.k8s.api.core.v1.Probe */
     {0, 246, 0, 1, FIELD_INLINE, 0, 0}, /*  */
     {4267, 247, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exec */
@@ -939,17 +939,17 @@ static const struct schema_field FIELDS[] = {
     {677, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* host */
     {4378, 252, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* httpHeaders */
     {1354, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* path */
-    {520, 249, 0, 2, FIELD_REQUIRED, 0, 0}, /* port */
+    {520, 249, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
     {4390, 250, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* scheme */
     /* 785: io.k8s.api.core.v1.HTTPHeader */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
-    {882, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* value */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {882, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
     /* 787: io.k8s.api.core.v1.TCPSocketAction */
     {677, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* host */
-    {520, 249, 0, 1, FIELD_REQUIRED, 0, 0}, /* port */
+    {520, 249, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
     /* 789: io.k8s.api.core.v1.GRPCAction */
-    {520, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* port */
-    {4397, 2, 0, 2, FIELD_POINTER, 0, 0}, /* service */
+    {520, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
+    {4397, 2, 0, 2, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* service */
     /* 791: io.k8s.api.core.v1.Lifecycle */
     {4405, 256, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* postStart */
     {4415, 256, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preStop */
@@ -960,7 +960,7 @@ static const struct schema_field FIELDS[] = {
     {4434, 257, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* sleep */
     {4353, 253, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* tcpSocket */
     /* 798: io.k8s.api.core.v1.SleepAction */
-    {4440, 5, 0, 1, FIELD_REQUIRED, 0, 0}, /* seconds */
+    {4440, 5, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* seconds */
     /* 799: io.k8s.api.core.v1.SecurityContext */
     {4448, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowPrivilegeEscalation */
     {4473, 269, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* appArmorProfile */
@@ -989,10 +989,10 @@ static const struct schema_field FIELDS[] = {
     {4699, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* runAsUserName */
     /* 821: io.k8s.api.core.v1.SeccompProfile */
     {4713, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* localhostProfile */
-    {319, 268, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {319, 268, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 823: io.k8s.api.core.v1.AppArmorProfile */
     {4713, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* localhostProfile */
-    {319, 270, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {319, 270, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 825: io.k8s.api.core.v1.EphemeralContainer */
     {0, 273, 0, 1, FIELD_INLINE, 0, 0}, /*  */
     {3827, 91, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* args */
@@ -1003,11 +1003,11 @@ static const struct schema_field FIELDS[] = {
     {3852, 210, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* imagePullPolicy */
     {3868, 255, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lifecycle */
     {3878, 245, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* livenessProbe */
-    {164, 2, 0, 0, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {471, 214, 0, 0, FIELD_OMITEMPTY, PATCH_MERGE, 3892}, /* ports */
     {3906, 245, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* readinessProbe */
     {3921, 231, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* resizePolicy */
-    {2583, 225, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* resources */
+    {2583, 225, 0, 0, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* resources */
     {3094, 232, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* restartPolicy */
     {3934, 238, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* restartPolicyRules */
     {3171, 260, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* securityContext */
@@ -1030,11 +1030,11 @@ static const struct schema_field FIELDS[] = {
     {3852, 210, 0, 14, FIELD_OMITEMPTY, 0, 0}, /* imagePullPolicy */
     {3868, 255, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lifecycle */
     {3878, 245, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* livenessProbe */
-    {164, 2, 0, 1, 0, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* name */
     {471, 274, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 3892}, /* ports */
     {3906, 245, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* readinessProbe */
     {3921, 231, 0, 23, FIELD_OMITEMPTY, 0, 0}, /* resizePolicy */
-    {2583, 225, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* resources */
+    {2583, 225, 0, 8, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* resources */
     {3094, 232, 0, 24, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* restartPolicy */
     {3934, 238, 0, 25, FIELD_OMITEMPTY, 0, 0}, /* restartPolicyRules */
     {3171, 260, 0, 15, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* securityContext */
@@ -1069,8 +1069,8 @@ static const struct schema_field FIELDS[] = {
     {4853, 293, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* preferredDuringSchedulingIgnoredDuringExecution */
     {4901, 140, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requiredDuringSchedulingIgnoredDuringExecution */
     /* 895: io.k8s.api.core.v1.PreferredSchedulingTerm */
-    {4948, 141, 0, 2, FIELD_REQUIRED, 0, 0}, /* preference */
-    {4959, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* weight */
+    {4948, 141, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* preference */
+    {4959, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* weight */
     /* 897: io.k8s.api.core.v1.PodAffinity */
     {4853, 298, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* preferredDuringSchedulingIgnoredDuringExecution */
     {4901, 296, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requiredDuringSchedulingIgnoredDuringExecution */
@@ -1080,10 +1080,10 @@ static const struct schema_field FIELDS[] = {
     {4981, 91, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* mismatchLabelKeys */
     {4999, 150, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {5017, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* namespaces */
-    {3313, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* topologyKey */
+    {3313, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* topologyKey */
     /* 905: io.k8s.api.core.v1.WeightedPodAffinityTerm */
-    {5028, 295, 0, 2, FIELD_REQUIRED, 0, 0}, /* podAffinityTerm */
-    {4959, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* weight */
+    {5028, 295, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* podAffinityTerm */
+    {4959, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* weight */
     /* 907: io.k8s.api.core.v1.Toleration */
     {861, 74, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* effect */
     {868, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* key */
@@ -1092,7 +1092,7 @@ static const struct schema_field FIELDS[] = {
     {882, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* value */
     /* 912: io.k8s.api.core.v1.HostAlias */
     {5062, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* hostnames */
-    {486, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* ip */
+    {486, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* ip */
     /* 914: io.k8s.api.core.v1.PodDNSConfig */
     {5072, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* nameservers */
     {2020, 307, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* options */
@@ -1101,22 +1101,22 @@ static const struct schema_field FIELDS[] = {
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
     {882, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* value */
     /* 919: io.k8s.api.core.v1.PodReadinessGate */
-    {5093, 309, 0, 1, FIELD_REQUIRED, 0, 0}, /* conditionType */
+    {5093, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* conditionType */
     /* 920: io.k8s.api.core.v1.TopologySpreadConstraint */
     {3666, 150, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelector */
     {4966, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* matchLabelKeys */
-    {5107, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* maxSkew */
+    {5107, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* maxSkew */
     {5115, 36, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minDomains */
     {5126, 314, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeAffinityPolicy */
     {5145, 314, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeTaintsPolicy */
-    {3313, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* topologyKey */
-    {5162, 313, 0, 3, FIELD_REQUIRED, 0, 0}, /* whenUnsatisfiable */
+    {3313, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* topologyKey */
+    {5162, 313, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* whenUnsatisfiable */
     /* 928: io.k8s.api.core.v1.PodOS */
-    {164, 317, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 317, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 929: io.k8s.api.core.v1.PodSchedulingGate */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 930: io.k8s.api.core.v1.PodResourceClaim */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {5180, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceClaimName */
     {5198, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceClaimTemplateName */
     /* 933: io.k8s.api.core.v1.PodSchedulingGroup */
@@ -1144,28 +1144,28 @@ static const struct schema_field FIELDS[] = {
     {2583, 225, 0, 20, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resources */
     {5465, 6, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* startTime */
     /* 955: io.k8s.api.core.v1.PodCondition */
-    {2720, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastProbeTime */
-    {769, 6, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {2720, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastProbeTime */
+    {769, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {5395, 5, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 309, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 962: io.k8s.api.core.v1.HostIP */
-    {486, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* ip */
+    {486, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* ip */
     /* 963: io.k8s.api.core.v1.ContainerStatus */
     {2649, 53, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* allocatedResources */
     {5475, 347, 0, 14, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* allocatedResourcesStatus */
     {5500, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* containerID */
-    {1782, 2, 0, 6, FIELD_REQUIRED, 0, 0}, /* image */
-    {5512, 2, 0, 7, FIELD_REQUIRED, 0, 0}, /* imageID */
-    {5520, 332, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastState */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
-    {5530, 9, 0, 4, FIELD_REQUIRED, 0, 0}, /* ready */
+    {1782, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* image */
+    {5512, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* imageID */
+    {5520, 332, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastState */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {5530, 9, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* ready */
     {2583, 225, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resources */
-    {5536, 36, 0, 5, FIELD_REQUIRED, 0, 0}, /* restartCount */
+    {5536, 36, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* restartCount */
     {5549, 9, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* started */
-    {5557, 332, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* state */
+    {5557, 332, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* state */
     {4423, 258, 0, 15, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* stopSignal */
     {1854, 340, 0, 13, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* user */
     {4058, 339, 0, 12, FIELD_OMITEMPTY, PATCH_MERGE, 4048}, /* volumeMounts */
@@ -1177,18 +1177,18 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* reason */
     /* 983: io.k8s.api.core.v1.ContainerStateRunning */
-    {5590, 6, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* startedAt */
+    {5590, 6, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* startedAt */
     /* 984: io.k8s.api.core.v1.ContainerStateTerminated */
     {5500, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* containerID */
-    {5600, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* exitCode */
-    {5609, 6, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* finishedAt */
+    {5600, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* exitCode */
+    {5609, 6, 0, 6, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* finishedAt */
     {341, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {5620, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* signal */
-    {5590, 6, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* startedAt */
+    {5590, 6, 0, 5, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* startedAt */
     /* 991: io.k8s.api.core.v1.VolumeMountStatus */
-    {4048, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* mountPath */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {4048, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* mountPath */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {4229, 240, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* recursiveReadOnly */
     {5627, 337, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeStatus */
@@ -1199,30 +1199,30 @@ static const struct schema_field FIELDS[] = {
     /* 998: io.k8s.api.core.v1.ContainerUser */
     {5649, 341, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* linux */
     /* 999: io.k8s.api.core.v1.LinuxContainerUser */
-    {5655, 5, 0, 2, FIELD_REQUIRED, 0, 0}, /* gid */
+    {5655, 5, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* gid */
     {4798, 283, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* supplementalGroups */
-    {179, 5, 0, 1, FIELD_REQUIRED, 0, 0}, /* uid */
+    {179, 5, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* uid */
     /* 1002: io.k8s.api.core.v1.ResourceStatus */
-    {164, 229, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {2583, 346, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resources */
     /* 1004: io.k8s.api.core.v1.ResourceHealth */
     {5659, 345, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* health */
     {341, 2, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* message */
-    {5666, 344, 0, 1, FIELD_REQUIRED, 0, 0}, /* resourceID */
+    {5666, 344, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceID */
     /* 1007: io.k8s.api.core.v1.PodResourceClaimStatus */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {5180, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceClaimName */
     /* 1009: io.k8s.api.core.v1.PodExtendedResourceClaimStatus */
-    {5677, 355, 0, 1, FIELD_REQUIRED, 0, 0}, /* requestMappings */
-    {5180, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* resourceClaimName */
+    {5677, 355, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* requestMappings */
+    {5180, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceClaimName */
     /* 1011: io.k8s.api.core.v1.ContainerExtendedResourceRequest */
-    {3546, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* containerName */
-    {5693, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* requestName */
-    {4189, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* resourceName */
+    {3546, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* containerName */
+    {5693, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* requestName */
+    {4189, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceName */
     /* 1014: io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus */
     {2826, 11, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* containers */
-    {5180, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* resourceClaimName */
-    {2583, 357, 0, 3, FIELD_REQUIRED, 0, 0}, /* resources */
+    {5180, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceClaimName */
+    {2583, 357, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resources */
     /* 1017: io.k8s.api.core.v1.PodAttachOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {5705, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* container */
@@ -1233,7 +1233,7 @@ static const struct schema_field FIELDS[] = {
     {4030, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* tty */
     /* 1024: io.k8s.api.core.v1.PodExecOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {3832, 91, 0, 6, 0, 0, 0}, /* command */
+    {3832, 91, 0, 6, FIELD_PRINTED, 0, 0}, /* command */
     {5705, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* container */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {5715, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* stderr */
@@ -1242,9 +1242,9 @@ static const struct schema_field FIELDS[] = {
     {4030, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* tty */
     /* 1032: io.k8s.api.core.v1.PodList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 362, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 362, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1036: io.k8s.api.core.v1.PodLogOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {5705, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* container */
@@ -1265,33 +1265,33 @@ static const struct schema_field FIELDS[] = {
     /* 1051: io.k8s.api.core.v1.PodStatusResult */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {349, 323, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {349, 323, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1055: io.k8s.api.core.v1.PodTemplate */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {5836, 369, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* template */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {5836, 369, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* template */
     /* 1059: io.k8s.api.core.v1.PodTemplateSpec */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 171, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 171, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1061: io.k8s.api.core.v1.PodTemplateList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 371, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 371, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1065: io.k8s.api.core.v1.RangeAllocation */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {420, 27, 0, 3, 0, 0, 0}, /* data */
+    {420, 27, 0, 3, FIELD_PRINTED, 0, 0}, /* data */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {5845, 2, 0, 2, 0, 0, 0}, /* range */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {5845, 2, 0, 2, FIELD_PRINTED, 0, 0}, /* range */
     /* 1070: io.k8s.api.core.v1.ReplicationController */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 374, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 375, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 374, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 375, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1075: io.k8s.api.core.v1.ReplicationControllerSpec */
     {5851, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
     {5869, 36, 5867, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_HAS_DEFAULT, 0, 0}, /* replicas */
@@ -1303,24 +1303,24 @@ static const struct schema_field FIELDS[] = {
     {5896, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fullyLabeledReplicas */
     {5395, 5, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {5917, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readyReplicas */
-    {5869, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* replicas */
+    {5869, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* replicas */
     /* 1085: io.k8s.api.core.v1.ReplicationControllerCondition */
-    {769, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 377, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 377, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1090: io.k8s.api.core.v1.ReplicationControllerList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 380, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 380, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1094: io.k8s.api.core.v1.ResourceQuota */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 382, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 389, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 382, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 389, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1099: io.k8s.api.core.v1.ResourceQuotaSpec */
     {5931, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* hard */
     {5936, 385, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scopeSelector */
@@ -1328,40 +1328,40 @@ static const struct schema_field FIELDS[] = {
     /* 1102: io.k8s.api.core.v1.ScopeSelector */
     {2489, 388, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchExpressions */
     /* 1103: io.k8s.api.core.v1.ScopedResourceSelectorRequirement */
-    {2518, 387, 0, 2, FIELD_REQUIRED, 0, 0}, /* operator */
-    {5957, 383, 0, 1, FIELD_REQUIRED, 0, 0}, /* scopeName */
+    {2518, 387, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operator */
+    {5957, 383, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scopeName */
     {2527, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 1106: io.k8s.api.core.v1.ResourceQuotaStatus */
     {5931, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* hard */
     {5967, 53, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* used */
     /* 1108: io.k8s.api.core.v1.ResourceQuotaList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 391, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 391, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1112: io.k8s.api.core.v1.Secret */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {420, 28, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* data */
     {425, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* immutable */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {5972, 7, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* stringData */
     {319, 393, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 1119: io.k8s.api.core.v1.SecretList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 395, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 395, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1123: io.k8s.api.core.v1.SerializedReference */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {3817, 16, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* reference */
+    {3817, 16, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* reference */
     /* 1126: io.k8s.api.core.v1.Service */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 398, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 410, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 398, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 410, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1131: io.k8s.api.core.v1.ServiceSpec */
     {5983, 9, 0, 20, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocateLoadBalancerNodePorts */
     {6013, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* clusterIP */
@@ -1387,16 +1387,16 @@ static const struct schema_field FIELDS[] = {
     {508, 2, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* appProtocol */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
     {6290, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* nodePort */
-    {520, 36, 0, 3, FIELD_REQUIRED, 0, 0}, /* port */
+    {520, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
     {525, 37, 4098, 2, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* protocol */
-    {6299, 249, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* targetPort */
+    {6299, 249, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* targetPort */
     /* 1157: io.k8s.api.core.v1.SessionAffinityConfig */
     {6310, 405, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* clientIP */
     /* 1158: io.k8s.api.core.v1.ClientIPConfig */
     {4363, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeoutSeconds */
     /* 1159: io.k8s.api.core.v1.ServiceStatus */
     {324, 419, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {6319, 411, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* loadBalancer */
+    {6319, 411, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* loadBalancer */
     /* 1161: io.k8s.api.core.v1.LoadBalancerStatus */
     {6332, 416, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ingress */
     /* 1162: io.k8s.api.core.v1.LoadBalancerIngress */
@@ -1406,37 +1406,37 @@ static const struct schema_field FIELDS[] = {
     {471, 415, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 1166: io.k8s.api.core.v1.PortStatus */
     {335, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* error */
-    {520, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* port */
-    {525, 37, 0, 2, FIELD_REQUIRED, 0, 0}, /* protocol */
+    {520, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
+    {525, 37, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* protocol */
     /* 1169: io.k8s.apimachinery.pkg.apis.meta.v1.Condition */
-    {769, 6, 0, 4, FIELD_REQUIRED, 0, 0}, /* lastTransitionTime */
-    {341, 2, 0, 6, FIELD_REQUIRED, 0, 0}, /* message */
+    {769, 6, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
+    {341, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* message */
     {5395, 5, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
-    {601, 2, 0, 5, FIELD_REQUIRED, 0, 0}, /* reason */
-    {349, 418, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {601, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* reason */
+    {349, 418, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1175: io.k8s.api.core.v1.ServiceAccount */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {2797, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* automountServiceAccountToken */
     {2963, 422, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* imagePullSecrets */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {6347, 421, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* secrets */
     /* 1181: io.k8s.api.core.v1.ServiceAccountList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 424, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 424, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1185: io.k8s.api.core.v1.ServiceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 426, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 426, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1189: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 429, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 429, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1193: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicySpec */
     {6355, 447, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
     {6369, 449, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
@@ -1475,19 +1475,19 @@ static const struct schema_field FIELDS[] = {
     {2583, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* resources */
     {6560, 437, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scope */
     /* 1224: io.k8s.api.admissionregistration.v1.Variable */
-    {6566, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* expression */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {6566, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* expression */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 1226: io.k8s.api.admissionregistration.v1.Mutation */
     {6577, 444, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* applyConfiguration */
     {6596, 445, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* jsonPatch */
-    {6606, 443, 0, 2, FIELD_REQUIRED, 0, 0}, /* patchType */
+    {6606, 443, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* patchType */
     /* 1229: io.k8s.api.admissionregistration.v1.ApplyConfiguration */
     {6566, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* expression */
     /* 1230: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 452, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 452, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1234: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec */
     {6616, 431, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchResources */
     {6631, 453, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* paramRef */
@@ -1499,52 +1499,52 @@ static const struct schema_field FIELDS[] = {
     {400, 150, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
     /* 1241: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 456, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 456, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1245: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 458, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 458, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1249: io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {6675, 465, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* webhooks */
     /* 1253: io.k8s.api.admissionregistration.v1.MutatingWebhook */
-    {6684, 91, 0, 8, FIELD_REQUIRED, 0, 0}, /* admissionReviewVersions */
-    {6708, 461, 0, 2, FIELD_REQUIRED, 0, 0}, /* clientConfig */
+    {6684, 91, 0, 8, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* admissionReviewVersions */
+    {6708, 461, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* clientConfig */
     {6355, 447, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
     {6369, 449, 0, 12, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
     {6472, 439, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchPolicy */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {4999, 150, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {6484, 150, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* objectSelector */
     {6422, 450, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reinvocationPolicy */
     {6721, 463, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
-    {6727, 464, 0, 6, FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* sideEffects */
+    {6727, 464, 0, 6, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* sideEffects */
     {4363, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeoutSeconds */
     /* 1265: io.k8s.api.admissionregistration.v1.WebhookClientConfig */
     {6739, 27, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* caBundle */
     {4397, 462, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     {6748, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* url */
     /* 1268: io.k8s.api.admissionregistration.v1.ServiceReference */
-    {164, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* name */
-    {169, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* namespace */
+    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {169, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* namespace */
     {1354, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* path */
     {520, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* port */
     /* 1272: io.k8s.api.admissionregistration.v1.MutatingWebhookConfigurationList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 467, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 467, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1276: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 469, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 476, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 469, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 476, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1281: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicySpec */
     {6752, 474, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* auditAnnotations */
     {6355, 447, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
@@ -1554,13 +1554,13 @@ static const struct schema_field FIELDS[] = {
     {6769, 472, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* validations */
     {6441, 475, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* variables */
     /* 1288: io.k8s.api.admissionregistration.v1.Validation */
-    {6566, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* expression */
+    {6566, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* expression */
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
     {6781, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* messageExpression */
     {601, 471, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reason */
     /* 1292: io.k8s.api.admissionregistration.v1.AuditAnnotation */
-    {868, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* key */
-    {6799, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* valueExpression */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
+    {6799, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* valueExpression */
     /* 1294: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus */
     {324, 419, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* conditions */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
@@ -1568,13 +1568,13 @@ static const struct schema_field FIELDS[] = {
     /* 1297: io.k8s.api.admissionregistration.v1.TypeChecking */
     {6828, 479, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* expressionWarnings */
     /* 1298: io.k8s.api.admissionregistration.v1.ExpressionWarning */
-    {3520, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* fieldRef */
-    {6847, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* warning */
+    {3520, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* fieldRef */
+    {6847, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* warning */
     /* 1300: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 481, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 481, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1304: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec */
     {6616, 431, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchResources */
     {6631, 453, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* paramRef */
@@ -1582,56 +1582,56 @@ static const struct schema_field FIELDS[] = {
     {6855, 483, 0, 4, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* validationActions */
     /* 1308: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 485, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 485, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1312: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 487, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 487, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1316: io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {6675, 490, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* webhooks */
     /* 1320: io.k8s.api.admissionregistration.v1.ValidatingWebhook */
-    {6684, 91, 0, 8, FIELD_REQUIRED, 0, 0}, /* admissionReviewVersions */
-    {6708, 461, 0, 2, FIELD_REQUIRED, 0, 0}, /* clientConfig */
+    {6684, 91, 0, 8, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* admissionReviewVersions */
+    {6708, 461, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* clientConfig */
     {6355, 447, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
     {6369, 449, 0, 11, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
     {6472, 439, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchPolicy */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {4999, 150, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {6484, 150, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* objectSelector */
     {6721, 463, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
-    {6727, 464, 0, 6, FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* sideEffects */
+    {6727, 464, 0, 6, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* sideEffects */
     {4363, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeoutSeconds */
     /* 1331: io.k8s.api.admissionregistration.v1.ValidatingWebhookConfigurationList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 492, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 492, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1335: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {4181, 494, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* request */
     {6873, 495, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* response */
     /* 1339: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionRequest */
-    {6882, 2, 0, 2, 0, 0, 0}, /* desiredAPIVersion */
-    {6900, 59, 0, 3, 0, 0, 0}, /* objects */
-    {179, 4, 0, 1, 0, 0, 0}, /* uid */
+    {6882, 2, 0, 2, FIELD_PRINTED, 0, 0}, /* desiredAPIVersion */
+    {6900, 59, 0, 3, FIELD_PRINTED, 0, 0}, /* objects */
+    {179, 4, 0, 1, FIELD_PRINTED, 0, 0}, /* uid */
     /* 1342: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionResponse */
-    {6908, 59, 0, 2, 0, 0, 0}, /* convertedObjects */
-    {6925, 496, 0, 3, 0, 0, 0}, /* result */
-    {179, 4, 0, 1, 0, 0, 0}, /* uid */
+    {6908, 59, 0, 2, FIELD_PRINTED, 0, 0}, /* convertedObjects */
+    {6925, 496, 0, 3, FIELD_PRINTED, 0, 0}, /* result */
+    {179, 4, 0, 1, FIELD_PRINTED, 0, 0}, /* uid */
     /* 1345: io.k8s.apimachinery.pkg.apis.meta.v1.Status */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {6932, 36, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* code */
     {6937, 497, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* details */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {341, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* message */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {601, 471, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
     /* 1353: io.k8s.apimachinery.pkg.apis.meta.v1.StatusDetails */
@@ -1648,32 +1648,32 @@ static const struct schema_field FIELDS[] = {
     /* 1362: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 502, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
-    {349, 539, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 502, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 539, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1367: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec */
     {6976, 534, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* conversion */
-    {2110, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* group */
-    {1233, 503, 0, 3, FIELD_REQUIRED, 0, 0}, /* names */
+    {2110, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* group */
+    {1233, 503, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* names */
     {6987, 9, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* preserveUnknownFields */
-    {6560, 504, 0, 4, FIELD_REQUIRED, 0, 0}, /* scope */
-    {7009, 533, 0, 7, FIELD_REQUIRED, 0, 0}, /* versions */
+    {6560, 504, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scope */
+    {7009, 533, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
     /* 1373: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames */
     {7018, 91, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* categories */
-    {12, 2, 0, 4, FIELD_REQUIRED, 0, 0}, /* kind */
+    {12, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
     {7029, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* listKind */
-    {7038, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* plural */
+    {7038, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* plural */
     {7045, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* shortNames */
     {7056, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* singular */
     /* 1379: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion */
     {7065, 530, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* additionalPrinterColumns */
     {7090, 9, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* deprecated */
     {7101, 2, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* deprecationWarning */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {7120, 506, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* schema */
     {7127, 532, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* selectableFields */
-    {7144, 9, 0, 2, FIELD_REQUIRED, 0, 0}, /* served */
-    {7151, 9, 0, 3, FIELD_REQUIRED, 0, 0}, /* storage */
+    {7144, 9, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* served */
+    {7151, 9, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* storage */
     {7159, 526, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* subresources */
     /* 1388: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation */
     {7172, 507, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* openAPIV3Schema */
@@ -1723,14 +1723,14 @@ static const struct schema_field FIELDS[] = {
     {7654, 9, 0, 38, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* x-kubernetes-preserve-unknown-fields */
     {7696, 525, 0, 44, FIELD_OMITEMPTY, PATCH_MERGE, 7691}, /* x-kubernetes-validations */
     /* 1433: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
-    {7721, 514, 0, 2, 0, 0, 0}, /* jSONSchemas */
-    {7120, 507, 0, 1, FIELD_POINTER, 0, 0}, /* schema */
+    {7721, 514, 0, 2, FIELD_PRINTED, 0, 0}, /* jSONSchemas */
+    {7120, 507, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* schema */
     /* 1435: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
-    {7733, 9, 0, 1, 0, 0, 0}, /* allows */
-    {7120, 507, 0, 2, FIELD_POINTER, 0, 0}, /* schema */
+    {7733, 9, 0, 1, FIELD_PRINTED, 0, 0}, /* allows */
+    {7120, 507, 0, 2, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* schema */
     /* 1437: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
-    {7740, 91, 0, 2, 0, 0, 0}, /* property */
-    {7120, 507, 0, 1, FIELD_POINTER, 0, 0}, /* schema */
+    {7740, 91, 0, 2, FIELD_PRINTED, 0, 0}, /* property */
+    {7120, 507, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* schema */
     /* 1439: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation */
     {7275, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* description */
     {6748, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* url */
@@ -1740,64 +1740,64 @@ static const struct schema_field FIELDS[] = {
     {6781, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* messageExpression */
     {7749, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optionalOldSelf */
     {601, 524, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reason */
-    {7691, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* rule */
+    {7691, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rule */
     /* 1447: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources */
     {7765, 528, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scale */
     {349, 527, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* status */
     /* 1449: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale */
     {7771, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelectorPath */
-    {7789, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* specReplicasPath */
-    {7806, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* statusReplicasPath */
+    {7789, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* specReplicasPath */
+    {7806, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* statusReplicasPath */
     /* 1452: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceColumnDefinition */
     {7275, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* description */
     {7347, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* format */
-    {7825, 2, 0, 6, FIELD_REQUIRED, 0, 0}, /* jsonPath */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {7825, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* jsonPath */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {3037, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* priority */
-    {319, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* type */
+    {319, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1458: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField */
-    {7825, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* jsonPath */
+    {7825, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* jsonPath */
     /* 1459: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion */
-    {7834, 535, 0, 1, FIELD_REQUIRED, 0, 0}, /* strategy */
+    {7834, 535, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* strategy */
     {7843, 536, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* webhook */
     /* 1461: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion */
     {6708, 537, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* clientConfig */
-    {7851, 91, 0, 3, FIELD_REQUIRED, 0, 0}, /* conversionReviewVersions */
+    {7851, 91, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* conversionReviewVersions */
     /* 1463: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig */
     {6739, 27, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* caBundle */
     {4397, 538, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     {6748, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* url */
     /* 1466: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus */
-    {7876, 503, 0, 2, 0, 0, 0}, /* acceptedNames */
-    {324, 543, 0, 1, 0, 0, 0}, /* conditions */
+    {7876, 503, 0, 2, FIELD_PRINTED, 0, 0}, /* acceptedNames */
+    {324, 543, 0, 1, FIELD_PRINTED, 0, 0}, /* conditions */
     {5395, 5, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
-    {7890, 91, 0, 3, 0, 0, 0}, /* storedVersions */
+    {7890, 91, 0, 3, FIELD_PRINTED, 0, 0}, /* storedVersions */
     /* 1470: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition */
-    {769, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {5395, 5, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 542, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 541, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 542, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 541, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1476: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 545, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 545, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1480: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 547, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 549, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 547, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 549, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1485: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec */
     {6739, 27, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* caBundle */
     {2110, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* group */
-    {7905, 36, 0, 7, FIELD_REQUIRED, 0, 0}, /* groupPriorityMinimum */
+    {7905, 36, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* groupPriorityMinimum */
     {7926, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* insecureSkipTLSVerify */
     {4397, 548, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     {7948, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* version */
-    {7956, 36, 0, 8, FIELD_REQUIRED, 0, 0}, /* versionPriority */
+    {7956, 36, 0, 8, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versionPriority */
     /* 1492: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference */
     {164, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* name */
     {169, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* namespace */
@@ -1805,39 +1805,39 @@ static const struct schema_field FIELDS[] = {
     /* 1495: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus */
     {324, 553, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 1496: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition */
-    {769, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 552, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 551, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 552, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 551, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1501: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 555, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 555, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1505: io.k8s.api.apps.v1.ControllerRevision */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {420, 58, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* data */
+    {420, 58, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* data */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {3475, 5, 0, 3, FIELD_REQUIRED, 0, 0}, /* revision */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {3475, 5, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* revision */
     /* 1510: io.k8s.api.apps.v1.ControllerRevisionList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 558, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 558, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1514: io.k8s.api.apps.v1.DaemonSet */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 560, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 564, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 560, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 564, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1519: io.k8s.api.apps.v1.DaemonSetSpec */
     {5851, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
     {7972, 36, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* revisionHistoryLimit */
-    {400, 150, 0, 1, FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* selector */
-    {5836, 369, 0, 2, FIELD_REQUIRED, 0, 0}, /* template */
-    {7993, 561, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* updateStrategy */
+    {400, 150, 0, 1, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
+    {5836, 369, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
+    {7993, 561, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* updateStrategy */
     /* 1524: io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
     {8008, 563, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
     {319, 562, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
@@ -1847,40 +1847,40 @@ static const struct schema_field FIELDS[] = {
     /* 1528: io.k8s.api.apps.v1.DaemonSetStatus */
     {8046, 36, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* collisionCount */
     {324, 567, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {8061, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* currentNumberScheduled */
-    {8084, 36, 0, 3, FIELD_REQUIRED, 0, 0}, /* desiredNumberScheduled */
+    {8061, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* currentNumberScheduled */
+    {8084, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* desiredNumberScheduled */
     {8107, 36, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* numberAvailable */
-    {8123, 36, 0, 2, FIELD_REQUIRED, 0, 0}, /* numberMisscheduled */
-    {8142, 36, 0, 4, FIELD_REQUIRED, 0, 0}, /* numberReady */
+    {8123, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* numberMisscheduled */
+    {8142, 36, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* numberReady */
     {8154, 36, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* numberUnavailable */
     {5395, 5, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {8172, 36, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* updatedNumberScheduled */
     /* 1538: io.k8s.api.apps.v1.DaemonSetCondition */
-    {769, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 566, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 566, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1543: io.k8s.api.apps.v1.DaemonSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 569, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 569, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1547: io.k8s.api.apps.v1.Deployment */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 571, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 575, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 571, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 575, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1552: io.k8s.api.apps.v1.DeploymentSpec */
     {5851, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
     {8195, 9, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* paused */
     {8202, 36, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* progressDeadlineSeconds */
     {5869, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* replicas */
     {7972, 36, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* revisionHistoryLimit */
-    {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* selector */
-    {7834, 572, 0, 4, FIELD_OMITEMPTY, PATCH_RETAIN_KEYS, 0}, /* strategy */
-    {5836, 369, 0, 3, FIELD_REQUIRED, 0, 0}, /* template */
+    {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
+    {7834, 572, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, PATCH_RETAIN_KEYS, 0}, /* strategy */
+    {5836, 369, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
     /* 1560: io.k8s.api.apps.v1.DeploymentStrategy */
     {8008, 574, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
     {319, 573, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
@@ -1895,53 +1895,53 @@ static const struct schema_field FIELDS[] = {
     {8246, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* unavailableReplicas */
     {8266, 36, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* updatedReplicas */
     /* 1571: io.k8s.api.apps.v1.DeploymentCondition */
-    {769, 6, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
-    {8282, 6, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* lastUpdateTime */
+    {769, 6, 0, 7, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
+    {8282, 6, 0, 6, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastUpdateTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 577, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 577, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1577: io.k8s.api.apps.v1.DeploymentList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 580, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 580, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1581: io.k8s.api.apps.v1.ReplicaSet */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 582, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 583, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 582, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 583, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1586: io.k8s.api.apps.v1.ReplicaSetSpec */
     {5851, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
     {5869, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* replicas */
-    {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* selector */
-    {5836, 369, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* template */
+    {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
+    {5836, 369, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* template */
     /* 1590: io.k8s.api.apps.v1.ReplicaSetStatus */
     {5878, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* availableReplicas */
     {324, 586, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {5896, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fullyLabeledReplicas */
     {5395, 5, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {5917, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readyReplicas */
-    {5869, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* replicas */
+    {5869, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* replicas */
     {8226, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* terminatingReplicas */
     /* 1597: io.k8s.api.apps.v1.ReplicaSetCondition */
-    {769, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 585, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 585, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1602: io.k8s.api.apps.v1.ReplicaSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 588, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 588, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1606: io.k8s.api.apps.v1.StatefulSet */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 590, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 598, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 590, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 598, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1611: io.k8s.api.apps.v1.StatefulSetSpec */
     {5851, 36, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
     {8297, 597, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ordinals */
@@ -1949,10 +1949,10 @@ static const struct schema_field FIELDS[] = {
     {8343, 591, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* podManagementPolicy */
     {5869, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* replicas */
     {7972, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* revisionHistoryLimit */
-    {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* selector */
-    {8363, 2, 0, 5, 0, 0, 0}, /* serviceName */
-    {5836, 369, 0, 3, FIELD_REQUIRED, 0, 0}, /* template */
-    {7993, 592, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* updateStrategy */
+    {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
+    {8363, 2, 0, 5, FIELD_PRINTED, 0, 0}, /* serviceName */
+    {5836, 369, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
+    {7993, 592, 0, 7, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* updateStrategy */
     {8375, 167, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* volumeClaimTemplates */
     /* 1622: io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
     {8008, 594, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
@@ -1964,36 +1964,36 @@ static const struct schema_field FIELDS[] = {
     {8396, 596, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* whenDeleted */
     {8408, 596, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* whenScaled */
     /* 1628: io.k8s.api.apps.v1.StatefulSetOrdinals */
-    {8419, 36, 0, 1, 0, 0, 0}, /* start */
+    {8419, 36, 0, 1, FIELD_PRINTED, 0, 0}, /* start */
     /* 1629: io.k8s.api.apps.v1.StatefulSetStatus */
-    {5878, 36, 0, 11, 0, 0, 0}, /* availableReplicas */
+    {5878, 36, 0, 11, FIELD_PRINTED, 0, 0}, /* availableReplicas */
     {8046, 36, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* collisionCount */
     {324, 601, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {8425, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* currentReplicas */
     {8441, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* currentRevision */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {5917, 36, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readyReplicas */
-    {5869, 36, 0, 2, FIELD_REQUIRED, 0, 0}, /* replicas */
+    {5869, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* replicas */
     {8457, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* updateRevision */
     {8266, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* updatedReplicas */
     /* 1639: io.k8s.api.apps.v1.StatefulSetCondition */
-    {769, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 600, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 600, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1644: io.k8s.api.apps.v1.StatefulSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 603, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 603, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1648: io.k8s.api.authentication.v1.SelfSubjectReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {349, 605, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {349, 605, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1652: io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
-    {8472, 606, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* userInfo */
+    {8472, 606, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* userInfo */
     /* 1653: io.k8s.api.authentication.v1.UserInfo */
     {8481, 608, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* extra */
     {8487, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* groups */
@@ -2002,27 +2002,27 @@ static const struct schema_field FIELDS[] = {
     /* 1657: io.k8s.api.authentication.v1.TokenRequest */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 610, 0, 2, 0, 0, 0}, /* spec */
-    {349, 612, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 610, 0, 2, FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 612, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1662: io.k8s.api.authentication.v1.TokenRequestSpec */
-    {8503, 91, 0, 1, 0, 0, 0}, /* audiences */
-    {8513, 611, 0, 3, FIELD_POINTER, 0, 0}, /* boundObjectRef */
-    {3648, 5, 0, 4, FIELD_POINTER, 0, 0}, /* expirationSeconds */
+    {8503, 91, 0, 1, FIELD_PRINTED, 0, 0}, /* audiences */
+    {8513, 611, 0, 3, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* boundObjectRef */
+    {3648, 5, 0, 4, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* expirationSeconds */
     /* 1665: io.k8s.api.authentication.v1.BoundObjectReference */
     {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {164, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* name */
     {179, 4, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* uid */
     /* 1669: io.k8s.api.authentication.v1.TokenRequestStatus */
-    {8528, 6, 0, 2, 0, 0, 0}, /* expirationTimestamp */
-    {8548, 2, 0, 1, 0, 0, 0}, /* token */
+    {8528, 6, 0, 2, FIELD_PRINTED, 0, 0}, /* expirationTimestamp */
+    {8548, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* token */
     /* 1671: io.k8s.api.authentication.v1.TokenReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 614, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
-    {349, 615, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 614, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 615, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1676: io.k8s.api.authentication.v1.TokenReviewSpec */
     {8503, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* audiences */
     {8548, 2, 0, 1, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* token */
@@ -2030,13 +2030,13 @@ static const struct schema_field FIELDS[] = {
     {8503, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* audiences */
     {8554, 9, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* authenticated */
     {335, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* error */
-    {1854, 606, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* user */
+    {1854, 606, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* user */
     /* 1682: io.k8s.api.authorization.v1.LocalSubjectAccessReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 617, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
-    {349, 627, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 617, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 627, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1687: io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
     {8481, 626, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* extra */
     {8487, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* groups */
@@ -2058,8 +2058,8 @@ static const struct schema_field FIELDS[] = {
     {8628, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* rawSelector */
     {8640, 622, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requirements */
     /* 1704: io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
-    {868, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* key */
-    {2518, 621, 0, 2, FIELD_REQUIRED, 0, 0}, /* operator */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
+    {2518, 621, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operator */
     {2527, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 1707: io.k8s.api.authorization.v1.LabelSelectorAttributes */
     {8628, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* rawSelector */
@@ -2068,118 +2068,118 @@ static const struct schema_field FIELDS[] = {
     {1354, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* path */
     {8623, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* verb */
     /* 1711: io.k8s.api.authorization.v1.SubjectAccessReviewStatus */
-    {8653, 9, 0, 1, FIELD_REQUIRED, 0, 0}, /* allowed */
+    {8653, 9, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* allowed */
     {8661, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* denied */
     {8668, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* evaluationError */
     {601, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* reason */
     /* 1715: io.k8s.api.authorization.v1.SelfSubjectAccessReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 629, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
-    {349, 627, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 629, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 627, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1720: io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
     {8568, 624, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nonResourceAttributes */
     {8590, 618, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceAttributes */
     /* 1722: io.k8s.api.authorization.v1.SelfSubjectRulesReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 631, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
-    {349, 632, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 631, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 632, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1727: io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
     {169, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     /* 1728: io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
     {8668, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* evaluationError */
-    {8684, 9, 0, 3, FIELD_REQUIRED, 0, 0}, /* incomplete */
-    {8695, 636, 0, 2, FIELD_REQUIRED, 0, 0}, /* nonResourceRules */
-    {6499, 634, 0, 1, FIELD_REQUIRED, 0, 0}, /* resourceRules */
+    {8684, 9, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* incomplete */
+    {8695, 636, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nonResourceRules */
+    {6499, 634, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceRules */
     /* 1732: io.k8s.api.authorization.v1.ResourceRule */
     {6513, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroups */
     {6546, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* resourceNames */
     {2583, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* resources */
-    {8712, 91, 0, 1, FIELD_REQUIRED, 0, 0}, /* verbs */
+    {8712, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
     /* 1736: io.k8s.api.authorization.v1.NonResourceRule */
     {8718, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* nonResourceURLs */
-    {8712, 91, 0, 1, FIELD_REQUIRED, 0, 0}, /* verbs */
+    {8712, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
     /* 1738: io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 639, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* spec */
-    {349, 641, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 639, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 641, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1743: io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
-    {8734, 36, 0, 3, FIELD_REQUIRED, 0, 0}, /* maxReplicas */
+    {8734, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* maxReplicas */
     {8746, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minReplicas */
-    {8758, 640, 0, 1, FIELD_REQUIRED, 0, 0}, /* scaleTargetRef */
+    {8758, 640, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
     {8773, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* targetCPUUtilizationPercentage */
     /* 1747: io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
     {1, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* kind */
-    {164, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* name */
+    {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
+    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 1750: io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus */
     {8804, 36, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* currentCPUUtilizationPercentage */
-    {8425, 36, 0, 3, FIELD_REQUIRED, 0, 0}, /* currentReplicas */
-    {8836, 36, 0, 4, FIELD_REQUIRED, 0, 0}, /* desiredReplicas */
+    {8425, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* currentReplicas */
+    {8836, 36, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* desiredReplicas */
     {8852, 6, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastScaleTime */
     {5395, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* observedGeneration */
     /* 1755: io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 643, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 643, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1759: io.k8s.api.autoscaling.v1.Scale */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 645, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 646, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 645, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 646, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1764: io.k8s.api.autoscaling.v1.ScaleSpec */
     {5869, 36, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* replicas */
     /* 1765: io.k8s.api.autoscaling.v1.ScaleStatus */
-    {5869, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* replicas */
+    {5869, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* replicas */
     {400, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selector */
     /* 1767: io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 648, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* spec */
-    {349, 667, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 648, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 667, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1772: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
     {8866, 661, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* behavior */
-    {8734, 36, 0, 3, FIELD_REQUIRED, 0, 0}, /* maxReplicas */
+    {8734, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* maxReplicas */
     {8875, 660, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* metrics */
     {8746, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minReplicas */
-    {8758, 649, 0, 1, FIELD_REQUIRED, 0, 0}, /* scaleTargetRef */
+    {8758, 649, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
     /* 1777: io.k8s.api.autoscaling.v2.MetricSpec */
     {8883, 658, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerResource */
     {8901, 659, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* external */
     {8910, 652, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
     {8917, 656, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
     {3568, 657, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
-    {319, 651, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {319, 651, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1783: io.k8s.api.autoscaling.v2.ObjectMetricSource */
-    {8922, 649, 0, 1, FIELD_REQUIRED, 0, 0}, /* describedObject */
-    {8938, 655, 0, 3, FIELD_REQUIRED, 0, 0}, /* metric */
-    {26, 653, 0, 2, FIELD_REQUIRED, 0, 0}, /* target */
+    {8922, 649, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
+    {8938, 655, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
+    {26, 653, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1786: io.k8s.api.autoscaling.v2.MetricTarget */
     {8945, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageUtilization */
     {8964, 52, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageValue */
-    {319, 654, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {319, 654, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     {882, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* value */
     /* 1790: io.k8s.api.autoscaling.v2.MetricIdentifier */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {400, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
     /* 1792: io.k8s.api.autoscaling.v2.PodsMetricSource */
-    {8938, 655, 0, 1, FIELD_REQUIRED, 0, 0}, /* metric */
-    {26, 653, 0, 2, FIELD_REQUIRED, 0, 0}, /* target */
+    {8938, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
+    {26, 653, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1794: io.k8s.api.autoscaling.v2.ResourceMetricSource */
-    {164, 229, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
-    {26, 653, 0, 2, FIELD_REQUIRED, 0, 0}, /* target */
+    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {26, 653, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1796: io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
-    {5705, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* container */
-    {164, 229, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
-    {26, 653, 0, 2, FIELD_REQUIRED, 0, 0}, /* target */
+    {5705, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* container */
+    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {26, 653, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1799: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
     {8977, 662, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scaleDown */
     {8987, 662, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scaleUp */
@@ -2189,14 +2189,14 @@ static const struct schema_field FIELDS[] = {
     {9017, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* stabilizationWindowSeconds */
     {9044, 52, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* tolerance */
     /* 1805: io.k8s.api.autoscaling.v2.HPAScalingPolicy */
-    {4322, 36, 0, 3, FIELD_REQUIRED, 0, 0}, /* periodSeconds */
-    {319, 665, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
-    {882, 36, 0, 2, FIELD_REQUIRED, 0, 0}, /* value */
+    {4322, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* periodSeconds */
+    {319, 665, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {882, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
     /* 1808: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
     {324, 678, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {9054, 675, 0, 5, 0, 0, 0}, /* currentMetrics */
+    {9054, 675, 0, 5, FIELD_PRINTED, 0, 0}, /* currentMetrics */
     {8425, 36, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* currentReplicas */
-    {8836, 36, 0, 4, FIELD_REQUIRED, 0, 0}, /* desiredReplicas */
+    {8836, 36, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* desiredReplicas */
     {8852, 6, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastScaleTime */
     {5395, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* observedGeneration */
     /* 1814: io.k8s.api.autoscaling.v2.MetricStatus */
@@ -2205,54 +2205,54 @@ static const struct schema_field FIELDS[] = {
     {8910, 669, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
     {8917, 671, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
     {3568, 672, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
-    {319, 651, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {319, 651, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1820: io.k8s.api.autoscaling.v2.ObjectMetricStatus */
-    {9069, 670, 0, 2, FIELD_REQUIRED, 0, 0}, /* current */
-    {8922, 649, 0, 3, FIELD_REQUIRED, 0, 0}, /* describedObject */
-    {8938, 655, 0, 1, FIELD_REQUIRED, 0, 0}, /* metric */
+    {9069, 670, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {8922, 649, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
+    {8938, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
     /* 1823: io.k8s.api.autoscaling.v2.MetricValueStatus */
     {8945, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageUtilization */
     {8964, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageValue */
     {882, 52, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* value */
     /* 1826: io.k8s.api.autoscaling.v2.PodsMetricStatus */
-    {9069, 670, 0, 2, FIELD_REQUIRED, 0, 0}, /* current */
-    {8938, 655, 0, 1, FIELD_REQUIRED, 0, 0}, /* metric */
+    {9069, 670, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {8938, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
     /* 1828: io.k8s.api.autoscaling.v2.ResourceMetricStatus */
-    {9069, 670, 0, 2, FIELD_REQUIRED, 0, 0}, /* current */
-    {164, 229, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {9069, 670, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 1830: io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
-    {5705, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* container */
-    {9069, 670, 0, 2, FIELD_REQUIRED, 0, 0}, /* current */
-    {164, 229, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {5705, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* container */
+    {9069, 670, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 1833: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
-    {769, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 677, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 677, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1838: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 680, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 680, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1842: io.k8s.api.batch.v1.CronJob */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 682, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* spec */
-    {349, 699, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 682, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 699, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1847: io.k8s.api.batch.v1.CronJobSpec */
     {9077, 683, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* concurrencyPolicy */
     {9095, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failedJobsHistoryLimit */
-    {9118, 684, 0, 5, FIELD_REQUIRED, 0, 0}, /* jobTemplate */
-    {9130, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* schedule */
+    {9118, 684, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* jobTemplate */
+    {9130, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* schedule */
     {9139, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* startingDeadlineSeconds */
     {9163, 36, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* successfulJobsHistoryLimit */
     {9190, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* suspend */
     {9198, 2, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeZone */
     /* 1855: io.k8s.api.batch.v1.JobTemplateSpec */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 685, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 685, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1857: io.k8s.api.batch.v1.JobSpec */
     {2766, 5, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* activeDeadlineSeconds */
     {9207, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* backoffLimit */
@@ -2268,23 +2268,23 @@ static const struct schema_field FIELDS[] = {
     {400, 150, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
     {9360, 694, 0, 16, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* successPolicy */
     {9190, 9, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* suspend */
-    {5836, 369, 0, 6, FIELD_REQUIRED, 0, 0}, /* template */
+    {5836, 369, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
     {9374, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ttlSecondsAfterFinished */
     /* 1873: io.k8s.api.batch.v1.PodFailurePolicy */
-    {6721, 693, 0, 1, FIELD_REQUIRED, 0, 0}, /* rules */
+    {6721, 693, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
     /* 1874: io.k8s.api.batch.v1.PodFailurePolicyRule */
-    {534, 688, 0, 1, FIELD_REQUIRED, 0, 0}, /* action */
+    {534, 688, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* action */
     {9398, 689, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* onExitCodes */
     {9410, 692, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* onPodConditions */
     /* 1877: io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
     {3546, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerName */
-    {2518, 690, 0, 2, FIELD_REQUIRED, 0, 0}, /* operator */
-    {2527, 237, 0, 3, FIELD_REQUIRED, 0, 0}, /* values */
+    {2518, 690, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operator */
+    {2527, 237, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* values */
     /* 1880: io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
-    {349, 20, 0, 2, 0, 0, 0}, /* status */
-    {319, 309, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_PRINTED, 0, 0}, /* status */
+    {319, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1882: io.k8s.api.batch.v1.SuccessPolicy */
-    {6721, 696, 0, 1, FIELD_REQUIRED, 0, 0}, /* rules */
+    {6721, 696, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
     /* 1883: io.k8s.api.batch.v1.SuccessPolicyRule */
     {9426, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* succeededCount */
     {9441, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* succeededIndexes */
@@ -2294,15 +2294,15 @@ static const struct schema_field FIELDS[] = {
     {9475, 6, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastSuccessfulTime */
     /* 1888: io.k8s.api.batch.v1.CronJobList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 702, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 702, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1892: io.k8s.api.batch.v1.Job */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 685, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 704, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 685, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 704, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1897: io.k8s.api.batch.v1.JobStatus */
     {1260, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* active */
     {9494, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* completedIndexes */
@@ -2316,32 +2316,32 @@ static const struct schema_field FIELDS[] = {
     {9557, 36, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* terminating */
     {9569, 708, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* uncountedTerminatedPods */
     /* 1908: io.k8s.api.batch.v1.JobCondition */
-    {2720, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastProbeTime */
-    {769, 6, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {2720, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastProbeTime */
+    {769, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 706, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 706, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1914: io.k8s.api.batch.v1.UncountedTerminatedPods */
     {9526, 709, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* failed */
     {9547, 709, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* succeeded */
     /* 1916: io.k8s.api.batch.v1.JobList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 711, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 711, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1920: io.k8s.api.certificates.v1.CertificateSigningRequest */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 713, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
-    {349, 718, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 713, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 718, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1925: io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
     {3648, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
     {8481, 717, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* extra */
     {8487, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* groups */
-    {4181, 27, 0, 1, FIELD_REQUIRED, 0, 0}, /* request */
-    {3680, 2, 0, 7, FIELD_REQUIRED, 0, 0}, /* signerName */
+    {4181, 27, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* request */
+    {3680, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* signerName */
     {179, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* uid */
     {9593, 715, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* usages */
     {8494, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* username */
@@ -2349,22 +2349,22 @@ static const struct schema_field FIELDS[] = {
     {9600, 27, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* certificate */
     {324, 721, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* conditions */
     /* 1935: io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
-    {769, 6, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
-    {8282, 6, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* lastUpdateTime */
+    {769, 6, 0, 5, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
+    {8282, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastUpdateTime */
     {341, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 6, FIELD_REQUIRED, 0, 0}, /* status */
-    {319, 720, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {349, 20, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {319, 720, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 1941: io.k8s.api.certificates.v1.CertificateSigningRequestList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 723, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 723, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1945: io.k8s.api.coordination.v1.Lease */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 725, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 725, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1949: io.k8s.api.coordination.v1.LeaseSpec */
     {9612, 44, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* acquireTime */
     {9624, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* holderIdentity */
@@ -2375,19 +2375,19 @@ static const struct schema_field FIELDS[] = {
     {7834, 726, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* strategy */
     /* 1956: io.k8s.api.coordination.v1.LeaseList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 728, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 728, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1960: io.k8s.api.discovery.v1.EndpointSlice */
-    {9703, 730, 0, 4, FIELD_REQUIRED, 0, 0}, /* addressType */
+    {9703, 730, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* addressType */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {1746, 738, 0, 2, 0, 0, 0}, /* endpoints */
+    {1746, 738, 0, 2, FIELD_PRINTED, 0, 0}, /* endpoints */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {471, 740, 0, 3, 0, 0, 0}, /* ports */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {471, 740, 0, 3, FIELD_PRINTED, 0, 0}, /* ports */
     /* 1966: io.k8s.api.discovery.v1.Endpoint */
-    {443, 11, 0, 1, FIELD_REQUIRED, 0, 0}, /* addresses */
-    {324, 732, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* conditions */
+    {443, 11, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* addresses */
+    {324, 732, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* conditions */
     {9715, 7, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* deprecatedTopology */
     {9734, 733, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hints */
     {477, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hostname */
@@ -2408,125 +2408,125 @@ static const struct schema_field FIELDS[] = {
     {525, 37, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* protocol */
     /* 1983: io.k8s.api.discovery.v1.EndpointSliceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 742, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 742, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1987: io.k8s.api.events.v1.Event */
     {534, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* action */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {9771, 36, 0, 15, FIELD_OMITEMPTY, 0, 0}, /* deprecatedCount */
-    {9787, 6, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* deprecatedFirstTimestamp */
-    {9812, 6, 0, 14, FIELD_OMITEMPTY, 0, 0}, /* deprecatedLastTimestamp */
-    {9836, 43, 0, 12, FIELD_OMITEMPTY, 0, 0}, /* deprecatedSource */
-    {547, 44, 0, 2, FIELD_REQUIRED, 0, 0}, /* eventTime */
+    {9787, 6, 0, 13, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* deprecatedFirstTimestamp */
+    {9812, 6, 0, 14, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* deprecatedLastTimestamp */
+    {9836, 43, 0, 12, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* deprecatedSource */
+    {547, 44, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* eventTime */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, 0, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_PRINTED, 0, 0}, /* metadata */
     {9853, 2, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* note */
     {601, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {9858, 16, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* regarding */
+    {9858, 16, 0, 8, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* regarding */
     {608, 16, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* related */
     {9868, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reportingController */
     {635, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reportingInstance */
     {653, 744, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* series */
     {319, 2, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2004: io.k8s.api.events.v1.EventSeries */
-    {541, 36, 0, 1, FIELD_REQUIRED, 0, 0}, /* count */
-    {682, 44, 0, 2, FIELD_REQUIRED, 0, 0}, /* lastObservedTime */
+    {541, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* count */
+    {682, 44, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* lastObservedTime */
     /* 2006: io.k8s.api.events.v1.EventList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 746, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 746, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2010: io.k8s.api.flowcontrol.v1.FlowSchema */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 748, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 764, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 748, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 764, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2015: io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
     {9888, 750, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinguisherMethod */
-    {9908, 36, 0, 2, 0, 0, 0}, /* matchingPrecedence */
-    {9927, 749, 0, 1, FIELD_REQUIRED, 0, 0}, /* priorityLevelConfiguration */
+    {9908, 36, 0, 2, FIELD_PRINTED, 0, 0}, /* matchingPrecedence */
+    {9927, 749, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* priorityLevelConfiguration */
     {6721, 763, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* rules */
     /* 2019: io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
-    {319, 751, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {319, 751, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 2020: io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
     {8695, 762, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* nonResourceRules */
     {6499, 760, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resourceRules */
-    {9954, 758, 0, 1, FIELD_REQUIRED, 0, 0}, /* subjects */
+    {9954, 758, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* subjects */
     /* 2023: io.k8s.api.flowcontrol.v1.Subject */
     {2110, 756, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* group */
-    {12, 754, 0, 1, FIELD_REQUIRED, 0, 0}, /* kind */
+    {12, 754, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
     {3187, 757, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serviceAccount */
     {1854, 755, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* user */
     /* 2027: io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
-    {164, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* name */
-    {169, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* namespace */
+    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {169, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* namespace */
     /* 2029: io.k8s.api.flowcontrol.v1.ResourcePolicyRule */
-    {6513, 11, 0, 2, FIELD_REQUIRED, 0, 0}, /* apiGroups */
+    {6513, 11, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* apiGroups */
     {9963, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* clusterScope */
-    {5017, 11, 0, 5, 0, 0, 0}, /* namespaces */
-    {2583, 11, 0, 3, FIELD_REQUIRED, 0, 0}, /* resources */
-    {8712, 11, 0, 1, FIELD_REQUIRED, 0, 0}, /* verbs */
+    {5017, 11, 0, 5, FIELD_PRINTED, 0, 0}, /* namespaces */
+    {2583, 11, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resources */
+    {8712, 11, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
     /* 2034: io.k8s.api.flowcontrol.v1.NonResourcePolicyRule */
-    {8718, 11, 0, 6, FIELD_REQUIRED, 0, 0}, /* nonResourceURLs */
-    {8712, 11, 0, 1, FIELD_REQUIRED, 0, 0}, /* verbs */
+    {8718, 11, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nonResourceURLs */
+    {8712, 11, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
     /* 2036: io.k8s.api.flowcontrol.v1.FlowSchemaStatus */
     {324, 768, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 2037: io.k8s.api.flowcontrol.v1.FlowSchemaCondition */
-    {769, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 767, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
     {319, 766, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2042: io.k8s.api.flowcontrol.v1.FlowSchemaList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 770, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 770, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2046: io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 772, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 779, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 772, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 779, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2051: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
     {9976, 778, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exempt */
     {9983, 774, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* limited */
-    {319, 773, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {319, 773, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 2054: io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
     {9991, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* borrowingLimitPercent */
     {10013, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lendablePercent */
-    {10029, 775, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* limitResponse */
-    {10043, 36, 0, 1, FIELD_POINTER, 0, 0}, /* nominalConcurrencyShares */
+    {10029, 775, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* limitResponse */
+    {10043, 36, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* nominalConcurrencyShares */
     /* 2058: io.k8s.api.flowcontrol.v1.LimitResponse */
     {10068, 777, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* queuing */
-    {319, 776, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {319, 776, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 2060: io.k8s.api.flowcontrol.v1.QueuingConfiguration */
-    {10076, 36, 0, 2, 0, 0, 0}, /* handSize */
-    {10085, 36, 0, 3, 0, 0, 0}, /* queueLengthLimit */
-    {10102, 36, 0, 1, 0, 0, 0}, /* queues */
+    {10076, 36, 0, 2, FIELD_PRINTED, 0, 0}, /* handSize */
+    {10085, 36, 0, 3, FIELD_PRINTED, 0, 0}, /* queueLengthLimit */
+    {10102, 36, 0, 1, FIELD_PRINTED, 0, 0}, /* queues */
     /* 2063: io.k8s.api.flowcontrol.v1.ExemptPriorityLevelConfiguration */
     {10013, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lendablePercent */
     {10043, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nominalConcurrencyShares */
     /* 2065: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationStatus */
     {324, 782, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 2066: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition */
-    {769, 6, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* lastTransitionTime */
+    {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 767, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
     {319, 781, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2071: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 784, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 784, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2075: io.k8s.api.networking.v1.IPAddress */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 786, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 786, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2079: io.k8s.api.networking.v1.IPAddressSpec */
     {10109, 787, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* parentRef */
     /* 2080: io.k8s.api.networking.v1.ParentReference */
@@ -2536,15 +2536,15 @@ static const struct schema_field FIELDS[] = {
     {3568, 2, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* resource */
     /* 2084: io.k8s.api.networking.v1.IPAddressList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 789, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 789, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2088: io.k8s.api.networking.v1.Ingress */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 791, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 804, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 791, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 804, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2093: io.k8s.api.networking.v1.IngressSpec */
     {10119, 792, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultBackend */
     {10134, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ingressClassName */
@@ -2554,8 +2554,8 @@ static const struct schema_field FIELDS[] = {
     {3568, 155, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
     {4397, 793, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     /* 2099: io.k8s.api.networking.v1.IngressServiceBackend */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
-    {520, 794, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* port */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {520, 794, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* port */
     /* 2101: io.k8s.api.networking.v1.ServiceBackendPort */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
     {10155, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* number */
@@ -2569,13 +2569,13 @@ static const struct schema_field FIELDS[] = {
     /* 2108: io.k8s.api.networking.v1.IngressRuleValue */
     {10168, 799, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
     /* 2109: io.k8s.api.networking.v1.HTTPIngressRuleValue */
-    {10173, 802, 0, 1, FIELD_REQUIRED, 0, 0}, /* paths */
+    {10173, 802, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* paths */
     /* 2110: io.k8s.api.networking.v1.HTTPIngressPath */
-    {10179, 792, 0, 2, FIELD_REQUIRED, 0, 0}, /* backend */
+    {10179, 792, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* backend */
     {1354, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* path */
-    {10187, 801, 0, 3, FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* pathType */
+    {10187, 801, 0, 3, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pathType */
     /* 2113: io.k8s.api.networking.v1.IngressStatus */
-    {6319, 805, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* loadBalancer */
+    {6319, 805, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* loadBalancer */
     /* 2114: io.k8s.api.networking.v1.IngressLoadBalancerStatus */
     {6332, 809, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ingress */
     /* 2115: io.k8s.api.networking.v1.IngressLoadBalancerIngress */
@@ -2585,36 +2585,36 @@ static const struct schema_field FIELDS[] = {
     /* 2118: io.k8s.api.networking.v1.IngressClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 811, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 811, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2122: io.k8s.api.networking.v1.IngressClassSpec */
     {243, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* controller */
     {10196, 812, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parameters */
     /* 2124: io.k8s.api.networking.v1.IngressClassParametersReference */
     {2614, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* apiGroup */
-    {12, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* name */
+    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {169, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespace */
-    {6560, 2, 0, 4, FIELD_POINTER, 0, 0}, /* scope */
+    {6560, 2, 0, 4, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* scope */
     /* 2129: io.k8s.api.networking.v1.IngressClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 814, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 814, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2133: io.k8s.api.networking.v1.IngressList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 816, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 816, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2137: io.k8s.api.networking.v1.NetworkPolicy */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 818, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 818, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2141: io.k8s.api.networking.v1.NetworkPolicySpec */
     {10207, 827, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* egress */
     {6332, 825, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ingress */
-    {10214, 150, 0, 1, 0, 0, 0}, /* podSelector */
+    {10214, 150, 0, 1, FIELD_PRINTED, 0, 0}, /* podSelector */
     {10226, 829, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* policyTypes */
     /* 2145: io.k8s.api.networking.v1.NetworkPolicyIngressRule */
     {10238, 824, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* from */
@@ -2628,36 +2628,36 @@ static const struct schema_field FIELDS[] = {
     {4999, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {10214, 150, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podSelector */
     /* 2153: io.k8s.api.networking.v1.IPBlock */
-    {10259, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* cidr */
+    {10259, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* cidr */
     {10264, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* except */
     /* 2155: io.k8s.api.networking.v1.NetworkPolicyEgressRule */
     {471, 821, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
     {10271, 824, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* to */
     /* 2157: io.k8s.api.networking.v1.NetworkPolicyList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 831, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 831, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2161: io.k8s.api.networking.v1.ServiceCIDR */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 833, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 834, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 833, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 834, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2166: io.k8s.api.networking.v1.ServiceCIDRSpec */
     {10274, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* cidrs */
     /* 2167: io.k8s.api.networking.v1.ServiceCIDRStatus */
     {324, 419, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 2168: io.k8s.api.networking.v1.ServiceCIDRList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 836, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 836, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2172: io.k8s.api.node.v1.RuntimeClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10280, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* handler */
+    {10280, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* handler */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {3011, 838, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* overhead */
     {10288, 839, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scheduling */
     /* 2178: io.k8s.api.node.v1.Overhead */
@@ -2667,14 +2667,14 @@ static const struct schema_field FIELDS[] = {
     {3301, 302, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2181: io.k8s.api.node.v1.RuntimeClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 841, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 841, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2185: io.k8s.api.policy.v1.Eviction */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {10308, 843, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* deleteOptions */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2189: io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {10322, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
@@ -2690,9 +2690,9 @@ static const struct schema_field FIELDS[] = {
     /* 2199: io.k8s.api.policy.v1.PodDisruptionBudget */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 847, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* spec */
-    {349, 849, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 847, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 849, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2204: io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
     {8031, 249, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxUnavailable */
     {10446, 249, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minAvailable */
@@ -2700,76 +2700,76 @@ static const struct schema_field FIELDS[] = {
     {10459, 848, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* unhealthyPodEvictionPolicy */
     /* 2208: io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
     {324, 419, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {10486, 36, 0, 4, 0, 0, 0}, /* currentHealthy */
-    {10501, 36, 0, 5, 0, 0, 0}, /* desiredHealthy */
+    {10486, 36, 0, 4, FIELD_PRINTED, 0, 0}, /* currentHealthy */
+    {10501, 36, 0, 5, FIELD_PRINTED, 0, 0}, /* desiredHealthy */
     {10516, 850, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* disruptedPods */
-    {10530, 36, 0, 3, 0, 0, 0}, /* disruptionsAllowed */
-    {10549, 36, 0, 6, 0, 0, 0}, /* expectedPods */
+    {10530, 36, 0, 3, FIELD_PRINTED, 0, 0}, /* disruptionsAllowed */
+    {10549, 36, 0, 6, FIELD_PRINTED, 0, 0}, /* expectedPods */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     /* 2215: io.k8s.api.policy.v1.PodDisruptionBudgetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 852, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 852, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2219: io.k8s.api.rbac.v1.ClusterRole */
     {10562, 856, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* aggregationRule */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {6721, 855, 0, 2, 0, 0, 0}, /* rules */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {6721, 855, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
     /* 2224: io.k8s.api.rbac.v1.PolicyRule */
     {6513, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroups */
     {8718, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* nonResourceURLs */
     {6546, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* resourceNames */
     {2583, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* resources */
-    {8712, 91, 0, 1, FIELD_REQUIRED, 0, 0}, /* verbs */
+    {8712, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
     /* 2229: io.k8s.api.rbac.v1.AggregationRule */
     {10578, 857, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* clusterRoleSelectors */
     /* 2230: io.k8s.api.rbac.v1.ClusterRoleBinding */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {10599, 861, 0, 3, FIELD_REQUIRED, 0, 0}, /* roleRef */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {10599, 861, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* roleRef */
     {9954, 860, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* subjects */
     /* 2235: io.k8s.api.rbac.v1.Subject */
     {2614, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroup */
-    {12, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* name */
+    {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {169, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     /* 2239: io.k8s.api.rbac.v1.RoleRef */
-    {2614, 2, 0, 1, 0, 0, 0}, /* apiGroup */
-    {12, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* name */
+    {2614, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* apiGroup */
+    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 2242: io.k8s.api.rbac.v1.ClusterRoleBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 863, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 863, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2246: io.k8s.api.rbac.v1.ClusterRoleList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 865, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 865, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2250: io.k8s.api.rbac.v1.Role */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {6721, 855, 0, 2, 0, 0, 0}, /* rules */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {6721, 855, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
     /* 2254: io.k8s.api.rbac.v1.RoleBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 869, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 869, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2258: io.k8s.api.rbac.v1.RoleList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 871, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 871, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2262: io.k8s.api.resource.v1.DeviceClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 873, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 873, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2266: io.k8s.api.resource.v1.DeviceClassSpec */
     {936, 880, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
     {10607, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* extendedResourceName */
@@ -2777,42 +2777,42 @@ static const struct schema_field FIELDS[] = {
     /* 2269: io.k8s.api.resource.v1.DeviceSelector */
     {10638, 875, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* cel */
     /* 2270: io.k8s.api.resource.v1.CELDeviceSelector */
-    {6566, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* expression */
+    {6566, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* expression */
     /* 2271: io.k8s.api.resource.v1.DeviceClassConfiguration */
     {0, 878, 0, 1, FIELD_INLINE, 0, 0}, /*  */
     {10642, 879, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     /* 2273: io.k8s.api.resource.v1.DeviceConfiguration */
     {10642, 879, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     /* 2274: io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
-    {2013, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* driver */
-    {10196, 58, 0, 2, FIELD_REQUIRED, 0, 0}, /* parameters */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
+    {10196, 58, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* parameters */
     /* 2276: io.k8s.api.resource.v1.DeviceClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 882, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 882, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2280: io.k8s.api.resource.v1.ResourceClaim */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 884, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
-    {349, 903, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 884, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 903, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2285: io.k8s.api.resource.v1.ResourceClaimSpec */
-    {10649, 885, 0, 1, 0, 0, 0}, /* devices */
+    {10649, 885, 0, 1, FIELD_PRINTED, 0, 0}, /* devices */
     /* 2286: io.k8s.api.resource.v1.DeviceClaim */
     {936, 902, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* config */
     {10657, 900, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* constraints */
-    {2605, 897, 0, 1, 0, 0, 0}, /* requests */
+    {2605, 897, 0, 1, FIELD_PRINTED, 0, 0}, /* requests */
     /* 2289: io.k8s.api.resource.v1.DeviceRequest */
     {10669, 887, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exactly */
     {10677, 896, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* firstAvailable */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 2292: io.k8s.api.resource.v1.ExactDeviceRequest */
     {10692, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* adminAccess */
     {10704, 888, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
     {927, 893, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {541, 5, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* count */
-    {10719, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* deviceClassName */
+    {10719, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* deviceClassName */
     {10628, 876, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selectors */
     {3301, 892, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2299: io.k8s.api.resource.v1.DeviceToleration */
@@ -2827,8 +2827,8 @@ static const struct schema_field FIELDS[] = {
     {10704, 888, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
     {927, 893, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {541, 5, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* count */
-    {10719, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* deviceClassName */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {10719, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* deviceClassName */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {10628, 876, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* selectors */
     {3301, 892, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2312: io.k8s.api.resource.v1.DeviceConstraint */
@@ -2845,7 +2845,7 @@ static const struct schema_field FIELDS[] = {
     {10787, 912, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 179}, /* reservedFor */
     /* 2321: io.k8s.api.resource.v1.AllocationResult */
     {10799, 6, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocationTimestamp */
-    {10649, 905, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* devices */
+    {10649, 905, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* devices */
     {2995, 140, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
     /* 2324: io.k8s.api.resource.v1.DeviceAllocationResult */
     {936, 910, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
@@ -2855,29 +2855,29 @@ static const struct schema_field FIELDS[] = {
     {10827, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bindingConditions */
     {10845, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* bindingFailureConditions */
     {10870, 894, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* consumedCapacity */
-    {10887, 2, 0, 4, FIELD_REQUIRED, 0, 0}, /* device */
-    {2013, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* driver */
-    {1831, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* pool */
-    {4181, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* request */
+    {10887, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* device */
+    {2013, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
+    {1831, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
+    {4181, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* request */
     {10894, 4, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
     {3301, 892, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2336: io.k8s.api.resource.v1.DeviceAllocationConfiguration */
     {0, 878, 0, 3, FIELD_INLINE, 0, 0}, /*  */
     {10642, 879, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     {2605, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requests */
-    {660, 909, 0, 1, FIELD_REQUIRED, 0, 0}, /* source */
+    {660, 909, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* source */
     /* 2340: io.k8s.api.resource.v1.ResourceClaimConsumerReference */
     {2614, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* apiGroup */
-    {164, 2, 0, 4, FIELD_REQUIRED, 0, 0}, /* name */
-    {3568, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* resource */
-    {179, 4, 0, 5, FIELD_REQUIRED, 0, 0}, /* uid */
+    {164, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {3568, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resource */
+    {179, 4, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* uid */
     /* 2344: io.k8s.api.resource.v1.AllocatedDeviceStatus */
-    {324, 419, 0, 4, 0, 0, 0}, /* conditions */
+    {324, 419, 0, 4, FIELD_PRINTED, 0, 0}, /* conditions */
     {420, 58, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* data */
-    {10887, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* device */
-    {2013, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* driver */
+    {10887, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* device */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
     {10902, 914, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* networkData */
-    {1831, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* pool */
+    {1831, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
     {10894, 2, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
     /* 2351: io.k8s.api.resource.v1.NetworkDeviceData */
     {10914, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* hardwareAddress */
@@ -2885,40 +2885,40 @@ static const struct schema_field FIELDS[] = {
     {10944, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ips */
     /* 2354: io.k8s.api.resource.v1.ResourceClaimList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 917, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 917, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2358: io.k8s.api.resource.v1.ResourceClaimTemplate */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 919, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 919, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2362: io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 884, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 884, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2364: io.k8s.api.resource.v1.ResourceClaimTemplateList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 921, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 921, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2368: io.k8s.api.resource.v1.ResourceSlice */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 923, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 923, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2372: io.k8s.api.resource.v1.ResourceSliceSpec */
     {10948, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
     {10649, 943, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* devices */
-    {2013, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* driver */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
     {489, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {2995, 140, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
     {10957, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* perDeviceNodeSelection */
-    {1831, 924, 0, 2, FIELD_REQUIRED, 0, 0}, /* pool */
+    {1831, 924, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
     {10980, 945, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* sharedCounters */
     /* 2380: io.k8s.api.resource.v1.ResourcePool */
-    {132, 5, 0, 2, FIELD_REQUIRED, 0, 0}, /* generation */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
-    {10995, 5, 0, 3, FIELD_REQUIRED, 0, 0}, /* resourceSliceCount */
+    {132, 5, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* generation */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {10995, 5, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceSliceCount */
     /* 2383: io.k8s.api.resource.v1.Device */
     {10948, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
     {11014, 9, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowMultipleAllocations */
@@ -2928,7 +2928,7 @@ static const struct schema_field FIELDS[] = {
     {11050, 9, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* bindsToNode */
     {927, 933, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* capacity */
     {11062, 937, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* consumesCounters */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     {11079, 942, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* nodeAllocatableResourceMappings */
     {489, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {2995, 140, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
@@ -2944,9 +2944,9 @@ static const struct schema_field FIELDS[] = {
     {7009, 91, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* versions */
     /* 2404: io.k8s.api.resource.v1.DeviceCapacity */
     {11146, 930, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requestPolicy */
-    {882, 52, 0, 1, FIELD_REQUIRED, 0, 0}, /* value */
+    {882, 52, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
     /* 2406: io.k8s.api.resource.v1.CapacityRequestPolicy */
-    {711, 52, 0, 1, FIELD_POINTER, 0, 0}, /* default */
+    {711, 52, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* default */
     {11160, 932, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* validRange */
     {11171, 931, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* validValues */
     /* 2409: io.k8s.api.resource.v1.CapacityRequestPolicyRange */
@@ -2954,13 +2954,13 @@ static const struct schema_field FIELDS[] = {
     {759, 52, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* min */
     {11183, 52, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* step */
     /* 2412: io.k8s.api.resource.v1.DeviceCounterConsumption */
-    {11188, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* counterSet */
+    {11188, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* counterSet */
     {11199, 936, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
     /* 2414: io.k8s.api.resource.v1.Counter */
-    {882, 52, 0, 1, FIELD_REQUIRED, 0, 0}, /* value */
+    {882, 52, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
     /* 2415: io.k8s.api.resource.v1.DeviceTaint */
-    {861, 891, 0, 3, FIELD_REQUIRED, 0, 0}, /* effect */
-    {868, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* key */
+    {861, 891, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* effect */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
     {872, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeAdded */
     {882, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* value */
     /* 2419: io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
@@ -2968,30 +2968,30 @@ static const struct schema_field FIELDS[] = {
     {11229, 941, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacityKey */
     /* 2421: io.k8s.api.resource.v1.CounterSet */
     {11199, 936, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
     /* 2423: io.k8s.api.resource.v1.ResourceSliceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 947, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 947, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2427: io.k8s.api.scheduling.v1.PriorityClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {7275, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* description */
     {11241, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* globalDefault */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {3020, 311, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preemptionPolicy */
-    {882, 36, 0, 2, 0, 0, 0}, /* value */
+    {882, 36, 0, 2, FIELD_PRINTED, 0, 0}, /* value */
     /* 2434: io.k8s.api.scheduling.v1.PriorityClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 950, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 950, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2438: io.k8s.api.storage.v1.CSIDriver */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 952, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 952, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2442: io.k8s.api.storage.v1.CSIDriverSpec */
     {11255, 9, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachRequired */
     {11270, 955, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsGroupPolicy */
@@ -3005,104 +3005,104 @@ static const struct schema_field FIELDS[] = {
     {11440, 957, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tokenRequests */
     {11454, 954, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* volumeLifecycleModes */
     /* 2453: io.k8s.api.storage.v1.TokenRequest */
-    {3639, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* audience */
+    {3639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* audience */
     {3648, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
     /* 2455: io.k8s.api.storage.v1.CSIDriverList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 959, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 959, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2459: io.k8s.api.storage.v1.CSINode */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 961, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 961, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2463: io.k8s.api.storage.v1.CSINodeSpec */
-    {11475, 964, 0, 1, FIELD_REQUIRED, PATCH_MERGE, 164}, /* drivers */
+    {11475, 964, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_MERGE, 164}, /* drivers */
     /* 2464: io.k8s.api.storage.v1.CSINodeDriver */
     {915, 963, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocatable */
-    {164, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* name */
-    {11483, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* nodeID */
-    {11490, 91, 0, 3, 0, 0, 0}, /* topologyKeys */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {11483, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nodeID */
+    {11490, 91, 0, 3, FIELD_PRINTED, 0, 0}, /* topologyKeys */
     /* 2468: io.k8s.api.storage.v1.VolumeNodeResources */
     {541, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* count */
     /* 2469: io.k8s.api.storage.v1.CSINodeList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 966, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 966, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2473: io.k8s.api.storage.v1.CSIStorageCapacity */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {927, 52, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {11503, 52, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maximumVolumeSize */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {11521, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeTopology */
-    {1626, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* storageClassName */
+    {1626, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* storageClassName */
     /* 2480: io.k8s.api.storage.v1.CSIStorageCapacityList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 969, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 969, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2484: io.k8s.api.storage.v1.StorageClass */
     {11534, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowVolumeExpansion */
     {11555, 975, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* allowedTopologies */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {1510, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* mountOptions */
     {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
-    {11573, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* provisioner */
+    {11573, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* provisioner */
     {11585, 137, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reclaimPolicy */
     {11599, 971, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeBindingMode */
     /* 2494: io.k8s.api.core.v1.TopologySelectorTerm */
     {11617, 974, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchLabelExpressions */
     /* 2495: io.k8s.api.core.v1.TopologySelectorLabelRequirement */
-    {868, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* key */
-    {2527, 91, 0, 2, FIELD_REQUIRED, 0, 0}, /* values */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
+    {2527, 91, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* values */
     /* 2497: io.k8s.api.storage.v1.StorageClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 977, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 977, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2501: io.k8s.api.storage.v1.VolumeAttachment */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
-    {699, 979, 0, 2, FIELD_REQUIRED, 0, 0}, /* spec */
-    {349, 981, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 979, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 981, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2506: io.k8s.api.storage.v1.VolumeAttachmentSpec */
-    {11639, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* attacher */
-    {489, 2, 0, 3, FIELD_REQUIRED, 0, 0}, /* nodeName */
-    {660, 980, 0, 2, FIELD_REQUIRED, 0, 0}, /* source */
+    {11639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* attacher */
+    {489, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nodeName */
+    {660, 980, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* source */
     /* 2509: io.k8s.api.storage.v1.VolumeAttachmentSource */
     {11648, 106, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* inlineVolumeSpec */
     {11665, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeName */
     /* 2511: io.k8s.api.storage.v1.VolumeAttachmentStatus */
     {11686, 982, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachError */
-    {11698, 9, 0, 1, FIELD_REQUIRED, 0, 0}, /* attached */
+    {11698, 9, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* attached */
     {11707, 7, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attachmentMetadata */
     {11726, 982, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* detachError */
     /* 2515: io.k8s.api.storage.v1.VolumeError */
     {11738, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* errorCode */
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
-    {304, 6, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* time */
+    {304, 6, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* time */
     /* 2518: io.k8s.api.storage.v1.VolumeAttachmentList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 984, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 984, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2522: io.k8s.api.storage.v1.VolumeAttributesClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {11748, 2, 0, 2, FIELD_REQUIRED, 0, 0}, /* driverName */
+    {11748, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driverName */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
     /* 2527: io.k8s.api.storage.v1.VolumeAttributesClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 987, 0, 2, FIELD_REQUIRED, 0, 0}, /* items */
+    {356, 987, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2531: io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {10322, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
@@ -3141,17 +3141,17 @@ static const struct schema_field FIELDS[] = {
     {4363, 5, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeoutSeconds */
     {11873, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* watch */
     /* 2563: io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
-    {8910, 58, 0, 2, FIELD_REQUIRED, 0, 0}, /* object */
-    {319, 2, 0, 1, FIELD_REQUIRED, 0, 0}, /* type */
+    {8910, 58, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* object */
+    {319, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
     /* 2565: io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2568: io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 997, 0, 2, 0, 0, 0}, /* items */
+    {356, 997, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* metadata */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
 };
 
 static const struct schema_node NODES[] = {

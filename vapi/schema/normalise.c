@@ -95,44 +95,20 @@ static bool is_dropped(const struct schema_node *n, uint8_t flags, const cJSON *
            ((flags & FIELD_OMITZERO) && is_zero(n, pointer, value));
 }
 
-/* Whether an absent field stays absent: its zero value would be dropped. */
-static bool stays_absent(const struct schema_node *n, uint8_t flags)
-{
-    if (flags & (FIELD_INLINE | FIELD_OMITZERO))
-        return true;
-    if (!(flags & FIELD_OMITEMPTY))
-        return false;
-    if (flags & FIELD_POINTER)
-        return true;
-    switch (n->kind) {
-    case SCHEMA_OBJECT:
-    case SCHEMA_ANY:
-    case SCHEMA_QUANTITY:
-    case SCHEMA_INT_OR_STRING:
-    case SCHEMA_TIME:
-    case SCHEMA_MICRO_TIME:
-    case SCHEMA_DURATION:
-    case SCHEMA_FIELDS_V1:
-        return false;
-    default:
-        return true;
-    }
-}
-
 /* Adds the fields Go would print although nobody set them. seen: bit per row of the node. */
 static void fill_absent(struct walk *w, uint32_t node, cJSON *object, const uint64_t *seen,
                         unsigned depth)
 {
-    const struct schema_node *n = schema_node(w->schema, node);
+    const struct schema_node *n = node_at(w->schema, node);
+    const struct schema_field *field = &w->schema->fields[n->first_field];
 
-    for (size_t i = 0; i < n->n_fields; i++) {
-        const struct schema_field *field = &w->schema->fields[n->first_field + i];
-        const struct schema_node *type = schema_node(w->schema, field->node);
-        const char *name = schema_text(w->schema, field->name);
+    for (size_t i = 0; i < n->n_fields; i++, field++) {
+        const char *name;
         cJSON *value;
 
-        if (stays_absent(type, field->flags))
+        if (!(field->flags & FIELD_PRINTED))
             continue;
+        name = schema_text(w->schema, field->name);
         if (seen && i < SEEN_MAX ? seen[i / 64] >> (i % 64) & 1 : json_get(object, name) != NULL)
             continue;
         value = json_new_null(w->arena);
@@ -161,7 +137,7 @@ static const struct {
 /* Makes value the zero value of a type. */
 static void make_zero(struct walk *w, uint32_t node, bool pointer, cJSON *value, unsigned depth)
 {
-    const struct schema_node *n = schema_node(w->schema, node);
+    const struct schema_node *n = node_at(w->schema, node);
     cJSON zero = {.type = cJSON_NULL};
 
     if (pointer || zero_is_null(n->kind)) {
@@ -187,7 +163,7 @@ static void make_zero(struct walk *w, uint32_t node, bool pointer, cJSON *value,
 static int normalise_member(struct walk *w, uint32_t node, const struct schema_field *field,
                             cJSON *member, const struct frame *at, unsigned depth)
 {
-    const struct schema_node *type = schema_node(w->schema, field->node);
+    const struct schema_node *type = node_at(w->schema, field->node);
     struct frame here = {
         .up = at, .kind = FRAME_FIELD, .node = node, .name = str_c(member->string)};
 
@@ -205,15 +181,15 @@ static int normalise_member(struct walk *w, uint32_t node, const struct schema_f
 static int normalise_object(struct walk *w, uint32_t node, cJSON *object, const struct frame *at,
                             unsigned depth)
 {
-    const struct schema_node *n = schema_node(w->schema, node);
+    const struct schema_node *n = node_at(w->schema, node);
     uint64_t seen[SEEN_MAX / 64] = {0};
+    size_t row = 0;
     cJSON *next;
 
     if (arena_over(w->arena)) /* zero values may make a body many times larger */
         return walk_fail(w, STR("the object is too large"));
     for (cJSON *member = object->child; member; member = next) {
-        const struct schema_field *field = schema_field(w->schema, node, str_c(member->string));
-        size_t row;
+        const struct schema_field *field = field_of(w->schema, n, member->string, row);
         int dropped;
 
         next = member->next;
@@ -228,6 +204,7 @@ static int normalise_object(struct walk *w, uint32_t node, cJSON *object, const 
         row = (size_t)(field - &w->schema->fields[n->first_field]);
         if (row < SEEN_MAX)
             seen[row / 64] |= UINT64_C(1) << (row % 64);
+        row++;
         if (dropped)
             json_detach(object, member);
     }
@@ -300,7 +277,7 @@ static int normalise_either(struct walk *w, uint32_t wire, cJSON *value, const s
 static int normalise_value(struct walk *w, uint32_t node, cJSON *value, const struct frame *at,
                            unsigned depth)
 {
-    const struct schema_node *n = schema_node(w->schema, node);
+    const struct schema_node *n = node_at(w->schema, node);
     bool fits;
 
     if (depth == TREE_DEPTH)

@@ -6,6 +6,7 @@
  * JSON body. */
 
 #include "proto.h"
+#include "builtin.h"
 #include "normalise.h"
 #include "tree.h"
 
@@ -42,13 +43,13 @@ static bool is_either(const struct schema_node *n)
  * flag. */
 static cJSON *pick_either(struct proto *p, const struct schema_node *either, const cJSON *message)
 {
-    const struct schema_node *n = schema_node(p->schema, either->elem);
+    const struct schema_node *n = node_at(p->schema, either->elem);
     cJSON *picked = NULL;
     bool has_flag = false;
 
     for (size_t i = 0; i < n->n_fields; i++) {
         const struct schema_field *field = &p->schema->fields[n->first_field + i];
-        uint8_t kind = schema_node(p->schema, field->node)->kind;
+        uint8_t kind = node_at(p->schema, field->node)->kind;
         cJSON *member = json_get(message, schema_text(p->schema, field->name));
 
         has_flag |= kind == SCHEMA_BOOL;
@@ -66,7 +67,7 @@ static cJSON *pick_either(struct proto *p, const struct schema_node *either, con
 static int decode_value(struct proto *p, uint32_t node, const struct wire_field *wire,
                         const char *name, unsigned depth, cJSON **ret)
 {
-    const struct schema_node *n = schema_node(p->schema, node);
+    const struct schema_node *n = node_at(p->schema, node);
     cJSON *value;
 
     if (!is_message(n) && !is_either(n))
@@ -116,7 +117,7 @@ static int decode_item(struct proto *p, const struct schema_node *list,
                        const struct wire_field *wire, const char *name, unsigned depth,
                        cJSON *array)
 {
-    const struct schema_node *item = schema_node(p->schema, list->elem);
+    const struct schema_node *item = node_at(p->schema, list->elem);
     cJSON *value;
 
     if (wire->type == WIRE_BYTES && can_pack(item))
@@ -158,7 +159,7 @@ static int decode_list(struct proto *p, const struct schema_node *list,
 static int decode_map_value(struct proto *p, uint32_t node, const struct wire_field *wire,
                             const char *name, unsigned depth, cJSON **ret)
 {
-    const struct schema_node *n = schema_node(p->schema, node);
+    const struct schema_node *n = node_at(p->schema, node);
 
     if (n->kind != SCHEMA_LIST)
         return decode_value(p, node, wire, name, depth, ret);
@@ -193,15 +194,26 @@ static int decode_entry(struct proto *p, const struct schema_node *map,
         return -1;
     if (str_find(key, '\0') < key.n)
         return err_set(p->err, &ERR_BAD_REQUEST, "proto: a key of %s has a zero byte", name);
-    if (!value && schema_node(p->schema, map->elem)->kind == SCHEMA_BYTES)
+    if (!value && node_at(p->schema, map->elem)->kind == SCHEMA_BYTES)
         value = json_new_string(p->arena, STR(""));
     tree_add(object, arena_cstr(p->arena, key), value ? value : json_new_null(p->arena));
     return 0;
 }
 
+/* Keys of messages are names of the table: one name, one pointer. */
+static cJSON *find_member(const cJSON *object, const char *name)
+{
+    json_each(member, object)
+    {
+        if (member->string == name)
+            return member;
+    }
+    return NULL;
+}
+
 static cJSON *member_of(struct proto *p, cJSON *object, const char *name, bool array)
 {
-    cJSON *member = json_get(object, name);
+    cJSON *member = find_member(object, name);
 
     if (member)
         return member;
@@ -213,7 +225,7 @@ static cJSON *member_of(struct proto *p, cJSON *object, const char *name, bool a
 static int decode_field(struct proto *p, const struct schema_field *field,
                         const struct wire_field *wire, cJSON *object, unsigned depth)
 {
-    const struct schema_node *n = schema_node(p->schema, field->node);
+    const struct schema_node *n = node_at(p->schema, field->node);
     const char *name = schema_text(p->schema, field->name);
     cJSON *member, *value;
 
@@ -233,7 +245,7 @@ static int decode_field(struct proto *p, const struct schema_field *field,
     }
     if (decode_value(p, field->node, wire, name, depth, &value))
         return -1;
-    member = json_get(object, name);
+    member = find_member(object, name);
     if (member)
         json_replace(object, member, value);
     else

@@ -27,6 +27,28 @@ static int compare_text(struct str key, const char *text)
     return str_cmp(key, str_c(text));
 }
 
+const struct schema_field *field_of(const struct schema *s, const struct schema_node *n,
+                                    const char *key, size_t hint)
+{
+    const struct schema_field *rows = &s->fields[n->first_field];
+    size_t low = 0, high = n->kind == SCHEMA_OBJECT ? n->n_fields : 0;
+
+    if (hint < high && *key && strcmp(key, s->strings + rows[hint].name) == 0)
+        return &rows[hint];
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(key, s->strings + rows[middle].name);
+
+        if (order == 0)
+            return rows[middle].flags & FIELD_INLINE ? NULL : &rows[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
 const struct schema_field *schema_field(const struct schema *s, uint32_t node, struct str name)
 {
     const struct schema_node *n = schema_node(s, node);
@@ -141,12 +163,14 @@ static void prune(const struct schema *s, uint32_t node, cJSON *value, unsigned 
 static void prune_object(const struct schema *s, uint32_t node, cJSON *object, unsigned depth)
 {
     const struct schema_node *n = schema_node(s, node);
+    size_t row = 0;
     cJSON *next;
 
     for (cJSON *member = object->child; member; member = next) {
-        const struct schema_field *field = schema_field(s, node, str_c(member->string));
+        const struct schema_field *field = field_of(s, n, member->string, row);
 
         next = member->next;
+        row = field ? (size_t)(field - &s->fields[n->first_field]) + 1 : row;
         if (field)
             prune(s, field->node, member, depth + 1);
         else if (n->kind == SCHEMA_MAP || n->elem)
@@ -198,6 +222,30 @@ static void add_defaults(struct arena *a, const struct schema *s, const struct s
 }
 
 static void apply_defaults(struct arena *a, const struct schema *s, uint32_t node, cJSON *value,
+                           unsigned depth);
+
+static void default_members(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
+                            unsigned depth)
+{
+    const struct schema_node *n = schema_node(s, node);
+    size_t row = 0;
+
+    if (n->kind == SCHEMA_OBJECT)
+        add_defaults(a, s, n, object);
+    json_each(member, object)
+    {
+        const struct schema_field *field = field_of(s, n, member->string, row);
+
+        if (field) {
+            row = (size_t)(field - &s->fields[n->first_field]) + 1;
+            apply_defaults(a, s, field->node, member, depth + 1);
+        } else if (n->kind != SCHEMA_ANY && n->elem) {
+            apply_defaults(a, s, n->elem, member, depth + 1);
+        }
+    }
+}
+
+static void apply_defaults(struct arena *a, const struct schema *s, uint32_t node, cJSON *value,
                            unsigned depth)
 {
     const struct schema_node *n = schema_node(s, node);
@@ -206,18 +254,8 @@ static void apply_defaults(struct arena *a, const struct schema *s, uint32_t nod
         return;
     if (n->kind == SCHEMA_LIST && json_is_array(value)) {
         json_each(item, value) apply_defaults(a, s, n->elem, item, depth + 1);
-        return;
-    }
-    if (!json_is_object(value))
-        return;
-    if (n->kind == SCHEMA_OBJECT)
-        add_defaults(a, s, n, value);
-    json_each(member, value)
-    {
-        uint32_t child = schema_child(s, node, str_c(member->string));
-
-        if (child)
-            apply_defaults(a, s, child, member, depth + 1);
+    } else if (json_is_object(value)) {
+        default_members(a, s, node, value, depth);
     }
 }
 

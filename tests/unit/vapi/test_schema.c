@@ -129,7 +129,7 @@ static void facts_of_fields(void **state)
     assert_string_equal(text(node_of(containers)->keys), "name");
     assert_int_equal(containers->patch, PATCH_MERGE);
     assert_string_equal(text(containers->patch_key), "name");
-    assert_int_equal(containers->flags, FIELD_REQUIRED);
+    assert_int_equal(containers->flags, FIELD_REQUIRED | FIELD_PRINTED);
 
     assert_string_equal(text(ports->patch_key), "containerPort");
     assert_memory_equal(text(node_of(ports)->keys), "containerPort\0protocol\0", 24);

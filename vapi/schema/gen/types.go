@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -211,6 +212,9 @@ func (t *table) fields(typ reflect.Type, facts *model, wire bool) []field {
 		use := facts.field(name)
 		o := field{name: name, pb: pb, node: t.node(f.Type, use)}
 		o.flags = flags(f, options, facts.isRequired(name), packed)
+		if t.isPrinted(o) {
+			o.flags = append(o.flags, "PRINTED")
+		}
 		o.patch, o.patchKey = patch(f)
 		if o.def = use.defaultText(); o.def != "" {
 			o.flags = append(o.flags, "HAS_DEFAULT")
@@ -256,6 +260,20 @@ func flags(f reflect.StructField, options string, required, packed bool) []strin
 		out = append(out, "PB_PACKED")
 	}
 	return out
+}
+
+// Kinds that are structs in Go: omitempty never drops them.
+var structs = []string{"OBJECT", "ANY", "QUANTITY", "INT_OR_STRING", "TIME", "MICRO_TIME", "DURATION", "FIELDS_V1"}
+
+// Whether Go prints the field although nobody set it.
+func (t *table) isPrinted(f field) bool {
+	if slices.Contains(f.flags, "OMITZERO") {
+		return false
+	}
+	if !slices.Contains(f.flags, "OMITEMPTY") {
+		return true
+	}
+	return !slices.Contains(f.flags, "POINTER") && slices.Contains(structs, t.nodes[f.node].kind)
 }
 
 // `protobuf:"bytes,2,opt,name=spec"`
