@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer (private)
+ *
+ * What the files of this room share: the syncer's body, its watches on the host, the memory of what
+ * is where (mappings), and the steps every kind takes. One controller per kind drives one key at a
+ * time and does at most one thing to the host in a run: what follows is found by the next run,
+ * which reads the world again. Must never be included outside this room and its tests. */
+#pragma once
+
+#include <sublet/call.h>
+#include <sublet/controller.h>
+#include <sublet/host.h>
+#include <sublet/syncer.h>
+#include <sublet/translate.h>
+
+#include "map.h"
+
+#define SYNCER_MAGIC 0x73796e63u
+
+/* What is synced, and (but for events) has a controller. The order is that of the table in kinds.c.
+ */
+enum sync_id {
+    SYNC_PODS,
+    SYNC_CONFIG_MAPS,
+    SYNC_SECRETS,
+    SYNC_SERVICES,
+    SYNC_CLAIMS,
+    SYNC_NODES,
+    SYNC_STORAGE_CLASSES,
+    SYNC_PRIORITY_CLASSES,
+    SYNC_EVENTS,
+    N_SYNC
+};
+
+struct sync_kind {
+    const char *plural; /* in both worlds; also the prefix of mapping records */
+    const char *group;  /* virtual API group */
+    const char *root;   /* host API: "/api/v1", "/apis/storage.k8s.io/v1" */
+    bool namespaced;    /* on the host: in our namespace, and watched by our label */
+    bool labelled;
+    bool metadata_only;
+    bool maps;                               /* has mapping records */
+    const struct controller_def *controller; /* NULL: none */
+    void (*reduce)(struct arena *a, cJSON *object);
+    /* NULL: our objects' keys are added to the controller. */
+    void (*changed)(struct syncer *s, const struct host_object *now,
+                    const struct host_object *before);
+};
+extern const struct sync_kind SYNC_KINDS[N_SYNC];
+
+struct sync_watch {
+    struct syncer *syncer;
+    enum sync_id id;
+    struct reflector *reflector; /* NULL: not needed yet */
+};
+
+struct ledger;
+struct refs;
+struct nodes;
+struct verdicts;
+struct failed_pods;
+struct events_up;
+struct publisher;
+struct admits;
+
+struct syncer {
+    unsigned magic;
+    struct vapi *api;
+    const struct config *config;
+    struct store *store;
+    struct host *host;
+    struct arena *arena;            /* for as long as the syncer */
+    struct translate_tenant tenant; /* api_ip once it is known */
+    struct sync_watch watches[N_SYNC];
+    struct controller *controllers[N_SYNC];
+    struct refs *refs;
+    struct ledger *ledger;
+    struct nodes *nodes;
+    struct verdicts *verdicts;
+    struct failed_pods *failed;
+    struct events_up *events;
+    struct publisher *publisher;
+    struct admits *admits;
+    struct uv_timer_s *defer; /* runs what must not run inside the caller */
+    struct deferred_call *deferred;
+    bool started, address_known, closing;
+    unsigned open_parts;
+    int64_t started_ms;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+/* --- syncer.c --- */
+/* With a host of the caller's own (tests); the syncer owns it from here on. */
+int syncer_new_with(struct vapi *api, const struct config *config, struct host *host,
+                    struct syncer **ret, struct err *err) MUST_CHECK;
+struct syncer *syncer_of(struct reconcile *r);
+/* Runs run(ctx) once from the loop; before its time when the syncer closes. */
+void syncer_defer(struct syncer *s, void (*run)(void *ctx), void *ctx);
+void syncer_defer_for(struct syncer *s, void (*run)(void *ctx), void *ctx, int64_t delay_ms);
+int64_t syncer_now_s(const struct syncer *s);
+void syncer_add(struct syncer *s, enum sync_id id, struct str ns, struct str name);
+/* Adds every key the kind may have something to do for. */
+void syncer_rescan(struct syncer *s, enum sync_id id);
+/* May this run talk to the host, with these copies complete? Opens what is not watched yet. When
+ * not, the run has nothing to do: its key comes again when it can. */
+bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enum sync_id third);
+struct reflector *syncer_watch(struct syncer *s, enum sync_id id); /* opened if need be */
+const struct resource *syncer_resource(const struct syncer *s, const char *group,
+                                       const char *plural);
+/* The committed object of the virtual cluster as a tree, or NULL. */
+cJSON *syncer_virtual(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                      struct str name);
+
+/* --- mapping.c: which host object is whose, in the tenant's own store --- */
+enum { MAPPING_OLD = 6 };
+struct mapping {
+    bool exists;
+    bool tried;                  /* a create was sent and its outcome is not known */
+    int64_t gone_s;              /* since when a tried one is without its virtual object; 0: not */
+    struct str uid;              /* of the virtual object */
+    struct str host_uid;         /* empty: not known to have been on the host */
+    struct str old[MAPPING_OLD]; /* virtual uids before, whose host objects may linger */
+    size_t n_old;
+};
+struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                           struct str name);
+void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                 const struct mapping *m);
+void mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name);
+/* Makes uid the current one (what was goes to the old); false when it is already. */
+bool mapping_begin(struct mapping *m, struct str uid);
+/* Was uid ever the uid of a virtual object under this key? The proof before a deletion. */
+bool mapping_knows(const struct mapping *m, struct str uid);
+
+/* --- exchange.c: one run's talk with the host --- */
+/* Everything a run for one namespaced key looks at. */
+struct sync_run {
+    struct syncer *syncer;
+    struct reconcile *reconcile;
+    struct arena *arena;
+    enum sync_id id;
+    struct str ns, name;
+    char host_name[64];
+    struct mapping mapping;
+    cJSON *virtual_;      /* committed; NULL: gone */
+    cJSON *host;          /* as watched; NULL: none, or not watched */
+    struct str uid;       /* of virtual_ */
+    struct str host_uid;  /* metadata.uid of host */
+    struct str owner_uid; /* virtual uid the host object carries */
+};
+/* False when there is nothing to look at: the key is not "ns/name", or its object is not committed
+ * yet (the commit brings the key back). */
+bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id);
+
+typedef void (*sync_then)(struct sync_run *run, const struct host_answer *answer,
+                          const struct err *err);
+/* The run stays open until the answer came and then() ran. */
+void sync_ask(struct sync_run *run, const struct host_request *q, sync_then then);
+struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
+                     const char *tail);
+/* Creates the host object: notes the attempt, learns the answer. What exists already is adopted
+ * when it carries this virtual object's uid, removed when it carries another one of ours, and else
+ * said. */
+void sync_create(struct sync_run *run, const cJSON *object);
+/* With the uid of what we saw; grace -1: the object's own. */
+void sync_delete(struct sync_run *run, int64_t grace_s);
+/* A merge patch (or type) of the host object, refused when it is another one by now. */
+void sync_patch(struct sync_run *run, cJSON *patch, const char *type, const char *subresource);
+/* What the host refused, told on the virtual object and tried again with backoff. */
+void sync_refused(struct sync_run *run, const struct err *err);
+/* The virtual object is gone: removes what the mapping proves, then the mapping. True: nothing is
+ * left (and mapping_remove() was called). */
+bool sync_finish_gone(struct sync_run *run, int64_t grace_s);
+/* Where a host object is not this virtual object's. True: it was dealt with, the run is over. */
+bool sync_settle_owner(struct sync_run *run);
+bool is_deleting(const cJSON *object);
+bool is_terminal(const cJSON *pod);
+struct str uid_of(const cJSON *object);
+
+/* --- refs.c: which ConfigMaps, Secrets and claims pods need --- */
+struct refs *refs_new(struct syncer *s);
+struct refs *refs_free(struct refs *r);
+/* pod NULL: it is gone. Adds the keys of what is wanted, or no longer, to their controllers. */
+void refs_pod(struct refs *r, struct str pod_key, const cJSON *pod);
+bool refs_wanted(const struct refs *r, enum sync_id id, struct str ns, struct str name);
+/* It is on the host now: the pods that may wait for it come again. */
+void refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str name);
+
+/* --- tokens.c --- */
+/* True: the pod's token Secret is as it must be (or none is wanted). False: the run does it, or
+ * waits. */
+bool tokens_ensure(struct sync_run *run);
+/* True: it is gone. */
+bool tokens_remove(struct sync_run *run);
+
+/* --- pod_down.c, pod_up.c --- */
+const cJSON *pod_namespace_labels(struct syncer *s, struct arena *a, struct str ns);
+int pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct pool_choice *ret,
+               struct err *err) MUST_CHECK;
+int pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
+                  const struct pool_choice *choice, bool with_services, cJSON **ret,
+                  struct err *err) MUST_CHECK;
+void pod_create(struct sync_run *run);
+/* True: a change is under way. */
+bool pod_update_down(struct sync_run *run);
+bool pod_update_up(struct sync_run *run);
+void pod_remove_virtual(struct sync_run *run, int64_t grace_s);
+/* The virtual pod's PodScheduled condition while it is not on the host. */
+void pod_say_waiting(struct sync_run *run, const char *reason, struct str message);
+
+/* --- failed.c: the cap on failed pods --- */
+struct failed_pods *failed_new(struct syncer *s);
+struct failed_pods *failed_free(struct failed_pods *f);
+/* True: this one has to go. */
+bool failed_note(struct failed_pods *f, struct str key, bool failed);
+
+/* --- ledger.c: GPUs, exactly --- */
+/* Row of a pod: which pool it is charged to. NULL when it is charged to none. */
+const struct config_binding *ledger_charged(struct syncer *s, struct str uid);
+/* Checks the limit and (unless dry_run) charges. FORBIDDEN when over and the binding rejects; 0
+ * with *ret_queued when it has to wait. */
+int ledger_charge(struct syncer *s, struct arena *a, const struct pool_choice *choice,
+                  struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
+                  struct err *err) MUST_CHECK;
+/* Wakes the pods that wait for the pool. */
+void ledger_release(struct syncer *s, struct str uid);
+struct rational ledger_used(struct syncer *s, const struct config_pool *pool);
+/* True when it may start: it is charged already, or is now. False: it waits, and says so. */
+bool ledger_admit(struct sync_run *run, const struct pool_choice *choice);
+/* A pod that runs already is charged whatever the limit. */
+void ledger_force(struct syncer *s, const struct pool_choice *choice, struct str uid);
+struct ledger *ledger_new(struct syncer *s);
+struct ledger *ledger_free(struct ledger *l);
+
+/* --- nodes.c --- */
+struct nodes *nodes_new(struct syncer *s);
+struct nodes *nodes_free(struct nodes *n);
+/* True when the virtual cluster has this node; else it will, and the pod's key comes again. */
+bool nodes_ensure(struct nodes *n, struct str node, struct str pod_key);
+void nodes_map_event(struct controller *c, const struct store_event *e);
+
+/* --- classes.c --- */
+void classes_priority_changed(struct syncer *s, const struct host_object *now,
+                              const struct host_object *before);
+
+/* --- events.c --- */
+struct events_up *events_up_new(struct syncer *s);
+struct events_up *events_up_free(struct events_up *e);
+void events_changed(struct syncer *s, const struct host_object *now,
+                    const struct host_object *before);
+
+/* --- services.c, admit_service.c --- */
+bool service_wants_host(const cJSON *service);
+bool service_is_api(struct str ns, struct str name);
+void service_admit(struct syncer *s, struct arena *a, cJSON *object, const cJSON *old, bool dry_run,
+                   void (*done)(void *ctx, const struct err *err), void *ctx);
+void service_admit_undo(struct syncer *s, const cJSON *object);
+bool service_wants_admit(const struct syncer *s, const cJSON *object, const cJSON *old);
+bool service_in_admission(const struct syncer *s, struct str ns, struct str name);
+void service_stored(struct syncer *s, const cJSON *object); /* before_store */
+struct admits *admits_new(struct syncer *s);
+struct admits *admits_free(struct admits *a);
+
+/* --- verdict.c --- */
+struct verdicts *verdicts_new(struct syncer *s);
+struct verdicts *verdicts_free(struct verdicts *v);
+bool verdict_wanted(const struct syncer *s, const struct resource *r, const cJSON *object,
+                    const cJSON *old);
+void verdict_ask(struct syncer *s, struct arena *a, const struct resource *r, const cJSON *object,
+                 void (*done)(void *ctx, const struct err *err), void *ctx);
+
+/* --- hooks.c --- */
+void hooks_register(struct syncer *s);
+
+/* --- address.c: under which address pods find this API --- */
+void address_find(struct syncer *s);
+
+void address_found(struct syncer *s, struct str ip, int64_t port);
+
+/* --- publish.c --- */
+struct publisher *publisher_new(struct syncer *s);
+void publisher_kick(struct publisher *p); /* the host is back */
+/* After host_stop(). Its memory goes with its timer. */
+void publisher_close(struct publisher *p);

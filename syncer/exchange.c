@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps every kind takes towards the host: create, adopt, patch, remove. Whatever becomes of
+ * the answers, the next run for the key sees it and goes on; so nothing here waits or repeats by
+ * itself. Must never remove what does not carry our cluster's uid and a virtual uid that is known
+ * to be gone, and never overwrite what is not ours. */
+#include "engine.h"
+
+#include <assert.h>
+
+/* The host gives up on a request of ours after a minute: a create whose answer was lost is not
+ * executed later than this. */
+#define LOST_CREATE_S 75
+
+bool is_deleting(const cJSON *object)
+{
+    return json_path(object, "metadata.deletionTimestamp") != NULL;
+}
+
+bool is_terminal(const cJSON *pod)
+{
+    struct str phase = json_str_at(pod, "status.phase");
+
+    return str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
+}
+
+struct str uid_of(const cJSON *object)
+{
+    return json_str_at(object, "metadata.uid");
+}
+
+/* --- the run --- */
+
+static cJSON *parse_host(struct arena *a, const struct host_object *o)
+{
+    cJSON *tree = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    if (!o || json_parse(a, o->bytes, &tree, &err))
+        return NULL;
+    return tree;
+}
+
+static void take_host(struct sync_run *run)
+{
+    struct syncer *s = run->syncer;
+    struct str ns, name;
+    struct str host_name = SYNC_KINDS[run->id].namespaced ? str_c(run->host_name) : run->name;
+
+    run->host = parse_host(run->arena, reflector_get(s->watches[run->id].reflector, host_name));
+    run->host_uid = uid_of(run->host);
+    run->owner_uid = STR("");
+    if (run->host)
+        translate_owner(&s->tenant, run->host, &ns, &name, &run->owner_uid);
+}
+
+/* Records are read as they are about to be, objects as they are: an object under way is not gone.
+ */
+static bool is_under_way(struct sync_run *run)
+{
+    const struct sync_kind *k = &SYNC_KINDS[run->id];
+    const struct resource *r = syncer_resource(run->syncer, k->group, k->plural);
+
+    return !run->virtual_ && store_latest(run->syncer->store, r->storage, run->ns, run->name);
+}
+
+bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
+{
+    struct syncer *s = syncer_of(r);
+
+    *run = (struct sync_run){.syncer = s, .reconcile = r, .arena = reconcile_arena(r), .id = id};
+    if (!key_split(reconcile_key(r), &run->ns, &run->name))
+        return false;
+    translate_name(&s->tenant, run->ns, run->name, run->host_name);
+    run->mapping = mapping_get(s, run->arena, id, run->ns, run->name);
+    run->virtual_ = syncer_virtual(s, run->arena, id, run->ns, run->name);
+    run->uid = uid_of(run->virtual_);
+    take_host(run);
+    return !is_under_way(run);
+}
+
+static void put_mapping(struct sync_run *run)
+{
+    mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
+}
+
+/* --- asking --- */
+
+struct ask {
+    struct sync_run run;
+    sync_then then;
+};
+
+static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct ask *ask = ctx;
+    struct reconcile *r = ask->run.reconcile;
+
+    ask->then(&ask->run, answer, err);
+    reconcile_release(r, NULL);
+}
+
+void sync_ask(struct sync_run *run, const struct host_request *q, sync_then then)
+{
+    struct ask *ask = ARENA_NEW(run->arena, struct ask);
+
+    ask->run = *run;
+    ask->then = then;
+    reconcile_hold(run->reconcile);
+    host_send(run->syncer->host, q, on_answer, ask);
+}
+
+struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
+                     const char *tail)
+{
+    const struct sync_kind *k = &SYNC_KINDS[id];
+    bool in_namespace = k->namespaced;
+
+    return arena_printf(a, "%s%s%.*s/%s%s%.*s%s", k->root, in_namespace ? "/namespaces/" : "",
+                        STR_F(in_namespace ? s->tenant.host_namespace : STR("")), k->plural,
+                        host_name.n ? "/" : "", STR_F(host_name), tail);
+}
+
+static struct str print(struct arena *a, const cJSON *tree)
+{
+    return json_text(a, tree);
+}
+
+/* No answer, or one that does not say whether it was done. */
+static bool is_uncertain(const struct err *err)
+{
+    return err->kind == &ERR_UNAVAILABLE || err->kind == &ERR_TIMEOUT || err->kind->code >= 500;
+}
+
+static void learn(struct sync_run *run, const struct host_answer *answer)
+{
+    reflector_learn(run->syncer->watches[run->id].reflector, answer->body);
+}
+
+static void run_again(struct sync_run *run)
+{
+    syncer_add(run->syncer, run->id, run->ns, run->name);
+}
+
+void sync_refused(struct sync_run *run, const struct err *err)
+{
+    struct str text;
+
+    if (!is_uncertain(err) && run->virtual_ && err->kind != &ERR_TOO_MANY_REQUESTS) {
+        text = translate_text_up(run->arena, &run->syncer->tenant, err->message,
+                                 str_c(run->host_name), run->ns, run->name);
+        reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
+                        "the host cluster refuses it: %.*s", STR_F(text));
+    }
+    reconcile_fail(run->reconcile, err);
+}
+
+/* --- create --- */
+
+static void adopt(struct sync_run *run, const cJSON *object)
+{
+    run->mapping.exists = true;
+    run->mapping.tried = false;
+    run->mapping.host_uid = uid_of(object);
+    put_mapping(run);
+}
+
+static void refuse_foreign(struct sync_run *run)
+{
+    struct err err;
+
+    err_init(&err, run->arena);
+    err_set(&err, &ERR_CONFLICT, "%s \"%s\" exists on the host and is not of this cluster",
+            SYNC_KINDS[run->id].plural, run->host_name);
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
+                    "its name is taken on the host by an object that is not this cluster's");
+    reconcile_fail(run->reconcile, &err);
+}
+
+/* Somebody was there before: ourselves (an answer was lost), a predecessor, or a stranger. */
+static void on_existing(struct sync_run *run, const struct host_answer *answer,
+                        const struct err *err)
+{
+    struct str ns, name, uid;
+    cJSON *object = NULL;
+
+    if (err) {
+        if (err->kind != &ERR_NOT_FOUND)
+            reconcile_fail(run->reconcile, err);
+        else
+            run_again(run);
+        return;
+    }
+    if (json_parse(run->arena, answer->body, &object, NULL)) {
+        reconcile_again_after(run->reconcile, 1000);
+        return;
+    }
+    if (!translate_owner(&run->syncer->tenant, object, &ns, &name, &uid) || !str_eq(ns, run->ns) ||
+        !str_eq(name, run->name)) {
+        refuse_foreign(run);
+        return;
+    }
+    if (str_eq(uid, run->uid))
+        adopt(run, object);
+    /* A predecessor is dealt with by the next run, which sees it. */
+    learn(run, answer);
+    run_again(run);
+}
+
+static void on_created(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
+{
+    struct host_request q = {.method = "GET"};
+    cJSON *object = NULL;
+
+    if (!err && !json_parse(run->arena, answer->body, &object, NULL)) {
+        adopt(run, object);
+        learn(run, answer);
+        run_again(run);
+        return;
+    }
+    if (err && err->kind == &ERR_ALREADY_EXISTS) {
+        q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
+        sync_ask(run, &q, on_existing);
+        return;
+    }
+    if (err && !is_uncertain(err)) {
+        run->mapping.tried = false;
+        put_mapping(run);
+    }
+    if (err)
+        sync_refused(run, err);
+    else
+        reconcile_again_after(run->reconcile, 1000);
+}
+
+void sync_create(struct sync_run *run, const cJSON *object)
+{
+    struct host_request q = {.method = "POST"};
+
+    assert(run->virtual_);
+    mapping_begin(&run->mapping, run->uid);
+    run->mapping.tried = true;
+    put_mapping(run);
+    q.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
+    q.body = print(run->arena, object);
+    sync_ask(run, &q, on_created);
+}
+
+/* --- patch --- */
+
+static void on_patched(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
+{
+    if (!err) {
+        learn(run, answer);
+        run_again(run);
+    } else if (err->kind == &ERR_NOT_FOUND || err->kind == &ERR_CONFLICT) {
+        /* It went or changed under our hands; the watch tells. */
+        reconcile_again_after(run->reconcile, 200);
+    } else {
+        sync_refused(run, err);
+    }
+}
+
+void sync_patch(struct sync_run *run, cJSON *patch, const char *type, const char *subresource)
+{
+    struct host_request q = {.method = "PATCH", .content_type = type};
+    cJSON *metadata = json_ensure_object(run->arena, patch, "metadata");
+
+    json_set_str(run->arena, metadata, "uid", run->host_uid);
+    q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), subresource);
+    q.body = print(run->arena, patch);
+    sync_ask(run, &q, on_patched);
+}
+
+/* --- remove --- */
+
+static void on_deleted(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
+{
+    (void)answer;
+    /* Conflict: it is another object by now, which the watch shows. */
+    if (err && err->kind != &ERR_NOT_FOUND && err->kind != &ERR_CONFLICT)
+        reconcile_fail(run->reconcile, err);
+    else if (err)
+        reconcile_again_after(run->reconcile, 500);
+}
+
+void sync_delete(struct sync_run *run, int64_t grace_s)
+{
+    struct host_request q = {.method = "DELETE"};
+    cJSON *options = json_new_object(run->arena);
+    cJSON *preconditions = json_new_object(run->arena);
+
+    assert(run->host_uid.n);
+    json_set_str(run->arena, options, "apiVersion", STR("v1"));
+    json_set_str(run->arena, options, "kind", STR("DeleteOptions"));
+    json_set_str(run->arena, preconditions, "uid", run->host_uid);
+    json_set(run->arena, options, "preconditions", preconditions);
+    if (grace_s >= 0)
+        json_set_i64(run->arena, options, "gracePeriodSeconds", grace_s);
+    q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
+    q.body = print(run->arena, options);
+    sync_ask(run, &q, on_deleted);
+}
+
+/* A create that got no answer may still come to pass: its record outlives it. */
+static bool wait_for_lost_create(struct sync_run *run)
+{
+    int64_t now = reconcile_now_s(run->reconcile), left;
+
+    if (!run->mapping.tried)
+        return false;
+    if (!run->mapping.gone_s) {
+        run->mapping.gone_s = now;
+        put_mapping(run);
+    }
+    left = run->mapping.gone_s + LOST_CREATE_S - now;
+    if (left <= 0 || left > LOST_CREATE_S)
+        return false;
+    reconcile_again_after(run->reconcile, left * 1000);
+    return true;
+}
+
+bool sync_finish_gone(struct sync_run *run, int64_t grace_s)
+{
+    if (!run->mapping.exists)
+        return true; /* nothing proves that a host object of this name was ours to remove */
+    if (run->host) {
+        if (mapping_knows(&run->mapping, run->owner_uid) && !is_deleting(run->host))
+            sync_delete(run, grace_s);
+        return false;
+    }
+    if (wait_for_lost_create(run))
+        return false;
+    mapping_remove(run->syncer, run->id, run->ns, run->name);
+    run->mapping.exists = false;
+    return true;
+}
+
+bool sync_settle_owner(struct sync_run *run)
+{
+    if (!run->host)
+        return false;
+    if (str_eq(run->owner_uid, run->uid)) {
+        if (!str_eq(run->mapping.host_uid, run->host_uid) || !str_eq(run->mapping.uid, run->uid)) {
+            mapping_begin(&run->mapping, run->uid);
+            adopt(run, run->host);
+        }
+        return false;
+    }
+    /* Ours by its label, and of a virtual object that this name no longer is. */
+    if (!is_deleting(run->host))
+        sync_delete(run, -1);
+    return true;
+}

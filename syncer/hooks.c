@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the API asks the syncer: shapes and pools at admission, the ledger and the mapping in the
+ * transaction of the write, host-first Services and verdicts in between. Must never put a record in
+ * a dry run, nor wait: what takes time goes through admit(). */
+#include "engine.h"
+
+static bool is_core(const struct resource *r, const char *plural)
+{
+    return !r->group.n && str_eqc(r->plural, plural);
+}
+
+/* --- shapes --- */
+
+static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
+                     struct err *err)
+{
+    struct syncer *s = ctx;
+    struct pool_choice choice;
+
+    (void)is_template;
+    if (pool_resolve(a, s->config, ns, pod, pod_namespace_labels(s, a, ns), &choice, err))
+        return -1;
+    return translate_check_pod(a, &s->tenant, ns, pod, err);
+}
+
+/* --- the transaction --- */
+
+/* Should the store refuse what follows, the pod's controller finds the record without a pod and
+ * takes both back. */
+static void note_pod(struct syncer *s, struct arena *a, const cJSON *pod)
+{
+    struct str ns = json_str_at(pod, "metadata.namespace");
+    struct str name = json_str_at(pod, "metadata.name");
+    struct mapping m = mapping_get(s, a, SYNC_PODS, ns, name);
+
+    mapping_begin(&m, uid_of(pod));
+    mapping_put(s, SYNC_PODS, ns, name, &m);
+    syncer_add(s, SYNC_PODS, ns, name);
+}
+
+static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool dry_run,
+                     struct err *err)
+{
+    struct pool_choice choice;
+    bool queued;
+
+    if (pod_choose(s, a, pod, &choice, err))
+        return -1;
+    if (!is_terminal(pod) &&
+        ledger_charge(s, a, &choice, uid_of(pod), json_str_at(pod, "metadata.name"), dry_run,
+                      &queued, err))
+        return -1;
+    if (!dry_run)
+        note_pod(s, a, pod);
+    return 0;
+}
+
+static int before_store(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
+                        const cJSON *old, bool dry_run, struct err *err)
+{
+    struct syncer *s = ctx;
+
+    if (object && !old && is_core(r, "pods"))
+        return store_pod(s, a, object, dry_run, err);
+    if (object && !dry_run && is_core(r, "services"))
+        service_stored(s, object);
+    return 0;
+}
+
+/* --- what takes time --- */
+
+static bool wants_admit(void *ctx, const struct resource *r, const cJSON *object, const cJSON *old)
+{
+    struct syncer *s = ctx;
+
+    if (s->closing)
+        return false;
+    if (is_core(r, "services"))
+        return service_wants_admit(s, object, old);
+    return verdict_wanted(s, r, object, old);
+}
+
+static void admit(void *ctx, struct arena *a, const struct resource *r, cJSON *object,
+                  const cJSON *old, bool dry_run,
+                  void (*done)(void *done_ctx, const struct err *err), void *done_ctx)
+{
+    struct syncer *s = ctx;
+
+    if (is_core(r, "services"))
+        service_admit(s, a, object, old, dry_run, done, done_ctx);
+    else
+        verdict_ask(s, a, r, object, done, done_ctx);
+}
+
+static void admit_undo(void *ctx, const struct resource *r, const cJSON *object)
+{
+    if (is_core(r, "services"))
+        service_admit_undo(ctx, object);
+}
+
+void hooks_register(struct syncer *s)
+{
+    struct vapi_hooks hooks = {.ctx = s,
+                               .before_store = before_store,
+                               .check_pod = check_pod,
+                               .admit = admit,
+                               .wants_admit = wants_admit,
+                               .admit_undo = admit_undo};
+
+    vapi_set_hooks(s->api, &hooks);
+}

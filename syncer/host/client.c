@@ -1,0 +1,713 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's client: a queue with a rate, a number of requests under way, deadlines, the repetition
+ * the host asks for by 429, and whether the host answers at all. Must never call back before the
+ * function that was called has returned, and never repeat what may have been executed.
+ *
+ *   QUEUED --tick--> RUNNING --answer--> done()
+ *     ^                 | 429                        any state --cancel--> gone
+ *     '--- SLEEPING <---'          any state --deadline, stop--> FINISHED --next turn--> done() */
+#include <sublet/host.h>
+
+#include <assert.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include <sublet/call.h>
+
+#include "host_impl.h"
+#include "kubeconfig.h"
+#include "transport.h"
+
+#define HOST_MAGIC   0x686f7374u
+#define CALL_MAGIC   0x63616c6cu
+#define LINE_LIMIT   (16u << 20)
+#define SLEEP_MAX_MS 10000
+
+enum call_state { CALL_QUEUED, CALL_RUNNING, CALL_SLEEPING, CALL_FINISHED };
+
+struct call_list {
+    struct host_call *first, *last;
+};
+
+struct host_call {
+    unsigned magic;
+    enum call_state state;
+    struct host *host;
+    struct call_list *in;
+    struct host_call *next, *prev;
+    const char *content_type, *accept;
+    char method[8];
+    char *path, *request_body;
+    size_t request_n;
+    int64_t deadline_ms, wake_ms;
+    bool urgent, stream, got_data;
+    void *wire;
+    struct buf body; /* of a stream: the line that is not complete yet */
+    host_line_cb line;
+    host_done_cb done;
+    void *ctx;
+    const struct err_kind *failure; /* when FINISHED */
+    const char *failure_text;
+};
+
+struct host {
+    unsigned magic;
+    struct host_options o;
+    struct arena *arena; /* credentials */
+    struct kubeconfig kubeconfig;
+    struct transport *transport;
+    uv_timer_t timer, probe_timer;
+    struct call_list urgent, queued, running, sleeping, finished;
+    size_t n_queued;
+    unsigned in_flight;
+    double tokens;
+    int64_t tokens_ms;
+    bool stopped, up, reached, delivering;
+    unsigned probes;
+    struct host_call *probe, *current; /* current: whose line() runs now */
+    bool current_cancelled;
+    void (*on_up)(void *ctx);
+    void *on_up_ctx;
+    unsigned closing_parts;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+static void tick(struct host *h);
+
+static int64_t now_ms(const struct host *h)
+{
+    return clock_mono_ms(h->o.clock);
+}
+
+/* --- lists --- */
+
+static void list_add(struct call_list *list, struct host_call *c)
+{
+    c->in = list;
+    c->next = NULL;
+    c->prev = list->last;
+    if (list->last)
+        list->last->next = c;
+    else
+        list->first = c;
+    list->last = c;
+}
+
+static void list_remove(struct host_call *c)
+{
+    struct call_list *list = c->in;
+
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        list->first = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    else
+        list->last = c->prev;
+    c->in = NULL;
+}
+
+static void move(struct host_call *c, enum call_state state, struct call_list *list)
+{
+    struct host *h = c->host;
+
+    if (c->in) {
+        if (c->state == CALL_QUEUED)
+            h->n_queued--;
+        if (c->state == CALL_RUNNING && !c->stream)
+            h->in_flight--;
+        list_remove(c);
+    }
+    c->state = state;
+    if (!list)
+        return;
+    if (state == CALL_QUEUED)
+        h->n_queued++;
+    if (state == CALL_RUNNING && !c->stream)
+        h->in_flight++;
+    list_add(list, c);
+}
+
+static void call_free(struct host_call *c)
+{
+    move(c, CALL_FINISHED, NULL);
+    mem_free(c->path);
+    mem_free(c->request_body);
+    buf_fini(&c->body);
+    c->magic = 0;
+    mem_free(c);
+}
+
+/* --- is the host there --- */
+
+static void send_probe(struct host *h);
+
+static void on_probe_timer(uv_timer_t *timer)
+{
+    send_probe(timer->data);
+}
+
+static int64_t probe_delay(const struct host *h)
+{
+    int64_t delay = h->o.backoff_ms;
+
+    for (unsigned i = 0; i < h->probes && delay < h->o.backoff_max_ms; i++)
+        delay *= 2;
+    if (delay > h->o.backoff_max_ms)
+        delay = h->o.backoff_max_ms;
+    return delay / 2 + (int64_t)(rng_u64(h->o.rng) % (uint64_t)(delay / 2 + 1));
+}
+
+static void schedule_probe(struct host *h)
+{
+    if (h->stopped || h->probe)
+        return;
+    uv_update_time(h->o.loop);
+    uv_timer_start(&h->probe_timer, on_probe_timer, (uint64_t)probe_delay(h), 0);
+}
+
+/* One failure of carrying makes the host down; any answer makes it up. */
+static void note_reachable(struct host *h, bool answered)
+{
+    bool was_up = h->up;
+
+    h->up = answered;
+    if (answered) {
+        h->probes = 0;
+        uv_timer_stop(&h->probe_timer);
+        h->reached = true;
+        if (!was_up && h->on_up)
+            h->on_up(h->on_up_ctx);
+    } else if (was_up || !uv_is_active((uv_handle_t *)&h->probe_timer)) {
+        schedule_probe(h);
+    }
+}
+
+static void on_probed(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct host *h = ctx;
+
+    (void)answer;
+    (void)err;
+    h->probe = NULL;
+    if (h->up || h->stopped)
+        return;
+    h->probes++;
+    schedule_probe(h);
+}
+
+static void send_probe(struct host *h)
+{
+    struct host_request q = {.method = "GET", .path = STR("/version"), .urgent = true};
+
+    q.timeout_ms = h->o.backoff_max_ms;
+    if (!h->probe && !h->stopped)
+        h->probe = host_send(h, &q, on_probed, h);
+}
+
+/* --- answers --- */
+
+static void finish_later(struct host_call *c, const struct err_kind *kind, const char *text)
+{
+    c->failure = kind;
+    c->failure_text = text;
+    move(c, CALL_FINISHED, &c->host->finished);
+}
+
+static void call_done(struct host_call *c, const struct host_answer *answer, const struct err *err)
+{
+    host_done_cb done = c->done;
+    void *ctx = c->ctx;
+
+    move(c, CALL_FINISHED, NULL);
+    done(ctx, answer, err);
+    call_free(c);
+}
+
+static const struct err_kind *kind_of_code(int code)
+{
+    static const struct err_kind *const kinds[] = {
+        &ERR_BAD_REQUEST, &ERR_UNAUTHORIZED, &ERR_FORBIDDEN,         &ERR_NOT_FOUND,
+        &ERR_CONFLICT,    &ERR_GONE,         &ERR_TOO_LARGE,         &ERR_INVALID,
+        &ERR_INTERNAL,    &ERR_UNAVAILABLE,  &ERR_TOO_MANY_REQUESTS, &ERR_TIMEOUT};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (kinds[i]->code == code)
+            return kinds[i];
+    return code >= 500 ? &ERR_INTERNAL : &ERR_BAD_REQUEST;
+}
+
+/* What a refusal says, as an error: a metav1.Status where there is one. */
+static void read_refusal(struct arena *a, int status, struct str body, struct err *err)
+{
+    struct err ignored;
+    cJSON *tree = NULL;
+
+    err_init(&ignored, a);
+    if (!json_parse(a, body, &tree, &ignored) &&
+        str_eqc(json_str(json_get(tree, "kind")), "Status") && status_parse(a, tree, err) &&
+        err->kind)
+        return;
+    err_set(err, kind_of_code(status), "the host answered %d: %.*s", status,
+            STR_F(str_sub(body, 0, 200)));
+}
+
+static void call_answered(struct host_call *c, int status)
+{
+    struct host_answer answer = {status, buf_str(&c->body)};
+    struct arena *a;
+    struct err err;
+
+    if (status >= 200 && status < 300) {
+        call_done(c, &answer, NULL);
+        return;
+    }
+    a = arena_new(0);
+    err_init(&err, a);
+    read_refusal(a, status, answer.body, &err);
+    call_done(c, &answer, &err);
+    arena_free(a);
+}
+
+static void call_failed(struct host_call *c, const struct err_kind *kind, const char *text)
+{
+    struct arena *a = arena_new(0);
+    struct err err;
+
+    err_init(&err, a);
+    err_set(&err, kind, "the host cluster: %s", text);
+    call_done(c, NULL, &err);
+    arena_free(a);
+}
+
+/* The host executed nothing and says when to come again. */
+static bool sleep_and_repeat(struct host_call *c, int64_t retry_after_s)
+{
+    struct host *h = c->host;
+    int64_t delay = retry_after_s > 0 ? retry_after_s * 1000 : h->o.backoff_ms;
+
+    if (delay > SLEEP_MAX_MS)
+        delay = SLEEP_MAX_MS;
+    delay += (int64_t)(rng_u64(h->o.rng) % (uint64_t)(delay / 4 + 1));
+    if (c->stream || h->stopped || now_ms(h) + delay >= c->deadline_ms)
+        return false;
+    buf_clear(&c->body);
+    c->wake_ms = now_ms(h) + delay;
+    move(c, CALL_SLEEPING, &h->sleeping);
+    return true;
+}
+
+static void give_lines(struct host_call *c, struct str bytes)
+{
+    struct host *h = c->host;
+    size_t end;
+
+    h->current = c;
+    h->current_cancelled = false;
+    while (!h->current_cancelled && (end = str_find(bytes, '\n')) < bytes.n) {
+        struct str line = str_sub(bytes, 0, end);
+
+        bytes = str_from(bytes, end + 1);
+        if (c->body.n) {
+            buf_add(&c->body, line);
+            line = buf_str(&c->body);
+        }
+        c->line(c->ctx, line);
+        if (!h->current_cancelled)
+            buf_clear(&c->body);
+    }
+    if (h->current_cancelled)
+        call_free(c);
+    else
+        buf_add(&c->body, bytes);
+    h->current = NULL;
+}
+
+static void on_data(void *ctx, struct str bytes)
+{
+    struct host_call *c = ctx;
+
+    assert(c->magic == CALL_MAGIC && c->state == CALL_RUNNING);
+    c->got_data = true;
+    /* The answer to a refused stream is one Status without a line's end: it stays in the body. */
+    if (c->stream)
+        give_lines(c, bytes);
+    else
+        buf_add(&c->body, bytes);
+}
+
+/* A stream that was cut says nothing of the host, nor does a short deadline that passed: the next
+ * request, or a probe, will. */
+static void note_outcome(struct host_call *c, int status, bool timed_out)
+{
+    struct host *h = c->host;
+
+    if (status || c == h->probe)
+        note_reachable(h, status != 0);
+    else if (timed_out)
+        send_probe(h);
+    else if (!c->stream || !c->got_data)
+        note_reachable(h, false);
+}
+
+static void on_end(void *ctx, int status, int64_t retry_after_s, const char *failure,
+                   bool timed_out)
+{
+    struct host_call *c = ctx;
+    struct host *h = c->host;
+
+    assert(c->magic == CALL_MAGIC && c->state == CALL_RUNNING);
+    c->wire = NULL;
+    note_outcome(c, status, timed_out);
+    if (c->body.failed)
+        call_failed(c, &ERR_TOO_LARGE, "the answer is too large");
+    else if (!status)
+        call_failed(c, timed_out ? &ERR_TIMEOUT : &ERR_UNAVAILABLE, failure);
+    else if (status != 429 || !sleep_and_repeat(c, retry_after_s))
+        call_answered(c, status);
+    tick(h);
+}
+
+/* --- sending --- */
+
+static void refill(struct host *h)
+{
+    int64_t now = now_ms(h);
+    double more = (double)(now - h->tokens_ms) * (double)h->o.qps / 1000.0;
+
+    h->tokens_ms = now;
+    h->tokens += more;
+    if (h->tokens > (double)h->o.burst)
+        h->tokens = (double)h->o.burst;
+}
+
+static void call_start(struct host_call *c)
+{
+    struct host *h = c->host;
+    int64_t left = c->deadline_ms - now_ms(h);
+    struct wire_handler handler = {on_data, on_end, c};
+    struct wire_request q = {.method = c->method,
+                             .path = str_c(c->path),
+                             .body = {c->request_body, c->request_n},
+                             .content_type = c->content_type,
+                             .accept = c->accept,
+                             .timeout_ms = c->stream ? 0 : left};
+
+    if (h->o.qps)
+        h->tokens -= 1;
+    move(c, CALL_RUNNING, &h->running);
+    c->wire = h->transport->ops->start(h->transport, &q, &handler);
+}
+
+static bool may_start(struct host *h, const struct host_call *c)
+{
+    if (h->o.qps && h->tokens < 1)
+        return false;
+    return c->stream || h->in_flight < h->o.max_in_flight;
+}
+
+static void start_from(struct host *h, struct call_list *list)
+{
+    while (list->first && may_start(h, list->first))
+        call_start(list->first);
+}
+
+static void expire(struct host *h, struct call_list *list, int64_t now)
+{
+    struct host_call *next;
+
+    for (struct host_call *c = list->first; c; c = next) {
+        next = c->next;
+        if (!c->stream && c->deadline_ms <= now)
+            finish_later(c, &ERR_TIMEOUT, "no turn within the deadline");
+        else if (c->state == CALL_SLEEPING && c->wake_ms <= now)
+            move(c, CALL_QUEUED, c->urgent ? &h->urgent : &h->queued);
+    }
+}
+
+static int64_t earliest(const struct call_list *list, int64_t soonest)
+{
+    for (const struct host_call *c = list->first; c; c = c->next) {
+        int64_t at = c->state == CALL_SLEEPING ? c->wake_ms : c->deadline_ms;
+
+        if (c->stream && c->state == CALL_QUEUED)
+            continue;
+        soonest = at < soonest ? at : soonest;
+        if (c->state == CALL_QUEUED)
+            break; /* in order of arrival, so nearly in order of deadlines */
+    }
+    return soonest;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct host *h = timer->data;
+
+    assert(h->magic == HOST_MAGIC);
+    tick(h);
+}
+
+/* The timer is for the next token, sleeper or deadline, and for answers that wait for a turn. */
+static void arm(struct host *h)
+{
+    int64_t now = now_ms(h), at = INT64_MAX, delay;
+
+    if (h->finished.first)
+        at = now;
+    else if ((h->urgent.first || h->queued.first) && h->o.qps && h->tokens < 1)
+        at = now + 1 + (int64_t)((1 - h->tokens) * 1000.0 / (double)h->o.qps);
+    at = earliest(&h->sleeping, earliest(&h->urgent, earliest(&h->queued, at)));
+    if (at == INT64_MAX) {
+        uv_timer_stop(&h->timer);
+        return;
+    }
+    delay = at > now ? at - now : 0;
+    uv_update_time(h->o.loop);
+    uv_timer_start(&h->timer, on_timer, (uint64_t)delay, 0);
+}
+
+/* From the timer only: callers are out of their calls then. */
+static void deliver(struct host *h)
+{
+    struct host_call *last = h->finished.last, *c;
+
+    while (last && (c = h->finished.first)) {
+        if (c == last)
+            last = NULL; /* what fails from here on waits for the next turn */
+        call_failed(c, c->failure, c->failure_text);
+    }
+}
+
+static void tick(struct host *h)
+{
+    int64_t now = now_ms(h);
+
+    if (h->delivering)
+        return;
+    refill(h);
+    expire(h, &h->sleeping, now);
+    expire(h, &h->urgent, now);
+    expire(h, &h->queued, now);
+    start_from(h, &h->urgent);
+    start_from(h, &h->queued);
+    h->delivering = true;
+    deliver(h);
+    h->delivering = false;
+    arm(h);
+}
+
+static struct host_call *call_new(struct host *h, const struct host_request *q, host_done_cb done,
+                                  void *ctx)
+{
+    struct host_call *c = NEW(struct host_call);
+    int64_t timeout = q->timeout_ms ? q->timeout_ms : h->o.timeout_ms;
+
+    assert(h->magic == HOST_MAGIC && strlen(q->method) < sizeof(c->method));
+    *c = (struct host_call){.magic = CALL_MAGIC,
+                            .host = h,
+                            .content_type = q->content_type ? q->content_type : "application/json",
+                            .accept = q->accept ? q->accept : "application/json",
+                            .path = mem_strdup(q->path),
+                            .request_n = q->body.n,
+                            .deadline_ms = now_ms(h) + timeout,
+                            .urgent = q->urgent,
+                            .body = BUF_INIT(LINE_LIMIT),
+                            .done = done,
+                            .ctx = ctx};
+    memcpy(c->method, q->method, strlen(q->method) + 1);
+    if (q->body.n)
+        c->request_body = mem_strdup(q->body);
+    return c;
+}
+
+/* Started at once where there is room: the transport never answers from within start(). */
+static void enqueue(struct host *h, struct host_call *c)
+{
+    if (h->stopped) {
+        finish_later(c, &ERR_UNAVAILABLE, "closing");
+    } else if (h->n_queued >= h->o.max_queued) {
+        finish_later(c, &ERR_TOO_MANY_REQUESTS, "too many requests wait for it");
+    } else {
+        move(c, CALL_QUEUED, c->urgent ? &h->urgent : &h->queued);
+        refill(h);
+        start_from(h, &h->urgent);
+        start_from(h, &h->queued);
+    }
+    if (!h->delivering)
+        arm(h);
+}
+
+struct host_call *host_send(struct host *h, const struct host_request *q, host_done_cb done,
+                            void *ctx)
+{
+    struct host_call *c = call_new(h, q, done, ctx);
+
+    enqueue(h, c);
+    return c;
+}
+
+struct host_call *host_stream(struct host *h, const struct host_request *q, host_line_cb line,
+                              host_done_cb done, void *ctx)
+{
+    struct host_call *c = call_new(h, q, done, ctx);
+
+    c->stream = true;
+    c->line = line;
+    enqueue(h, c);
+    return c;
+}
+
+void host_cancel(struct host_call *c)
+{
+    if (!c)
+        return;
+    struct host *h = c->host;
+
+    assert(c->magic == CALL_MAGIC);
+    if (c->wire)
+        h->transport->ops->cancel(h->transport, c->wire);
+    c->wire = NULL;
+    if (h->current == c) {
+        h->current_cancelled = true; /* give_lines() frees it */
+        return;
+    }
+    call_free(c);
+    if (!h->delivering)
+        arm(h);
+}
+
+const struct host_options *host_get_options(const struct host *h)
+{
+    return &h->o;
+}
+
+bool host_is_up(const struct host *h)
+{
+    return h->up;
+}
+
+bool host_was_reached(const struct host *h)
+{
+    return h->reached;
+}
+
+void host_on_up(struct host *h, void (*up)(void *ctx), void *ctx)
+{
+    h->on_up = up;
+    h->on_up_ctx = ctx;
+}
+
+/* --- life --- */
+
+static void set_defaults(struct host_options *o)
+{
+    if (!o->max_in_flight)
+        o->max_in_flight = 64;
+    if (!o->max_queued)
+        o->max_queued = 20000;
+    if (!o->timeout_ms)
+        o->timeout_ms = 30000;
+    if (!o->backoff_ms)
+        o->backoff_ms = 200;
+    if (!o->backoff_max_ms)
+        o->backoff_max_ms = 5000;
+    if (o->burst < 1)
+        o->burst = 1;
+}
+
+int host_open(const struct host_options *options, struct host **ret, struct err *err)
+{
+    struct host *h = NEW(struct host);
+
+    *h = (struct host){.magic = HOST_MAGIC, .o = *options, .arena = arena_new(0), .up = true};
+    set_defaults(&h->o);
+    if (!options->transport &&
+        kubeconfig_load(h->arena, options->kubeconfig, &h->kubeconfig, err)) {
+        arena_free(h->arena);
+        mem_free(h);
+        return -1;
+    }
+    h->transport = options->transport
+                       ? options->transport
+                       : transport_curl_new(options->loop, options->clock, &h->kubeconfig);
+    h->tokens = (double)h->o.burst;
+    h->tokens_ms = now_ms(h);
+    uv_timer_init(h->o.loop, &h->timer);
+    uv_timer_init(h->o.loop, &h->probe_timer);
+    h->timer.data = h;
+    h->probe_timer.data = h;
+    *ret = h;
+    return 0;
+}
+
+static void fail_all(struct host *h, struct call_list *list)
+{
+    while (list->first) {
+        struct host_call *c = list->first;
+
+        if (c->wire)
+            h->transport->ops->cancel(h->transport, c->wire);
+        c->wire = NULL;
+        finish_later(c, &ERR_UNAVAILABLE, "closing");
+    }
+}
+
+void host_stop(struct host *h)
+{
+    assert(h->magic == HOST_MAGIC);
+    h->stopped = true;
+    uv_timer_stop(&h->probe_timer);
+    fail_all(h, &h->urgent);
+    fail_all(h, &h->queued);
+    fail_all(h, &h->running);
+    fail_all(h, &h->sleeping);
+    if (!h->delivering)
+        arm(h);
+}
+
+static void part_closed(struct host *h)
+{
+    if (--h->closing_parts)
+        return;
+    void (*closed)(void *ctx) = h->closed;
+    void *ctx = h->closed_ctx;
+
+    arena_free(h->arena);
+    h->magic = 0;
+    mem_free(h);
+    closed(ctx);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    part_closed(handle->data);
+}
+
+static void on_transport_closed(void *ctx)
+{
+    part_closed(ctx);
+}
+
+void host_flush(struct host *h)
+{
+    assert(h->stopped && !h->delivering);
+    h->delivering = true;
+    deliver(h);
+    h->delivering = false;
+}
+
+void host_close(struct host *h, void (*closed)(void *ctx), void *ctx)
+{
+    host_flush(h);
+    assert(!h->running.first && !h->finished.first);
+    h->delivering = true; /* no timer is armed from here on */
+    h->closed = closed;
+    h->closed_ctx = ctx;
+    h->closing_parts = 3;
+    uv_close((uv_handle_t *)&h->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&h->probe_timer, on_handle_closed);
+    h->transport->ops->close(h->transport, on_transport_closed, h);
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The transport over libcurl: its multi interface driven by the libuv loop. libcurl calls us from
+ * inside itself; those callbacks only note what happened, and everything is told to the client
+ * after libcurl has returned. Must never call out from a libcurl callback, and never wait.
+ *
+ *   socket ready / timer -> curl_multi_socket_action -> notes -> settle(): data, then ends */
+#include "transport.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <curl/curl.h>
+#include <uv.h>
+
+#include <sublet/buf.h>
+
+#include "kubeconfig.h"
+
+#define CURL_MAGIC       0x6375726cu
+#define WIRE_MAGIC       0x77697265u
+#define ANSWER_LIMIT     (16u << 20)
+#define CONNECT_MS       10000L
+#define CREDENTIALS_MS   60000 /* client-go reads a token file anew every minute, too */
+#define CREDENTIAL_LIMIT (1u << 20)
+
+struct wire {
+    unsigned magic;
+    struct curl_transport *transport;
+    struct wire *next, **prev;
+    CURL *easy;
+    struct curl_slist *headers;
+    char *body, *path;
+    struct buf data; /* received, not told yet */
+    struct wire_handler handler;
+    bool ended;
+    CURLcode result;
+};
+
+struct curl_transport {
+    struct transport base;
+    unsigned magic;
+    uv_loop_t *loop;
+    uv_timer_t timer;
+    CURLM *multi;
+    const struct clock *clock;
+    struct kubeconfig *config;
+    struct curl_slist *connect_to;
+    struct wire *wires;
+    struct buf token, ca; /* as last read from their files */
+    int64_t credentials_at;
+    unsigned open_handles;
+    bool settling, closing;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+struct socket_poll {
+    uv_poll_t handle;
+    struct curl_transport *transport;
+    curl_socket_t fd;
+};
+
+static struct curl_transport *from(struct transport *t)
+{
+    struct curl_transport *c = (struct curl_transport *)(void *)t;
+
+    assert(c->magic == CURL_MAGIC);
+    return c;
+}
+
+/* --- telling the client --- */
+
+static void wire_free(struct wire *w)
+{
+    *w->prev = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    if (w->easy) {
+        curl_multi_remove_handle(w->transport->multi, w->easy);
+        curl_easy_cleanup(w->easy);
+    }
+    curl_slist_free_all(w->headers);
+    mem_free(w->body);
+    mem_free(w->path);
+    buf_fini(&w->data);
+    w->magic = 0;
+    mem_free(w);
+}
+
+static void tell_end(struct wire *w)
+{
+    struct wire_handler handler = w->handler;
+    CURLcode result = w->result;
+    curl_off_t retry_after = 0;
+    long status = 0;
+
+    curl_easy_getinfo(w->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(w->easy, CURLINFO_RETRY_AFTER, &retry_after);
+    /* A new CA or token may be what it takes. */
+    if (result == CURLE_PEER_FAILED_VERIFICATION || status == 401)
+        w->transport->credentials_at = INT64_MIN / 2;
+    wire_free(w);
+    if (result == CURLE_OK)
+        handler.end(handler.ctx, (int)status, (int64_t)retry_after, NULL, false);
+    else if (result == CURLE_WRITE_ERROR)
+        handler.end(handler.ctx, 0, 0, "the answer is too large", false);
+    else
+        handler.end(handler.ctx, 0, 0, curl_easy_strerror(result),
+                    result == CURLE_OPERATION_TIMEDOUT);
+}
+
+/* One wire that has something to tell, or NULL. */
+static struct wire *next_noted(struct curl_transport *t)
+{
+    for (struct wire *w = t->wires; w; w = w->next)
+        if (w->data.n || w->ended)
+            return w;
+    return NULL;
+}
+
+static void note_ends(struct curl_transport *t)
+{
+    CURLMsg *message;
+    int left;
+
+    while ((message = curl_multi_info_read(t->multi, &left))) {
+        struct wire *w = NULL;
+
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&w);
+        assert(w->magic == WIRE_MAGIC);
+        w->ended = true;
+        w->result = message->data.result;
+    }
+}
+
+static void settle(struct curl_transport *t)
+{
+    struct wire *w;
+
+    if (t->settling)
+        return;
+    t->settling = true;
+    note_ends(t);
+    while ((w = next_noted(t))) {
+        if (w->data.n) {
+            /* The handler may cancel w: the bytes are ours while it looks at them. */
+            struct str bytes = buf_take(&w->data);
+
+            w->data = BUF_INIT(ANSWER_LIMIT);
+            w->handler.data(w->handler.ctx, bytes);
+            mem_free(bytes.p);
+        } else {
+            tell_end(w);
+        }
+    }
+    t->settling = false;
+}
+
+/* --- libcurl's callbacks: notes only --- */
+
+static size_t on_write(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct wire *w = ctx;
+
+    assert(w->magic == WIRE_MAGIC);
+    buf_add(&w->data, (struct str){bytes, size * n});
+    return w->data.failed ? 0 : size * n;
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events)
+{
+    struct socket_poll *p = handle->data;
+    struct curl_transport *t = p->transport;
+    int flags = 0, running;
+
+    assert(t->magic == CURL_MAGIC);
+    if (status < 0)
+        flags = CURL_CSELECT_ERR;
+    if (events & UV_READABLE)
+        flags |= CURL_CSELECT_IN;
+    if (events & UV_WRITABLE)
+        flags |= CURL_CSELECT_OUT;
+    curl_multi_socket_action(t->multi, p->fd, flags, &running);
+    settle(t);
+}
+
+static void on_timer(uv_timer_t *handle)
+{
+    struct curl_transport *t = handle->data;
+    int running;
+
+    assert(t->magic == CURL_MAGIC);
+    curl_multi_socket_action(t->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    settle(t);
+}
+
+static int on_timeout_wish(CURLM *multi, long timeout_ms, void *ctx)
+{
+    struct curl_transport *t = ctx;
+
+    (void)multi;
+    if (t->closing || timeout_ms < 0) {
+        uv_timer_stop(&t->timer);
+        return 0;
+    }
+    uv_update_time(t->loop);
+    uv_timer_start(&t->timer, on_timer, (uint64_t)timeout_ms, 0);
+    return 0;
+}
+
+static void transport_free(struct curl_transport *t)
+{
+    void (*closed)(void *ctx) = t->closed;
+    void *ctx = t->closed_ctx;
+
+    curl_slist_free_all(t->connect_to);
+    buf_fini(&t->token);
+    buf_fini(&t->ca);
+    t->magic = 0;
+    mem_free(t);
+    curl_global_cleanup();
+    closed(ctx);
+}
+
+static void handle_closed(struct curl_transport *t)
+{
+    if (--t->open_handles == 0)
+        transport_free(t);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    struct socket_poll *p = handle->data;
+    struct curl_transport *t = p->transport;
+
+    mem_free(p);
+    handle_closed(t);
+}
+
+static struct socket_poll *poll_new(struct curl_transport *t, curl_socket_t fd)
+{
+    struct socket_poll *p = NEW(struct socket_poll);
+
+    *p = (struct socket_poll){.transport = t, .fd = fd};
+    uv_poll_init_socket(t->loop, &p->handle, fd);
+    p->handle.data = p;
+    t->open_handles++;
+    curl_multi_assign(t->multi, fd, p);
+    return p;
+}
+
+static int on_socket_wish(CURL *easy, curl_socket_t fd, int action, void *ctx, void *assigned)
+{
+    struct curl_transport *t = ctx;
+    struct socket_poll *p = assigned;
+    int events = 0;
+
+    (void)easy;
+    if (action == CURL_POLL_REMOVE) {
+        if (p) {
+            uv_poll_stop(&p->handle);
+            uv_close((uv_handle_t *)&p->handle, on_poll_closed);
+            curl_multi_assign(t->multi, fd, NULL);
+        }
+        return 0;
+    }
+    if (!p)
+        p = poll_new(t, fd);
+    if (action & CURL_POLL_IN)
+        events |= UV_READABLE;
+    if (action & CURL_POLL_OUT)
+        events |= UV_WRITABLE;
+    uv_poll_start(&p->handle, events, on_poll);
+    return 0;
+}
+
+/* A peer that vanished without a word is noticed by the kernel: no timer of ours runs for it. */
+static int on_socket_made(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+    int on = 1, idle = 30, interval = 10, probes = 3, unanswered_ms = 30000;
+
+    (void)ctx;
+    (void)purpose;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof(unanswered_ms));
+    return CURL_SOCKOPT_OK;
+}
+
+/* --- starting a request --- */
+
+static void reload(struct buf *into, struct str path)
+{
+    struct arena *a = arena_new(0);
+    struct str text;
+
+    /* A file that cannot be read right now leaves what we have. */
+    if (path.n && !kubeconfig_read_file(a, path, CREDENTIAL_LIMIT, &text, NULL)) {
+        buf_clear(into);
+        buf_add(into, text);
+    }
+    arena_free(a);
+}
+
+static void refresh_credentials(struct curl_transport *t)
+{
+    int64_t now = clock_mono_ms(t->clock);
+
+    if (now - t->credentials_at < CREDENTIALS_MS)
+        return;
+    t->credentials_at = now;
+    reload(&t->token, t->config->token_file);
+    reload(&t->ca, t->config->ca_file);
+}
+
+static void add_header(struct wire *w, const char *start, struct str value)
+{
+    struct buf line = BUF_INIT(0);
+
+    buf_addc(&line, start);
+    buf_add(&line, value);
+    buf_char(&line, '\0');
+    w->headers = curl_slist_append(w->headers, line.p);
+    buf_fini(&line);
+}
+
+static struct str token_of(const struct curl_transport *t)
+{
+    return str_trim(t->token.n ? buf_str(&t->token) : t->config->token);
+}
+
+static void set_headers(struct wire *w, const struct wire_request *q)
+{
+    struct str token = token_of(w->transport);
+
+    add_header(w, "Accept: ", str_c(q->accept));
+    if (q->body.n)
+        add_header(w, "Content-Type: ", str_c(q->content_type));
+    if (token.n)
+        add_header(w, "Authorization: Bearer ", token);
+    curl_easy_setopt(w->easy, CURLOPT_HTTPHEADER, w->headers);
+}
+
+static void set_blob(CURL *easy, CURLoption option, struct str pem)
+{
+    struct curl_blob blob = {.len = pem.n, .flags = CURL_BLOB_COPY};
+
+    if (!pem.n)
+        return;
+    memcpy(&blob.data, &pem.p, sizeof(blob.data)); /* libcurl's type is not const */
+    curl_easy_setopt(easy, option, &blob);
+}
+
+static void set_tls(struct wire *w)
+{
+    const struct curl_transport *t = w->transport;
+    const struct kubeconfig *k = t->config;
+
+    set_blob(w->easy, CURLOPT_CAINFO_BLOB, t->ca.n ? buf_str(&t->ca) : k->ca);
+    set_blob(w->easy, CURLOPT_SSLCERT_BLOB, k->certificate);
+    set_blob(w->easy, CURLOPT_SSLKEY_BLOB, k->key);
+    if (k->certificate.n) {
+        curl_easy_setopt(w->easy, CURLOPT_SSLCERTTYPE, "PEM");
+        curl_easy_setopt(w->easy, CURLOPT_SSLKEYTYPE, "PEM");
+    }
+    curl_easy_setopt(w->easy, CURLOPT_SSL_VERIFYPEER, k->insecure ? 0L : 1L);
+    curl_easy_setopt(w->easy, CURLOPT_SSL_VERIFYHOST, k->insecure ? 0L : 2L);
+    if (t->connect_to)
+        curl_easy_setopt(w->easy, CURLOPT_CONNECT_TO, t->connect_to);
+}
+
+/* With a TLS name of its own the URL carries that name, and CONNECT_TO the address. */
+static struct str url_of(struct arena *a, const struct curl_transport *t, struct str path)
+{
+    const struct kubeconfig *k = t->config;
+    struct str scheme = str_sub(k->server, 0, str_find(k->server, ':') + 3);
+    struct str rest = str_from(k->server, scheme.n);
+    struct str authority = str_sub(rest, 0, str_find(rest, '/'));
+    struct str prefix = str_from(rest, authority.n);
+
+    if (!t->connect_to)
+        return arena_printf(a, "%.*s%.*s", STR_F(k->server), STR_F(path));
+    return arena_printf(a, "%.*s%.*s%.*s%.*s", STR_F(scheme), STR_F(k->tls_server_name),
+                        STR_F(prefix), STR_F(path));
+}
+
+static void set_method(struct wire *w, const struct wire_request *q)
+{
+    if (q->body.n) {
+        w->body = mem_strdup(q->body);
+        curl_easy_setopt(w->easy, CURLOPT_POSTFIELDS, w->body);
+        curl_easy_setopt(w->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body.n);
+    } else if (!strcmp(q->method, "HEAD")) {
+        curl_easy_setopt(w->easy, CURLOPT_NOBODY, 1L);
+    }
+    curl_easy_setopt(w->easy, CURLOPT_CUSTOMREQUEST, q->method);
+}
+
+static void set_common(struct wire *w, const struct wire_request *q)
+{
+    const struct kubeconfig *k = w->transport->config;
+    struct arena *a = arena_new(0);
+
+    curl_easy_setopt(w->easy, CURLOPT_URL, url_of(a, w->transport, q->path).p);
+    curl_easy_setopt(w->easy, CURLOPT_PROXY, arena_cstr(a, k->proxy_url)); /* "": none */
+    if (k->username.n) {
+        curl_easy_setopt(w->easy, CURLOPT_USERNAME, arena_cstr(a, k->username));
+        curl_easy_setopt(w->easy, CURLOPT_PASSWORD, arena_cstr(a, k->password));
+    }
+    arena_free(a);
+    curl_easy_setopt(w->easy, CURLOPT_PRIVATE, w);
+    curl_easy_setopt(w->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(w->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(w->easy, CURLOPT_PIPEWAIT, 1L);
+    curl_easy_setopt(w->easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(w->easy, CURLOPT_USERAGENT, "sublet");
+    curl_easy_setopt(w->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+    curl_easy_setopt(w->easy, CURLOPT_TIMEOUT_MS, (long)q->timeout_ms);
+    curl_easy_setopt(w->easy, CURLOPT_SOCKOPTFUNCTION, on_socket_made);
+    curl_easy_setopt(w->easy, CURLOPT_WRITEFUNCTION, on_write);
+    curl_easy_setopt(w->easy, CURLOPT_WRITEDATA, w);
+}
+
+static void *curl_start(struct transport *base, const struct wire_request *q,
+                        const struct wire_handler *h)
+{
+    struct curl_transport *t = from(base);
+    struct wire *w = NEW(struct wire);
+
+    *w = (struct wire){.magic = WIRE_MAGIC,
+                       .transport = t,
+                       .next = t->wires,
+                       .prev = &t->wires,
+                       .handler = *h,
+                       .data = BUF_INIT(ANSWER_LIMIT)};
+    if (w->next)
+        w->next->prev = &w->next;
+    t->wires = w;
+    refresh_credentials(t);
+    w->easy = curl_easy_init();
+    assert(w->easy);
+    set_common(w, q);
+    set_method(w, q);
+    set_headers(w, q);
+    set_tls(w);
+    curl_multi_add_handle(t->multi, w->easy);
+    return w;
+}
+
+static void curl_cancel(struct transport *base, void *wire)
+{
+    struct wire *w = wire;
+
+    from(base);
+    assert(w->magic == WIRE_MAGIC);
+    wire_free(w);
+}
+
+/* --- life --- */
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    handle_closed(handle->data);
+}
+
+static void curl_close(struct transport *base, void (*closed)(void *ctx), void *ctx)
+{
+    struct curl_transport *t = from(base);
+
+    assert(!t->wires);
+    t->closing = true;
+    t->closed = closed;
+    t->closed_ctx = ctx;
+    curl_multi_cleanup(t->multi); /* says goodbye to its sockets through on_socket_wish() */
+    uv_close((uv_handle_t *)&t->timer, on_timer_closed);
+}
+
+static struct curl_slist *connect_to(const struct kubeconfig *k)
+{
+    struct str rest = str_from(k->server, str_find(k->server, ':') + 3);
+    struct str authority = str_sub(rest, 0, str_find(rest, '/'));
+    bool has_port = str_rfind(authority, ':') < authority.n && authority.p[authority.n - 1] != ']';
+    struct buf line = BUF_INIT(0);
+    struct curl_slist *list;
+
+    if (!k->tls_server_name.n)
+        return NULL;
+    buf_printf(&line, "::%.*s%s", STR_F(authority), has_port ? "" : ":443");
+    buf_char(&line, '\0');
+    list = curl_slist_append(NULL, line.p);
+    buf_fini(&line);
+    return list;
+}
+
+struct transport *transport_curl_new(struct uv_loop_s *loop, const struct clock *clock,
+                                     struct kubeconfig *k)
+{
+    static const struct transport_ops ops = {curl_start, curl_cancel, curl_close};
+    struct curl_transport *t = NEW(struct curl_transport);
+
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    *t = (struct curl_transport){.base = {&ops},
+                                 .magic = CURL_MAGIC,
+                                 .loop = loop,
+                                 .clock = clock,
+                                 .config = k,
+                                 .connect_to = connect_to(k),
+                                 .token = BUF_INIT(CREDENTIAL_LIMIT),
+                                 .ca = BUF_INIT(CREDENTIAL_LIMIT),
+                                 .credentials_at = INT64_MIN / 2,
+                                 .open_handles = 1};
+    uv_timer_init(loop, &t->timer);
+    t->timer.data = t;
+    t->multi = curl_multi_init();
+    assert(t->multi);
+    curl_multi_setopt(t->multi, CURLMOPT_SOCKETFUNCTION, on_socket_wish);
+    curl_multi_setopt(t->multi, CURLMOPT_SOCKETDATA, t);
+    curl_multi_setopt(t->multi, CURLMOPT_TIMERFUNCTION, on_timeout_wish);
+    curl_multi_setopt(t->multi, CURLMOPT_TIMERDATA, t);
+    curl_multi_setopt(t->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
+    return &t->base;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer (private to syncer/host)
+ *
+ * Where the host is and who we are there. */
+#pragma once
+
+#include <sublet/err.h>
+
+struct kubeconfig {
+    struct str server;               /* URL without a trailing slash, path prefix included */
+    struct str tls_server_name;      /* empty: the URL's */
+    struct str proxy_url;            /* empty: none */
+    bool insecure;                   /* skip verification */
+    struct str ca, certificate, key; /* PEM; empty: none */
+    struct str ca_file;              /* where ca came from, when it may be replaced under way */
+    struct str token, token_file;
+    struct str username, password;
+};
+
+/* path empty: the service account of this pod. Everything is copied into a. */
+int kubeconfig_load(struct arena *a, struct str path, struct kubeconfig *ret,
+                    struct err *err) MUST_CHECK;
+/* The text of a kubeconfig in `directory` (for relative paths). */
+int kubeconfig_parse(struct arena *a, struct str text, struct str directory, struct kubeconfig *ret,
+                     struct err *err) MUST_CHECK;
+int kubeconfig_read_file(struct arena *a, struct str path, size_t limit, struct str *ret,
+                         struct err *err) MUST_CHECK;

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A copy of one collection of the host, kept by list and watch. Revisions order everything: an
+ * older sight of an object never replaces a newer one, whether it comes from a list, a watch or the
+ * answer to a write. Must never take a failed or partial list for an empty one.
+ *
+ *   LISTING --last page--> WATCHING --ended, cut, stalled--> WATCHING from the last revision
+ *     |  ^                    |
+ *     |  '------- 410 --------'            any failure -> WAITING (backoff, jitter) -> where it was
+ *     '- 403, 404: WAITING five minutes
+ *
+ * Source: k8s.io/client-go tools/cache/reflector.go; KEP-956 (bookmarks). */
+#include <sublet/host.h>
+
+#include <assert.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include <sublet/encode.h>
+
+#include "../map.h"
+#include "host_impl.h"
+
+#define REFLECTOR_MAGIC 0x7265666cu
+#define PAGE            500
+#define REFUSED_MS      300000
+/* A host sends a bookmark every minute or so: silence for longer than this is a dead watch. */
+#define STALLED_MS  180000
+#define ARENA_LIMIT (256u << 20)
+
+enum state { LISTING, WATCHING, WAITING };
+
+struct entry {
+    struct host_object object; /* first: what is given out is the entry */
+    struct map_entry by_name;
+    uint64_t round; /* the list that saw it last */
+};
+
+struct reflector {
+    unsigned magic;
+    struct reflector_options o;
+    char *path, *query; /* query: "&labelSelector=...&fieldSelector=..." */
+    enum state state, next;
+    struct host_call *call;
+    struct map objects;
+    struct str cont; /* heap; of the list under way */
+    uint64_t round, list_revision, revision;
+    char *resume;  /* resourceVersion to watch from, as the host wrote it */
+    uint64_t told; /* bytes of a watch are coming: changes with every line */
+    uint64_t told_at_check;
+    unsigned failures;
+    bool synced, refused, expired, closing;
+    uv_timer_t timer;
+};
+
+static void list_page(struct reflector *f);
+static void watch_open(struct reflector *f);
+
+/* --- the copy --- */
+
+static void entry_free(struct entry *e)
+{
+    mem_free(e->object.name.p);
+    mem_free(e->object.uid.p);
+    mem_free(e->object.bytes.p);
+    mem_free(e);
+}
+
+static struct entry *find(const struct reflector *f, struct str name)
+{
+    struct map_entry *e = map_get(&f->objects, name);
+
+    return e ? CONTAINER(e, struct entry, by_name) : NULL;
+}
+
+static uint64_t revision_of(const cJSON *object)
+{
+    uint64_t revision = 0;
+
+    str_to_u64(json_str_at(object, "metadata.resourceVersion"), &revision);
+    return revision;
+}
+
+static struct str reduced_bytes(struct reflector *f, cJSON *object)
+{
+    struct arena *a = arena_new(0);
+    struct buf b = BUF_INIT(0);
+    struct str bytes;
+
+    json_remove(json_get(object, "metadata"), "managedFields");
+    if (f->o.reduce)
+        f->o.reduce(a, object);
+    json_print(&b, object);
+    bytes = mem_str(buf_str(&b)); /* as long as it is: many are kept */
+    buf_fini(&b);
+    arena_free(a);
+    return bytes;
+}
+
+static struct entry *entry_new(struct reflector *f, cJSON *object, uint64_t revision)
+{
+    struct entry *e = NEW(struct entry);
+
+    e->object.name = mem_str(json_str_at(object, "metadata.name"));
+    e->object.uid = mem_str(json_str_at(object, "metadata.uid"));
+    e->object.revision = revision;
+    e->object.bytes = reduced_bytes(f, object);
+    e->round = f->round;
+    return e;
+}
+
+/* Takes a sight of an object; an older one than we have only counts as "still there". */
+static void put(struct reflector *f, cJSON *object)
+{
+    struct str name = json_str_at(object, "metadata.name");
+    uint64_t revision = revision_of(object);
+    struct entry *old = find(f, name), *e;
+
+    if (!name.n)
+        return;
+    if (old && revision && revision <= old->object.revision) {
+        old->round = f->round;
+        return;
+    }
+    e = entry_new(f, object, revision);
+    if (old)
+        map_remove(&f->objects, &old->by_name);
+    map_put(&f->objects, &e->by_name, e->object.name);
+    f->o.changed(f->o.ctx, &e->object, old ? &old->object : NULL);
+    if (old)
+        entry_free(old);
+    if (f->o.forget) {
+        mem_free(e->object.bytes.p);
+        e->object.bytes = STR_NULL;
+    }
+}
+
+static void drop(struct reflector *f, struct entry *e)
+{
+    map_remove(&f->objects, &e->by_name);
+    f->o.changed(f->o.ctx, NULL, &e->object);
+    entry_free(e);
+}
+
+/* A complete list did not have it. What was written after the list was made stays. */
+static void sweep_one(void *ctx, struct map_entry *m)
+{
+    struct reflector *f = ctx;
+    struct entry *e = CONTAINER(m, struct entry, by_name);
+
+    if (e->round != f->round && e->object.revision <= f->list_revision)
+        drop(f, e);
+}
+
+/* --- waiting --- */
+
+static void on_timer(uv_timer_t *timer);
+
+static void start_timer(struct reflector *f, int64_t ms)
+{
+    uv_update_time(f->timer.loop);
+    uv_timer_start(&f->timer, on_timer, (uint64_t)ms, 0);
+}
+
+static void wait_then(struct reflector *f, enum state next, int64_t ms)
+{
+    f->state = WAITING;
+    f->next = next;
+    start_timer(f, ms);
+}
+
+static void back_off(struct reflector *f, enum state next)
+{
+    const struct host_options *o = host_get_options(f->o.host);
+    int64_t delay = o->backoff_ms;
+
+    for (unsigned i = 0; i < f->failures && delay < o->backoff_max_ms; i++)
+        delay *= 2;
+    f->failures++;
+    if (delay > o->backoff_max_ms)
+        delay = o->backoff_max_ms;
+    wait_then(f, next, delay / 2 + (int64_t)(rng_u64(o->rng) % (uint64_t)(delay / 2 + 1)));
+}
+
+static void go(struct reflector *f, enum state state)
+{
+    f->state = state;
+    if (state == LISTING)
+        list_page(f);
+    else
+        watch_open(f);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct reflector *f = timer->data;
+
+    assert(f->magic == REFLECTOR_MAGIC);
+    if (f->state == WAITING) {
+        go(f, f->next);
+        return;
+    }
+    if (f->state != WATCHING)
+        return;
+    if (f->told != f->told_at_check) {
+        f->told_at_check = f->told;
+        start_timer(f, STALLED_MS);
+        return;
+    }
+    host_cancel(f->call);
+    f->call = NULL;
+    go(f, WATCHING);
+}
+
+static bool is_refusal(const struct err *err)
+{
+    return err->kind == &ERR_FORBIDDEN || err->kind == &ERR_NOT_FOUND ||
+           err->kind == &ERR_METHOD_NOT_ALLOWED;
+}
+
+static void refuse(struct reflector *f, const struct err *err, enum state next)
+{
+    bool said = f->refused;
+
+    f->refused = true;
+    wait_then(f, next, REFUSED_MS);
+    if (!said && f->o.refused)
+        f->o.refused(f->o.ctx, err);
+}
+
+/* --- listing --- */
+
+static void start_list(struct reflector *f)
+{
+    mem_free(f->cont.p);
+    f->cont = STR_NULL;
+    f->round++;
+    f->state = LISTING;
+}
+
+static void set_resume(struct reflector *f, struct str revision)
+{
+    uint64_t number = 0;
+
+    if (!revision.n)
+        return;
+    mem_free(f->resume);
+    f->resume = mem_strdup(revision);
+    if (str_to_u64(revision, &number) && number > f->revision)
+        f->revision = number;
+}
+
+static void finish_list(struct reflector *f, struct str revision)
+{
+    bool first = !f->synced;
+
+    mem_free(f->resume);
+    f->resume = NULL;
+    set_resume(f, revision);
+    f->list_revision = 0;
+    if (!str_to_u64(revision, &f->list_revision))
+        f->list_revision = UINT64_MAX;
+    map_each(&f->objects, sweep_one, f);
+    f->failures = 0;
+    f->synced = true;
+    f->refused = false;
+    if (first && f->o.synced)
+        f->o.synced(f->o.ctx);
+    go(f, WATCHING);
+}
+
+static bool page_is_list(const cJSON *page)
+{
+    return json_is_array(json_get(page, "items")) &&
+           json_str_at(page, "metadata.resourceVersion").n > 0;
+}
+
+static void take_page(struct reflector *f, struct arena *a, struct str body)
+{
+    cJSON *page = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    if (json_parse(a, body, &page, &err) || !page_is_list(page)) {
+        start_list(f);
+        back_off(f, LISTING);
+        return;
+    }
+    json_each(item, json_get(page, "items")) put(f, item);
+
+    struct str cont = json_str_at(page, "metadata.continue");
+    mem_free(f->cont.p);
+    f->cont = cont.n ? mem_str(cont) : STR_NULL;
+    if (f->cont.n)
+        list_page(f);
+    else
+        finish_list(f, json_str_at(page, "metadata.resourceVersion"));
+}
+
+static void on_listed(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct reflector *f = ctx;
+
+    assert(f->magic == REFLECTOR_MAGIC && f->state == LISTING);
+    f->call = NULL;
+    if (!err) {
+        struct arena *a = arena_new(ARENA_LIMIT);
+
+        take_page(f, a, answer->body);
+        arena_free(a);
+        return;
+    }
+    /* Pages of one list belong together: after any failure it begins anew. */
+    start_list(f);
+    if (is_refusal(err))
+        refuse(f, err, LISTING);
+    else
+        back_off(f, LISTING);
+}
+
+static void list_page(struct reflector *f)
+{
+    struct arena *a = arena_new(0);
+    struct str cont = url_encode(a, f->cont);
+    struct host_request q = {.method = "GET"};
+
+    if (f->o.metadata_only)
+        q.accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
+                   "application/json";
+    q.path = arena_printf(a, "%s?limit=%d%s%s%.*s", f->path, PAGE, f->query,
+                          cont.n ? "&continue=" : "", STR_F(cont));
+    f->call = host_send(f->o.host, &q, on_listed, f);
+    arena_free(a);
+}
+
+/* --- watching --- */
+
+static void take_error(struct reflector *f, const cJSON *status)
+{
+    int64_t code = json_i64_at(status, "code", 0);
+
+    /* Anything else that the host says in a watch is cured by watching again. */
+    if (code == 410 || str_eqc(json_str_at(status, "reason"), "Expired"))
+        f->expired = true;
+}
+
+static void take_removed(struct reflector *f, const cJSON *object)
+{
+    struct entry *e = find(f, json_str_at(object, "metadata.name"));
+    uint64_t revision = revision_of(object);
+
+    if (e && (!revision || revision >= e->object.revision))
+        drop(f, e);
+}
+
+static void take_event(struct reflector *f, const cJSON *event)
+{
+    struct str type = json_str(json_get(event, "type"));
+    cJSON *object = json_get(event, "object");
+    struct str revision = json_str_at(object, "metadata.resourceVersion");
+
+    if (str_eqc(type, "ERROR")) {
+        take_error(f, object);
+        return;
+    }
+    if (!json_is_object(object) || !type.n)
+        return;
+    f->failures = 0;
+    if (str_eqc(type, "ADDED") || str_eqc(type, "MODIFIED"))
+        put(f, object);
+    else if (str_eqc(type, "DELETED"))
+        take_removed(f, object);
+    else if (!str_eqc(type, "BOOKMARK"))
+        return;
+    set_resume(f, revision);
+}
+
+static void watch_ended(struct reflector *f, const struct err *err)
+{
+    f->call = NULL;
+    uv_timer_stop(&f->timer);
+    if (f->expired || (err && (err->kind == &ERR_GONE || err->kind == &ERR_EXPIRED))) {
+        f->expired = false;
+        start_list(f);
+        /* A host that expires at once every time is not listed in a tight loop. */
+        back_off(f, LISTING);
+    } else if (err && is_refusal(err)) {
+        start_list(f);
+        refuse(f, err, LISTING);
+    } else {
+        back_off(f, WATCHING);
+    }
+}
+
+static void on_line(void *ctx, struct str line)
+{
+    struct reflector *f = ctx;
+    struct arena *a = arena_new(ARENA_LIMIT);
+    cJSON *event = NULL;
+    struct err err;
+
+    assert(f->magic == REFLECTOR_MAGIC && f->state == WATCHING);
+    f->told++;
+    err_init(&err, a);
+    /* Garbage in a watch: what it hid is unknown, so the list has to tell. */
+    if (json_parse(a, line, &event, &err) || !json_is_object(event))
+        f->expired = true;
+    else
+        take_event(f, event);
+    arena_free(a);
+    if (!f->expired)
+        return;
+    host_cancel(f->call);
+    watch_ended(f, NULL);
+}
+
+static void on_watch_ended(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct reflector *f = ctx;
+
+    (void)answer;
+    assert(f->magic == REFLECTOR_MAGIC && f->state == WATCHING);
+    watch_ended(f, err);
+}
+
+/* Ends by itself after 25 to 35 minutes, spread so that tenants do not come all at once. */
+static void watch_open(struct reflector *f)
+{
+    const struct host_options *o = host_get_options(f->o.host);
+    unsigned timeout = 1500 + (unsigned)(rng_u64(o->rng) % 600);
+    struct arena *a = arena_new(0);
+    struct host_request q = {.method = "GET"};
+
+    if (f->o.metadata_only)
+        q.accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+    q.path = arena_printf(a,
+                          "%s?watch=1&allowWatchBookmarks=true&timeoutSeconds=%u"
+                          "&resourceVersion=%s%s",
+                          f->path, timeout, f->resume ? f->resume : "0", f->query);
+    f->expired = false;
+    f->told_at_check = f->told;
+    f->call = host_stream(f->o.host, &q, on_line, on_watch_ended, f);
+    start_timer(f, STALLED_MS);
+    arena_free(a);
+}
+
+/* --- the outside --- */
+
+struct reflector *reflector_open(const struct reflector_options *options)
+{
+    const struct host_options *o = host_get_options(options->host);
+    struct reflector *f = NEW(struct reflector);
+    struct buf query = BUF_INIT(0);
+    struct arena *a = arena_new(0);
+
+    *f = (struct reflector){
+        .magic = REFLECTOR_MAGIC, .o = *options, .path = mem_strdup(options->path)};
+    if (options->label_selector.n) {
+        buf_addc(&query, "&labelSelector=");
+        buf_add(&query, url_encode(a, options->label_selector));
+    }
+    if (options->field_selector.n) {
+        buf_addc(&query, "&fieldSelector=");
+        buf_add(&query, url_encode(a, options->field_selector));
+    }
+    f->query = mem_strdup(buf_str(&query));
+    buf_fini(&query);
+    arena_free(a);
+    map_init(&f->objects, rng_u64(o->rng));
+    uv_timer_init(o->loop, &f->timer);
+    f->timer.data = f;
+    start_list(f);
+    list_page(f);
+    return f;
+}
+
+static void free_entry(void *ctx, struct map_entry *m)
+{
+    (void)ctx;
+    entry_free(CONTAINER(m, struct entry, by_name));
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct reflector *f = handle->data;
+
+    map_each(&f->objects, free_entry, NULL);
+    map_fini(&f->objects);
+    mem_free(f->cont.p);
+    mem_free(f->resume);
+    mem_free(f->path);
+    mem_free(f->query);
+    f->magic = 0;
+    mem_free(f);
+}
+
+/* The rest of it goes with the timer, on the loop's next turn. */
+struct reflector *reflector_close(struct reflector *f)
+{
+    if (!f)
+        return NULL;
+    assert(f->magic == REFLECTOR_MAGIC && !f->closing);
+    f->closing = true;
+    host_cancel(f->call);
+    f->call = NULL;
+    uv_close((uv_handle_t *)&f->timer, on_timer_closed);
+    return NULL;
+}
+
+bool reflector_synced(const struct reflector *f)
+{
+    return f && f->synced;
+}
+
+bool reflector_refused(const struct reflector *f)
+{
+    return f && f->refused;
+}
+
+const struct host_object *reflector_get(const struct reflector *f, struct str name)
+{
+    struct entry *e = f ? find(f, name) : NULL;
+
+    return e ? &e->object : NULL;
+}
+
+struct each_ctx {
+    void (*each)(void *ctx, const struct host_object *o);
+    void *ctx;
+};
+
+static void each_entry(void *ctx, struct map_entry *m)
+{
+    struct each_ctx *c = ctx;
+
+    c->each(c->ctx, &CONTAINER(m, struct entry, by_name)->object);
+}
+
+void reflector_each(struct reflector *f, void (*each)(void *ctx, const struct host_object *o),
+                    void *ctx)
+{
+    struct each_ctx c = {each, ctx};
+
+    if (f)
+        map_each(&f->objects, each_entry, &c);
+}
+
+size_t reflector_count(const struct reflector *f)
+{
+    return f ? f->objects.n : 0;
+}
+
+void reflector_learn(struct reflector *f, struct str bytes)
+{
+    struct arena *a;
+    cJSON *object = NULL;
+    struct err err;
+
+    if (!f || f->closing)
+        return;
+    a = arena_new(0);
+    err_init(&err, a);
+    if (!json_parse(a, bytes, &object, &err) && json_is_object(object)) {
+        struct str name = json_str_at(object, "metadata.name");
+        uint64_t revision = revision_of(object);
+
+        /* The watch has been past it and there is none: it was removed meanwhile. */
+        if (revision && (find(f, name) || revision > f->revision))
+            put(f, object);
+    }
+    arena_free(a);
+}
+
+void reflector_kick(struct reflector *f)
+{
+    if (!f || f->state != WAITING || f->refused)
+        return;
+    f->failures = 0;
+    start_timer(f, 0);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer (private)
+ *
+ * How bytes get to the host and back. The client above it queues, limits, repeats and understands;
+ * a transport only carries. Tests bring their own, which loses, delays and refuses on purpose. */
+#pragma once
+
+#include <sublet/clock.h>
+#include <sublet/err.h>
+
+struct uv_loop_s;
+struct transport;
+
+struct wire_request {
+    const char *method;
+    struct str path, body;
+    const char *content_type, *accept;
+    int64_t timeout_ms; /* 0: none (a stream) */
+};
+
+/* What comes back. Never called from within start(); nothing is called after end() or cancel(). */
+struct wire_handler {
+    void (*data)(void *ctx, struct str bytes);
+    /* status 0: no answer, failure says why (a literal), timed_out if that. retry_after_s: 0 if
+     * none. */
+    void (*end)(void *ctx, int status, int64_t retry_after_s, const char *failure, bool timed_out);
+    void *ctx;
+};
+
+struct transport_ops {
+    /* The request is copied or used up before the call returns. The result is for cancel(). */
+    void *(*start)(struct transport *t, const struct wire_request *q, const struct wire_handler *h);
+    void (*cancel)(struct transport *t, void *wire);
+    /* When nothing is under way. */
+    void (*close)(struct transport *t, void (*closed)(void *ctx), void *ctx);
+};
+struct transport {
+    const struct transport_ops *ops;
+};
+
+struct kubeconfig;
+/* libcurl's multi interface on the loop: HTTP/2 over one connection where the host offers it. The
+ * kubeconfig must outlive it. */
+struct transport *transport_curl_new(struct uv_loop_s *loop, const struct clock *clock,
+                                     struct kubeconfig *k);

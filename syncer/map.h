@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer (private)
+ *
+ * A hash map from text to entries that are part of the caller's own structs. It owns its buckets
+ * and nothing else: keys and entries live as long as their owner wants. */
+#pragma once
+
+#include <sublet/mem.h>
+
+struct map_entry {
+    struct map_entry *next;
+    uint64_t hash;
+    struct str key;
+};
+
+struct map {
+    struct map_entry **buckets;
+    size_t n_buckets, n;
+    uint64_t seed;
+};
+
+void map_init(struct map *m, uint64_t seed);
+void map_fini(struct map *m); /* entries are the owner's to free */
+struct map_entry *map_get(const struct map *m, struct str key);
+void map_put(struct map *m, struct map_entry *e, struct str key); /* the key must not be there */
+void map_remove(struct map *m, struct map_entry *e);
+/* In no order. each() may remove (and free) the entry it is given, and add none. */
+void map_each(struct map *m, void (*each)(void *ctx, struct map_entry *e), void *ctx);
+
+#define CONTAINER(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mapping records: "pods/ns/name" -> whose host object it is. They are put in the transaction of
+ * the virtual object, or before the host is asked to create; so when a virtual object is gone, its
+ * record still proves that the host object was its. Must never be removed while a host object may
+ * exist.
+ *
+ *   value: "uid host-uid flags gone-since[ old-uid...]", "-" for what is empty; flags: "t" or "-"
+ */
+#include "engine.h"
+
+#include <sublet/store.h>
+
+static struct str key_of(struct arena *a, enum sync_id id, struct str ns, struct str name)
+{
+    return arena_printf(a, "%s/%.*s/%.*s", SYNC_KINDS[id].plural, STR_F(ns), STR_F(name));
+}
+
+static struct str field(struct str *rest)
+{
+    struct str text = str_cut(rest, ' ');
+
+    return str_eqc(text, "-") ? STR("") : text;
+}
+
+struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                           struct str name)
+{
+    struct mapping m = {0};
+    struct str value, rest;
+    int64_t gone = 0;
+
+    if (!store_record_get(s->store, RECORD_MAPPING, key_of(a, id, ns, name), &value))
+        return m;
+    rest = arena_str(a, value);
+    m.exists = true;
+    m.uid = field(&rest);
+    m.host_uid = field(&rest);
+    m.tried = str_eqc(field(&rest), "t");
+    if (str_to_i64(field(&rest), &gone))
+        m.gone_s = gone;
+    while (rest.p && m.n_old < MAPPING_OLD)
+        m.old[m.n_old++] = field(&rest);
+    return m;
+}
+
+static void add(struct buf *b, struct str text)
+{
+    if (b->n)
+        buf_char(b, ' ');
+    buf_add(b, text.n ? text : STR("-"));
+}
+
+void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                 const struct mapping *m)
+{
+    struct arena *a = arena_new(0);
+    struct buf value = BUF_INIT(0);
+
+    add(&value, m->uid);
+    add(&value, m->host_uid);
+    add(&value, m->tried ? STR("t") : STR(""));
+    add(&value, m->gone_s ? arena_printf(a, "%lld", (long long)m->gone_s) : STR(""));
+    for (size_t i = 0; i < m->n_old; i++)
+        add(&value, m->old[i]);
+    store_record_put(s->store, RECORD_MAPPING, key_of(a, id, ns, name), buf_str(&value));
+    buf_fini(&value);
+    arena_free(a);
+}
+
+void mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name)
+{
+    struct arena *a = arena_new(0);
+
+    store_record_delete(s->store, RECORD_MAPPING, key_of(a, id, ns, name));
+    arena_free(a);
+}
+
+bool mapping_begin(struct mapping *m, struct str uid)
+{
+    if (m->exists && str_eq(m->uid, uid))
+        return false;
+    if (m->exists && m->uid.n) {
+        /* The oldest leaves: its host object had six successors to be removed by. */
+        if (m->n_old < MAPPING_OLD)
+            m->n_old++;
+        for (size_t i = m->n_old - 1; i > 0; i--)
+            m->old[i] = m->old[i - 1];
+        m->old[0] = m->uid;
+    }
+    m->exists = true;
+    m->uid = uid;
+    m->host_uid = STR("");
+    m->tried = false;
+    m->gone_s = 0;
+    return true;
+}
+
+bool mapping_knows(const struct mapping *m, struct str uid)
+{
+    if (!m->exists || !uid.n)
+        return false;
+    for (size_t i = 0; i < m->n_old; i++)
+        if (str_eq(m->old[i], uid))
+            return true;
+    return str_eq(m->uid, uid);
+}

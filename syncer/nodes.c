@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes as the tenant may see them: those its pools offer, plain ones that anybody's pods may use,
+ * and any on which a pod of its runs. The host's word is last: what the tenant writes into a
+ * mirrored node is written back. Where the host does not let us read nodes, those in use are shown
+ * by name only. Must never show a node of another tenant's pool. */
+#include "engine.h"
+
+#include <string.h>
+
+#define ANNOTATION_MIRRORED "sublet.dev/host-uid" /* also: this node is ours to change and remove  \
+                                                   */
+#define UNREADABLE "unreadable"
+
+struct waiting {
+    struct map_entry entry; /* node name */
+    char *node;
+    char **keys; /* of pods that wait to be bound */
+    size_t n;
+};
+
+struct nodes {
+    struct syncer *syncer;
+    struct map waiting;
+};
+
+/* --- who waits for a node --- */
+
+static void waiting_free(struct nodes *n, struct waiting *w)
+{
+    map_remove(&n->waiting, &w->entry);
+    for (size_t i = 0; i < w->n; i++)
+        mem_free(w->keys[i]);
+    mem_free(w->keys);
+    mem_free(w->node);
+    mem_free(w);
+}
+
+static struct waiting *waiting_get(struct nodes *n, struct str node)
+{
+    struct map_entry *e = map_get(&n->waiting, node);
+    struct waiting *w;
+
+    if (e)
+        return CONTAINER(e, struct waiting, entry);
+    w = NEW(struct waiting);
+    w->node = mem_strdup(node);
+    map_put(&n->waiting, &w->entry, str_c(w->node));
+    return w;
+}
+
+static void wait_for(struct waiting *w, struct str key)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (str_eqc(key, w->keys[i]))
+            return;
+    w->keys = mem_realloc(w->keys, (w->n + 1) * sizeof(*w->keys));
+    w->keys[w->n++] = mem_strdup(key);
+}
+
+static const struct resource *nodes_resource(const struct syncer *s)
+{
+    return syncer_resource(s, "", "nodes");
+}
+
+bool nodes_ensure(struct nodes *n, struct str node, struct str pod_key)
+{
+    struct syncer *s = n->syncer;
+
+    if (store_get(s->store, nodes_resource(s)->storage, STR(""), node))
+        return true;
+    wait_for(waiting_get(n, node), pod_key);
+    syncer_add(s, SYNC_NODES, STR(""), node);
+    return false;
+}
+
+void nodes_map_event(struct controller *c, const struct store_event *e)
+{
+    struct syncer *s = vapi_get_hooks(controller_api(c))->ctx;
+    struct map_entry *found = map_get(&s->nodes->waiting, e->object->name);
+    struct waiting *w;
+
+    if (!found || e->type == STORE_DELETED)
+        return;
+    w = CONTAINER(found, struct waiting, entry);
+    for (size_t i = 0; i < w->n; i++)
+        controller_add(c, str_c(w->keys[i]));
+    waiting_free(s->nodes, w);
+}
+
+/* --- which nodes are shown --- */
+
+struct usage {
+    struct str node;
+    bool found;
+};
+
+static bool on_pod(void *ctx, const struct store_object *o)
+{
+    struct usage *u = ctx;
+    struct str node;
+
+    u->found = labels_get(o->fields, STR("spec.nodeName"), &node) && str_eq(node, u->node);
+    return !u->found;
+}
+
+static bool is_used(struct syncer *s, struct str node)
+{
+    struct usage u = {.node = node};
+    const struct resource *pods = syncer_resource(s, "", "pods");
+
+    if (map_get(&s->nodes->waiting, node))
+        return true;
+    if (store_scan(s->store, pods->storage, STR_NULL, STR_NULL, STR_NULL, 0, on_pod, &u, NULL))
+        return true;
+    return u.found;
+}
+
+static bool has_all(const cJSON *labels, const cJSON *selector)
+{
+    json_each(want, selector)
+    {
+        if (!str_eq(json_str(json_get(labels, want->string)), json_str(want)))
+            return false;
+    }
+    return json_count(selector) > 0;
+}
+
+static bool is_in_pool(const struct syncer *s, const cJSON *host)
+{
+    const cJSON *labels = json_path(host, "metadata.labels");
+
+    for (size_t i = 0; i < s->config->n_bindings; i++)
+        if (has_all(labels, s->config->bindings[i].pool->node_selector))
+            return true;
+    return false;
+}
+
+/* Devices are named like "vendor.example/kind"; what the kubelet itself counts is not. */
+static bool is_device(struct str resource)
+{
+    return str_find(resource, '/') < resource.n &&
+           !str_has_prefix(resource, STR("attachable-volumes"));
+}
+
+static bool has_devices(const cJSON *host)
+{
+    if (json_get(json_path(host, "metadata.labels"), "nvidia.com/gpu.present"))
+        return true;
+    json_each(amount, json_path(host, "status.capacity"))
+    {
+        if (is_device(str_c(amount->string)))
+            return true;
+    }
+    return false;
+}
+
+/* Somebody keeps it for somebody. What the node's own health sets does not count. */
+static bool is_reserved(const cJSON *host)
+{
+    json_each(taint, json_path(host, "spec.taints"))
+    {
+        struct str effect = json_str(json_get(taint, "effect"));
+        struct str key = json_str(json_get(taint, "key"));
+
+        if (!str_eqc(effect, "PreferNoSchedule") &&
+            !str_has_prefix(key, STR("node.kubernetes.io/")))
+            return true;
+    }
+    return false;
+}
+
+static bool is_shown(struct syncer *s, const cJSON *host, struct str name)
+{
+    if (!host)
+        return reflector_refused(s->watches[SYNC_NODES].reflector) && is_used(s, name);
+    return is_in_pool(s, host) || (!has_devices(host) && !is_reserved(host)) || is_used(s, name);
+}
+
+/* --- what they look like --- */
+
+/* What is known of a node that cannot be read: pods of ours run there, so it is ready. */
+static cJSON *ready_status(struct arena *a)
+{
+    cJSON *status = json_new_object(a), *list = json_new_array(a), *ready = json_new_object(a);
+
+    json_set_str(a, ready, "type", STR("Ready"));
+    json_set_str(a, ready, "status", STR("True"));
+    json_set_str(a, ready, "reason", STR("PodsRun"));
+    json_append(list, ready);
+    json_set(a, status, "conditions", list);
+    return status;
+}
+
+static cJSON *stand_in(struct arena *a, struct str name)
+{
+    cJSON *node = json_new_object(a), *metadata = json_new_object(a), *labels = json_new_object(a);
+
+    json_set_str(a, metadata, "name", name);
+    json_set_str(a, metadata, "uid", STR(UNREADABLE));
+    json_set_str(a, labels, "kubernetes.io/hostname", name);
+    json_set(a, metadata, "labels", labels);
+    json_set_str(a, node, "apiVersion", STR("v1"));
+    json_set_str(a, node, "kind", STR("Node"));
+    json_set(a, node, "metadata", metadata);
+    json_set(a, node, "spec", json_new_object(a));
+    json_set(a, node, "status", ready_status(a));
+    return node;
+}
+
+static cJSON *wanted(struct sync_run *run)
+{
+    struct arena *a = run->arena;
+    const cJSON *host = run->host ? run->host : stand_in(a, run->name);
+    cJSON *node = translate_node_up(a, &run->syncer->tenant, host);
+
+    if (node)
+        json_set_str(a, json_ensure_path(a, node, "metadata.annotations"), ANNOTATION_MIRRORED,
+                     uid_of(host));
+    return node;
+}
+
+static bool is_mirrored(const cJSON *node)
+{
+    return json_get(json_path(node, "metadata.annotations"), ANNOTATION_MIRRORED) != NULL;
+}
+
+/* A heartbeat is no news: writing each of them down would be all that a tenant's disk does. */
+static cJSON *without_heartbeats(struct arena *a, const cJSON *status)
+{
+    cJSON *copy = status ? json_copy(a, status) : json_new_object(a);
+
+    json_each(condition, json_get(copy, "conditions")) json_remove(condition, "lastHeartbeatTime");
+    return copy;
+}
+
+/* --- writing --- */
+
+static cJSON *take(struct arena *a, cJSON *to, const cJSON *from, const char *key)
+{
+    const cJSON *value = json_get(from, key);
+
+    if (value)
+        return json_set(a, to, key, json_copy(a, value));
+    json_remove(to, key);
+    return NULL;
+}
+
+static void update(struct sync_run *run, cJSON *node)
+{
+    struct arena *a = run->arena;
+    cJSON *copy = json_copy(a, run->virtual_);
+    const struct resource *r = nodes_resource(run->syncer);
+
+    take(a, json_get(copy, "metadata"), json_get(node, "metadata"), "labels");
+    take(a, json_get(copy, "metadata"), json_get(node, "metadata"), "annotations");
+    take(a, copy, node, "spec");
+    if (!json_equal(copy, run->virtual_)) {
+        reconcile_update(run->reconcile, r, copy);
+        return;
+    }
+    if (json_equal(without_heartbeats(a, json_get(node, "status")),
+                   without_heartbeats(a, json_get(copy, "status"))))
+        return;
+    take(a, copy, node, "status");
+    reconcile_update_status(run->reconcile, r, copy);
+}
+
+static void reconcile_node(struct reconcile *r)
+{
+    struct syncer *s = syncer_of(r);
+    struct sync_run run;
+    cJSON *node;
+
+    if (!sync_run_init(&run, r, SYNC_NODES) || !s->address_known)
+        return;
+    struct reflector *watch = syncer_watch(s, SYNC_NODES);
+    if (!reflector_synced(watch) && !reflector_refused(watch))
+        return;
+    if (!is_shown(s, run.host, run.name)) {
+        if (run.virtual_ && is_mirrored(run.virtual_))
+            reconcile_delete(r, nodes_resource(s), STR(""), run.name, run.uid, NULL);
+        return;
+    }
+    node = wanted(&run);
+    if (!node || (run.virtual_ && !is_mirrored(run.virtual_)))
+        return; /* the tenant's own node of that name stays its own */
+    if (run.virtual_)
+        update(&run, node);
+    else
+        reconcile_create(r, nodes_resource(s), STR(""), node);
+}
+
+/* --- what the virtual cluster tells --- */
+
+/* The last pod of a node that is only shown for it may have gone. */
+static void map_pod(struct controller *c, const struct store_event *e)
+{
+    struct arena *a;
+    struct str node;
+
+    if (e->type != STORE_DELETED || !labels_get(e->object->fields, STR("spec.nodeName"), &node) ||
+        !node.n)
+        return;
+    a = arena_new(0);
+    controller_add(c, key_join(a, STR(""), node));
+    arena_free(a);
+}
+
+static const struct controller_source SOURCES[] = {
+    {"", "nodes", controller_map_self}, {"", "pods", map_pod}, {0}};
+
+const struct controller_def NODE_SYNCER = {
+    .name = "sublet-nodes", .sources = SOURCES, .reconcile = reconcile_node};
+
+/* --- life --- */
+
+struct nodes *nodes_new(struct syncer *s)
+{
+    struct nodes *n = NEW(struct nodes);
+
+    n->syncer = s;
+    map_init(&n->waiting, rng_u64(vapi_rng(s->api)));
+    return n;
+}
+
+static void free_one(void *ctx, struct map_entry *e)
+{
+    waiting_free(ctx, CONTAINER(e, struct waiting, entry));
+}
+
+struct nodes *nodes_free(struct nodes *n)
+{
+    if (!n)
+        return NULL;
+    map_each(&n->waiting, free_one, n);
+    map_fini(&n->waiting);
+    mem_free(n);
+    return NULL;
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The syncer's life: it is made before the API starts, begins when the API is ready, and ends
+ * before the API does. Watches on the host open when the tenant first uses a kind. Must never take
+ * a host that is away for one that is empty.
+ *
+ *   new -> start -> address known, watches synced -> keys run
+ *               '-> host away: keys that fail back off; when it is back, all are looked at again
+ *   close: host_stop (all answers fail) -> controllers closed -> hooks off -> host closed -> freed
+ */
+#include "engine.h"
+
+#include <assert.h>
+
+#include <uv.h>
+
+#include <sublet/log.h>
+
+#define CLUSTER_UID     "cluster-uid"
+#define READY_ANYWAY_MS 10000
+
+struct deferred_call {
+    struct deferred_call *next;
+    int64_t due_ms;
+    void (*run)(void *ctx);
+    void *ctx;
+};
+
+static void maybe_closed(struct syncer *s);
+
+/* --- later --- */
+
+static int64_t mono_ms(const struct syncer *s)
+{
+    return clock_mono_ms(vapi_clock(s->api));
+}
+
+int64_t syncer_now_s(const struct syncer *s)
+{
+    return clock_wall_s(vapi_clock(s->api));
+}
+
+static void on_defer_timer(uv_timer_t *timer);
+
+static void arm(struct syncer *s)
+{
+    int64_t due = INT64_MAX, now = mono_ms(s);
+
+    for (const struct deferred_call *d = s->deferred; d; d = d->next)
+        due = d->due_ms < due ? d->due_ms : due;
+    if (due == INT64_MAX)
+        return;
+    uv_update_time(s->defer->loop);
+    uv_timer_start(s->defer, on_defer_timer, due > now ? (uint64_t)(due - now) : 0, 0);
+}
+
+/* Takes the first that is due (all are, when closing). */
+static struct deferred_call *take_due(struct syncer *s, int64_t now)
+{
+    for (struct deferred_call **at = &s->deferred; *at; at = &(*at)->next) {
+        struct deferred_call *d = *at;
+
+        if (d->due_ms > now && !s->closing)
+            continue;
+        *at = d->next;
+        return d;
+    }
+    return NULL;
+}
+
+static void on_defer_timer(uv_timer_t *timer)
+{
+    struct syncer *s = timer->data;
+    struct deferred_call *d;
+    int64_t now = mono_ms(s);
+
+    assert(s->magic == SYNCER_MAGIC);
+    while ((d = take_due(s, now))) {
+        d->run(d->ctx);
+        mem_free(d);
+    }
+    arm(s);
+    maybe_closed(s);
+}
+
+void syncer_defer_for(struct syncer *s, void (*run)(void *ctx), void *ctx, int64_t delay_ms)
+{
+    struct deferred_call *d = NEW(struct deferred_call), **at = &s->deferred;
+
+    *d = (struct deferred_call){NULL, mono_ms(s) + delay_ms, run, ctx};
+    while (*at)
+        at = &(*at)->next;
+    *at = d;
+    arm(s);
+}
+
+void syncer_defer(struct syncer *s, void (*run)(void *ctx), void *ctx)
+{
+    syncer_defer_for(s, run, ctx, 0);
+}
+
+/* --- keys --- */
+
+struct syncer *syncer_of(struct reconcile *r)
+{
+    struct syncer *s = vapi_get_hooks(reconcile_api(r))->ctx;
+
+    assert(s->magic == SYNCER_MAGIC);
+    return s;
+}
+
+const struct resource *syncer_resource(const struct syncer *s, const char *group,
+                                       const char *plural)
+{
+    const struct resource *r =
+        registry_find_group_resource(vapi_registry(s->api), str_c(group), str_c(plural));
+
+    assert(r); /* the syncer knows built-in kinds only */
+    return r;
+}
+
+cJSON *syncer_virtual(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                      struct str name)
+{
+    const struct resource *r = syncer_resource(s, SYNC_KINDS[id].group, SYNC_KINDS[id].plural);
+    const struct store_object *o = store_get(s->store, r->storage, ns, name);
+
+    return o ? vapi_tree(a, o) : NULL;
+}
+
+void syncer_add(struct syncer *s, enum sync_id id, struct str ns, struct str name)
+{
+    struct buf key = BUF_INIT(0);
+
+    if (!s->controllers[id])
+        return;
+    buf_add(&key, ns);
+    buf_char(&key, '/');
+    buf_add(&key, name);
+    controller_add(s->controllers[id], buf_str(&key));
+    buf_fini(&key);
+}
+
+struct rescan {
+    struct syncer *syncer;
+    enum sync_id id;
+};
+
+static bool on_virtual(void *ctx, const struct store_object *o)
+{
+    struct rescan *r = ctx;
+
+    syncer_add(r->syncer, r->id, o->ns, o->name);
+    return true;
+}
+
+static bool on_mapping(void *ctx, struct str key, struct str value)
+{
+    struct rescan *r = ctx;
+    struct str rest = key, ns;
+
+    (void)value;
+    str_cut(&rest, '/');
+    ns = str_cut(&rest, '/');
+    syncer_add(r->syncer, r->id, ns, rest);
+    return true;
+}
+
+static void on_host_object(void *ctx, const struct host_object *o)
+{
+    struct rescan *r = ctx;
+
+    SYNC_KINDS[r->id].changed(r->syncer, o, o);
+}
+
+void syncer_rescan(struct syncer *s, enum sync_id id)
+{
+    const struct sync_kind *k = &SYNC_KINDS[id];
+    struct rescan r = {s, id};
+    struct arena *a;
+
+    if (!k->controller || !s->controllers[id])
+        return;
+    a = arena_new(0);
+    if (store_scan(s->store, syncer_resource(s, k->group, k->plural)->storage, STR_NULL, STR_NULL,
+                   STR_NULL, 0, on_virtual, &r, NULL))
+        log_error("syncer: cannot list %s", k->plural);
+    if (k->maps)
+        store_record_each(s->store, RECORD_MAPPING, arena_printf(a, "%s/", k->plural), on_mapping,
+                          &r);
+    else
+        reflector_each(s->watches[id].reflector, on_host_object, &r);
+    arena_free(a);
+}
+
+/* --- watches --- */
+
+static void on_changed(void *ctx, const struct host_object *now, const struct host_object *before)
+{
+    struct sync_watch *w = ctx;
+
+    SYNC_KINDS[w->id].changed(w->syncer, now, before);
+}
+
+static void on_synced(void *ctx)
+{
+    struct sync_watch *w = ctx;
+
+    syncer_rescan(w->syncer, w->id);
+    if (w->id == SYNC_SECRETS || w->id == SYNC_CONFIG_MAPS)
+        syncer_rescan(w->syncer, SYNC_PODS);
+}
+
+static void on_refused(void *ctx, const struct err *err)
+{
+    struct sync_watch *w = ctx;
+
+    if (SYNC_KINDS[w->id].namespaced)
+        log_warn("syncer: the host does not let us watch %s: %.*s", SYNC_KINDS[w->id].plural,
+                 STR_F(err->message));
+    syncer_rescan(w->syncer, w->id);
+}
+
+struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
+{
+    const struct sync_kind *k = &SYNC_KINDS[id];
+    struct sync_watch *w = &s->watches[id];
+    struct reflector_options o = {.host = s->host,
+                                  .metadata_only = k->metadata_only,
+                                  .forget = id == SYNC_EVENTS,
+                                  .reduce = k->reduce,
+                                  .changed = on_changed,
+                                  .synced = on_synced,
+                                  .refused = on_refused,
+                                  .ctx = w};
+    struct arena *a;
+
+    if (w->reflector || s->closing)
+        return w->reflector;
+    a = arena_new(0);
+    o.path = sync_path(a, s, id, STR(""), "");
+    if (k->labelled)
+        o.label_selector = arena_printf(a, LABEL_CLUSTER "=%.*s", STR_F(s->tenant.cluster_uid));
+    w->reflector = reflector_open(&o);
+    arena_free(a);
+    return w->reflector;
+}
+
+bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enum sync_id third)
+{
+    const enum sync_id ids[] = {first, second, third};
+    bool ready = true;
+
+    if (s->closing || !s->address_known || !host_is_up(s->host))
+        return false;
+    for (size_t i = 0; i < 3; i++)
+        ready &= reflector_synced(syncer_watch(s, ids[i]));
+    if (ready)
+        syncer_watch(s, SYNC_EVENTS);
+    return ready;
+}
+
+static void on_up(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    assert(s->magic == SYNCER_MAGIC);
+    if (!s->started || s->closing)
+        return;
+    log_info("syncer: the host answers");
+    publisher_kick(s->publisher);
+    for (int id = 0; id < N_SYNC; id++) {
+        reflector_kick(s->watches[id].reflector);
+        syncer_rescan(s, (enum sync_id)id);
+    }
+}
+
+/* --- making --- */
+
+/* The uid that every host object of ours carries. It goes with the store: a restored store is the
+ * same cluster. */
+static struct str cluster_uid(struct syncer *s)
+{
+    struct str found;
+    char uuid[37];
+
+    if (store_record_get(s->store, RECORD_META, STR(CLUSTER_UID), &found) && found.n)
+        return arena_str(s->arena, found);
+    rng_uuid(vapi_rng(s->api), uuid);
+    store_record_put(s->store, RECORD_META, STR(CLUSTER_UID), str_c(uuid));
+    return arena_str(s->arena, str_c(uuid));
+}
+
+/* Before the host was ever reached (or a while went by) the cluster is not ready to be used; after
+ * that its API serves whether the host does or not. */
+static const char *check_host(void *ctx)
+{
+    struct syncer *s = vapi_get_hooks(ctx)->ctx;
+
+    if (!s || !s->started || s->address_known || mono_ms(s) - s->started_ms > READY_ANYWAY_MS)
+        return NULL;
+    return "the host cluster was not reached yet";
+}
+
+static void make_parts(struct syncer *s)
+{
+    for (int id = 0; id < N_SYNC; id++)
+        s->watches[id] = (struct sync_watch){s, (enum sync_id)id, NULL};
+    s->refs = refs_new(s);
+    s->ledger = ledger_new(s);
+    s->nodes = nodes_new(s);
+    s->verdicts = verdicts_new(s);
+    s->failed = failed_new(s);
+    s->events = events_up_new(s);
+    s->publisher = publisher_new(s);
+    s->admits = admits_new(s);
+    s->defer = NEW(uv_timer_t);
+    uv_timer_init(vapi_loop(s->api), s->defer);
+    s->defer->data = s;
+}
+
+int syncer_new_with(struct vapi *api, const struct config *config, struct host *host,
+                    struct syncer **ret, struct err *err)
+{
+    struct syncer *s = NEW(struct syncer);
+
+    (void)err;
+    *s = (struct syncer){.magic = SYNCER_MAGIC,
+                         .api = api,
+                         .config = config,
+                         .store = vapi_store(api),
+                         .host = host,
+                         .arena = arena_new(0)};
+    s->tenant = (struct translate_tenant){
+        .config = config, .cluster_uid = cluster_uid(s), .host_namespace = config->host_namespace};
+    make_parts(s);
+    hooks_register(s);
+    host_on_up(host, on_up, s);
+    vapi_add_check(api, "host-sync", check_host, api);
+    *ret = s;
+    return 0;
+}
+
+int syncer_new(struct vapi *api, const struct config *config, struct syncer **ret, struct err *err)
+{
+    struct host_options options = {.loop = vapi_loop(api),
+                                   .clock = vapi_clock(api),
+                                   .rng = vapi_rng(api),
+                                   .kubeconfig = config->host_kubeconfig,
+                                   .qps = config->host_qps,
+                                   .burst = config->host_burst};
+    struct host *host;
+
+    if (host_open(&options, &host, err))
+        return -1;
+    return syncer_new_with(api, config, host, ret, err);
+}
+
+static bool has_tiers(const struct config *c)
+{
+    for (size_t i = 0; i < c->n_bindings; i++)
+        if (json_count(c->bindings[i].pool->priority_tiers))
+            return true;
+    return false;
+}
+
+void syncer_start(struct syncer *s)
+{
+    assert(s->magic == SYNCER_MAGIC && !s->started);
+    s->started = true;
+    s->started_ms = mono_ms(s);
+    for (int id = 0; id < N_SYNC; id++)
+        if (SYNC_KINDS[id].controller)
+            s->controllers[id] = controller_start(s->api, SYNC_KINDS[id].controller);
+    address_find(s);
+    syncer_watch(s, SYNC_NODES);
+    syncer_watch(s, SYNC_STORAGE_CLASSES);
+    if (has_tiers(s->config))
+        syncer_watch(s, SYNC_PRIORITY_CLASSES);
+}
+
+/* --- closing --- */
+
+static void on_defer_closed(uv_handle_t *handle)
+{
+    struct syncer *s = handle->data;
+    void (*closed)(void *ctx) = s->closed;
+    void *ctx = s->closed_ctx;
+
+    mem_free(s->defer);
+    s->refs = refs_free(s->refs);
+    s->ledger = ledger_free(s->ledger);
+    s->nodes = nodes_free(s->nodes);
+    s->verdicts = verdicts_free(s->verdicts);
+    s->failed = failed_free(s->failed);
+    s->events = events_up_free(s->events);
+    s->admits = admits_free(s->admits);
+    arena_free(s->arena);
+    s->magic = 0;
+    mem_free(s);
+    closed(ctx);
+}
+
+static void on_host_closed(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    uv_close((uv_handle_t *)s->defer, on_defer_closed);
+}
+
+/* All controllers are closed and nothing is deferred: nobody asks the host any more. */
+static void maybe_closed(struct syncer *s)
+{
+    struct vapi_hooks none = {0};
+    struct host *host = s->host;
+
+    if (!s->closing || s->open_parts || s->deferred || !host)
+        return;
+    vapi_set_hooks(s->api, &none);
+    s->host = NULL;
+    host_flush(host);
+    publisher_close(s->publisher);
+    host_close(host, on_host_closed, s);
+}
+
+static void on_controller_closed(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    s->open_parts--;
+    maybe_closed(s);
+}
+
+/* The deferred turn that comes when there is nothing else to wait for. */
+static void on_nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx)
+{
+    assert(s->magic == SYNCER_MAGIC && !s->closing);
+    s->closing = true;
+    s->closed = closed;
+    s->closed_ctx = ctx;
+    for (int id = 0; id < N_SYNC; id++)
+        s->watches[id].reflector = reflector_close(s->watches[id].reflector);
+    host_stop(s->host);
+    s->open_parts = 1;
+    for (int id = 0; id < N_SYNC; id++) {
+        if (!s->controllers[id])
+            continue;
+        s->open_parts++;
+        controller_close(s->controllers[id], on_controller_closed, s);
+        s->controllers[id] = NULL;
+    }
+    s->open_parts--;
+    syncer_defer(s, on_nothing, s);
+}

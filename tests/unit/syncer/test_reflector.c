@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reflector against a host that pages, expires, cuts, lies and goes away: what it tells must
+ * always end in what the host has, and nothing may be called gone that was not proven to be. */
+#include "fake_server.h"
+
+struct world {
+    struct fake_server s;
+    struct reflector *f;
+    struct buf told; /* "+a1 ~a2 -a3 ": what changed, with revisions */
+    bool synced, refused, want_reached;
+    const char *want; /* want_reached when told ends with it */
+    const char *pages[3];
+    unsigned page, fail_lists;
+    int watch_status;
+    bool hold_watch;
+};
+
+static void check_wanted(struct world *w)
+{
+    if (w->want && str_has_suffix(buf_str(&w->told), str_c(w->want)))
+        w->want_reached = true;
+}
+
+static void on_changed(void *ctx, const struct host_object *now, const struct host_object *before)
+{
+    struct world *w = ctx;
+    const struct host_object *o = now ? now : before;
+
+    buf_printf(&w->told, "%c%.*s%llu ",
+               !now     ? '-'
+               : before ? '~'
+                        : '+',
+               STR_F(o->name), (unsigned long long)o->revision);
+    check_wanted(w);
+}
+
+static void on_synced(void *ctx)
+{
+    ((struct world *)ctx)->synced = true;
+}
+
+static void on_refused(void *ctx, const struct err *err)
+{
+    (void)err;
+    ((struct world *)ctx)->refused = true;
+}
+
+static void answer(struct fake_server *s, struct net_exchange *x, const struct net_request *r)
+{
+    struct world *w = s->ctx;
+
+    if (str_contains(r->query, STR("watch=1"))) {
+        if (w->watch_status)
+            fake_reply(x, w->watch_status, "{}");
+        else
+            fake_begin_watch(s, x);
+        return;
+    }
+    if (w->fail_lists) {
+        w->fail_lists--;
+        fake_reply(x, 500, "{}");
+        return;
+    }
+    fake_reply(x, 200, w->pages[w->page]);
+    if (w->page < 2 && w->pages[w->page + 1])
+        w->page++;
+}
+
+static void world_open(struct world *w)
+{
+    memset(w, 0, sizeof(*w));
+    fake_open(&w->s, answer, NULL);
+    w->s.ctx = w;
+}
+
+static void world_reflect(struct world *w)
+{
+    struct reflector_options o = {.host = w->s.host,
+                                  .path = STR("/api/v1/namespaces/x/pods"),
+                                  .label_selector = STR("sublet.dev/cluster=u"),
+                                  .changed = on_changed,
+                                  .synced = on_synced,
+                                  .refused = on_refused,
+                                  .ctx = w};
+
+    w->f = reflector_open(&o);
+}
+
+static void world_sync(struct world *w)
+{
+    world_reflect(w);
+    fake_run_until(&w->s, &w->synced);
+}
+
+static void world_wait(struct world *w, const char *suffix)
+{
+    w->want = suffix;
+    w->want_reached = false;
+    check_wanted(w);
+    fake_run_until(&w->s, &w->want_reached);
+}
+
+static void world_wait_watches(struct world *w, unsigned n)
+{
+    while (w->s.watches < n)
+        fake_run_ms(&w->s, 2);
+}
+
+static void world_close(struct world *w)
+{
+    w->f = reflector_close(w->f);
+    fake_close(&w->s);
+    buf_fini(&w->told);
+}
+
+#define LIST(rv, more, items)                                                                      \
+    "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"" rv "\"" more                      \
+    "},\"items\":[" items "]}"
+#define OBJ(name, uid, rv)                                                                         \
+    "{\"metadata\":{\"name\":\"" name "\",\"uid\":\"" uid "\",\"resourceVersion\":\"" rv           \
+    "\",\"managedFields\":[{\"a\":1}]}}"
+#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}"
+
+static void test_pages_then_watch(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.pages[0] = LIST("5", ",\"continue\":\"c/1\"", OBJ("a", "ua", "1"));
+    w.pages[1] = LIST("5", "", OBJ("b", "ub", "2"));
+    world_sync(&w);
+    assert_str(buf_str(&w.told), "+a1 +b2 ");
+    assert_int_equal(w.s.lists, 2);
+    assert_false(str_contains(reflector_get(w.f, STR("a"))->bytes, STR("managedFields")));
+
+    world_wait_watches(&w, 1);
+    assert_non_null(strstr(w.s.last_query, "resourceVersion=5"));
+    assert_non_null(strstr(w.s.last_query, "labelSelector=sublet.dev%2Fcluster%3Du"));
+    fake_line(&w.s, EVENT("MODIFIED", OBJ("a", "ua", "6")));
+    fake_line(&w.s, EVENT("DELETED", OBJ("b", "ub", "7")));
+    fake_line(&w.s, EVENT("ADDED", OBJ("c", "uc", "8")));
+    world_wait(&w, "~a6 -b2 +c8 ");
+    assert_int_equal(reflector_count(w.f), 2);
+    world_close(&w);
+}
+
+static void test_cut_watch_resumes_where_it_was(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.pages[0] = LIST("5", "", "");
+    world_sync(&w);
+    world_wait_watches(&w, 1);
+    fake_line(&w.s, EVENT("ADDED", OBJ("a", "ua", "6")));
+    fake_line(&w.s, EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"9\"}}"));
+    world_wait(&w, "+a6 ");
+    fake_run_ms(&w.s, 5);
+    fake_end_streams(&w.s, true);
+    world_wait_watches(&w, 2);
+    assert_non_null(strstr(w.s.last_query, "resourceVersion=9&"));
+    assert_int_equal(w.s.lists, 1);
+    fake_line(&w.s, EVENT("ADDED", OBJ("a", "ua", "6"))); /* told again: nothing new */
+    fake_line(&w.s, EVENT("MODIFIED", OBJ("a", "ua", "10")));
+    world_wait(&w, "~a10 ");
+    assert_str(buf_str(&w.told), "+a6 ~a10 ");
+    world_close(&w);
+}
+
+static void relist_after(const char *line)
+{
+    struct world w;
+
+    world_open(&w);
+    w.pages[0] = LIST("5", "", OBJ("a", "ua", "1") "," OBJ("b", "ub", "2"));
+    world_sync(&w);
+    world_wait_watches(&w, 1);
+    w.pages[0] = LIST("20", "", OBJ("a", "ua", "1") "," OBJ("c", "uc", "19"));
+    fake_line(&w.s, line);
+    world_wait_watches(&w, 2);
+    assert_str(buf_str(&w.told), "+a1 +b2 +c19 -b2 ");
+    assert_int_equal(w.s.lists, 2);
+    assert_non_null(strstr(w.s.last_query, "resourceVersion=20"));
+    world_close(&w);
+}
+
+static void test_expired_watch_lists_and_tells_the_difference(void **state)
+{
+    (void)state;
+    relist_after(EVENT("ERROR", "{\"kind\":\"Status\",\"reason\":\"Expired\",\"code\":410}"));
+}
+
+static void test_garbage_lists_and_tells_the_difference(void **state)
+{
+    (void)state;
+    relist_after("{\"type\":\"ADDED\",\"obj");
+}
+
+static void test_refused_watch_with_410_lists(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.watch_status = 410;
+    w.pages[0] = LIST("5", "", "");
+    world_sync(&w);
+    while (w.s.lists < 2)
+        fake_run_ms(&w.s, 2);
+    w.watch_status = 0;
+    unsigned watches = w.s.watches;
+    world_wait_watches(&w, watches + 1);
+    world_close(&w);
+}
+
+static void test_failed_list_is_no_empty_list(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.pages[0] = LIST("5", "", OBJ("a", "ua", "1"));
+    world_sync(&w);
+    world_wait_watches(&w, 1);
+    w.fail_lists = 3;
+    fake_line(&w.s, EVENT("ERROR", "{\"code\":410}"));
+    world_wait_watches(&w, 2);
+    assert_int_equal(w.s.lists, 5);
+    assert_str(buf_str(&w.told), "+a1 ");
+
+    /* Neither is something that is no list, nor half of one. */
+    w.pages[0] = "{}";
+    fake_line(&w.s, EVENT("ERROR", "{\"code\":410}"));
+    fake_run_ms(&w.s, 30);
+    assert_str(buf_str(&w.told), "+a1 ");
+    w.pages[0] = LIST("9", ",\"continue\":\"x\"", "");
+    w.pages[1] = "{}";
+    fake_run_ms(&w.s, 30);
+    assert_str(buf_str(&w.told), "+a1 ");
+    assert_non_null(reflector_get(w.f, STR("a")));
+    world_close(&w);
+}
+
+static void test_learned_objects_are_ordered_by_revision(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.pages[0] = LIST("5", "", "");
+    world_sync(&w);
+    world_wait_watches(&w, 1);
+    reflector_learn(w.f, STR(OBJ("a", "ua", "10")));
+    assert_str(buf_str(&w.told), "+a10 ");
+    fake_line(&w.s, EVENT("ADDED", OBJ("a", "ua", "10")));
+    fake_line(&w.s, EVENT("ADDED", OBJ("b", "ub", "11")));
+    fake_line(&w.s, EVENT("DELETED", OBJ("b", "ub", "12")));
+    world_wait(&w, "-b11 ");
+    reflector_learn(w.f, STR(OBJ("b", "ub", "11"))); /* an answer that came late: b is gone */
+    reflector_learn(w.f, STR(OBJ("a", "ua", "9")));
+    reflector_learn(w.f, STR("garbage"));
+    assert_str(buf_str(&w.told), "+a10 +b11 -b11 ");
+
+    /* A list made before what we wrote does not take it away. */
+    reflector_learn(w.f, STR(OBJ("n", "un", "50")));
+    w.pages[0] = LIST("40", "", OBJ("a", "ua", "10"));
+    fake_line(&w.s, EVENT("ERROR", "{\"code\":410}"));
+    world_wait_watches(&w, 2);
+    assert_non_null(reflector_get(w.f, STR("n")));
+    world_close(&w);
+}
+
+static void test_late_removal_of_a_predecessor(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.pages[0] = LIST("5", "", OBJ("a", "u1", "1"));
+    world_sync(&w);
+    world_wait_watches(&w, 1);
+    reflector_learn(w.f, STR(OBJ("a", "u2", "20")));
+    fake_line(&w.s, EVENT("DELETED", OBJ("a", "u1", "19")));
+    fake_line(&w.s, EVENT("ADDED", OBJ("z", "uz", "21")));
+    world_wait(&w, "+z21 ");
+    assert_str(buf_str(&w.told), "+a1 ~a20 +z21 ");
+    world_close(&w);
+}
+
+static void answer_forbidden(struct fake_server *s, struct net_exchange *x,
+                             const struct net_request *r)
+{
+    (void)s;
+    (void)r;
+    fake_reply(x, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"code\":403}");
+}
+
+static void test_refusal_is_told_once_and_not_hammered(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.s.answer = answer_forbidden;
+    world_reflect(&w);
+    fake_run_until(&w.s, &w.refused);
+    fake_run_ms(&w.s, 60);
+    assert_int_equal(w.s.lists, 1);
+    assert_false(reflector_synced(w.f));
+    assert_true(reflector_refused(w.f));
+    world_close(&w);
+}
+
+static void test_host_away_and_back(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.pages[0] = LIST("5", "", OBJ("a", "ua", "1"));
+    world_sync(&w);
+    world_wait_watches(&w, 1);
+    fake_go_away(&w.s);
+    fake_run_ms(&w.s, 50);
+    assert_str(buf_str(&w.told), "+a1 ");
+    fake_come_back(&w.s);
+    world_wait_watches(&w, 2);
+    fake_line(&w.s, EVENT("DELETED", OBJ("a", "ua", "6")));
+    world_wait(&w, "-a1 ");
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pages_then_watch),
+        cmocka_unit_test(test_cut_watch_resumes_where_it_was),
+        cmocka_unit_test(test_expired_watch_lists_and_tells_the_difference),
+        cmocka_unit_test(test_garbage_lists_and_tells_the_difference),
+        cmocka_unit_test(test_refused_watch_with_410_lists),
+        cmocka_unit_test(test_failed_list_is_no_empty_list),
+        cmocka_unit_test(test_learned_objects_are_ordered_by_revision),
+        cmocka_unit_test(test_late_removal_of_a_predecessor),
+        cmocka_unit_test(test_refusal_is_told_once_and_not_hammered),
+        cmocka_unit_test(test_host_away_and_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
