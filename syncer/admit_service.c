@@ -115,7 +115,7 @@ bool service_wants_admit(const struct syncer *s, const cJSON *object, const cJSO
 
     (void)s;
     if (!service_wants_host(object) || service_is_api(ns, json_str_at(object, "metadata.name")) ||
-        is_deleting(object))
+        sync_is_deleting(object))
         return false;
     if (!old)
         return !str_eqc(json_str_at(object, "spec.clusterIP"), "None");

@@ -168,7 +168,7 @@ static void create(struct sync_run *run, struct err *err)
         lost(run); /* an empty volume in its place would hide the loss */
         return;
     }
-    if (is_deleting(run->virtual_))
+    if (sync_is_deleting(run->virtual_))
         return;
     if (translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, &object, err))
         return;
@@ -180,7 +180,7 @@ static void update(struct sync_run *run, struct err *err)
     cJSON *object, *patch;
 
     refs_wake(run->syncer->refs, SYNC_CLAIMS, run->ns, run->name);
-    if (update_up(run) || mirror_volume(run) || is_deleting(run->host))
+    if (update_up(run) || mirror_volume(run) || sync_is_deleting(run->host))
         return;
     if (translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, &object, err))
         return;

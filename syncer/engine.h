@@ -174,7 +174,7 @@ void sync_refused(struct sync_run *run, const struct err *err);
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s);
 /* Where a host object is not this virtual object's. True: it was dealt with, the run is over. */
 bool sync_settle_owner(struct sync_run *run);
-bool is_deleting(const cJSON *object);
+bool sync_is_deleting(const cJSON *object);
 bool is_terminal(const cJSON *pod);
 struct str uid_of(const cJSON *object);
 

@@ -11,7 +11,7 @@
  * executed later than this. */
 #define LOST_CREATE_S 75
 
-bool is_deleting(const cJSON *object)
+bool sync_is_deleting(const cJSON *object)
 {
     return json_path(object, "metadata.deletionTimestamp") != NULL;
 }
@@ -328,7 +328,7 @@ bool sync_finish_gone(struct sync_run *run, int64_t grace_s)
     if (!run->mapping.exists)
         return true; /* nothing proves that a host object of this name was ours to remove */
     if (run->host) {
-        if (mapping_knows(&run->mapping, run->owner_uid) && !is_deleting(run->host))
+        if (mapping_knows(&run->mapping, run->owner_uid) && !sync_is_deleting(run->host))
             sync_delete(run, grace_s);
         return false;
     }
@@ -351,7 +351,7 @@ bool sync_settle_owner(struct sync_run *run)
         return false;
     }
     /* Ours by its label, and of a virtual object that this name no longer is. */
-    if (!is_deleting(run->host))
+    if (!sync_is_deleting(run->host))
         sync_delete(run, -1);
     return true;
 }

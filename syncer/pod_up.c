@@ -80,7 +80,7 @@ bool pod_update_up(struct sync_run *run)
     struct str bound = json_str_at(run->virtual_, "spec.nodeName");
     cJSON *status;
 
-    if (node.n && !bound.n && !is_deleting(run->virtual_)) {
+    if (node.n && !bound.n && !sync_is_deleting(run->virtual_)) {
         if (nodes_ensure(run->syncer->nodes, node, key))
             bind(run, node);
         return true;

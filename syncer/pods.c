@@ -41,7 +41,7 @@ static void pod_gone(struct sync_run *run)
 
 static void pod_lost(struct sync_run *run)
 {
-    bool deleting = is_deleting(run->virtual_);
+    bool deleting = sync_is_deleting(run->virtual_);
 
     ledger_release(run->syncer, run->uid);
     if (is_terminal(run->virtual_) && !deleting)
@@ -58,7 +58,7 @@ static void pod_absent(struct sync_run *run)
 
     if (known && run->mapping.host_uid.n)
         pod_lost(run);
-    else if (is_deleting(run->virtual_))
+    else if (sync_is_deleting(run->virtual_))
         pod_remove_virtual(run, 0);
     else if (!is_terminal(run->virtual_))
         pod_create(run);
@@ -83,7 +83,7 @@ static int64_t grace_down(const struct sync_run *run)
 /* True: a removal is under way in either direction. */
 static bool pod_deletion(struct sync_run *run)
 {
-    bool down = is_deleting(run->virtual_), up = is_deleting(run->host);
+    bool down = sync_is_deleting(run->virtual_), up = sync_is_deleting(run->host);
 
     if (down && (!up || grace_down(run) < grace_of(run->host))) {
         sync_delete(run, grace_down(run));
@@ -113,7 +113,7 @@ static void pod_present(struct sync_run *run)
         sync_delete(run, -1);
         return;
     }
-    if (!is_terminal(run->host) && !is_deleting(run->host) && tokens_ensure(run))
+    if (!is_terminal(run->host) && !sync_is_deleting(run->host) && tokens_ensure(run))
         pod_update_down(run);
 }
 

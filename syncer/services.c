@@ -79,7 +79,7 @@ static void service_present(struct sync_run *run)
         sync_create(run, object);
         return;
     }
-    if (is_deleting(run->host))
+    if (sync_is_deleting(run->host))
         return; /* made anew when it has left */
     patch = translate_service_update(run->arena, run->host, object);
     if (patch)
