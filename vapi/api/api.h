@@ -24,6 +24,7 @@
 #define API_GZIP_FROM  (128u * 1024)
 
 struct events;
+struct expiry;
 
 struct api_check {
     char *name;
@@ -46,6 +47,9 @@ struct vapi {
     struct controllers *controllers;
     struct net_server *server;
     struct events *events;
+    struct expiry *expiry;
+    char flow_uid[37],
+        level_uid[37]; /* of the headers that tell clients not to throttle themselves */
     struct api_check checks[API_MAX_CHECKS];
     size_t n_checks;
     /* Calls that were not answered, or whose exchange is still open; oldest first. */
@@ -185,6 +189,7 @@ void meta_generate_name(struct vapi *api, struct arena *a, cJSON *object);
 void meta_validate(struct field_errors *e, const struct resource *r, const cJSON *object);
 void meta_validate_update(struct field_errors *e, const struct resource *r, const cJSON *object,
                           const cJSON *old);
+void meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old);
 /* Carries over what an update cannot change: generation, uid, creation and deletion. */
 void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old);
 /* All but kind, apiVersion, metadata and status: what metadata.generation counts. */
@@ -242,6 +247,14 @@ int delete_preconditions(struct call *c, const struct store_object *o, struct er
 /* client.c */
 struct events *events_new(struct vapi *api);
 struct events *events_free(struct events *e);
+
+/* expiry.c */
+struct expiry *expiry_start(struct vapi *api); /* NULL when Events are not served */
+void expiry_watch(struct expiry *x);
+void expiry_sweep(struct expiry *x); /* removes what is due; the timer's work */
+void expiry_stop(struct expiry *x);
+/* After expiry_stop(), when its removals were answered. */
+void expiry_close(struct expiry *x, void (*closed)(void *ctx), void *ctx);
 
 /* server.c */
 void server_handler(struct vapi *api, struct net_handler *ret);

@@ -11,6 +11,7 @@
 
 #define MAX_ANNOTATIONS (256 * 1024)
 #define IMMUTABLE       "field is immutable"
+#define MAX_WARNED      16
 
 static const struct field_path METADATA = {.name = "metadata"};
 
@@ -259,24 +260,48 @@ static bool has_strict_finalizers(const struct resource *r)
                           STR("io.k8s.api."));
 }
 
+static bool is_standard_finalizer(struct str name)
+{
+    return str_eqc(name, "kubernetes") || str_eqc(name, "orphan") ||
+           str_eqc(name, "foregroundDeletion");
+}
+
 static void check_finalizer_forms(struct field_errors *e, const cJSON *finalizers)
 {
-    static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion"};
     const struct field_path *list = FIELD(&METADATA, "finalizers");
     size_t at = 0;
 
     json_each(f, finalizers)
     {
         struct str name = json_str(f);
-        bool known = str_find(name, '/') < name.n;
 
-        for (size_t i = 0; i < sizeof(standard) / sizeof(standard[0]); i++)
-            known |= str_eqc(name, standard[i]);
-        if (!known)
+        if (str_find(name, '/') == name.n && !is_standard_finalizer(name))
             field_invalid_str(
                 e, FIELD_INDEX(list, at), name,
                 "name is neither a standard finalizer name nor is it fully qualified");
         at++;
+    }
+}
+
+/* Custom resources may have any; what is unwise is said. Source: apiextensions validator.go. */
+void meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old)
+{
+    const cJSON *before = json_path(old, "metadata.finalizers");
+    size_t left = MAX_WARNED;
+
+    json_each(f, json_path(object, "metadata.finalizers"))
+    {
+        struct str name = json_str(f);
+
+        if (left-- == 0)
+            return;
+        if (str_find(name, '/') < name.n || is_standard_finalizer(name) || list_has(before, name))
+            continue;
+        call_warn(c, arena_printf(
+                         c->arena,
+                         "metadata.finalizers: \"%.*s\": prefer a domain-qualified finalizer "
+                         "name%s to avoid accidental conflicts with other finalizer writers",
+                         STR_F(name), str_find(name, '.') < name.n ? " including a path (/)" : ""));
     }
 }
 

@@ -75,6 +75,8 @@ static void common_headers(struct call *c, struct headers *h, struct str content
     if (!cache)
         header(h, "cache-control", STR("no-cache, private"));
     header(h, "content-type", content_type);
+    header(h, "x-kubernetes-pf-flowschema-uid", str_c(c->api->flow_uid));
+    header(h, "x-kubernetes-pf-prioritylevel-uid", str_c(c->api->level_uid));
     for (size_t i = 0; i < c->n_warnings; i++)
         header(h, "warning", warning_value(c->arena, c->warnings[i]));
 }

@@ -212,11 +212,32 @@ static int select_name(struct call *c, struct err *err)
     return selector_parse_fields(c->arena, text, &c->options.fields, err);
 }
 
+/* Source: k8s.io/api, the APILifecycleDeprecated methods that 1.36 has passed. */
+static const struct deprecation {
+    const char *resource, *text;
+} DEPRECATIONS[] = {
+    {"componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"},
+    {"endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"},
+};
+
+static void warn_deprecated(struct call *c)
+{
+    const struct resource *r = c->resource;
+    struct str text = r->crd ? crd_deprecation(r->crd) : STR_NULL;
+
+    for (size_t i = 0; !r->crd && i < sizeof(DEPRECATIONS) / sizeof(DEPRECATIONS[0]); i++)
+        if (str_eqc(r->group_resource, DEPRECATIONS[i].resource))
+            text = str_c(DEPRECATIONS[i].text);
+    if (text.n)
+        call_warn(c, text);
+}
+
 static int read_request(struct route *r)
 {
     struct call *c = r->call;
 
     take_names(r);
+    warn_deprecated(c);
     if (is_connection(c->sub))
         return 0;
     if (c->verb == CALL_PATCH && body_patch_type(c, &r->err))

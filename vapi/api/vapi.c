@@ -77,6 +77,8 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
     registry_set_clock(api->registry, &api->sequence);
     api->auth = auth_new(api, options->store, options->pki);
     api->events = events_new(api);
+    rng_uuid(options->rng, api->flow_uid);
+    rng_uuid(options->rng, api->level_uid);
     *ret = api;
     return 0;
 }
@@ -169,6 +171,7 @@ static void on_roles(void *ctx, const struct err *failure)
         started(api, failure);
         return;
     }
+    api->expiry = expiry_start(api);
     if (api->o.config->controllers_native)
         api->controllers = controllers_start(api);
     err_init(&err, NULL);
@@ -224,13 +227,21 @@ static void free_api(struct vapi *api)
         closed(ctx);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void one_handle_less(struct vapi *api)
 {
-    struct vapi *api = handle->data;
-
-    assert(api->magic == VAPI_MAGIC);
+    assert(api->magic == VAPI_MAGIC && api->open_handles);
     if (--api->open_handles == 0)
         free_api(api);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    one_handle_less(handle->data);
+}
+
+static void on_expiry_closed(void *ctx)
+{
+    one_handle_less(ctx);
 }
 
 /* Nothing comes back any more: no part is closing, no call is under way, nothing is deferred. */
@@ -239,6 +250,10 @@ static void finish_close(struct vapi *api)
     if (api->state != API_STOPPING || api->closing_parts || api->first || api->deferred ||
         uv_is_closing((uv_handle_t *)&api->idle))
         return;
+    if (api->expiry) {
+        api->open_handles++;
+        expiry_close(api->expiry, on_expiry_closed, api);
+    }
     uv_close((uv_handle_t *)&api->idle, on_handle_closed);
     uv_close((uv_handle_t *)&api->renewal, on_handle_closed);
 }
@@ -290,6 +305,8 @@ void vapi_close(struct vapi *api, void (*closed)(void *ctx), void *ctx)
     api->closed = closed;
     api->closed_ctx = ctx;
     uv_timer_stop(&api->renewal);
+    if (api->expiry)
+        expiry_stop(api->expiry);
     /* One count is ours, so that a part that closes at once does not end the phase too early. */
     api->closing_parts = 1;
     if (api->server) {

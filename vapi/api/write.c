@@ -490,6 +490,8 @@ static enum outcome step_validate(struct write *w, struct err *err)
     validate_kind(w, &e);
     if (field_errors_to_err(&e, r->group, r->kind, json_str_at(w->object, "metadata.name"), err))
         return FAILED;
+    if (r->crd)
+        meta_warn_finalizers(c, w->object, w->old);
     if (r->ops && r->ops->warnings && !on_status(c))
         r->ops->warnings(c->arena, w->object, on_kind_warning, c);
     return GO_ON;

@@ -187,6 +187,12 @@ const cJSON *crd_openapi(const struct crd_version *v)
     return NULL;
 }
 
+struct str crd_deprecation(const struct crd_version *v)
+{
+    (void)v;
+    return STR_NULL;
+}
+
 struct controllers *controllers_start(struct vapi *api)
 {
     (void)api;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The in-process client, the syncer's hooks, events, and how the machine behaves when something
  * moves while a hook thinks. */
+#include "../../../vapi/api/api.h"
 #include "api_harness.h"
 
 #include "test.h"
@@ -135,6 +136,12 @@ static void test_many_at_once(void **state)
     assert_int_equal(store_count(harness_store(h), cm->storage), N);
 }
 
+/* Everything written before this is durable after it. */
+static void flush(struct harness *h)
+{
+    assert_int_equal(post(h, CM, "{\"metadata\":{\"generateName\":\"flush-\"}}").status, 201);
+}
+
 /* ---- events ---- */
 
 static void test_events_count(void **state)
@@ -146,6 +153,7 @@ static void test_events_count(void **state)
         vapi_event(harness_api(h), a.json, "Warning", "Oops", STR("it broke"), "test");
         get(h, CM "/a");
     }
+    flush(h);
     a = get(h, "/api/v1/namespaces/default/events");
     assert_int_equal(json_count(json_get(a.json, "items")), 1);
     const cJSON *event = json_at(json_get(a.json, "items"), 0);
@@ -154,6 +162,27 @@ static void test_events_count(void **state)
     assert_str(json_str_at(event, "involvedObject.name"), "a");
     assert_str(json_str_at(event, "message"), "it broke");
     assert_str(json_str_at(event, "source.component"), "test");
+}
+
+/* An hour after it was last seen an event leaves; one whose time is in the future leaves as well.
+ */
+static void test_events_expire(void **state)
+{
+    struct harness *h = *state;
+    const char *path = "/api/v1/namespaces/default/events";
+
+    post(h, path, "{\"metadata\":{\"name\":\"old\"},\"lastTimestamp\":\"2027-01-15T08:00:00Z\"}");
+    post(h, path, "{\"metadata\":{\"name\":\"liar\"},\"lastTimestamp\":\"2099-01-15T08:00:00Z\"}");
+    harness_set_time(h, 1800000000 + 1800);
+    post(h, path, "{\"metadata\":{\"name\":\"new\"}}");
+    post(h, CM, "{\"metadata\":{\"name\":\"no-event\"}}");
+    harness_set_time(h, 1800000000 + 3700);
+    expiry_sweep(harness_api(h)->expiry);
+    flush(h);
+    assert_int_equal(get(h, CM "/no-event").status, 200);
+    struct answer a = get(h, path);
+    assert_int_equal(json_count(json_get(a.json, "items")), 1);
+    assert_str(json_str_at(json_at(json_get(a.json, "items"), 0), "metadata.name"), "new");
 }
 
 /* ---- hooks ---- */
@@ -371,6 +400,7 @@ int main(void)
         TEST(test_client_status),
         TEST(test_many_at_once),
         TEST(test_events_count),
+        TEST(test_events_expire),
         HOOKS_(test_admit_may_refuse),
         HOOKS_(test_base_moves_while_hook_thinks),
         HOOKS_(test_revision_given_is_a_precondition),
