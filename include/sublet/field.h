@@ -40,6 +40,14 @@ void field_too_many(struct field_errors *e, const struct field_path *p, size_t a
 void field_type_invalid(struct field_errors *e, const struct field_path *p, struct str value,
                         const char *detail);
 void field_not_found(struct field_errors *e, const struct field_path *p, const cJSON *value);
+void field_not_found_because(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                             const char *detail);
+/* Without the value; with a value that is no text. */
+void field_invalid_bare(struct field_errors *e, const struct field_path *p, const char *detail);
+void field_not_supported_value(struct field_errors *e, const struct field_path *p,
+                               const cJSON *value, const char *const *supported);
+void field_too_few(struct field_errors *e, const struct field_path *p, size_t actual, size_t min);
+void field_too_long_chars(struct field_errors *e, const struct field_path *p, size_t max);
 /* -1 and 422 `Deployment.apps "x" is invalid: [...]` when there are errors, else 0. */
 int field_errors_to_err(const struct field_errors *e, struct str group, struct str kind,
                         struct str name, struct err *err) MUST_CHECK;

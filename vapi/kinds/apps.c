@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The workloads of apps/v1, and ReplicationControllers. Source: pkg/apis/apps/v1/defaults.go,
  * pkg/registry/apps. */
-#include "cells.h"
+#include "validate.h"
 
 static cJSON *template_of(const cJSON *object)
 {
@@ -58,6 +58,8 @@ const struct kind_ops DEPLOYMENT_OPS = {
     .defaults = deployment_defaults,
     .prepare_create = deployment_prepare_create,
     .prepare_update = deployment_prepare_update,
+    .validate = validate_deployment,
+    .validate_status = validate_deployment_status,
     .cells = cells_deployment,
 };
 
@@ -79,6 +81,8 @@ static void replicas_prepare_create(struct arena *a, cJSON *object)
 const struct kind_ops REPLICA_SET_OPS = {
     .defaults = replica_set_defaults,
     .prepare_create = replicas_prepare_create,
+    .validate = validate_replica_set,
+    .validate_status = validate_replicas_status,
     .cells = cells_replicas,
 };
 
@@ -101,6 +105,8 @@ static void controller_defaults(struct arena *a, cJSON *object)
 const struct kind_ops REPLICATION_CONTROLLER_OPS = {
     .defaults = controller_defaults,
     .prepare_create = replicas_prepare_create,
+    .validate = validate_replication_controller,
+    .validate_status = validate_replicas_status,
     .cells = cells_controller,
 };
 
@@ -159,6 +165,8 @@ const struct kind_ops STATEFUL_SET_OPS = {
     .defaults = stateful_set_defaults,
     .prepare_create = stateful_set_prepare_create,
     .prepare_update = stateful_set_prepare_update,
+    .validate = validate_stateful_set,
+    .validate_status = validate_stateful_set_status,
     .cells = cells_stateful_set,
 };
 
@@ -222,11 +230,14 @@ const struct kind_ops DAEMON_SET_OPS = {
     .defaults = daemon_set_defaults,
     .prepare_create = daemon_set_prepare_create,
     .prepare_update = daemon_set_prepare_update,
+    .validate = validate_daemon_set,
+    .validate_status = validate_daemon_set_status,
     .cells = cells_daemon_set,
 };
 
 /* ---- ControllerRevision ---- */
 
 const struct kind_ops CONTROLLER_REVISION_OPS = {
+    .validate = validate_revision,
     .cells = cells_revision,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs and CronJobs. Source: pkg/apis/batch/v1/defaults.go, pkg/registry/batch/job/strategy.go. */
-#include "cells.h"
+#include "validate.h"
 
 #include <stdint.h>
 
@@ -82,6 +82,8 @@ static void job_prepare_create(struct arena *a, cJSON *job)
 const struct kind_ops JOB_OPS = {
     .defaults = job_defaults,
     .prepare_create = job_prepare_create,
+    .validate = validate_job,
+    .validate_status = validate_job_status,
     .cells = cells_job,
 };
 
@@ -110,5 +112,6 @@ static void cron_job_prepare_create(struct arena *a, cJSON *object)
 const struct kind_ops CRON_JOB_OPS = {
     .defaults = cron_job_defaults,
     .prepare_create = cron_job_prepare_create,
+    .validate = validate_cron_job,
     .cells = cells_cron_job,
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConfigMaps, Secrets and ServiceAccounts. stringData must never reach the store. */
 #include "cells.h"
+#include "names.h"
+#include "../schema/tree.h"
 
 #include <sublet/encode.h>
 
@@ -12,18 +14,33 @@ const struct kind_ops CONFIG_MAP_OPS = {
 
 /* ---- Secret ---- */
 
+/* stringData wins over data. */
+static void put_string_data(struct arena *a, cJSON *data, const cJSON *texts)
+{
+    struct names there = {.arena = a};
+
+    names_add_keys(&there, data);
+    json_each(item, texts)
+    {
+        cJSON *value = json_new_string(a, base64_encode(a, json_str(item)));
+        const cJSON *old = names_get(&there, str_c(item->string));
+
+        if (old)
+            tree_become((cJSON *)(uintptr_t)old, value);
+        else
+            tree_add(data, item->string, value);
+    }
+}
+
 static void secret_defaults(struct arena *a, cJSON *secret)
 {
     static const struct default_rule rules[] = {SET_TEXT_Z("type", "Opaque")};
-    cJSON *data;
 
     defaults_apply(a, secret, rules, COUNT(rules));
     if (!json_get(secret, "stringData"))
         return;
-    data =
-        json_count(json_get(secret, "stringData")) ? json_ensure_object(a, secret, "data") : NULL;
-    json_each(item, json_get(secret, "stringData"))
-        json_set_str(a, data, item->string, base64_encode(a, json_str(item)));
+    if (json_count(json_get(secret, "stringData")))
+        put_string_data(a, json_ensure_object(a, secret, "data"), json_get(secret, "stringData"));
     json_remove(secret, "stringData");
 }
 

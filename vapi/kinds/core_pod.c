@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods and PodTemplates: which functions make up these kinds. */
-#include "cells.h"
+#include "validate.h"
 
 const struct kind_ops POD_OPS = {
     .defaults = defaults_pod,
     .prepare_create = prepare_pod_create,
+    .validate = validate_pod,
+    .validate_status = validate_pod_status,
     .cells = cells_pod,
 };
 
@@ -13,7 +15,14 @@ static void template_defaults(struct arena *a, cJSON *object)
     defaults_pod_template(a, json_get(object, "template"));
 }
 
+static void template_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    (void)old;
+    validate_pod_template(e, FIELD(NULL, "template"), json_get(object, "template"));
+}
+
 const struct kind_ops POD_TEMPLATE_OPS = {
+    .validate = template_validate,
     .defaults = template_defaults,
     .cells = cells_pod_template,
 };

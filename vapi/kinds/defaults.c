@@ -2,6 +2,8 @@
 /* Defaults as tables: what upstream's SetDefaults_* functions write, one row a field. Must never
  * touch a field that is set. */
 #include "impl.h"
+#include "names.h"
+#include "../schema/tree.h"
 
 #include <sublet/quantity.h>
 
@@ -97,10 +99,13 @@ void defaults_apply(struct arena *a, cJSON *object, const struct default_rule *r
 
 void defaults_merge(struct arena *a, cJSON *to, const cJSON *from)
 {
+    struct names there = {.arena = a};
+
+    names_add_keys(&there, to);
     json_each(item, from)
     {
-        if (!json_get(to, item->string))
-            json_set(a, to, item->string, json_copy(a, item));
+        if (names_add(&there, str_c(item->string), item))
+            tree_add(to, item->string, json_copy(a, item));
     }
 }
 

@@ -4,6 +4,8 @@
  * shown are cut. */
 #include <sublet/field.h>
 
+#include <sublet/encode.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,6 +59,7 @@ enum field_error {
     ERROR_FORBIDDEN,
     ERROR_TOO_LONG,
     ERROR_TOO_MANY,
+    ERROR_TOO_FEW,
     ERROR_TYPE_INVALID,
     ERROR_NOT_FOUND,
 };
@@ -71,6 +74,7 @@ static const struct {
     [ERROR_FORBIDDEN] = {"FieldValueForbidden", "Forbidden"},
     [ERROR_TOO_LONG] = {"FieldValueTooLong", "Too long"},
     [ERROR_TOO_MANY] = {"FieldValueTooMany", "Too many"},
+    [ERROR_TOO_FEW] = {"FieldValueTooFew", "Too few"},
     [ERROR_TYPE_INVALID] = {"FieldValueTypeInvalid", "Invalid value"},
     [ERROR_NOT_FOUND] = {"FieldValueNotFound", "Not found"},
 };
@@ -112,12 +116,6 @@ static struct str value_text(struct arena *a, const cJSON *value)
     return value ? json_text(a, value) : STR("null");
 }
 
-/* As Go's %q. */
-static struct str quoted(struct arena *a, struct str s)
-{
-    return json_text(a, json_new_string(a, s));
-}
-
 void field_required(struct field_errors *e, const struct field_path *p, const char *detail)
 {
     add(e, ERROR_REQUIRED, p, STR_NULL, detail);
@@ -132,11 +130,16 @@ void field_invalid(struct field_errors *e, const struct field_path *p, const cJS
 void field_invalid_str(struct field_errors *e, const struct field_path *p, struct str value,
                        const char *detail)
 {
-    add(e, ERROR_INVALID, p, quoted(e->arena, value), detail);
+    add(e, ERROR_INVALID, p, go_quote(e->arena, value), detail);
 }
 
-void field_not_supported(struct field_errors *e, const struct field_path *p, struct str value,
-                         const char *const *supported)
+void field_invalid_bare(struct field_errors *e, const struct field_path *p, const char *detail)
+{
+    add(e, ERROR_INVALID, p, STR_NULL, detail);
+}
+
+static void not_supported(struct field_errors *e, const struct field_path *p, struct str value,
+                          const char *const *supported)
 {
     struct buf detail = BUF_INIT(0);
 
@@ -145,8 +148,20 @@ void field_not_supported(struct field_errors *e, const struct field_path *p, str
         buf_json_string(&detail, str_c(supported[i]));
     }
     buf_char(&detail, '\0');
-    add(e, ERROR_NOT_SUPPORTED, p, quoted(e->arena, value), detail.p);
+    add(e, ERROR_NOT_SUPPORTED, p, value, detail.p);
     buf_fini(&detail);
+}
+
+void field_not_supported(struct field_errors *e, const struct field_path *p, struct str value,
+                         const char *const *supported)
+{
+    not_supported(e, p, go_quote(e->arena, value), supported);
+}
+
+void field_not_supported_value(struct field_errors *e, const struct field_path *p,
+                               const cJSON *value, const char *const *supported)
+{
+    not_supported(e, p, value_text(e->arena, value), supported);
 }
 
 void field_duplicate(struct field_errors *e, const struct field_path *p, const cJSON *value)
@@ -167,6 +182,22 @@ void field_too_long(struct field_errors *e, const struct field_path *p, size_t m
     add(e, ERROR_TOO_LONG, p, STR_NULL, detail.p);
 }
 
+void field_too_long_chars(struct field_errors *e, const struct field_path *p, size_t max)
+{
+    struct str detail = arena_printf(e->arena, "may not be more than %zu %s", max,
+                                     max == 1 ? "character" : "characters");
+
+    add(e, ERROR_TOO_LONG, p, STR_NULL, detail.p);
+}
+
+void field_too_few(struct field_errors *e, const struct field_path *p, size_t actual, size_t min)
+{
+    struct str detail =
+        arena_printf(e->arena, "must have at least %zu %s", min, min == 1 ? "item" : "items");
+
+    add(e, ERROR_TOO_FEW, p, arena_printf(e->arena, "%zu", actual), detail.p);
+}
+
 void field_too_many(struct field_errors *e, const struct field_path *p, size_t actual, size_t max)
 {
     struct str detail =
@@ -178,7 +209,13 @@ void field_too_many(struct field_errors *e, const struct field_path *p, size_t a
 void field_type_invalid(struct field_errors *e, const struct field_path *p, struct str value,
                         const char *detail)
 {
-    add(e, ERROR_TYPE_INVALID, p, quoted(e->arena, value), detail);
+    add(e, ERROR_TYPE_INVALID, p, go_quote(e->arena, value), detail);
+}
+
+void field_not_found_because(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                             const char *detail)
+{
+    add(e, ERROR_NOT_FOUND, p, value_text(e->arena, value), detail);
 }
 
 void field_not_found(struct field_errors *e, const struct field_path *p, const cJSON *value)
@@ -199,9 +236,10 @@ static bool said_before(const struct err_cause *first, const struct err_cause *c
 
 static void aggregate(struct buf *b, const struct err_cause *first)
 {
-    bool many = first->next != NULL;
-    bool some = false;
+    bool many = false, some = false;
 
+    for (const struct err_cause *c = first->next; c && !many; c = c->next)
+        many = !said_before(first, c);
     if (many)
         buf_char(b, '[');
     for (const struct err_cause *c = first; c; c = c->next) {

@@ -82,7 +82,3 @@ void autoscaler_from_storage(struct arena *a, cJSON *object);
 /* What the conversion to v2 fills in. */
 void autoscaler_default_v1(struct arena *a, const cJSON *object, cJSON *spec);
 void autoscaler_to_storage(struct arena *a, cJSON *object);
-
-/* ---- validate.c ---- */
-void check_rule(struct field_errors *e, const struct field_path *p, enum name_rule rule,
-                struct str s);

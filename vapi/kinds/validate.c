@@ -1,11 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of validation that many kinds share, in upstream's words and order. Must never change what
- * it looks at. Source: apimachinery pkg/apis/meta/v1/validation. */
-#include "impl.h"
+/* Checks of texts and objects that many kinds share, in upstream's words and order. Must never
+ * change what it looks at. Source: apimachinery pkg/util/validation, pkg/api/validation,
+ * pkg/apis/meta/v1/validation. */
+#include "validate.h"
 
-#include <sublet/selector.h>
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <string.h>
 
-void check_rule(struct field_errors *e, const struct field_path *p, enum name_rule rule,
+#define MAX_ANNOTATIONS (256 * 1024)
+
+/* ---- lists ---- */
+
+bool one_of(struct str s, const char *const *list)
+{
+    for (size_t i = 0; list[i]; i++) {
+        if (str_eqc(s, list[i]))
+            return true;
+    }
+    return false;
+}
+
+bool list_has(const cJSON *list, struct str s)
+{
+    json_each(item, list) if (str_eq(json_str(item), s)) return true;
+    return false;
+}
+
+const cJSON *given(const cJSON *object, const char *path)
+{
+    const cJSON *value = json_path(object, path);
+
+    return json_is_null(value) ? NULL : value;
+}
+
+bool same_value(const cJSON *a, const cJSON *b)
+{
+    a = json_is_null(a) ? NULL : a;
+    b = json_is_null(b) ? NULL : b;
+    return a && b ? json_equal(a, b) : a == b;
+}
+
+bool check_immutable(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                     const cJSON *old)
+{
+    if (same_value(value, old))
+        return true;
+    field_invalid(e, p, value, IMMUTABLE);
+    return false;
+}
+
+/* ---- texts ---- */
+
+struct str lower_case(struct arena *a, struct str s)
+{
+    char *copy = arena_cstr(a, s);
+
+    for (size_t i = 0; i < s.n; i++)
+        copy[i] = (char)tolower((unsigned char)copy[i]);
+    return (struct str){copy, s.n};
+}
+
+bool check_rule(struct field_errors *e, const struct field_path *p, enum name_rule rule,
                 struct str s)
 {
     const char *messages[NAME_MESSAGES_MAX];
@@ -13,7 +69,277 @@ void check_rule(struct field_errors *e, const struct field_path *p, enum name_ru
 
     for (size_t i = 0; i < n; i++)
         field_invalid_str(e, p, s, messages[i]);
+    return n == 0;
 }
+
+bool check_given(struct field_errors *e, const struct field_path *p, struct str s)
+{
+    if (!s.n)
+        field_required(e, p, "");
+    return s.n > 0;
+}
+
+bool check_enum(struct field_errors *e, const struct field_path *p, struct str s,
+                const char *const *supported)
+{
+    if (!check_given(e, p, s))
+        return false;
+    if (one_of(s, supported))
+        return true;
+    field_not_supported(e, p, s, supported);
+    return false;
+}
+
+bool check_enum_if(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                   const char *const *supported)
+{
+    if (!value || one_of(json_str(value), supported))
+        return true;
+    field_not_supported(e, p, json_str(value), supported);
+    return false;
+}
+
+static bool no_upward_prefix(struct field_errors *e, const struct field_path *p, struct str s)
+{
+    if (str_eqc(s, "."))
+        field_invalid_str(e, p, s, "must not be '.'");
+    else if (str_eqc(s, ".."))
+        field_invalid_str(e, p, s, "must not be '..'");
+    else if (str_has_prefix(s, STR("..")))
+        field_invalid_str(e, p, s, "must not start with '..'");
+    else
+        return true;
+    return false;
+}
+
+bool check_config_key(struct field_errors *e, const struct field_path *p, struct str key)
+{
+    size_t before = e->n, i = 0;
+
+    while (i < key.n && (isalnum((unsigned char)key.p[i]) || strchr("-_.", key.p[i])))
+        i++;
+    if (key.n > 253)
+        field_invalid_str(e, p, key, "must be no more than 253 characters");
+    if (!key.n || i < key.n)
+        field_invalid_str(
+            e, p, key,
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
+            "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+            "'[-._a-zA-Z0-9]+')");
+    no_upward_prefix(e, p, key);
+    return e->n == before;
+}
+
+bool check_env_name(struct field_errors *e, const struct field_path *p, struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        if (name.p[i] >= ' ' && name.p[i] < 0x7f && name.p[i] != '=')
+            continue;
+        field_invalid_str(e, p, name,
+                          "a valid environment variable name must consist only of printable ASCII "
+                          "characters other than '='");
+        return false;
+    }
+    return true;
+}
+
+bool check_port_name(struct field_errors *e, const struct field_path *p, struct str name)
+{
+    size_t before = e->n, letters = 0;
+    bool charset = name.n > 0;
+
+    for (size_t i = 0; i < name.n; i++) {
+        letters += islower((unsigned char)name.p[i]) != 0;
+        charset &= islower((unsigned char)name.p[i]) || isdigit((unsigned char)name.p[i]) ||
+                   name.p[i] == '-';
+    }
+    if (name.n > 15)
+        field_invalid_str(e, p, name, "must be no more than 15 characters");
+    if (!charset)
+        field_invalid_str(e, p, name,
+                          "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+    if (!letters)
+        field_invalid_str(e, p, name, "must contain at least one letter (a-z)");
+    if (str_contains(name, STR("--")))
+        field_invalid_str(e, p, name, "must not contain consecutive hyphens");
+    if (name.n && (name.p[0] == '-' || name.p[name.n - 1] == '-'))
+        field_invalid_str(e, p, name, "must not begin or end with a hyphen");
+    return e->n == before;
+}
+
+static bool is_underscored_label(struct str s)
+{
+    if (s.n && s.p[0] == '_')
+        s = str_from(s, 1);
+    if (!s.n || strchr("-_", s.p[0]) || strchr("-_", s.p[s.n - 1]))
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        if (!islower((unsigned char)s.p[i]) && !isdigit((unsigned char)s.p[i]) && s.p[i] != '-' &&
+            s.p[i] != '_')
+            return false;
+    }
+    return true;
+}
+
+#define UNDERSCORED "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+
+bool check_underscored_name(struct field_errors *e, const struct field_path *p, struct str name)
+{
+    struct str rest = name;
+
+    if (name.n > 253)
+        field_invalid_str(e, p, name, "must be no more than 253 characters");
+    do {
+        if (!is_underscored_label(str_cut(&rest, '.'))) {
+            field_invalid_str(
+                e, p, name,
+                "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
+                "characters, '_', '-' or '.', and must start and end with an alphanumeric "
+                "character "
+                "(e.g. 'example.com', regex used for validation is '" UNDERSCORED "(\\." UNDERSCORED
+                ")*')");
+            return false;
+        }
+    } while (rest.p);
+    return name.n <= 253;
+}
+
+void check_annotations(struct field_errors *e, const struct field_path *p, const cJSON *map)
+{
+    size_t total = 0;
+
+    json_each(annotation, map)
+    {
+        struct str key = str_c(annotation->string);
+
+        check_rule(e, p, NAME_QUALIFIED, lower_case(e->arena, key));
+        total += key.n + json_str(annotation).n;
+    }
+    if (total > MAX_ANNOTATIONS)
+        field_too_long(e, p, MAX_ANNOTATIONS);
+}
+
+/* ---- addresses ---- */
+
+/* Upstream reads octets with leading zeros first and refuses them then. */
+static bool has_leading_zero(struct str ip)
+{
+    unsigned parts = 0;
+
+    do {
+        struct str part = str_cut(&ip, '.');
+        uint64_t value;
+
+        if (!part.n || part.n > 12 || !str_to_u64(part, &value) || value > 255)
+            return false;
+        parts++;
+    } while (ip.p);
+    return parts == 4;
+}
+
+static bool parse_ip(struct str ip, int *family, unsigned char out[16])
+{
+    char text[64];
+
+    if (!ip.n || ip.n >= sizeof(text) || memchr(ip.p, 0, ip.n))
+        return false;
+    memcpy(text, ip.p, ip.n);
+    text[ip.n] = 0;
+    *family = strchr(text, ':') ? AF_INET6 : AF_INET;
+    return inet_pton(*family, text, out) == 1;
+}
+
+static bool is_mapped(const unsigned char ip[16])
+{
+    static const unsigned char prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    return memcmp(ip, prefix, sizeof(prefix)) == 0;
+}
+
+bool check_ip(struct field_errors *e, const struct field_path *p, struct str ip)
+{
+    unsigned char bytes[16];
+    int family;
+
+    if (!parse_ip(ip, &family, bytes))
+        field_invalid_str(e, p, ip,
+                          has_leading_zero(ip)
+                              ? "must not have leading 0s"
+                              : "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+    else if (family == AF_INET6 && is_mapped(bytes))
+        field_invalid_str(e, p, ip, "must not be an IPv4-mapped IPv6 address");
+    else
+        return true;
+    return false;
+}
+
+static bool bits_beyond(const unsigned char *ip, unsigned length, unsigned total)
+{
+    for (unsigned bit = length; bit < total; bit++) {
+        if (ip[bit / 8] & (0x80 >> (bit % 8)))
+            return true;
+    }
+    return false;
+}
+
+bool check_cidr(struct field_errors *e, const struct field_path *p, struct str cidr)
+{
+    struct str rest = cidr, ip = str_cut(&rest, '/');
+    unsigned char bytes[16];
+    int family = 0;
+    uint64_t length = 0;
+    bool ok = rest.n && rest.n <= 3 && str_to_u64(rest, &length) && parse_ip(ip, &family, bytes);
+    unsigned total = family == AF_INET6 ? 128 : 32;
+    const char *why = NULL;
+
+    if (!ok || length > total)
+        why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+    else if (rest.n > 1 && rest.p[0] == '0')
+        why = "must not have leading 0s in IP or prefix length";
+    else if (family == AF_INET6 && is_mapped(bytes))
+        why = "must not have an IPv4-mapped IPv6 address";
+    else if (bits_beyond(bytes, (unsigned)length, total))
+        why = "must not have bits set beyond the prefix length";
+    if (why)
+        field_invalid_str(e, p, cidr, why);
+    return !why;
+}
+
+/* ---- paths of files ---- */
+
+bool is_absolute(struct str path)
+{
+    return path.n > 0 && path.p[0] == '/';
+}
+
+bool check_no_backsteps(struct field_errors *e, const struct field_path *p, struct str path)
+{
+    struct str rest = path;
+
+    do {
+        if (str_eqc(str_cut(&rest, '/'), "..")) {
+            field_invalid_str(e, p, path, "must not contain '..'");
+            return false;
+        }
+    } while (rest.p);
+    return true;
+}
+
+void check_descending_path(struct field_errors *e, const struct field_path *p, struct str path)
+{
+    if (is_absolute(path))
+        field_invalid_str(e, p, path, "must be a relative path");
+    check_no_backsteps(e, p, path);
+}
+
+void check_local_path(struct field_errors *e, const struct field_path *p, struct str path)
+{
+    check_descending_path(e, p, path);
+    if (str_has_prefix(path, STR("..")) && !str_has_prefix(path, STR("../")))
+        field_invalid_str(e, p, path, "must not start with '..'");
+}
+
+/* ---- labels and selectors ---- */
 
 void validate_labels(struct field_errors *e, const struct field_path *p, const cJSON *labels)
 {
@@ -58,11 +384,4 @@ void validate_label_selector(struct field_errors *e, const struct field_path *p,
     validate_labels(e, FIELD(p, "matchLabels"), json_get(selector, "matchLabels"));
     json_each(requirement, json_get(selector, "matchExpressions"))
         check_requirement(e, FIELD_INDEX(list, i++), requirement);
-}
-
-void validate_pod_template(struct field_errors *e, const struct field_path *p,
-                           const cJSON *template_)
-{
-    validate_labels(e, FIELD(FIELD(p, "metadata"), "labels"),
-                    json_path(template_, "metadata.labels"));
 }

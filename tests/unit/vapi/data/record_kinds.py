@@ -11,6 +11,7 @@ import copy
 import email.utils
 import json
 import os
+import re
 import sys
 import time
 import uuid
@@ -20,6 +21,7 @@ import yaml
 from testenv.api import Api
 
 UID = "11111111-2222-4333-8444-555555555555"
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 BORN = "2026-01-02T03:04:05Z"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 OURS = {"not-ready", "unreachable"}
@@ -141,7 +143,7 @@ def causes(status):
     """Type, field and message of each; upstream tells some twice."""
     out = []
     for c in status.get("details", {}).get("causes", []):
-        one = [c.get("reason"), c.get("field"), c.get("message")]
+        one = [c.get("reason"), c.get("field"), UUID.sub(UID, c.get("message"))]
         if one not in out:
             out.append(one)
     return out

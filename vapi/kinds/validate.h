@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checks that the validations of many kinds are made of. Each adds what is wrong to e, in
+ * upstream's words; those that return bool tell whether nothing was. Internal to vapi/kinds. */
+#pragma once
+
+#include "cells.h"
+#include "names.h"
+
+#define NEGATIVE  "must be greater than or equal to 0"
+#define IMMUTABLE "field is immutable"
+/* A path of one name under another, as a variable: AT(spec, NULL, "spec"). */
+#define AT(variable, up, text) const struct field_path *variable = FIELD(up, text)
+
+/* ---- texts ---- */
+bool one_of(struct str s, const char *const *list); /* list: NULL-ended */
+bool list_has(const cJSON *list, struct str s);
+bool check_rule(struct field_errors *e, const struct field_path *p, enum name_rule rule,
+                struct str s);
+bool check_given(struct field_errors *e, const struct field_path *p, struct str s); /* not empty */
+/* One of the supported values; an empty one is required to be set. */
+bool check_enum(struct field_errors *e, const struct field_path *p, struct str s,
+                const char *const *supported);
+/* The same, where an absent value is fine. */
+bool check_enum_if(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                   const char *const *supported);
+bool check_config_key(struct field_errors *e, const struct field_path *p, struct str key);
+bool check_env_name(struct field_errors *e, const struct field_path *p, struct str name);
+bool check_port_name(struct field_errors *e, const struct field_path *p, struct str name);
+/* A DNS subdomain whose labels may have underscores. */
+bool check_underscored_name(struct field_errors *e, const struct field_path *p, struct str name);
+bool check_ip(struct field_errors *e, const struct field_path *p, struct str ip);
+bool check_cidr(struct field_errors *e, const struct field_path *p, struct str cidr);
+void check_annotations(struct field_errors *e, const struct field_path *p, const cJSON *map);
+bool is_absolute(struct str path);
+bool check_no_backsteps(struct field_errors *e, const struct field_path *p, struct str path);
+void check_descending_path(struct field_errors *e, const struct field_path *p, struct str path);
+void check_local_path(struct field_errors *e, const struct field_path *p, struct str path);
+struct str lower_case(struct arena *a, struct str s);
+
+/* ---- numbers ---- */
+const char *range_text(struct arena *a, long long low, long long high);
+bool check_nonnegative(struct field_errors *e, const struct field_path *p, const cJSON *number);
+bool check_positive(struct field_errors *e, const struct field_path *p, const cJSON *number);
+bool check_range(struct field_errors *e, const struct field_path *p, const cJSON *number,
+                 long long low, long long high);
+bool check_port(struct field_errors *e, const struct field_path *p, const cJSON *number);
+bool check_port_or_name(struct field_errors *e, const struct field_path *p, const cJSON *port);
+void check_file_mode(struct field_errors *e, const struct field_path *p, const cJSON *mode);
+/* Members that must not be negative: {"replicas", ..., NULL}; absent ones are fine. */
+void check_all_nonnegative(struct field_errors *e, const struct field_path *p, const cJSON *object,
+                           const char *const *names);
+/* "25%" or a number: nonnegative and, as a percentage, well-formed. */
+bool check_int_or_percent(struct field_errors *e, const struct field_path *p, const cJSON *value);
+bool check_not_over_100(struct field_errors *e, const struct field_path *p, const cJSON *value);
+/* The number or percentage a value says, 0 when it says none. */
+int64_t int_or_percent(const cJSON *value);
+
+/* ---- quantities ---- */
+bool is_extended_resource(struct str name);
+bool is_native_resource(struct str name);
+bool is_huge_pages(struct str name);
+bool is_standard_resource(struct str name);
+bool check_resource_name(struct field_errors *e, const struct field_path *p, struct str name);
+void check_resource_value(struct field_errors *e, const struct field_path *p, struct str name,
+                          const cJSON *value);
+
+/* ---- objects ---- */
+/* Where Go prints a nil pointer as null there is nothing either. */
+const cJSON *given(const cJSON *object, const char *path);
+bool same_value(const cJSON *a, const cJSON *b); /* nothing equals nothing */
+bool check_immutable(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                     const cJSON *old);
+
+/* ---- volumes and claims ---- */
+/* What a pod spec is part of. */
+struct pod_rules {
+    bool is_pod; /* else a template */
+};
+/* Names of the volumes that are right go to ret. */
+void validate_volumes(struct field_errors *e, const struct field_path *p, const cJSON *volumes,
+                      const struct pod_rules *rules, struct names *ret);
+void validate_claim_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec);
+void validate_claim_template(struct field_errors *e, const struct field_path *p,
+                             const cJSON *template_);
+
+/* ---- what a container is given ---- */
+void validate_env(struct field_errors *e, const struct field_path *p, const cJSON *list);
+void validate_env_from(struct field_errors *e, const struct field_path *p, const cJSON *list);
+void validate_field_ref(struct field_errors *e, const struct field_path *p, const cJSON *ref,
+                        bool of_volume);
+void validate_resource_field_ref(struct field_errors *e, const struct field_path *p,
+                                 const cJSON *ref, bool of_volume);
+/* limits, requests and claims; claims: names a pod has. */
+void validate_requirements(struct field_errors *e, const struct field_path *p,
+                           const cJSON *requirements, const struct names *claims, bool of_pod);
+
+/* ---- containers and the rest of a pod ---- */
+/* What checks of one container need to know of its pod. */
+struct pod_check {
+    struct field_errors *e;
+    const cJSON *spec;
+    struct names volumes, claims;
+    bool host_users;
+};
+void validate_containers(struct pod_check *c, const struct field_path *p);
+void validate_probes(struct pod_check *c, const struct field_path *p, const cJSON *container);
+void validate_lifecycle(struct pod_check *c, const struct field_path *p, const cJSON *lifecycle);
+void validate_container_security(struct field_errors *e, const struct field_path *p,
+                                 const cJSON *context, bool host_users);
+void validate_pod_security(struct field_errors *e, const struct field_path *p, const cJSON *context,
+                           const cJSON *spec);
+void validate_affinity(struct field_errors *e, const struct field_path *p, const cJSON *affinity);
+void validate_node_selector(struct field_errors *e, const struct field_path *p,
+                            const cJSON *selector);
+void validate_spread(struct field_errors *e, const struct field_path *p, const cJSON *constraints);
+void validate_tolerations(struct field_errors *e, const struct field_path *p,
+                          const cJSON *tolerations);
+void validate_taint_effect(struct field_errors *e, const struct field_path *p, struct str effect);
+void validate_pod_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                       const struct pod_rules *rules);
+void validate_pod(struct field_errors *e, const cJSON *pod, const cJSON *old);
+void validate_pod_update(struct field_errors *e, const cJSON *pod, const cJSON *old);
+void validate_pod_status(struct field_errors *e, const cJSON *pod, const cJSON *old);
+/* What is wrong with a cron schedule; NULL when nothing is. */
+const char *cron_problem(struct arena *a, struct str schedule);
+
+/* ---- kinds: object, and what it replaces or NULL ---- */
+#define VALIDATES(name) void name(struct field_errors *e, const cJSON *object, const cJSON *old)
+VALIDATES(validate_deployment);
+VALIDATES(validate_deployment_status);
+VALIDATES(validate_replica_set);
+VALIDATES(validate_replicas_status);
+VALIDATES(validate_replication_controller);
+VALIDATES(validate_stateful_set);
+VALIDATES(validate_stateful_set_status);
+VALIDATES(validate_daemon_set);
+VALIDATES(validate_daemon_set_status);
+VALIDATES(validate_revision);
+VALIDATES(validate_job);
+VALIDATES(validate_job_status);
+VALIDATES(validate_cron_job);
