@@ -29,6 +29,7 @@ static cJSON *api_service(struct syncer *s, struct arena *a)
         "\"labels\":{\"component\":\"apiserver\",\"provider\":\"kubernetes\"}},"
         "\"spec\":{\"type\":\"ClusterIP\",\"sessionAffinity\":\"None\","
         "\"ports\":[{\"name\":\"https\",\"protocol\":\"TCP\"}]}}";
+    struct str ip = s->tenant.api_ip.n ? s->tenant.api_ip : STR("None");
     cJSON *service = NULL, *spec, *port;
 
     if (json_parse(a, str_c(text), &service, NULL))
@@ -37,7 +38,8 @@ static cJSON *api_service(struct syncer *s, struct arena *a)
     port = json_first(json_get(spec, "ports"));
     json_set_i64(a, port, "port", s->tenant.api_port);
     json_set_i64(a, port, "targetPort", (int64_t)vapi_port(s->api));
-    json_set_str(a, spec, "clusterIP", s->tenant.api_ip.n ? s->tenant.api_ip : STR("None"));
+    json_set_str(a, spec, "clusterIP", ip);
+    json_append(json_set(a, spec, "clusterIPs", json_new_array(a)), json_new_string(a, ip));
     return service;
 }
 

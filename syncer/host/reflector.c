@@ -269,9 +269,13 @@ static void finish_list(struct reflector *f, struct str revision)
     go(f, WATCHING);
 }
 
+/* An empty list of partial objects says `"items": null`. */
 static bool page_is_list(const cJSON *page)
 {
-    return json_is_array(json_get(page, "items")) &&
+    const cJSON *items = json_get(page, "items");
+
+    return str_has_suffix(json_str(json_get(page, "kind")), STR("List")) &&
+           (json_is_array(items) || json_is_null(items)) &&
            json_str_at(page, "metadata.resourceVersion").n > 0;
 }
 
