@@ -176,7 +176,7 @@ static void note_host_uid(struct admit *w, const cJSON *host)
     struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
 
     mapping_begin(&m, str_c(w->uid));
-    m.host_uid = uid_of(host);
+    m.host_uid = sync_uid(host);
     mapping_put(w->syncer, SYNC_SERVICES, w->ns, w->name, &m);
 }
 
@@ -275,7 +275,7 @@ static void patch(struct admit *w, cJSON *host, const struct host_answer *a)
         finish(w, a);
         return;
     }
-    json_set_str(w->arena, json_ensure_object(w->arena, change, "metadata"), "uid", uid_of(host));
+    json_set_str(w->arena, json_ensure_object(w->arena, change, "metadata"), "uid", sync_uid(host));
     send(w, "PATCH", str_c(w->host_name), json_text(w->arena, change),
          "application/merge-patch+json", on_patched);
 }
@@ -304,7 +304,7 @@ static void replace(struct admit *w, const cJSON *host)
     struct str body = arena_printf(w->arena,
                                    "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\","
                                    "\"preconditions\":{\"uid\":\"%.*s\"}}",
-                                   STR_F(uid_of(host)));
+                                   STR_F(sync_uid(host)));
 
     if (w->replaced || w->dry_run) {
         err_set(&w->err, &ERR_UNAVAILABLE,
@@ -395,7 +395,7 @@ static struct admit *admit_new(struct syncer *s, struct arena *a, cJSON *object,
                         .arena = a,
                         .object = object,
                         .dry_run = dry_run,
-                        .uid = mem_strdup(uid_of(object))};
+                        .uid = mem_strdup(sync_uid(object))};
     ns = json_str_at(object, "metadata.namespace");
     name = json_str_at(object, "metadata.name");
     w->key = mem_strdup(key_join(a, ns, name));
@@ -438,7 +438,7 @@ static void over(struct syncer *s, const cJSON *object)
     struct str name = json_str_at(object, "metadata.name");
     struct admit *w = find(s, ns, name);
 
-    if (w && !w->object && str_eqc(uid_of(object), w->uid))
+    if (w && !w->object && str_eqc(sync_uid(object), w->uid))
         admit_free(w);
     syncer_add(s, SYNC_SERVICES, ns, name);
 }

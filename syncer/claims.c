@@ -126,7 +126,7 @@ static void remove_volume(struct sync_run *run)
         !search.found)
         return;
     reconcile_delete(run->reconcile, volumes(run), STR(""),
-                     json_str_at(search.found, "metadata.name"), uid_of(search.found), NULL);
+                     json_str_at(search.found, "metadata.name"), sync_uid(search.found), NULL);
 }
 
 /* --- the claim --- */

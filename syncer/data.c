@@ -45,7 +45,7 @@ static void on_current(struct sync_run *run, const struct host_answer *answer,
             reconcile_fail(run->reconcile, err);
         return;
     }
-    if (json_parse(run->arena, answer->body, &now, NULL) || !str_eq(uid_of(now), run->host_uid))
+    if (json_parse(run->arena, answer->body, &now, NULL) || !str_eq(sync_uid(now), run->host_uid))
         return;
     patch = translate_data_update(run->arena, now, wanted(run));
     if (patch)

@@ -175,8 +175,8 @@ bool sync_finish_gone(struct sync_run *run, int64_t grace_s);
 /* Where a host object is not this virtual object's. True: it was dealt with, the run is over. */
 bool sync_settle_owner(struct sync_run *run);
 bool sync_is_deleting(const cJSON *object);
-bool is_terminal(const cJSON *pod);
-struct str uid_of(const cJSON *object);
+bool sync_is_terminal(const cJSON *pod);
+struct str sync_uid(const cJSON *object);
 
 /* --- refs.c: which ConfigMaps, Secrets and claims pods need --- */
 struct refs *refs_new(struct syncer *s);

@@ -16,14 +16,14 @@ bool sync_is_deleting(const cJSON *object)
     return json_path(object, "metadata.deletionTimestamp") != NULL;
 }
 
-bool is_terminal(const cJSON *pod)
+bool sync_is_terminal(const cJSON *pod)
 {
     struct str phase = json_str_at(pod, "status.phase");
 
     return str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
 }
 
-struct str uid_of(const cJSON *object)
+struct str sync_uid(const cJSON *object)
 {
     return json_str_at(object, "metadata.uid");
 }
@@ -48,7 +48,7 @@ static void take_host(struct sync_run *run)
     struct str host_name = SYNC_KINDS[run->id].namespaced ? str_c(run->host_name) : run->name;
 
     run->host = parse_host(run->arena, reflector_get(s->watches[run->id].reflector, host_name));
-    run->host_uid = uid_of(run->host);
+    run->host_uid = sync_uid(run->host);
     run->owner_uid = STR("");
     if (run->host)
         translate_owner(&s->tenant, run->host, &ns, &name, &run->owner_uid);
@@ -74,7 +74,7 @@ bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
     translate_name(&s->tenant, run->ns, run->name, run->host_name);
     run->mapping = mapping_get(s, run->arena, id, run->ns, run->name);
     run->virtual_ = syncer_virtual(s, run->arena, id, run->ns, run->name);
-    run->uid = uid_of(run->virtual_);
+    run->uid = sync_uid(run->virtual_);
     take_host(run);
     return !is_under_way(run);
 }
@@ -161,7 +161,7 @@ static void adopt(struct sync_run *run, const cJSON *object)
 {
     run->mapping.exists = true;
     run->mapping.tried = false;
-    run->mapping.host_uid = uid_of(object);
+    run->mapping.host_uid = sync_uid(object);
     put_mapping(run);
 }
 

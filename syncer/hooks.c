@@ -33,7 +33,7 @@ static void note_pod(struct syncer *s, struct arena *a, const cJSON *pod)
     struct str name = json_str_at(pod, "metadata.name");
     struct mapping m = mapping_get(s, a, SYNC_PODS, ns, name);
 
-    mapping_begin(&m, uid_of(pod));
+    mapping_begin(&m, sync_uid(pod));
     mapping_put(s, SYNC_PODS, ns, name, &m);
     syncer_add(s, SYNC_PODS, ns, name);
 }
@@ -46,8 +46,8 @@ static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool d
 
     if (pod_choose(s, a, pod, &choice, err))
         return -1;
-    if (!is_terminal(pod) &&
-        ledger_charge(s, a, &choice, uid_of(pod), json_str_at(pod, "metadata.name"), dry_run,
+    if (!sync_is_terminal(pod) &&
+        ledger_charge(s, a, &choice, sync_uid(pod), json_str_at(pod, "metadata.name"), dry_run,
                       &queued, err))
         return -1;
     if (!dry_run)

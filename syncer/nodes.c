@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-#define ANNOTATION_MIRRORED "sublet.dev/host-uid" /* also: this node is ours to change and remove  \
-                                                   */
+#define ANNOTATION_MIRRORED                                                                        \
+    "sublet.dev/host-uid" /* also: this node is ours to change and remove                          \
+                           */
 #define UNREADABLE "unreadable"
 
 struct waiting {
@@ -215,7 +216,7 @@ static cJSON *wanted(struct sync_run *run)
 
     if (node)
         json_set_str(a, json_ensure_path(a, node, "metadata.annotations"), ANNOTATION_MIRRORED,
-                     uid_of(host));
+                     sync_uid(host));
     return node;
 }
 

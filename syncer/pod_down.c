@@ -35,7 +35,7 @@ int pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct pool_
                struct err *err)
 {
     struct str ns = json_str_at(pod, "metadata.namespace");
-    const struct config_binding *charged = ledger_charged(s, uid_of(pod));
+    const struct config_binding *charged = ledger_charged(s, sync_uid(pod));
 
     return pool_resolve(a, s->config, ns, pinned(a, pod, charged), pod_namespace_labels(s, a, ns),
                         ret, err);

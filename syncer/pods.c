@@ -44,7 +44,7 @@ static void pod_lost(struct sync_run *run)
     bool deleting = sync_is_deleting(run->virtual_);
 
     ledger_release(run->syncer, run->uid);
-    if (is_terminal(run->virtual_) && !deleting)
+    if (sync_is_terminal(run->virtual_) && !deleting)
         return; /* the host cleans up what finished; the tenant keeps its result */
     if (!deleting)
         reconcile_event(run->reconcile, run->virtual_, "Warning", "PodRemoved",
@@ -60,7 +60,7 @@ static void pod_absent(struct sync_run *run)
         pod_lost(run);
     else if (sync_is_deleting(run->virtual_))
         pod_remove_virtual(run, 0);
-    else if (!is_terminal(run->virtual_))
+    else if (!sync_is_terminal(run->virtual_))
         pod_create(run);
 }
 
@@ -105,15 +105,15 @@ static void pod_present(struct sync_run *run)
         return;
     if (pod_deletion(run))
         return;
-    if (is_terminal(run->host))
+    if (sync_is_terminal(run->host))
         ledger_release(run->syncer, run->uid);
     if (pod_update_up(run))
         return;
-    if (failed_note(run->syncer->failed, key, failed) && is_terminal(run->virtual_)) {
+    if (failed_note(run->syncer->failed, key, failed) && sync_is_terminal(run->virtual_)) {
         sync_delete(run, -1);
         return;
     }
-    if (!is_terminal(run->host) && !sync_is_deleting(run->host) && tokens_ensure(run))
+    if (!sync_is_terminal(run->host) && !sync_is_deleting(run->host) && tokens_ensure(run))
         pod_update_down(run);
 }
 

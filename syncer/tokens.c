@@ -203,7 +203,7 @@ static void read_secret(struct sync_run *run, const struct host_object *o, struc
         return;
     ret->ours = translate_owner(&run->syncer->tenant, tree, &ns, &name, &ret->pod_uid) &&
                 str_eq(ns, run->ns) && str_eq(name, run->name);
-    ret->host_uid = uid_of(tree);
+    ret->host_uid = sync_uid(tree);
     str_to_i64(json_str(json_get(json_path(tree, "metadata.annotations"), ANNOTATION_RENEW)),
                &ret->renew);
 }
