@@ -228,9 +228,9 @@ const struct resource *commit_hub(struct call *c);
 bool resource_is_pod(const struct resource *r);
 bool resource_is_namespace(const struct resource *r);
 /* 404 of c->name. */
-int not_found(struct call *c, struct err *err) MUST_CHECK;
+int commit_not_found(struct call *c, struct err *err) MUST_CHECK;
 /* 409: the object has been modified. */
-int modified(struct call *c, struct err *err) MUST_CHECK;
+int commit_modified(struct call *c, struct err *err) MUST_CHECK;
 
 /* admit.c */
 /* hooks.check_pod on a pod (refusal) or on the pod template in object (warning). */

@@ -28,12 +28,12 @@ bool resource_is_namespace(const struct resource *r)
     return has_type(r, "io.k8s.api.core.v1.Namespace");
 }
 
-int not_found(struct call *c, struct err *err)
+int commit_not_found(struct call *c, struct err *err)
 {
     return err_not_found(err, c->resource->group, c->resource->plural, c->name);
 }
 
-int modified(struct call *c, struct err *err)
+int commit_modified(struct call *c, struct err *err)
 {
     return err_conflict(err, c->resource->group, c->resource->plural, c->name,
                         "the object has been modified; please apply your changes to the latest "
@@ -108,9 +108,9 @@ static int explain(struct call *c, struct str name, struct err *err)
     if (err->kind == &ERR_ALREADY_EXISTS)
         return err_already_exists(err, r->group, r->plural, name);
     if (err->kind == &ERR_CONFLICT)
-        return modified(c, err);
+        return commit_modified(c, err);
     if (err->kind == &ERR_NOT_FOUND)
-        return not_found(c, err);
+        return commit_not_found(c, err);
     if (err->kind == &ERR_FORBIDDEN) {
         const char *why = arena_cstr(c->arena, err->message);
 

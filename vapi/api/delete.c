@@ -324,7 +324,7 @@ void call_delete(struct call *c)
     err_init(&d->err, c->arena);
     d->base = store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
     if (!d->base) {
-        if (not_found(c, &d->err))
+        if (commit_not_found(c, &d->err))
             call_error(c, &d->err);
         return;
     }

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLOTS       1024u
+#define SLOTS       256u
 #define BURST       25
 #define REFILL_MS   300000
 #define MAX_MESSAGE 1024

@@ -218,7 +218,7 @@ static void evict(struct eviction *v)
 
     err_clear(&v->err);
     if (!pod) {
-        if (not_found(c, &v->err))
+        if (commit_not_found(c, &v->err))
             fail(v, &v->err);
         return;
     }

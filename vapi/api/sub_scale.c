@@ -131,7 +131,7 @@ static void get_scale(struct call *c)
     err_init(&err, c->arena);
     if (o)
         call_tree(c, 200, scale_of(c, convert_tree(c->arena, c->resource, o)));
-    else if (not_found(c, &err))
+    else if (commit_not_found(c, &err))
         call_error(c, &err);
 }
 

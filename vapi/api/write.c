@@ -144,7 +144,7 @@ static enum outcome allow_create_on_update(struct write *w, struct err *err)
     struct str reason = STR_NULL;
 
     if (!(r->flags & RES_CREATE_ON_UPDATE) || c->verb != CALL_UPDATE || c->sub)
-        return not_found(c, err) ? FAILED : GO_ON;
+        return commit_not_found(c, err) ? FAILED : GO_ON;
     if (!c->done && !auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason))
         return server_forbidden(c, &what, reason, err) ? FAILED : GO_ON;
     w->creating = true;
@@ -312,7 +312,7 @@ static int check_revision(struct write *w, struct err *err)
         return err_set(err, &ERR_UNKNOWN, "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
                        STR_F(rv));
     if (wanted && wanted != (uint64_t)w->base->revision)
-        return modified(c, err);
+        return commit_modified(c, err);
     if (!wanted && r->flags & RES_CONDITIONAL_UPDATE && c->verb == CALL_UPDATE) {
         field_errors_init(&e, c->arena);
         field_invalid(&e, FIELD(FIELD(NULL, "metadata"), "resourceVersion"),
@@ -641,7 +641,7 @@ static enum outcome step_commit(struct write *w, struct err *err)
         undo_admission(w);
         if (++w->attempts < MAX_ATTEMPTS)
             return AGAIN;
-        return modified(c, err) ? FAILED : GO_ON;
+        return commit_modified(c, err) ? FAILED : GO_ON;
     }
     if (w->creating)
         return commit_now(w, STORE_CREATE, err);
