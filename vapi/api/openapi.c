@@ -92,6 +92,8 @@ static cJSON *properties_of(struct document *d, const struct schema_node *n, cJS
 
     for (uint32_t i = n->first_field; i < n->first_field + n->n_fields; i++) {
         const struct schema_field *f = &d->schema->fields[i];
+        if (f->flags & FIELD_INLINE)
+            continue; /* its members stand beside it in the table */
         const char *name = schema_text(d->schema, f->name);
         cJSON *property = schema_of(d, f->node);
 
