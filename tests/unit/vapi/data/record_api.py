@@ -225,6 +225,15 @@ def run(api, ns, steps):
     return out
 
 
+def clean(api, ns):
+    """Takes off the finalizers that would keep the namespace for ever."""
+    configmaps = f"/api/v1/namespaces/{ns}/configmaps"
+    for item in api.get(configmaps)["items"]:
+        if item["metadata"].get("finalizers"):
+            api.patch(f"{configmaps}/{item['metadata']['name']}", {"metadata": {"finalizers": None}})
+    api.delete("/api/v1/namespaces/" + ns)
+
+
 def main():
     api = Api(sys.argv[1])
     api.headers["User-Agent"] = "tests/1"
@@ -233,7 +242,7 @@ def main():
         api.post("/api/v1/namespaces", {"metadata": {"name": ns}})
         time.sleep(0.2)
         print(json.dumps({"name": name, "steps": run(api, ns, steps)}, ensure_ascii=False))
-        api.delete("/api/v1/namespaces/" + ns)
+        clean(api, ns)
 
 
 if __name__ == "__main__":
