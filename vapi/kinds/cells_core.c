@@ -375,7 +375,7 @@ ROW_CELLS(cells_node)
 
 /* ---- PersistentVolume, PersistentVolumeClaim ---- */
 
-static bool list_has(const cJSON *list, const char *text)
+static bool value_listed(const cJSON *list, const char *text)
 {
     json_each(item, list) if (str_eqc(json_str(item), text)) return true;
     return false;
@@ -394,7 +394,7 @@ static void cell_modes(const struct row *r, const cJSON *modes)
     struct buf b = BUF_INIT(0);
 
     for (size_t i = 0; i < COUNT(names); i++) {
-        if (!list_has(modes, names[i].mode))
+        if (!value_listed(modes, names[i].mode))
             continue;
         buf_addc(&b, b.n ? "," : "");
         buf_addc(&b, names[i].abbreviation);

@@ -77,6 +77,8 @@ const struct kind_ops PERSISTENT_VOLUME_CLAIM_OPS = {
     .defaults = defaults_claim,
     .prepare_create = claim_prepare_create,
     .prepare_update = claim_prepare_update,
+    .validate = validate_claim,
+    .validate_status = validate_claim_status,
     .cells = cells_claim,
 };
 
@@ -107,25 +109,6 @@ static void volume_prepare_create(struct arena *a, cJSON *volume)
 const struct kind_ops PERSISTENT_VOLUME_OPS = {
     .defaults = volume_defaults,
     .prepare_create = volume_prepare_create,
+    .validate = validate_volume,
     .cells = cells_volume,
 };
-
-/* ---- validation of claims ---- */
-
-static const char *const MODES[] = {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce",
-                                    "ReadWriteOncePod", NULL};
-
-void validate_claim_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    (void)e;
-    (void)p;
-    (void)spec;
-    (void)MODES;
-}
-void validate_claim_template(struct field_errors *e, const struct field_path *p,
-                             const cJSON *template_)
-{
-    (void)e;
-    (void)p;
-    (void)template_;
-}

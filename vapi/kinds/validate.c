@@ -21,7 +21,7 @@ bool one_of(struct str s, const char *const *list)
     return false;
 }
 
-bool list_has(const cJSON *list, struct str s)
+bool value_listed(const cJSON *list, struct str s)
 {
     json_each(item, list) if (str_eq(json_str(item), s)) return true;
     return false;

@@ -14,7 +14,7 @@
 
 /* ---- texts ---- */
 bool one_of(struct str s, const char *const *list); /* list: NULL-ended */
-bool list_has(const cJSON *list, struct str s);
+bool value_listed(const cJSON *list, struct str s);
 bool check_rule(struct field_errors *e, const struct field_path *p, enum name_rule rule,
                 struct str s);
 bool check_given(struct field_errors *e, const struct field_path *p, struct str s); /* not empty */
@@ -80,6 +80,14 @@ struct pod_rules {
 /* Names of the volumes that are right go to ret. */
 void validate_volumes(struct field_errors *e, const struct field_path *p, const cJSON *volumes,
                       const struct pod_rules *rules, struct names *ret);
+void validate_host_path(struct field_errors *e, const struct field_path *p, const cJSON *source);
+void validate_nfs(struct field_errors *e, const struct field_path *p, const cJSON *source);
+void validate_iscsi(struct field_errors *e, const struct field_path *p, const cJSON *source);
+void check_driver_name(struct field_errors *e, const struct field_path *p, struct str driver);
+extern const char *const VOLUME_MODES[];
+void check_access_modes(struct field_errors *e, const struct field_path *p, const cJSON *modes);
+void check_class_name(struct field_errors *e, const struct field_path *p, const cJSON *name);
+bool check_claim_amount(struct field_errors *e, const struct field_path *p, const cJSON *amount);
 void validate_claim_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec);
 void validate_claim_template(struct field_errors *e, const struct field_path *p,
                              const cJSON *template_);
@@ -140,3 +148,6 @@ VALIDATES(validate_revision);
 VALIDATES(validate_job);
 VALIDATES(validate_job_status);
 VALIDATES(validate_cron_job);
+VALIDATES(validate_claim);
+VALIDATES(validate_claim_status);
+VALIDATES(validate_volume);

@@ -14,7 +14,7 @@ static void want(struct field_errors *e, const struct field_path *p, const cJSON
     check_given(e, FIELD(p, name), json_str(json_get(object, name)));
 }
 
-static void check_host_path(struct field_errors *e, const struct field_path *p, const cJSON *source)
+void validate_host_path(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
     static const char *const types[] = {
         "",     "BlockDevice",  "CharDevice", "Directory", "DirectoryOrCreate",
@@ -33,7 +33,7 @@ static void check_git(struct field_errors *e, const struct field_path *p, const 
     check_descending_path(e, FIELD(p, "directory"), json_str(json_get(source, "directory")));
 }
 
-static void check_nfs(struct field_errors *e, const struct field_path *p, const cJSON *source)
+void validate_nfs(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
     struct str path = json_str(json_get(source, "path"));
 
@@ -48,21 +48,24 @@ static void check_claim(struct field_errors *e, const struct field_path *p, cons
     want(e, p, source, "claimName");
 }
 
+void check_driver_name(struct field_errors *e, const struct field_path *p, struct str driver)
+{
+    if (!check_given(e, p, driver))
+        return;
+    if (driver.n > 63)
+        field_too_long(e, p, 63);
+    check_rule(e, p, NAME_DNS1123_SUBDOMAIN, lower_case(e->arena, driver));
+}
+
 static void check_csi(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
-    struct str driver = json_str(json_get(source, "driver"));
-
-    if (check_given(e, FIELD(p, "driver"), driver)) {
-        if (driver.n > 63)
-            field_too_long(e, FIELD(p, "driver"), 63);
-        check_rule(e, FIELD(p, "driver"), NAME_DNS1123_SUBDOMAIN, lower_case(e->arena, driver));
-    }
+    check_driver_name(e, FIELD(p, "driver"), json_str(json_get(source, "driver")));
     if (json_get(source, "nodePublishSecretRef"))
         check_given(e, FIELD(FIELD(p, "nodePublishSecretRef"), "name"),
                     json_str_at(source, "nodePublishSecretRef.name"));
 }
 
-static void check_iscsi(struct field_errors *e, const struct field_path *p, const cJSON *source)
+void validate_iscsi(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
     struct str iqn = json_str(json_get(source, "iqn"));
 
@@ -261,13 +264,13 @@ static const struct source {
     const char *shown; /* in paths, when upstream writes it otherwise */
 } SOURCES[] = {
     {"emptyDir", check_empty_dir, NULL},
-    {"hostPath", check_host_path, NULL},
+    {"hostPath", validate_host_path, NULL},
     {"gitRepo", check_git, NULL},
     {"gcePersistentDisk", NULL, NULL},
     {"awsElasticBlockStore", NULL, NULL},
     {"secret", check_secret, NULL},
-    {"nfs", check_nfs, NULL},
-    {"iscsi", check_iscsi, NULL},
+    {"nfs", validate_nfs, NULL},
+    {"iscsi", validate_iscsi, NULL},
     {"glusterfs", NULL, NULL},
     {"flocker", NULL, NULL},
     {"persistentVolumeClaim", check_claim, NULL},
