@@ -69,6 +69,9 @@ void reconcile_patch(struct reconcile *r, const struct resource *res, struct str
                      struct str ns, struct str name, const cJSON *patch);
 void reconcile_delete(struct reconcile *r, const struct resource *res, struct str ns, struct str name,
                       struct str uid, const char *propagation);
+/* Only this version of it: what was decided about another one is decided again. */
+void reconcile_delete_exact(struct reconcile *r, const struct resource *res, const cJSON *object,
+                            const char *propagation);
 void reconcile_event(struct reconcile *r, const cJSON *involved, const char *type, const char *reason,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Called after the frame saw the answer of the last write issued (create and the like). */

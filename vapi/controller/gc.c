@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Garbage collection by ownerReferences: dependents of what is gone go too, at once, before or not
  * at all, as the deletion asked. Must never delete by a guess: an owner counts as gone only when
- * its kind is known and nothing of that name has its uid; an unknown kind keeps its dependents.
+ * its removal was seen, or its kind is known and nothing of that name has its uid; an unknown kind
+ * keeps its dependents.
  *
  * Keys: "<storage>/<ns>/<name>" of an object to look at. An index of owner uid -> dependents, kept
- * by watching everything, says whom an event concerns. */
+ * by watching everything, says whom an event concerns. Source of the rules:
+ * pkg/controller/garbagecollector of Kubernetes 1.36. */
 #include "util.h"
-
-#include <assert.h>
-#include <string.h>
 
 #include "gc_index.h"
 
 #define FOREGROUND "foregroundDeletion"
 #define ORPHAN     "orphan"
+#define EVERYTHING STR("*") /* the key that looks at every dependent again */
+#define SETTLE_MS  1000
 
 static struct str object_key(struct arena *a, unsigned storage, struct str ns, struct str name)
 {
@@ -22,10 +23,23 @@ static struct str object_key(struct arena *a, unsigned storage, struct str ns, s
 
 static void add_object(struct controller *c, unsigned storage, struct str ns, struct str name)
 {
-    struct arena *a = arena_new(0);
+    struct buf key = BUF_INIT(0);
 
-    controller_add(c, object_key(a, storage, ns, name));
-    arena_free(a);
+    buf_printf(&key, "%u/%.*s/%.*s", storage, STR_F(ns), STR_F(name));
+    controller_add(c, buf_str(&key));
+    buf_fini(&key);
+}
+
+static const struct resource *owner_resource(const struct registry *g, const cJSON *ref)
+{
+    struct str version = json_str_at(ref, "apiVersion"), group = str_cut(&version, '/');
+
+    if (!version.p) {
+        version = group;
+        group = STR("");
+    }
+    const struct resource *r = registry_find_kind(g, group, version, json_str_at(ref, "kind"));
+    return r ? r : registry_find_kind(g, group, STR(""), json_str_at(ref, "kind"));
 }
 
 /* --- events --- */
@@ -36,45 +50,66 @@ static void on_dependent(void *ctx, const struct gc_dependent *d)
 }
 
 /* The owners of an object may wait for it. */
-static void wake_owners(struct controller *c, const struct store_object *o)
+static void wake_owners(struct controller *c, const struct store_object *o, const cJSON *refs)
 {
-    struct arena *a = arena_new(0);
     struct registry *g = vapi_registry(controller_api(c));
 
-    json_each(ref, json_path(vapi_tree(a, o), "metadata.ownerReferences"))
+    json_each(ref, refs)
     {
-        const struct resource *r = gc_owner_resource(g, ref);
+        const struct resource *r = owner_resource(g, ref);
 
         if (r)
             add_object(c, r->storage, resource_namespaced(r) ? o->ns : STR(""),
                        json_str_at(ref, "name"));
     }
-    arena_free(a);
+}
+
+static const cJSON *refs_of(struct arena *a, const struct store_object *o)
+{
+    /* Most objects have none: look for the word before building a tree. */
+    if (!o || !str_contains(o->bytes, STR("\"ownerReferences\"")))
+        return NULL;
+    return json_path(vapi_tree(a, o), "metadata.ownerReferences");
+}
+
+static bool may_be_collecting(const struct store_object *o)
+{
+    return str_contains(o->bytes, STR("\"deletionTimestamp\"")) &&
+           (str_contains(o->bytes, STR("\"" FOREGROUND "\"")) ||
+            str_contains(o->bytes, STR("\"" ORPHAN "\"")));
+}
+
+static void map_deleted(struct controller *c, struct arena *a, const struct store_object *o)
+{
+    struct gc_index *index = controller_state(c);
+
+    gc_index_set_gone(index, o->uid);
+    gc_index_each(index, o->uid, on_dependent, c);
+    gc_index_remove(index, o->uid);
+    wake_owners(c, o, refs_of(a, o));
 }
 
 static void map_any(struct controller *c, const struct store_event *e)
 {
-    struct gc_index *index = controller_state(c);
     const struct store_object *o = e->object;
-    bool has_owners = str_contains(o->bytes, STR("\"ownerReferences\""));
-    bool had_owners = e->previous && str_contains(e->previous->bytes, STR("\"ownerReferences\""));
+    struct arena *a = arena_new(0);
 
-    if (had_owners)
-        gc_index_remove(index, e->previous);
     if (e->type == STORE_DELETED) {
-        if (has_owners) {
-            gc_index_remove(index, o);
-            wake_owners(c, o);
-        }
-        gc_index_each(index, o->uid, on_dependent, c);
-        return;
-    }
-    if (has_owners)
-        gc_index_add(index, o);
-    if (had_owners && !has_owners)
-        wake_owners(c, e->previous);
-    if (has_owners || str_contains(o->bytes, STR("\"deletionTimestamp\"")))
+        map_deleted(c, a, o);
+    } else if (gc_index_put(controller_state(c), o, refs_of(a, o))) {
+        wake_owners(c, o, refs_of(a, e->previous));
         add_object(c, o->resource, o->ns, o->name);
+    } else if (may_be_collecting(o)) {
+        add_object(c, o->resource, o->ns, o->name);
+    }
+    arena_free(a);
+}
+
+/* A kind that was unknown may be known now. */
+static void map_definition(struct controller *c, const struct store_event *e)
+{
+    if (e->type == STORE_MODIFIED)
+        controller_add_after(c, EVERYTHING, SETTLE_MS);
 }
 
 /* --- what is known of an object's owners --- */
@@ -83,21 +118,25 @@ enum owner_state { OWNER_SOLID, OWNER_WAITING, OWNER_GONE };
 
 static bool has_finalizer(const cJSON *object, const char *name)
 {
-    return list_has(json_path(object, "metadata.finalizers"), name);
+    return texts_have(json_path(object, "metadata.finalizers"), name);
 }
 
 static enum owner_state owner_state(struct reconcile *r, struct str ns, const cJSON *ref)
 {
-    const struct resource *res = gc_owner_resource(vapi_registry(reconcile_api(r)), ref);
+    const struct gc_index *index = controller_state(reconcile_controller(r));
+    const struct resource *res = owner_resource(vapi_registry(reconcile_api(r)), ref);
+    struct str uid = json_str_at(ref, "uid");
 
+    if (gc_index_is_gone(index, uid))
+        return OWNER_GONE;
     if (!res || (resource_namespaced(res) && !ns.n))
         return OWNER_SOLID; /* not ours to judge */
     const struct store_object *o =
         store_get(vapi_store(reconcile_api(r)), res->storage,
                   resource_namespaced(res) ? ns : STR(""), json_str_at(ref, "name"));
-    if (!o || !str_eq(o->uid, json_str_at(ref, "uid")))
+    if (!o || !str_eq(o->uid, uid))
         return OWNER_GONE;
-    if (!str_contains(o->bytes, STR(FOREGROUND)))
+    if (!may_be_collecting(o))
         return OWNER_SOLID;
     const cJSON *owner = vapi_tree(reconcile_arena(r), o);
     return is_going(owner) && has_finalizer(owner, FOREGROUND) ? OWNER_WAITING : OWNER_SOLID;
@@ -105,15 +144,23 @@ static enum owner_state owner_state(struct reconcile *r, struct str ns, const cJ
 
 /* --- writes --- */
 
-static cJSON *metadata_patch(struct reconcile *r, const cJSON *object, const char *key, cJSON *list)
+static cJSON *metadata_patch(struct reconcile *r, const cJSON *object, const char *key,
+                             cJSON *value)
 {
     struct arena *a = reconcile_arena(r);
     cJSON *patch = json_new_object(a), *meta = json_ensure_object(a, patch, "metadata");
 
     json_set_str(a, meta, "uid", meta_uid(object));
     json_set_str(a, meta, "resourceVersion", json_str_at(object, "metadata.resourceVersion"));
-    json_set(a, meta, key, list);
+    json_set(a, meta, key, value);
     return patch;
+}
+
+static void write_list(struct reconcile *r, const struct resource *res, const cJSON *object,
+                       const char *key, cJSON *list)
+{
+    reconcile_patch(r, res, STR_NULL, meta_ns(object), meta_name(object),
+                    metadata_patch(r, object, key, list));
 }
 
 static void drop_finalizer(struct reconcile *r, const struct resource *res, const cJSON *object,
@@ -127,40 +174,90 @@ static void drop_finalizer(struct reconcile *r, const struct resource *res, cons
         if (!str_eqc(json_str(item), name))
             json_append(list, json_copy(a, item));
     }
-    reconcile_patch(r, res, STR_NULL, meta_ns(object), meta_name(object),
-                    metadata_patch(r, object, "finalizers", list));
+    write_list(r, res, object, "finalizers", list);
 }
 
 /* --- one object as a dependent --- */
+
+struct circle {
+    struct reconcile *run;
+    bool closed;
+};
+
+static cJSON *get_dependent(struct reconcile *r, const struct gc_dependent *d,
+                            const struct resource **ret)
+{
+    *ret = registry_by_storage(vapi_registry(reconcile_api(r)), d->storage);
+    return *ret ? reconcile_get(r, *ret, str_c(d->ns), str_c(d->name)) : NULL;
+}
+
+static void on_circle(void *ctx, const struct gc_dependent *d)
+{
+    struct circle *c = ctx;
+    const struct resource *res;
+    const cJSON *dependent = c->closed ? NULL : get_dependent(c->run, d, &res);
+
+    c->closed |= dependent && is_going(dependent) && has_finalizer(dependent, FOREGROUND);
+}
+
+/* Owners that wait for each other would wait for ever: this one blocks its owners no longer. */
+static bool break_circle(struct reconcile *r, const struct resource *res, const cJSON *object)
+{
+    struct circle c = {.run = r};
+    bool blocks = false;
+
+    gc_index_each(controller_state(reconcile_controller(r)), meta_uid(object), on_circle, &c);
+    if (!c.closed)
+        return false;
+    cJSON *refs = json_copy(reconcile_arena(r), json_path(object, "metadata.ownerReferences"));
+    json_each(ref, refs)
+    {
+        blocks |= json_true(json_get(ref, "blockOwnerDeletion"));
+        json_set_bool(reconcile_arena(r), ref, "blockOwnerDeletion", false);
+    }
+    if (blocks)
+        write_list(r, res, object, "ownerReferences", refs);
+    return blocks;
+}
+
+static const char *propagation_of(const cJSON *object)
+{
+    if (has_finalizer(object, ORPHAN))
+        return "Orphan";
+    return has_finalizer(object, FOREGROUND) ? "Foreground" : "Background";
+}
+
+static void collect(struct reconcile *r, const struct resource *res, const cJSON *object,
+                    bool waiting)
+{
+    bool owns = gc_index_count(controller_state(reconcile_controller(r)), meta_uid(object)) > 0;
+
+    if (waiting && owns && break_circle(r, res, object))
+        return; /* the patch brings the key back */
+    reconcile_delete_exact(r, res, object, waiting && owns ? "Foreground" : propagation_of(object));
+}
 
 static void attend_dependent(struct reconcile *r, const struct resource *res, const cJSON *object)
 {
     struct arena *a = reconcile_arena(r);
     const cJSON *refs = json_path(object, "metadata.ownerReferences");
     cJSON *kept = json_new_array(a);
-    size_t solid = 0, waiting = 0;
+    size_t waiting = 0;
 
+    if (!json_count(refs))
+        return;
     json_each(ref, refs)
     {
         enum owner_state state = owner_state(r, meta_ns(object), ref);
 
-        solid += state == OWNER_SOLID;
         waiting += state == OWNER_WAITING;
         if (state == OWNER_SOLID)
             json_append(kept, json_copy(a, ref));
     }
-    if (!json_count(refs) || is_going(object))
-        return;
-    if (solid && json_count(kept) == json_count(refs))
-        return;
-    if (solid) {
-        reconcile_patch(r, res, STR_NULL, meta_ns(object), meta_name(object),
-                        metadata_patch(r, object, "ownerReferences", kept));
-        return;
-    }
-    bool owns = gc_index_count(controller_state(reconcile_controller(r)), meta_uid(object)) > 0;
-    reconcile_delete(r, res, meta_ns(object), meta_name(object), meta_uid(object),
-                     waiting && owns ? "Foreground" : "Background");
+    if (!json_count(kept))
+        collect(r, res, object, waiting > 0);
+    else if (json_count(kept) != json_count(refs))
+        write_list(r, res, object, "ownerReferences", kept);
 }
 
 /* --- one object as an owner that is going --- */
@@ -168,7 +265,7 @@ static void attend_dependent(struct reconcile *r, const struct resource *res, co
 struct going {
     struct reconcile *run;
     const cJSON *owner;
-    size_t blocking;
+    size_t left; /* dependents it still has to wait for */
     bool orphan;
 };
 
@@ -182,8 +279,7 @@ static void orphan(struct going *g, const struct resource *res, const cJSON *dep
         if (!str_eq(json_str_at(ref, "uid"), meta_uid(g->owner)))
             json_append(kept, json_copy(a, ref));
     }
-    reconcile_patch(g->run, res, STR_NULL, meta_ns(dependent), meta_name(dependent),
-                    metadata_patch(g->run, dependent, "ownerReferences", kept));
+    write_list(g->run, res, dependent, "ownerReferences", kept);
 }
 
 static bool ref_blocks(const cJSON *dependent, struct str uid)
@@ -199,20 +295,20 @@ static bool ref_blocks(const cJSON *dependent, struct str uid)
 static void on_dependent_of_going(void *ctx, const struct gc_dependent *d)
 {
     struct going *g = ctx;
-    struct vapi *api = reconcile_api(g->run);
-    const struct resource *res = registry_by_storage(vapi_registry(api), d->storage);
-    cJSON *dependent = res ? reconcile_get(g->run, res, str_c(d->ns), str_c(d->name)) : NULL;
+    const struct resource *res;
+    const cJSON *dependent = get_dependent(g->run, d, &res);
 
     if (!dependent)
         return;
     if (g->orphan) {
-        g->blocking++;
+        g->left++;
         orphan(g, res, dependent);
         return;
     }
-    g->blocking += ref_blocks(dependent, meta_uid(g->owner));
-    controller_add(reconcile_controller(g->run),
-                   object_key(reconcile_arena(g->run), d->storage, str_c(d->ns), str_c(d->name)));
+    g->left += ref_blocks(dependent, meta_uid(g->owner));
+    if (!is_going(dependent))
+        controller_add(reconcile_controller(g->run), object_key(reconcile_arena(g->run), d->storage,
+                                                                str_c(d->ns), str_c(d->name)));
 }
 
 /* Without dependents left, the finalizer goes; each dependent's going brings this key back. */
@@ -224,16 +320,19 @@ static void attend_owner(struct reconcile *r, const struct resource *res, const 
     if (!g.orphan && !has_finalizer(owner, FOREGROUND))
         return;
     gc_index_each(index, meta_uid(owner), on_dependent_of_going, &g);
-    if (!g.blocking)
+    if (!g.left)
         drop_finalizer(r, res, owner, g.orphan ? ORPHAN : FOREGROUND);
 }
 
 static void gc_reconcile(struct reconcile *r)
 {
     struct str rest = reconcile_key(r), storage = str_cut(&rest, '/'), ns = str_cut(&rest, '/');
+    struct controller *c = reconcile_controller(r);
     const struct resource *res;
     uint64_t id;
 
+    if (str_eq(storage, EVERYTHING))
+        gc_index_all(controller_state(c), on_dependent, c);
     if (!str_to_u64(storage, &id))
         return;
     res = registry_by_storage(vapi_registry(reconcile_api(r)), (unsigned)id);
@@ -258,7 +357,11 @@ static void gc_stop(struct controller *c, void *state)
     gc_index_free(state);
 }
 
-static const struct controller_source SOURCES[] = {{"*", "*", map_any}, {NULL, NULL, NULL}};
+static const struct controller_source SOURCES[] = {
+    {"*", "*", map_any},
+    {"apiextensions.k8s.io", "customresourcedefinitions", map_definition},
+    {NULL, NULL, NULL},
+};
 
 const struct controller_def GARBAGE_COLLECTOR = {
     .name = "garbage-collector-controller",

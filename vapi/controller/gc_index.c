@@ -1,26 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dependents of every owner, by its uid, in a hash map. Must hold nothing of objects that are
- * gone. */
+/* A graph in two hash maps: dependents by their uid, owners by theirs, and an edge for every
+ * reference, in a list of its owner. Must hold nothing of objects that are gone, and take no time
+ * that grows with the number of an owner's dependents. */
 #include "gc_index.h"
 
 #include <assert.h>
+#include <string.h>
 
 #define uthash_malloc(size)  mem_alloc(size)
 #define uthash_free(p, size) mem_free(p)
 #include <uthash.h>
 
 #define INDEX_MAGIC 0x67636978u
+#define UID_MAX     48
+
+struct edge {
+    struct owner *owner;
+    struct dependent *dependent;
+    struct edge *next, **link;
+    bool blocks;
+};
 
 struct owner {
     UT_hash_handle hh;
-    char *uid;
+    char uid[UID_MAX];
     size_t n;
-    struct gc_dependent *first;
+    struct edge *first;
+    bool gone;
+};
+
+struct dependent {
+    UT_hash_handle hh;
+    char uid[UID_MAX];
+    struct gc_dependent d;
+    struct edge *edges;
+    size_t n;
 };
 
 struct gc_index {
     unsigned magic;
     struct owner *owners;
+    struct dependent *dependents;
 };
 
 struct gc_index *gc_index_new(void)
@@ -31,111 +51,182 @@ struct gc_index *gc_index_new(void)
     return x;
 }
 
+/* A uid of another form is nobody's: no object has one. */
+static bool uid_fits(struct str uid)
+{
+    return uid.n && uid.n < UID_MAX;
+}
+
 static struct owner *owner_find(const struct gc_index *x, struct str uid)
 {
     struct owner *o = NULL;
 
     assert(x->magic == INDEX_MAGIC);
-    if (uid.n)
+    if (uid_fits(uid))
         HASH_FIND(hh, x->owners, uid.p, (unsigned)uid.n, o);
     return o;
 }
 
-static struct gc_dependent *dependent_free(struct gc_dependent *d)
+static struct dependent *dependent_find(const struct gc_index *x, struct str uid)
 {
-    mem_free(d->ns);
-    mem_free(d->name);
-    return mem_free(d);
+    struct dependent *d = NULL;
+
+    assert(x->magic == INDEX_MAGIC);
+    if (uid_fits(uid))
+        HASH_FIND(hh, x->dependents, uid.p, (unsigned)uid.n, d);
+    return d;
 }
 
-static void owner_free(struct gc_index *x, struct owner *o)
+static struct owner *owner_get(struct gc_index *x, struct str uid)
 {
-    HASH_DEL(x->owners, o);
-    mem_free(o->uid);
-    mem_free(o);
+    struct owner *o = owner_find(x, uid);
+
+    if (o)
+        return o;
+    o = NEW(struct owner);
+    memcpy(o->uid, uid.p, uid.n);
+    HASH_ADD(hh, x->owners, uid[0], (unsigned)uid.n, o);
+    return o;
+}
+
+/* ---- edges ---- */
+
+static void unlink_edges(struct gc_index *x, struct dependent *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        struct edge *e = &d->edges[i];
+
+        *e->link = e->next;
+        if (e->next)
+            e->next->link = e->link;
+        if (--e->owner->n == 0) {
+            HASH_DEL(x->owners, e->owner);
+            mem_free(e->owner);
+        }
+    }
+    d->edges = mem_free(d->edges);
+    d->n = 0;
+}
+
+static void link_edge(struct gc_index *x, struct dependent *d, const cJSON *ref)
+{
+    struct edge *e = &d->edges[d->n++];
+
+    e->owner = owner_get(x, json_str_at(ref, "uid"));
+    e->dependent = d;
+    e->blocks = json_true(json_get(ref, "blockOwnerDeletion"));
+    e->link = &e->owner->first;
+    e->next = e->owner->first;
+    if (e->next)
+        e->next->link = &e->next;
+    e->owner->first = e;
+    e->owner->n++;
+}
+
+/* The same owners in the same order, blocked as before. */
+static bool same_edges(const struct dependent *d, const cJSON *refs)
+{
+    size_t i = 0;
+
+    json_each(ref, refs)
+    {
+        struct str uid = json_str_at(ref, "uid");
+
+        if (!uid_fits(uid))
+            continue;
+        if (i == d->n || !str_eqc(uid, d->edges[i].owner->uid) ||
+            d->edges[i].blocks != json_true(json_get(ref, "blockOwnerDeletion")))
+            return false;
+        i++;
+    }
+    return i == d->n;
+}
+
+/* ---- dependents ---- */
+
+static void dependent_free(struct gc_index *x, struct dependent *d)
+{
+    unlink_edges(x, d);
+    HASH_DEL(x->dependents, d);
+    mem_free(d->d.ns);
+    mem_free(d->d.name);
+    mem_free(d);
 }
 
 struct gc_index *gc_index_free(struct gc_index *x)
 {
-    struct owner *o, *next;
+    struct dependent *d, *next;
 
     assert(x->magic == INDEX_MAGIC);
-    HASH_ITER(hh, x->owners, o, next)
+    HASH_ITER(hh, x->dependents, d, next)
     {
-        while (o->first) {
-            struct gc_dependent *d = o->first;
-
-            o->first = d->next;
-            dependent_free(d);
-        }
-        owner_free(x, o);
+        dependent_free(x, d);
     }
+    assert(!x->owners);
     x->magic = 0;
     return mem_free(x);
 }
 
-static struct gc_dependent **dependent_find(struct owner *owner, const struct store_object *o)
+static struct dependent *dependent_get(struct gc_index *x, const struct store_object *o)
 {
-    struct gc_dependent **d = &owner->first;
+    struct dependent *d = dependent_find(x, o->uid);
 
-    while (*d && !((*d)->storage == o->resource && str_eqc(o->name, (*d)->name) &&
-                   str_eqc(o->ns, (*d)->ns)))
-        d = &(*d)->next;
+    if (d)
+        return d;
+    d = NEW(struct dependent);
+    memcpy(d->uid, o->uid.p, o->uid.n);
+    d->d = (struct gc_dependent){o->resource, mem_strdup(o->ns), mem_strdup(o->name)};
+    HASH_ADD(hh, x->dependents, uid[0], (unsigned)o->uid.n, d);
     return d;
 }
 
-static void add_one(struct gc_index *x, struct str uid, const struct store_object *o)
+bool gc_index_put(struct gc_index *x, const struct store_object *o, const cJSON *refs)
 {
-    struct owner *owner = owner_find(x, uid);
+    struct dependent *d = dependent_find(x, o->uid);
+    size_t n = json_count(refs);
 
-    if (!uid.n)
-        return;
-    if (!owner) {
-        owner = NEW(struct owner);
-        owner->uid = mem_strdup(uid);
-        HASH_ADD_KEYPTR(hh, x->owners, owner->uid, (unsigned)uid.n, owner);
+    if (!uid_fits(o->uid) || (!d && !n))
+        return false;
+    if (!n) {
+        dependent_free(x, d);
+        return true;
     }
-    struct gc_dependent **d = dependent_find(owner, o);
-    if (*d)
-        return;
-    *d = NEW(struct gc_dependent);
-    **d = (struct gc_dependent){
-        .storage = o->resource, .ns = mem_strdup(o->ns), .name = mem_strdup(o->name)};
-    owner->n++;
+    d = dependent_get(x, o);
+    if (d->n && same_edges(d, refs))
+        return false;
+    unlink_edges(x, d);
+    d->edges = mem_alloc(n * sizeof(*d->edges));
+    json_each(ref, refs)
+    {
+        if (uid_fits(json_str_at(ref, "uid")))
+            link_edge(x, d, ref);
+    }
+    return true;
 }
 
-static void remove_one(struct gc_index *x, struct str uid, const struct store_object *o)
+void gc_index_remove(struct gc_index *x, struct str uid)
 {
-    struct owner *owner = owner_find(x, uid);
-    struct gc_dependent **d = owner ? dependent_find(owner, o) : NULL;
+    struct dependent *d = dependent_find(x, uid);
 
-    if (!d || !*d)
-        return;
-    struct gc_dependent *gone = *d;
-    *d = gone->next;
-    dependent_free(gone);
-    if (--owner->n == 0)
-        owner_free(x, owner);
+    if (d)
+        dependent_free(x, d);
 }
 
-static void each_owner(struct gc_index *x, const struct store_object *o,
-                       void (*change)(struct gc_index *, struct str, const struct store_object *))
-{
-    struct arena *a = arena_new(0);
+/* ---- questions ---- */
 
-    json_each(ref, json_path(vapi_tree(a, o), "metadata.ownerReferences"))
-        change(x, json_str_at(ref, "uid"), o);
-    arena_free(a);
+void gc_index_set_gone(struct gc_index *x, struct str uid)
+{
+    struct owner *o = owner_find(x, uid);
+
+    if (o)
+        o->gone = true;
 }
 
-void gc_index_add(struct gc_index *x, const struct store_object *o)
+bool gc_index_is_gone(const struct gc_index *x, struct str uid)
 {
-    each_owner(x, o, add_one);
-}
+    const struct owner *o = owner_find(x, uid);
 
-void gc_index_remove(struct gc_index *x, const struct store_object *o)
-{
-    each_owner(x, o, remove_one);
+    return o && o->gone;
 }
 
 size_t gc_index_count(const struct gc_index *x, struct str owner_uid)
@@ -145,22 +236,20 @@ size_t gc_index_count(const struct gc_index *x, struct str owner_uid)
     return o ? o->n : 0;
 }
 
-void gc_index_each(struct gc_index *x, struct str owner_uid,
-                   void (*each)(void *ctx, const struct gc_dependent *d), void *ctx)
+void gc_index_each(const struct gc_index *x, struct str owner_uid, gc_each_cb each, void *ctx)
 {
     const struct owner *o = owner_find(x, owner_uid);
 
-    for (const struct gc_dependent *d = o ? o->first : NULL; d; d = d->next)
-        each(ctx, d);
+    for (const struct edge *e = o ? o->first : NULL; e; e = e->next)
+        each(ctx, &e->dependent->d);
 }
 
-const struct resource *gc_owner_resource(const struct registry *g, const cJSON *ref)
+void gc_index_all(const struct gc_index *x, gc_each_cb each, void *ctx)
 {
-    struct str version = json_str_at(ref, "apiVersion"), group = str_cut(&version, '/');
+    struct dependent *d, *next;
 
-    if (!version.p) {
-        version = group;
-        group = STR("");
+    HASH_ITER(hh, x->dependents, d, next)
+    {
+        each(ctx, &d->d);
     }
-    return registry_find_kind(g, group, version, json_str_at(ref, "kind"));
 }

@@ -8,19 +8,21 @@
 struct gc_index;
 
 struct gc_dependent {
-    struct gc_dependent *next;
     unsigned storage;
-    char *ns, *name;
+    const char *ns, *name;
 };
+typedef void (*gc_each_cb)(void *ctx, const struct gc_dependent *d);
 
 struct gc_index *gc_index_new(void);
 struct gc_index *gc_index_free(struct gc_index *x);
-/* By the ownerReferences in o's bytes; adding twice is adding once. */
-void gc_index_add(struct gc_index *x, const struct store_object *o);
-void gc_index_remove(struct gc_index *x, const struct store_object *o);
+/* Takes in what o says of its owners; true when that is new: another set of owners, or of those it
+ * blocks. refs: metadata.ownerReferences, or NULL. */
+bool gc_index_put(struct gc_index *x, const struct store_object *o, const cJSON *refs);
+void gc_index_remove(struct gc_index *x, struct str uid);
+/* The owner is known to be gone for ever: its uid will not come back. */
+void gc_index_set_gone(struct gc_index *x, struct str uid);
+bool gc_index_is_gone(const struct gc_index *x, struct str uid);
 size_t gc_index_count(const struct gc_index *x, struct str owner_uid);
 /* each() must not change the index. */
-void gc_index_each(struct gc_index *x, struct str owner_uid,
-                   void (*each)(void *ctx, const struct gc_dependent *d), void *ctx);
-/* The resource an ownerReference names; NULL when its kind is not known here. */
-const struct resource *gc_owner_resource(const struct registry *g, const cJSON *ref);
+void gc_index_each(const struct gc_index *x, struct str owner_uid, gc_each_cb each, void *ctx);
+void gc_index_all(const struct gc_index *x, gc_each_cb each, void *ctx);

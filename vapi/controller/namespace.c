@@ -1,45 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Empties a namespace that is being deleted, pods first, and lets it go when nothing is left:
  * removes the `kubernetes` finalizer through /finalize. Must never let a namespace go while an
- * object is in it, and tells in its conditions what it is waiting for. */
+ * object is in it, and tells in its conditions what it is waiting for. It waits for events, not for
+ * time: whatever leaves a namespace that is going brings its key back.
+ *
+ *   delete pods -> any left? wait -> delete the rest -> count -> conditions -> none left: finalize
+ *
+ * Source: pkg/controller/namespace/deletion of Kubernetes 1.36. */
 #include "util.h"
 
-#define RETRY_MS 1000
+#include <stdlib.h>
+
+#define DELETES_A_RUN 2000
+#define MESSAGE_MAX   8192
+
+/* What is left of one resource, or held by one finalizer. */
+struct tally {
+    struct str name;
+    size_t n;
+};
 
 struct content {
     struct reconcile *run;
-    struct str ns;
-    bool pods_only;
-    size_t left, finalized;       /* objects there; of them waiting for finalizers */
-    struct buf kinds, finalizers; /* for messages */
+    cJSON *ns;
+    bool removing, pods;
+    size_t n, budget;
+    struct tally *kinds, *finalizers;
+    size_t n_kinds, n_finalizers;
 };
 
 struct sweep {
     struct content *content;
     const struct resource *resource;
-    size_t n, with_finalizers;
+    size_t n;
 };
+
+/* --- counting --- */
+
+static struct tally *tally_get(struct arena *a, struct tally **list, size_t *n, struct str name)
+{
+    for (size_t i = 0; i < *n; i++) {
+        if (str_eq((*list)[i].name, name))
+            return &(*list)[i];
+    }
+    if ((*n & (*n + 1)) == 0) { /* full at 1, 3, 7, ... */
+        struct tally *more = arena_alloc(a, (2 * *n + 2) * sizeof(*more));
+
+        for (size_t i = 0; i < *n; i++)
+            more[i] = (*list)[i];
+        *list = more;
+    }
+    (*list)[*n] = (struct tally){arena_str(a, name), 0};
+    return &(*list)[(*n)++];
+}
+
+static void count_finalizers(struct content *c, const struct store_object *o)
+{
+    struct arena *a = reconcile_arena(c->run), *scratch;
+
+    if (!str_contains(o->bytes, STR("\"finalizers\"")))
+        return;
+    scratch = arena_new(0);
+    json_each(item, json_path(vapi_tree(scratch, o), "metadata.finalizers"))
+        tally_get(a, &c->finalizers, &c->n_finalizers, json_str(item))
+            ->n++;
+    arena_free(scratch);
+}
 
 static bool on_object(void *ctx, const struct store_object *o)
 {
     struct sweep *s = ctx;
-    struct reconcile *r = s->content->run;
+    struct content *c = s->content;
+    struct arena *a = reconcile_arena(c->run);
 
     s->n++;
-    if (str_contains(o->bytes, STR("\"deletionTimestamp\""))) {
-        if (str_contains(o->bytes, STR("\"finalizers\"")))
-            s->with_finalizers++;
+    if (!c->removing) {
+        count_finalizers(c, o);
         return true;
     }
-    reconcile_delete(r, s->resource, o->ns, arena_str(reconcile_arena(r), o->name),
-                     arena_str(reconcile_arena(r), o->uid), "Background");
-    return true;
-}
-
-static void note(struct buf *b, const struct resource *res, size_t n)
-{
-    buf_printf(b, "%s%.*s has %zu resource instances", b->n ? ", " : "", STR_F(res->group_resource),
-               n);
+    if (str_contains(o->bytes, STR("\"deletionTimestamp\"")))
+        return true;
+    reconcile_delete(c->run, s->resource, arena_str(a, o->ns), arena_str(a, o->name),
+                     arena_str(a, o->uid), "Background");
+    return --c->budget > 0;
 }
 
 static bool on_resource(void *ctx, const struct resource *res)
@@ -49,59 +92,96 @@ static bool on_resource(void *ctx, const struct resource *res)
     bool pods = !res->group.n && str_eqc(res->plural, "pods");
     struct err err;
 
-    if (!resource_namespaced(res) || res->flags & RES_REVIEW ||
-        !str_eq(res->storage_version, res->api_version) || c->pods_only != pods)
+    if (!resource_namespaced(res) || res->flags & RES_REVIEW || (c->pods && !pods) ||
+        !str_eq(res->storage_version, res->api_version))
         return true;
     err_init(&err, reconcile_arena(c->run));
-    if (store_scan(vapi_store(reconcile_api(c->run)), res->storage, c->ns, STR_NULL, STR_NULL, 0,
-                   on_object, &s, &err))
+    if (store_scan(vapi_store(reconcile_api(c->run)), res->storage, meta_name(c->ns), STR_NULL,
+                   STR_NULL, 0, on_object, &s, &err))
         reconcile_fail(c->run, &err);
-    c->left += s.n;
-    c->finalized += s.with_finalizers;
-    if (s.n)
-        note(&c->kinds, res, s.n);
-    if (s.with_finalizers)
-        note(&c->finalizers, res, s.with_finalizers);
-    return true;
+    c->n += s.n;
+    if (s.n && !c->removing)
+        tally_get(reconcile_arena(c->run), &c->kinds, &c->n_kinds,
+                  arena_printf(reconcile_arena(c->run), "%.*s.%.*s", STR_F(res->plural),
+                               STR_F(res->group)))
+            ->n += s.n;
+    return c->budget > 0;
 }
 
-static void set_conditions(struct reconcile *r, cJSON *ns, struct content *c)
+/* Removes, or counts, all pods or all there is. */
+static void sweep(struct content *c, bool removing, bool pods)
 {
-    static const char *const fine[][3] = {
-        {"NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered",
-         "All resources successfully discovered"},
-        {"NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions",
-         "All legacy kube types successfully parsed"},
-        {"NamespaceDeletionContentFailure", "ContentDeleted",
-         "All content successfully deleted, may be waiting on finalization"},
-    };
-    struct arena *a = reconcile_arena(r);
-    int64_t now = reconcile_now_s(r);
-    bool changed = false;
-
-    for (size_t i = 0; i < 3; i++)
-        changed |= condition_set(a, ns, fine[i][0], "False", fine[i][1], str_c(fine[i][2]), now);
-    struct str kinds =
-        c->left ? arena_printf(a, "Some resources are remaining: %.*s", STR_F(buf_str(&c->kinds)))
-                : STR("All content successfully removed");
-    changed |= condition_set(a, ns, "NamespaceContentRemaining", c->left ? "True" : "False",
-                             c->left ? "SomeResourcesRemain" : "ContentRemoved", kinds, now);
-    struct str waits =
-        c->finalized
-            ? arena_printf(a, "Some content in the namespace has finalizers remaining: %.*s",
-                           STR_F(buf_str(&c->finalizers)))
-            : STR("All content-preserving finalizers finished");
-    changed |=
-        condition_set(a, ns, "NamespaceFinalizersRemaining", c->finalized ? "True" : "False",
-                      c->finalized ? "SomeFinalizersRemain" : "ContentHasNoFinalizers", waits, now);
-    const struct resource *res = reconcile_resource(r, "", "namespaces");
-    if (changed && c->left)
-        reconcile_update_status(r, res, ns);
+    c->removing = removing;
+    c->pods = pods;
+    c->n = c->n_kinds = c->n_finalizers = 0;
+    c->kinds = c->finalizers = NULL;
+    c->budget = DELETES_A_RUN;
+    registry_each(vapi_registry(reconcile_api(c->run)), on_resource, c);
 }
 
-static void finalize(struct reconcile *r, cJSON *ns)
+/* --- conditions --- */
+
+static int by_name(const void *pa, const void *pb)
 {
-    cJSON *list = json_path(ns, "spec.finalizers");
+    return str_cmp(((const struct tally *)pa)->name, ((const struct tally *)pb)->name);
+}
+
+static struct str tell(struct arena *a, const char *head, const char *verb, struct tally *list,
+                       size_t n)
+{
+    struct buf text = BUF_INIT(MESSAGE_MAX);
+    struct str said;
+
+    if (n)
+        qsort(list, n, sizeof(*list), by_name);
+    buf_addc(&text, head);
+    for (size_t i = 0; i < n; i++)
+        buf_printf(&text, "%s%.*s %s %zu resource instances", i ? ", " : "", STR_F(list[i].name),
+                   verb, list[i].n);
+    said = arena_str(a, buf_str(&text));
+    buf_fini(&text);
+    return said;
+}
+
+static void set(struct content *c, const char *type, bool bad, const char *reason,
+                struct str message)
+{
+    condition_set(reconcile_arena(c->run), c->ns, type, bad ? "True" : "False", reason, message,
+                  reconcile_now_s(c->run));
+}
+
+static void set_conditions(struct content *c)
+{
+    struct arena *a = reconcile_arena(c->run);
+    const struct err *err = reconcile_error(c->run);
+
+    set(c, "NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered",
+        STR("All resources successfully discovered"));
+    set(c, "NamespaceDeletionGroupVersionParsingFailure", false, "ParsedGroupVersions",
+        STR("All legacy kube types successfully parsed"));
+    if (err)
+        set(c, "NamespaceDeletionContentFailure", true, "ContentDeletionFailed",
+            arena_printf(a, "Failed to delete all resource types, 1 remaining: %.*s",
+                         STR_F(err->message)));
+    else
+        set(c, "NamespaceDeletionContentFailure", false, "ContentDeleted",
+            STR("All content successfully deleted, may be waiting on finalization"));
+    set(c, "NamespaceContentRemaining", c->n_kinds > 0,
+        c->n_kinds ? "SomeResourcesRemain" : "ContentRemoved",
+        c->n_kinds ? tell(a, "Some resources are remaining: ", "has", c->kinds, c->n_kinds)
+                   : STR("All content successfully removed"));
+    set(c, "NamespaceFinalizersRemaining", c->n_finalizers > 0,
+        c->n_finalizers ? "SomeFinalizersRemain" : "ContentHasNoFinalizers",
+        c->n_finalizers ? tell(a, "Some content in the namespace has finalizers remaining: ", "in",
+                               c->finalizers, c->n_finalizers)
+                        : STR("All content-preserving finalizers finished"));
+}
+
+/* --- the way --- */
+
+static void finalize(struct content *c)
+{
+    cJSON *list = json_path(c->ns, "spec.finalizers");
 
     json_each(item, list)
     {
@@ -110,44 +190,86 @@ static void finalize(struct reconcile *r, cJSON *ns)
             break;
         }
     }
-    reconcile_update_at(r, reconcile_resource(r, "", "namespaces"), "finalize", ns);
+    reconcile_update_at(c->run, reconcile_resource(c->run, "", "namespaces"), "finalize", c->ns);
+}
+
+static void judge(struct reconcile *r, void *ctx)
+{
+    struct content *c = ctx;
+    const cJSON *as_read = json_copy(reconcile_arena(r), c->ns);
+
+    sweep(c, false, false);
+    if (!c->n && !reconcile_error(r)) {
+        finalize(c);
+        return;
+    }
+    set_conditions(c);
+    status_commit(r, reconcile_resource(r, "", "namespaces"), c->ns, as_read);
+}
+
+/* What pods use must not be taken from under them. */
+static void on_pods_asked(struct reconcile *r, void *ctx)
+{
+    struct content *c = ctx;
+
+    sweep(c, false, true);
+    if (c->n) {
+        judge(r, c);
+        return;
+    }
+    sweep(c, true, false);
+    reconcile_next(r, judge, c);
 }
 
 static void namespace_reconcile(struct reconcile *r)
 {
+    struct content *c = ARENA_NEW(reconcile_arena(r), struct content);
     struct str ignored, name;
-    const struct resource *res = reconcile_resource(r, "", "namespaces");
 
     if (!key_split(reconcile_key(r), &ignored, &name))
         return;
-    cJSON *ns = reconcile_get(r, res, STR(""), name);
-    if (!ns || !is_going(ns) || !list_has(json_path(ns, "spec.finalizers"), "kubernetes"))
+    *c = (struct content){.run = r};
+    c->ns = reconcile_get(r, reconcile_resource(r, "", "namespaces"), STR(""), name);
+    if (!c->ns || !is_going(c->ns) ||
+        !texts_have(json_path(c->ns, "spec.finalizers"), "kubernetes"))
         return;
-    struct content c = {.run = r, .ns = name, .pods_only = true};
-    c.kinds = c.finalizers = BUF_INIT(4096);
-    struct registry *g = vapi_registry(reconcile_api(r));
-    /* Pods go first: what they use must not be taken from under them. */
-    registry_each(g, on_resource, &c);
-    c.pods_only = false;
-    if (!c.left)
-        registry_each(g, on_resource, &c);
-    set_conditions(r, ns, &c);
-    if (c.left)
-        reconcile_again_after(r, RETRY_MS);
-    else
-        finalize(r, ns);
-    buf_fini(&c.kinds);
-    buf_fini(&c.finalizers);
+    sweep(c, true, true);
+    reconcile_next(r, on_pods_asked, c);
+}
+
+/* --- events --- */
+
+static bool going(const struct store_object *ns)
+{
+    return ns && str_contains(ns->bytes, STR("\"deletionTimestamp\""));
 }
 
 static void map_namespace(struct controller *c, const struct store_event *e)
 {
-    if (e->type != STORE_DELETED && str_contains(e->object->bytes, STR("\"deletionTimestamp\"")))
+    if (e->type != STORE_DELETED && going(e->object))
         controller_map_self(c, e);
 }
 
-static const struct controller_source SOURCES[] = {{"", "namespaces", map_namespace},
-                                                   {NULL, NULL, NULL}};
+/* What comes to or goes from a namespace that is going. */
+static void map_content(struct controller *c, const struct store_event *e)
+{
+    struct vapi *api = controller_api(c);
+    const struct resource *spaces;
+
+    if (!e->object->ns.n)
+        return;
+    spaces = registry_find_group_resource(vapi_registry(api), STR(""), STR("namespaces"));
+    if (!going(store_get(vapi_store(api), spaces->storage, STR(""), e->object->ns)))
+        return;
+    struct buf key = BUF_INIT(0);
+    buf_char(&key, '/');
+    buf_add(&key, e->object->ns);
+    controller_add(c, buf_str(&key));
+    buf_fini(&key);
+}
+
+static const struct controller_source SOURCES[] = {
+    {"", "namespaces", map_namespace}, {"*", "*", map_content}, {NULL, NULL, NULL}};
 
 const struct controller_def NAMESPACE_CONTROLLER = {
     .name = "namespace-controller",

@@ -118,6 +118,21 @@ void reconcile_delete(struct reconcile *r, const struct resource *res, struct st
     vapi_delete(r->controller->api, res, ns, name, &options, on_answer, op);
 }
 
+void reconcile_delete_exact(struct reconcile *r, const struct resource *res, const cJSON *object,
+                            const char *propagation)
+{
+    struct vapi_delete options = {.grace_seconds = -1,
+                                  .uid = json_str_at(object, "metadata.uid"),
+                                  .propagation = propagation};
+    struct str ns = json_str_at(object, "metadata.namespace");
+    struct op *op = op_new(r);
+
+    op->removes = true;
+    str_to_i64(json_str_at(object, "metadata.resourceVersion"), &options.revision);
+    vapi_delete(r->controller->api, res, ns.p ? ns : STR(""), json_str_at(object, "metadata.name"),
+                &options, on_answer, op);
+}
+
 void reconcile_then(struct reconcile *r, reconcile_cb then, void *ctx)
 {
     assert(r->magic == RECONCILE_MAGIC && r->last);

@@ -220,7 +220,7 @@ bool text_set(struct arena *a, cJSON *map, const char *key, struct str value)
     return true;
 }
 
-bool list_has(const cJSON *list, const char *text)
+bool texts_have(const cJSON *list, const char *text)
 {
     json_each(item, list)
     {

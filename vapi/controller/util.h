@@ -92,7 +92,7 @@ bool status_set(struct arena *a, cJSON *status, const char *key, int64_t value, 
 void status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,
                    const cJSON *as_read);
 bool text_set(struct arena *a, cJSON *map, const char *key, struct str value);
-bool list_has(const cJSON *list, const char *text); /* of strings */
+bool texts_have(const cJSON *list, const char *text); /* of strings */
 bool labels_cover(const cJSON *wanted, const cJSON *labels);
 bool is_going(const cJSON *object);                       /* has a deletionTimestamp */
 int64_t time_at_s(const cJSON *object, const char *path); /* 0 when absent */

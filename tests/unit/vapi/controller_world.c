@@ -37,13 +37,18 @@ struct world {
     void *fate_ctx;
     bool frozen;
     struct flag ready;
+    struct {
+        struct flag flag;
+        size_t pending;
+    } driven;
 };
 
 /* ---- time and chance ---- */
 
+/* A microsecond passes with every look: names made of the time differ. */
 static int64_t wall(void *ctx)
 {
-    return ((struct world *)ctx)->now_us;
+    return ((struct world *)ctx)->now_us++;
 }
 
 static int64_t mono(void *ctx)
@@ -421,17 +426,28 @@ static struct str node_for(struct world *w, const cJSON *pod)
     return node.n ? node : arena_printf(w->arena, "node-%u", (unsigned)(next_random(w) % 3));
 }
 
+/* The kubelet's and scheduler's requests of one step go out together. */
+static void on_driven(void *ctx, const struct err *err, const struct store_object *object)
+{
+    struct world *w = ctx;
+
+    (void)object;
+    if (err && err->kind != &ERR_NOT_FOUND && err->kind != &ERR_CONFLICT)
+        fail_msg("kubelet: %.*s", STR_F(err->message));
+    if (--w->driven.pending == 0)
+        raise_flag(&w->driven.flag);
+}
+
 static void assign(struct world *w, const cJSON *pod)
 {
     cJSON *b = json_new_object(w->arena), *meta = json_ensure_object(w->arena, b, "metadata");
-    struct request r = {.flag = {w, false}};
 
     json_set_str(w->arena, meta, "name", json_str_at(pod, "metadata.name"));
     json_set_str(w->arena, meta, "namespace", json_str_at(pod, "metadata.namespace"));
     json_set_str(w->arena, json_ensure_object(w->arena, b, "target"), "name", node_for(w, pod));
+    w->driven.pending++;
     vapi_create(w->api, resource_of(w, "bindings"), json_str_at(pod, "metadata.namespace"), b,
-                on_done, &r);
-    run_until(&r.flag);
+                on_driven, w);
 }
 
 static const char *status_text(struct world *w, const cJSON *pod, enum fate fate)
@@ -478,24 +494,19 @@ static enum fate fate_before(const cJSON *pod)
 
 static void set_status(struct world *w, const cJSON *pod, enum fate fate)
 {
-    struct request r = {.flag = {w, false}};
-
+    w->driven.pending++;
     vapi_patch(w->api, resource_of(w, "pods"), STR("status"),
                json_str_at(pod, "metadata.namespace"), json_str_at(pod, "metadata.name"),
-               world_parse(w, status_text(w, pod, fate)), on_done, &r);
-    run_until(&r.flag);
-    if (r.reason[0] && strcmp(r.reason, "NotFound"))
-        fail_msg("kubelet: %s", r.message);
+               world_parse(w, status_text(w, pod, fate)), on_driven, w);
 }
 
 static void end_pod(struct world *w, const cJSON *pod)
 {
     struct vapi_delete options = {.grace_seconds = 0, .uid = json_str_at(pod, "metadata.uid")};
-    struct request r = {.flag = {w, false}};
 
+    w->driven.pending++;
     vapi_delete(w->api, resource_of(w, "pods"), json_str_at(pod, "metadata.namespace"),
-                json_str_at(pod, "metadata.name"), &options, on_done, &r);
-    run_until(&r.flag);
+                json_str_at(pod, "metadata.name"), &options, on_driven, w);
 }
 
 /* One step of one pod; false when it is as it should be. */
@@ -530,7 +541,11 @@ static bool drive_pods(struct world *w)
 
     if (w->frozen)
         return false;
+    w->driven.flag = (struct flag){w, false};
+    w->driven.pending = 1;
     json_each(pod, world_list(w, "pods", NULL)) moved |= drive_pod(w, pod);
+    if (--w->driven.pending)
+        run_until(&w->driven.flag);
     return moved;
 }
 
