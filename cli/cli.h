@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of the program. Each gets the arguments after its own name and returns an exit code. */
+/* The commands of the program. Each gets the arguments after its own name and returns an exit code.
+ */
 #pragma once
 
 #include <sublet/config.h>
@@ -14,6 +15,8 @@ int cmd_check(int argc, char **argv);
 /* Reads --config's file and everything that goes over it. Prints what is wrong; -1 then. */
 int cli_config(struct arena *a, int argc, char **argv, struct config *ret);
 /* A whole file into the arena; -1 with err. At most `limit` bytes. */
-int cli_read_file(struct arena *a, const char *path, size_t limit, struct str *ret, struct err *err);
-/* Writes to a temporary file beside `path` and renames: readers see the old or the new. Mode 0600. */
+int cli_read_file(struct arena *a, const char *path, size_t limit, struct str *ret,
+                  struct err *err);
+/* Writes to a temporary file beside `path` and renames: readers see the old or the new. Mode 0600.
+ */
 int cli_write_file(const char *path, struct str text, struct err *err);

@@ -4,8 +4,9 @@
 
 #include <sublet/call.h>
 
-/* Goes on with next(c) once the committed revision is at least `revision`: at once, or after at most three
- * seconds; then 504 Timeout with cause ResourceVersionTooLarge. The call may be cancelled meanwhile. */
+/* Goes on with next(c) once the committed revision is at least `revision`: at once, or after at
+ * most three seconds; then 504 Timeout with cause ResourceVersionTooLarge. The call may be
+ * cancelled meanwhile. */
 void read_when(struct call *c, int64_t revision, void (*next)(struct call *c));
 /* 504 as clients recognise it. */
 int read_too_large(struct err *err, int64_t wanted, int64_t current);

@@ -146,7 +146,8 @@ static void send_event(struct watch *w, enum store_event_type type, const struct
 {
     struct call *c = w->call;
 
-    if (c->output == OUTPUT_OBJECT && revision == o->revision && convert_is_identity(c->resource, o)) {
+    if (c->output == OUTPUT_OBJECT && revision == o->revision &&
+        convert_is_identity(c->resource, o)) {
         send_stored(w, type, o);
         return;
     }

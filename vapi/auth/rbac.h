@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Roles and bindings as rules, compiled from the store when first asked for after a change. Internal to
- * vapi/auth. Must never answer from rules older than the last committed change. */
+/* Roles and bindings as rules, compiled from the store when first asked for after a change.
+ * Internal to vapi/auth. Must never answer from rules older than the last committed change. */
 #pragma once
 
 #include <sublet/vapi.h>
@@ -23,7 +23,8 @@ struct rbac *rbac_free(struct rbac *r);
 typedef bool (*rule_cb)(void *ctx, const struct rule *rule, const struct rule_origin *origin);
 void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each, void *ctx);
 bool rule_allows(const struct rule *rule, const struct attributes *what);
-/* The rules of a tree (Role, ClusterRole), and of a role by reference; n = 0 when it does not exist. */
+/* The rules of a tree (Role, ClusterRole), and of a role by reference; n = 0 when it does not
+ * exist. */
 const struct rule *rules_read(struct arena *a, const cJSON *role, size_t *ret_n);
 const struct rule *rbac_role_rules(struct rbac *r, struct arena *a, struct str ns, struct str kind,
                                    struct str name, size_t *ret_n);

@@ -14,6 +14,9 @@
 #define FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 #define APPROVED  "api-approved.kubernetes.io"
 
+#define MAX_VERSIONS       64   /* upstream has no limit; each is compared with all before it */
+#define JSONPATH_MAX_BYTES 4096 /* beyond it our own compiler refuses */
+
 /* --- defaults and preparation --- */
 
 static struct str lower(struct arena *a, struct str s)
@@ -97,6 +100,16 @@ static void check_label(struct field_errors *e, const struct field_path *p, stru
         field_invalid_str(e, p, s, wrong);
 }
 
+static void check_kind(struct field_errors *e, const struct field_path *p, struct str s)
+{
+    const char *wrong = name_check_dns1035_label(lower(e->arena, s));
+
+    if (wrong)
+        field_invalid_str(
+            e, p, s,
+            arena_printf(e->arena, "may have mixed case, but should otherwise match: %s", wrong).p);
+}
+
 static void check_names(struct field_errors *e, const struct field_path *p, const cJSON *names)
 {
     static const char *const texts[] = {"plural", "singular"}, *const kinds[] = {"kind",
@@ -112,9 +125,8 @@ static void check_names(struct field_errors *e, const struct field_path *p, cons
 
         if (s.n)
             check_label(e, FIELD(p, texts[k]), s);
-        s = lower(e->arena, json_str_at(names, kinds[k]));
-        if (s.n)
-            check_label(e, FIELD(p, kinds[k]), s);
+        if (json_str_at(names, kinds[k]).n)
+            check_kind(e, FIELD(p, kinds[k]), json_str_at(names, kinds[k]));
     }
     if (json_str_at(names, "kind").n &&
         str_eq(json_str_at(names, "kind"), json_str_at(names, "listKind")))
@@ -127,44 +139,79 @@ static void check_names(struct field_errors *e, const struct field_path *p, cons
         check_label(e, FIELD_INDEX(FIELD(p, "categories"), i++), json_str(name));
 }
 
+/* Paths as upstream names them: what all versions have in common it keeps, and blames, at the top
+ * of the spec. */
+static bool in_common(const cJSON *versions, const char *key)
+{
+    const cJSON *first = json_get(json_first(versions), key);
+
+    json_each(version, versions)
+    {
+        const cJSON *value = json_get(version, key);
+
+        if (!value || !json_equal(value, first))
+            return false;
+    }
+    return first != NULL;
+}
+
+static bool one_of(struct str s, const char *const *words)
+{
+    for (size_t i = 0; words[i]; i++) {
+        if (str_eqc(s, words[i]))
+            return true;
+    }
+    return false;
+}
+
 static void check_column(struct field_errors *e, const struct field_path *p, const cJSON *column)
 {
     static const char *const types[] = {"integer", "number", "string", "boolean", "date", NULL};
+    static const char *const formats[] = {"int32", "int64",     "float",    "double", "byte",
+                                          "date",  "date-time", "password", NULL};
+    static const char type_words[] = "must be one of boolean,date,integer,number,string";
     struct str type = json_str_at(column, "type"), path = json_str_at(column, "jsonPath");
+    struct str format = json_str_at(column, "format");
     struct jsonpath *compiled;
     struct err err;
-    bool known = false;
 
     if (!json_str_at(column, "name").n)
         field_required(e, FIELD(p, "name"), "");
     if (!type.n)
-        field_required(e, FIELD(p, "type"), "must be one of boolean,date,integer,number,string");
-    for (size_t i = 0; types[i]; i++)
-        known = known || str_eqc(type, types[i]);
-    if (type.n && !known)
-        field_invalid_str(e, FIELD(p, "type"), type,
-                          "must be one of boolean,date,integer,number,string");
-    if (!path.n) {
-        field_required(e, FIELD(p, "jsonPath"), "");
-        return;
-    }
+        field_required(e, FIELD(p, "type"), type_words);
+    else if (!one_of(type, types))
+        field_invalid_str(e, FIELD(p, "type"), type, type_words);
+    if (format.n && !one_of(format, formats))
+        field_invalid_str(e, FIELD(p, "format"), format,
+                          "must be one of byte,date,date-time,double,float,int32,int64,password");
     err_init(&err, e->arena);
-    if (path.p[0] != '.' && path.p[0] != '[')
-        field_invalid_str(e, FIELD(p, "jsonPath"), path,
-                          "must be a JSON path that begins with . or [");
-    else if (jsonpath_compile(e->arena, path, &compiled, &err))
-        field_invalid_str(e, FIELD(p, "jsonPath"), path, err.message.p);
+    if (!path.n)
+        field_required(e, FIELD(p, "JSONPath"), "");
+    else if (path.p[0] != '.')
+        field_invalid_str(e, FIELD(p, "JSONPath"), path,
+                          "must be a simple json path starting with .");
+    else if (path.n > JSONPATH_MAX_BYTES && jsonpath_compile(e->arena, path, &compiled, &err))
+        field_invalid_str(e, FIELD(p, "JSONPath"), path, err.message.p);
+}
+
+static void check_columns(struct field_errors *e, const struct field_path *p, const cJSON *columns)
+{
+    size_t i = 0;
+
+    json_each(column, columns)
+        check_column(e, FIELD_INDEX(FIELD(p, "additionalPrinterColumns"), i++), column);
 }
 
 static void check_scale(struct field_errors *e, const struct field_path *p, const cJSON *scale)
 {
     static const struct {
-        const char *key, *prefix, *says;
+        const char *key, *prefix, *other, *says;
         bool required;
     } paths[] = {
-        {"specReplicasPath", ".spec.", "should be a json path under .spec", true},
-        {"statusReplicasPath", ".status.", "should be a json path under .status", true},
-        {"labelSelectorPath", ".s", "should be a json path under either .status or .spec", false},
+        {"specReplicasPath", ".spec.", ".spec.", "should be a json path under .spec", true},
+        {"statusReplicasPath", ".status.", ".status.", "should be a json path under .status", true},
+        {"labelSelectorPath", ".spec.", ".status.",
+         "should be a json path under either .spec or .status", false},
     };
 
     for (size_t i = 0; i < 3; i++) {
@@ -172,52 +219,172 @@ static void check_scale(struct field_errors *e, const struct field_path *p, cons
 
         if (!path.n && paths[i].required)
             field_required(e, FIELD(p, paths[i].key), "");
-        else if (path.n && !str_has_prefix(path, str_c(paths[i].prefix)))
+        else if (path.n && path.p[0] != '.')
+            field_invalid_str(e, FIELD(p, paths[i].key), path,
+                              "must be a simple json path starting with .");
+        else if (path.n && !str_has_prefix(path, str_c(paths[i].prefix)) &&
+                 !str_has_prefix(path, str_c(paths[i].other)))
             field_invalid_str(e, FIELD(p, paths[i].key), path, paths[i].says);
     }
 }
 
-static void check_version(struct field_errors *e, const struct field_path *p, const cJSON *version)
+/* The schema a dotted path leads to, or NULL. */
+static const cJSON *schema_at(const cJSON *schema, struct str path)
 {
-    struct str name = json_str_at(version, "name");
-    const cJSON *schema = json_path(version, "schema.openAPIV3Schema");
-    const cJSON *scale = json_path(version, "subresources.scale");
-    size_t i = 0;
+    path = str_from(path, 1);
+    while (path.p && schema)
+        schema = json_get_str(json_get(schema, "properties"), str_cut(&path, '.'));
+    return schema;
+}
 
-    check_label(e, FIELD(p, "name"), name);
+static void check_selectable(struct field_errors *e, const struct field_path *p, const cJSON *list,
+                             const cJSON *field, const cJSON *schema)
+{
+    static const char *const types[] = {"string", "boolean", "integer", NULL};
+    struct str path = json_str_at(field, "jsonPath");
+    const cJSON *found = path.n && path.p[0] == '.' ? schema_at(schema, path) : NULL;
+
+    p = FIELD(p, "jsonPath");
+    if (!path.n) {
+        field_required(e, p, "");
+        return;
+    }
+    if (path.p[0] != '.') {
+        field_invalid_str(
+            e, p, path,
+            arena_printf(e->arena, "is an invalid path: expected [ or . but got: %.*s", STR_F(path))
+                .p);
+        return;
+    }
+    if (!found) {
+        field_invalid_str(e, p, path, "is an invalid path: does not refer to a valid field");
+        return;
+    }
+    if (str_has_prefix(path, STR(".metadata.")))
+        field_invalid_str(e, p, path, "must not point to fields in metadata");
+    if (!one_of(json_str_at(found, "type"), types))
+        field_invalid_str(e, p, path,
+                          "must point to a field of type string, boolean or integer. Enum string "
+                          "fields and strings with formats are allowed.");
+    for (const cJSON *before = json_first(list); before && before != field; before = before->next) {
+        if (str_eq(json_str_at(before, "jsonPath"), path)) {
+            field_duplicate(e, p, json_get(field, "jsonPath"));
+            break;
+        }
+    }
+}
+
+static void check_selectables(struct field_errors *e, const struct field_path *p, const cJSON *list,
+                              const cJSON *schema)
+{
+    size_t i = 0, n = json_count(list);
+
+    p = FIELD(p, "selectableFields");
+    json_each(field, list)
+    {
+        if (i < 64)
+            check_selectable(e, FIELD_INDEX(p, i), list, field, schema);
+        i++;
+    }
+    if (n > 8)
+        field_too_many(e, p, n, 8);
+}
+
+static void check_deprecation(struct field_errors *e, const struct field_path *p,
+                              const cJSON *version)
+{
+    const cJSON *warning = json_get(version, "deprecationWarning");
+    struct str text = json_str(warning);
+
+    p = FIELD(p, "deprecationWarning");
+    if (!json_is_string(warning))
+        return;
+    if (!json_true(json_get(version, "deprecated"))) {
+        field_invalid(e, p, warning, "can only be set for deprecated versions");
+        return;
+    }
+    if (text.n > 256)
+        field_invalid(e, p, warning, "must be <= 256 characters long");
+    if (!text.n)
+        field_invalid(e, p, warning, "must not be an empty string");
+    for (size_t i = 0; i < text.n; i++) {
+        if ((unsigned char)text.p[i] >= ' ' && text.p[i] != 0x7f)
+            continue;
+        field_invalid(e, p, warning,
+                      arena_printf(e->arena,
+                                   "must only contain printable UTF-8 characters; non-printable "
+                                   "character found at index %zu",
+                                   i)
+                          .p);
+        break;
+    }
+}
+
+/* What versions have in common is checked once, as upstream's internal type has it once. */
+struct commons {
+    bool schema, subresources, columns, fields;
+    bool first; /* this is the first version, which speaks for all */
+};
+
+static void check_version(struct field_errors *e, const struct field_path *spec,
+                          const struct field_path *own, const cJSON *version,
+                          const struct commons *common)
+{
+    const cJSON *schema = json_path(version, "schema.openAPIV3Schema");
+    const cJSON *subresources = json_get(version, "subresources");
+    const cJSON *scale = json_get(subresources, "scale");
+    const struct field_path *at = common->schema ? FIELD(spec, "validation") : FIELD(own, "schema");
+
     if (!schema)
-        field_required(e, FIELD(FIELD(p, "schema"), "openAPIV3Schema"), "schemas are required");
-    else
-        schema_check(e, FIELD(FIELD(p, "schema"), "openAPIV3Schema"), schema);
-    json_each(column, json_get(version, "additionalPrinterColumns"))
-        check_column(e, FIELD_INDEX(FIELD(p, "additionalPrinterColumns"), i++), column);
-    if (scale)
-        check_scale(e, FIELD(FIELD(p, "subresources"), "scale"), scale);
-    if (json_count(json_get(version, "selectableFields")) > 8)
-        field_too_many(e, FIELD(p, "selectableFields"),
-                       json_count(json_get(version, "selectableFields")), 8);
-    if (json_str_at(version, "deprecationWarning").n && !json_true(json_get(version, "deprecated")))
-        field_invalid(e, FIELD(p, "deprecationWarning"), json_get(version, "deprecationWarning"),
-                      "can only be set for deprecated versions");
+        field_required(e, FIELD(FIELD(own, "schema"), "openAPIV3Schema"), "");
+    check_label(e, FIELD(own, "name"), json_str_at(version, "name"));
+    check_deprecation(e, own, version);
+    if (schema && (common->first || !common->schema))
+        schema_check(e, FIELD(at, "openAPIV3Schema"), schema,
+                     json_get(subresources, "status") != NULL);
+    at = common->subresources ? spec : own;
+    if (scale && (common->first || !common->subresources))
+        check_scale(e, FIELD(FIELD(at, "subresources"), "scale"), scale);
+    if (common->first || !common->columns)
+        check_columns(e, common->columns ? spec : own,
+                      json_get(version, "additionalPrinterColumns"));
+    if (common->first || !common->fields)
+        check_selectables(e, common->fields ? spec : own, json_get(version, "selectableFields"),
+                          schema);
+}
+
+static bool name_seen(const cJSON *list, const cJSON *version)
+{
+    for (const cJSON *before = json_first(list); before != version; before = before->next) {
+        if (str_eq(json_str_at(before, "name"), json_str_at(version, "name")))
+            return true;
+    }
+    return false;
 }
 
 static void check_versions(struct field_errors *e, const struct field_path *spec, const cJSON *list)
 {
     const struct field_path *p = FIELD(spec, "versions");
+    struct commons common = {in_common(list, "schema"), in_common(list, "subresources"),
+                             in_common(list, "additionalPrinterColumns"),
+                             in_common(list, "selectableFields"), true};
     size_t i = 0, storage = 0;
+    bool unique = true;
 
-    if (!json_count(list))
-        field_required(e, p, "must have at least one version");
+    if (json_count(list) > MAX_VERSIONS) {
+        field_too_many(e, p, json_count(list), MAX_VERSIONS);
+        return;
+    }
     json_each(version, list)
     {
-        for (const cJSON *before = json_first(list); before != version; before = before->next) {
-            if (str_eq(json_str_at(before, "name"), json_str_at(version, "name")))
-                field_invalid(e, p, list, "must not contain duplicate version names");
-        }
+        unique = unique && !name_seen(list, version);
         storage += json_true(json_get(version, "storage"));
-        check_version(e, FIELD_INDEX(p, i++), version);
+        check_version(e, spec, FIELD_INDEX(p, i++), version, &common);
+        common.first = false;
     }
-    if (json_count(list) && storage != 1)
+    if (!unique)
+        field_invalid(e, p, list, "must contain unique version names");
+    if (storage != 1)
         field_invalid(e, p, list, "must have exactly one version marked as storage version");
 }
 
@@ -236,10 +403,20 @@ static void check_group(struct field_errors *e, const cJSON *crd, struct str gro
         field_invalid_str(e, p, group, wrong);
     else if (str_find(group, '.') == group.n)
         field_invalid_str(e, p, group, "should be a domain with at least one dot");
-    if (guarded && !approved.n)
-        field_required(
-            e, FIELD_KEY(FIELD(FIELD(NULL, "metadata"), "annotations"), STR(APPROVED)),
-            "protected groups must have approval annotation \"api-approved.kubernetes.io\"");
+    if (!guarded)
+        return;
+    p = FIELD_KEY(FIELD(FIELD(NULL, "metadata"), "annotations"), STR(APPROVED));
+    if (!approved.n)
+        field_required(e, p,
+                       "protected groups must have approval annotation "
+                       "\"api-approved.kubernetes.io\", see "
+                       "https://github.com/kubernetes/enhancements/pull/1111");
+    else if (!str_has_prefix(approved, STR("unapproved")) && !str_contains(approved, STR("://")))
+        field_invalid_str(e, p, approved,
+                          "protected groups must have approval annotation "
+                          "\"api-approved.kubernetes.io\" with either a URL or a reason starting "
+                          "with \"unapproved\", see "
+                          "https://github.com/kubernetes/enhancements/pull/1111");
 }
 
 static void check_conversion(struct field_errors *e, const cJSON *conversion)
@@ -250,9 +427,26 @@ static void check_conversion(struct field_errors *e, const cJSON *conversion)
 
     if (!str_eqc(strategy, "None") && !str_eqc(strategy, "Webhook"))
         field_not_supported(e, FIELD(p, "strategy"), strategy, strategies);
-    if (str_eqc(strategy, "Webhook") && !json_path(conversion, "webhook.clientConfig"))
-        field_required(e, FIELD(FIELD(p, "webhook"), "clientConfig"),
+    const cJSON *webhook = json_get(conversion, "webhook"),
+                *client = json_get(webhook, "clientConfig"),
+                *versions = json_get(webhook, "conversionReviewVersions");
+    if (!str_eqc(strategy, "Webhook")) {
+        if (json_count(versions))
+            field_forbidden(e, FIELD(p, "conversionReviewVersions"),
+                            "should not be set when strategy is not set to Webhook");
+        if (client)
+            field_forbidden(e, FIELD(p, "webhookClientConfig"),
+                            "should not be set when strategy is not set to Webhook");
+        return;
+    }
+    if (!client)
+        field_required(e, FIELD(p, "webhookClientConfig"),
                        "required when strategy is set to Webhook");
+    else if (!json_get(client, "url") == !json_get(client, "service"))
+        field_required(e, FIELD(p, "webhookClientConfig"),
+                       "exactly one of url or service is required");
+    if (!json_count(versions))
+        field_required(e, FIELD(p, "conversionReviewVersions"), "");
 }
 
 static void check_immutable(struct field_errors *e, const cJSON *crd, const cJSON *old)

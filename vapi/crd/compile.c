@@ -14,27 +14,7 @@ struct compiler {
     struct schema_field *fields;
     uint32_t n_nodes, cap_nodes, n_fields, cap_fields;
     struct buf strings;
-    bool defaults;
-};
-
-const char *const RULE_FORMATS[N_FORMATS] = {
-    [FORMAT_NONE] = "",
-    [FORMAT_INT32] = "int32",
-    [FORMAT_INT64] = "int64",
-    [FORMAT_FLOAT] = "float",
-    [FORMAT_DOUBLE] = "double",
-    [FORMAT_BYTE] = "byte",
-    [FORMAT_DATE] = "date",
-    [FORMAT_DATE_TIME] = "date-time",
-    [FORMAT_DURATION] = "duration",
-    [FORMAT_IPV4] = "ipv4",
-    [FORMAT_IPV6] = "ipv6",
-    [FORMAT_CIDR] = "cidr",
-    [FORMAT_URI] = "uri",
-    [FORMAT_EMAIL] = "email",
-    [FORMAT_UUID] = "uuid",
-    [FORMAT_HOSTNAME] = "hostname",
-    [FORMAT_MAC] = "mac",
+    struct pattern *patterns;
 };
 
 static void *grow(struct arena *a, void *old, size_t n, size_t cap, size_t size)
@@ -131,10 +111,9 @@ static void compile_properties(struct compiler *c, uint32_t node, const cJSON *p
         struct schema_field f = {.name = text_new(c, str_c(sorted[i]->string))};
 
         f.node = compile(c, sorted[i], depth + 1);
-        if (otherwise) {
+        if (otherwise && !json_is_null(otherwise)) {
             f.default_json = text_new(c, json_text(c->arena, otherwise));
             f.flags |= FIELD_HAS_DEFAULT;
-            c->defaults = true;
         }
         c->fields[first + i] = f;
     }
@@ -197,19 +176,21 @@ static void compile_words(struct compiler *c, const cJSON *schema, struct schema
 
     json_each(name, required) names[r->n_required++] = json_str(name);
     r->required = names;
-    if (pattern)
-        r->pattern = json_str(pattern).p;
-    r->enumeration = json_get(schema, "enum");
-    for (uint8_t i = 1; i < N_FORMATS; i++) {
-        if (str_eqc(format, RULE_FORMATS[i]))
-            r->format = i;
-    }
+    if (json_str(pattern).n)
+        r->pattern = c->patterns = pattern_new(c->arena, json_str(pattern), c->patterns);
+    if (json_count(json_get(schema, "enum")))
+        r->enumeration = json_get(schema, "enum");
+    r->format = format_find(json_str_at(schema, "type"), format);
+    r->format_text = format.p;
+    if (!json_is_null(json_get(schema, "default")))
+        r->default_value = json_get(schema, "default");
 }
 
 static void compile_rules(struct compiler *c, uint32_t node, const cJSON *schema, unsigned depth)
 {
     struct schema_rules r = c->rules[node];
-    const cJSON *not_schema = json_get(schema, "not");
+    const cJSON *not_schema = json_get(schema, "not"),
+                *more = json_get(schema, "additionalProperties");
 
     flag(schema, "nullable", RULE_NULLABLE, &r.flags);
     flag(schema, "x-kubernetes-preserve-unknown-fields", RULE_PRESERVE, &r.flags);
@@ -217,7 +198,12 @@ static void compile_rules(struct compiler *c, uint32_t node, const cJSON *schema
     flag(schema, "x-kubernetes-int-or-string", RULE_INT_OR_STRING, &r.flags);
     flag(schema, "exclusiveMinimum", RULE_MIN_EXCLUSIVE, &r.flags);
     flag(schema, "exclusiveMaximum", RULE_MAX_EXCLUSIVE, &r.flags);
-    flag(schema, "uniqueItems", RULE_UNIQUE, &r.flags);
+    if (json_str_at(schema, "type").n || r.flags & RULE_INT_OR_STRING)
+        r.flags |= RULE_TYPED;
+    if (json_is_bool(more) || json_is_object(more))
+        r.flags |= RULE_MORE;
+    if (json_is_bool(more) && !json_true(more))
+        r.flags |= RULE_CLOSED;
     number(schema, "minimum", RULE_MIN, &r.flags, &r.min);
     number(schema, "maximum", RULE_MAX, &r.flags, &r.max);
     number(schema, "multipleOf", RULE_MULTIPLE, &r.flags, &r.multiple);
@@ -278,6 +264,7 @@ void version_compile(struct crd_version *v)
     struct str strings = arena_str(c.arena, buf_str(&c.strings));
     buf_fini(&c.strings);
     v->compiled = c.arena;
+    v->patterns = c.patterns;
     v->schema = (struct schema){
         .nodes = c.nodes,
         .fields = c.fields,

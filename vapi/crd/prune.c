@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unknown fields leave, absent ones get their defaults: what a structural schema does to an object
- * besides judging it. Source of the semantics: apiextensions-apiserver
+ * besides judging it. Must never touch what lies below x-kubernetes-preserve-unknown-fields but for
+ * the fields specified there. Source of the semantics: apiextensions-apiserver
  * pkg/apiserver/schema/{pruning,defaulting}. */
-#include "version.h"
+#include "judge.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct pruner {
@@ -17,116 +19,193 @@ static bool is_type_meta(const char *key)
     return !strcmp(key, "apiVersion") || !strcmp(key, "kind") || !strcmp(key, "metadata");
 }
 
-static struct str below(struct arena *a, struct str path, const char *key)
+/* Where it is: only made into text for a field that is unknown. */
+struct place {
+    const struct place *up;
+    const char *key; /* NULL: an index */
+    size_t index;
+};
+
+static void place_write(struct buf *b, const struct place *at)
 {
-    return path.n ? arena_printf(a, "%.*s.%s", STR_F(path), key) : arena_str(a, str_c(key));
+    const struct place *chain[256];
+    size_t n = 0;
+
+    for (; at && n < 256; at = at->up)
+        chain[n++] = at;
+    while (n--) {
+        if (!chain[n]->key) {
+            buf_printf(b, "[%zu]", chain[n]->index);
+            continue;
+        }
+        if (b->n)
+            buf_char(b, '.');
+        buf_addc(b, chain[n]->key);
+    }
 }
 
-static void prune(struct pruner *p, uint32_t node, cJSON *value, struct str path, bool keeps_meta);
+static void note_unknown(struct pruner *p, const struct place *at)
+{
+    struct buf b = BUF_INIT(16 * 1024);
 
-static void prune_members(struct pruner *p, uint32_t node, cJSON *object, struct str path,
-                          bool keeps_meta)
+    if (!p->strict)
+        return;
+    place_write(&b, at);
+    strict_add(p->strict, "unknown field", arena_str(p->arena, buf_str(&b)));
+    buf_fini(&b);
+}
+
+/* node 0: nothing is specified, so no field is known. kept: below preserve-unknown-fields. */
+static void prune(struct pruner *p, uint32_t node, cJSON *value, const struct place *at, bool kept,
+                  bool is_root);
+
+static void prune_members(struct pruner *p, uint32_t node, cJSON *object, const struct place *at,
+                          bool kept, bool keeps_meta)
 {
     const struct schema_node *n = schema_node(&p->v->schema, node);
-    bool preserve = version_rules(p->v, node)->flags & RULE_PRESERVE;
+    bool more = node && version_rules(p->v, node)->flags & RULE_MORE;
     cJSON *next;
 
     for (cJSON *member = json_first(object); member; member = next) {
-        const struct schema_field *f = schema_field(&p->v->schema, node, str_c(member->string));
+        const struct schema_field *f =
+            node ? schema_field(&p->v->schema, node, str_c(member->string)) : NULL;
+        struct place here = {.up = at, .key = member->string};
 
         next = member->next;
         if (keeps_meta && is_type_meta(member->string))
             continue;
-        if (f) {
-            prune(p, f->node, member, below(p->arena, path, member->string), false);
-        } else if (n->elem || n->kind == SCHEMA_MAP) {
-            prune(p, n->elem, member, below(p->arena, path, member->string), false);
-        } else if (!preserve) {
-            if (p->strict)
-                strict_add(p->strict, "unknown field", below(p->arena, path, member->string));
+        if (f || more) {
+            prune(p, f ? f->node : n->elem, member, &here, false, false);
+        } else if (!kept) {
+            note_unknown(p, &here);
             json_detach(object, member);
         }
     }
 }
 
-static void prune(struct pruner *p, uint32_t node, cJSON *value, struct str path, bool keeps_meta)
+static void prune(struct pruner *p, uint32_t node, cJSON *value, const struct place *at, bool kept,
+                  bool is_root)
 {
     const struct schema_node *n = schema_node(&p->v->schema, node);
-    bool embedded = version_rules(p->v, node)->flags & RULE_EMBEDDED;
+    unsigned flags = node ? version_rules(p->v, node)->flags : 0;
     size_t i = 0;
 
-    if (node == 0)
-        return;
-    if (json_is_object(value) &&
-        (n->kind == SCHEMA_OBJECT || n->kind == SCHEMA_MAP || n->kind == SCHEMA_ANY)) {
-        prune_members(p, node, value, path, keeps_meta || embedded);
-    } else if (json_is_array(value) && n->kind == SCHEMA_LIST) {
+    kept = kept || flags & RULE_PRESERVE;
+    if (json_is_object(value)) {
+        prune_members(p, node, value, at, kept, is_root || flags & RULE_EMBEDDED);
+    } else if (json_is_array(value)) {
+        uint32_t elem = n->kind == SCHEMA_LIST || n->kind == SCHEMA_ANY ? n->elem : 0;
+
         json_each(item, value)
         {
-            prune(p, n->elem, item, arena_printf(p->arena, "%.*s[%zu]", STR_F(path), i), false);
-            i++;
+            struct place here = {.up = at, .index = i++};
+
+            prune(p, elem, item, &here, kept, false);
         }
     }
+}
+
+void prune_value(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *value)
+{
+    struct pruner p = {.v = v, .arena = a};
+
+    prune(&p, node, value, NULL, false, node == v->root);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
 void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
                struct strict_errors *strict)
 {
     struct pruner p = {.v = v, .arena = a, .strict = strict};
+    size_t before = strict ? strict->n : 0;
 
     if (v->preserve_all)
         return;
     version_ready(v);
-    prune(&p, v->root, object, STR(""), true);
+    prune(&p, v->root, object, NULL, false, true);
+    if (strict && strict->n > before)
+        qsort(strict->text + before, strict->n - before, sizeof(*strict->text), by_text);
 }
 
-/* --- defaults --- */
+/* --- nulls and defaults --- */
 
 static void fill(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *value);
 
-static void fill_field(const struct crd_version *v, struct arena *a, const struct schema_field *f,
-                       cJSON *object)
+/* A null that may not be one: replaced by its default, or, in objects, gone. */
+static bool is_wrong_null(const struct crd_version *v, uint32_t node, const cJSON *value)
 {
-    const char *name = schema_text(&v->schema, f->name);
-    cJSON *present = json_get(object, name), *value;
-    bool nullable = version_rules(v, f->node)->flags & RULE_NULLABLE;
-    struct err err;
+    return node && json_is_null(value) && !(version_rules(v, node)->flags & RULE_NULLABLE);
+}
 
-    if (f->flags & FIELD_HAS_DEFAULT && (!present || (json_is_null(present) && !nullable))) {
-        err_init(&err, a);
-        if (!json_parse(a, str_c(schema_text(&v->schema, f->default_json)), &value, &err))
-            present = json_set(a, object, name, value);
+static void fill_absent(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *object)
+{
+    const struct schema_node *n = schema_node(&v->schema, node);
+    uint32_t count = n->kind == SCHEMA_OBJECT ? n->n_fields : 0;
+
+    for (uint32_t i = n->first_field; i < n->first_field + count; i++) {
+        const struct schema_field *f = &v->schema.fields[i];
+
+        if (f->flags & FIELD_HAS_DEFAULT) {
+            const char *name = schema_text(&v->schema, f->name);
+
+            if (!json_get(object, name))
+                json_set(a, object, name, json_copy(a, version_rules(v, f->node)->default_value));
+        }
     }
-    if (present)
-        fill(v, a, f->node, present);
+}
+
+static void fill_members(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *object)
+{
+    cJSON *next;
+
+    fill_absent(v, a, node, object);
+    for (cJSON *member = json_first(object); member; member = next) {
+        uint32_t child = schema_child(&v->schema, node, str_c(member->string));
+
+        next = member->next;
+        if (is_wrong_null(v, child, member)) {
+            const cJSON *otherwise = version_rules(v, child)->default_value;
+
+            if (!otherwise) {
+                json_detach(object, member);
+                continue;
+            }
+            member = json_set(a, object, member->string, json_copy(a, otherwise));
+        }
+        fill(v, a, child, member);
+    }
 }
 
 static void fill(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *value)
 {
-    const struct schema_node *n = schema_node(&v->schema, node);
+    uint32_t elem = schema_node(&v->schema, node)->elem;
+    cJSON *next;
 
     if (node == 0)
         return;
-    if (json_is_array(value)) {
-        json_each(item, value) fill(v, a, n->elem, item);
+    if (json_is_object(value))
+        fill_members(v, a, node, value);
+    if (!json_is_array(value) || !elem)
         return;
-    }
-    if (!json_is_object(value))
-        return;
-    for (uint32_t i = n->first_field; i < n->first_field + n->n_fields; i++)
-        fill_field(v, a, &v->schema.fields[i], value);
-    if (!n->elem)
-        return;
-    json_each(member, value)
-    {
-        if (!schema_field(&v->schema, node, str_c(member->string)))
-            fill(v, a, n->elem, member);
+    for (cJSON *item = json_first(value); item; item = next) {
+        next = item->next;
+        if (is_wrong_null(v, elem, item) && version_rules(v, elem)->default_value) {
+            cJSON *with = json_copy(a, version_rules(v, elem)->default_value);
+
+            json_replace(value, item, with);
+            item = with;
+        }
+        fill(v, a, elem, item);
     }
 }
 
 void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
 {
-    if (!v->schema_text || !v->has_defaults)
+    if (!v->schema_text)
         return;
     version_ready(v);
     fill(v, a, v->root, object);

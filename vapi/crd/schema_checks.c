@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of structural schemas: every part has a type, values are judged but not shaped by
  * alternatives, nothing refers elsewhere. Also refuses what we could not hold: depth, size,
- * patterns that do not compile. Source: apiextensions-apiserver pkg/apiserver/schema/validation.go.
- */
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
+ * patterns that do not compile. Source: apiextensions-apiserver pkg/apiserver/schema/validation.go,
+ * pkg/apis/apiextensions/validation. */
 #include "schema_checks.h"
 
 #include <string.h>
@@ -19,76 +16,227 @@ struct checker {
 };
 
 #define MAX_PATTERN_BYTES 65536
+#define MAX_ERRORS        100
+
+#define PRESERVE      "x-kubernetes-preserve-unknown-fields"
+#define EMBEDDED      "x-kubernetes-embedded-resource"
+#define INT_OR_STRING "x-kubernetes-int-or-string"
+
+enum level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
+
+/* Where a schema stands. */
+struct place {
+    enum level level;
+    unsigned depth;
+    bool structural;        /* not below allOf and the like */
+    bool either;            /* the anyOf that says "an integer or a string" may name its types */
+    const char *no_default; /* "in top-level metadata": defaults are refused, and why */
+};
 
 static bool extension(const cJSON *s, const char *name)
 {
     return json_true(json_get(s, name));
 }
 
-static void check_type(struct checker *c, const struct field_path *p, const cJSON *s, bool root)
+/* What Go's decoder would have left at its zero value. */
+static bool is_zero(const cJSON *value)
 {
-    static const char *const types[] = {"array",  "boolean", "integer", "number",
-                                        "object", "string",  NULL};
-    struct str type = json_str_at(s, "type");
-    bool known = false, either = extension(s, "x-kubernetes-int-or-string");
-
-    for (size_t i = 0; types[i]; i++)
-        known = known || str_eqc(type, types[i]);
-    if (type.n && !known)
-        field_not_supported(c->e, FIELD(p, "type"), type, types);
-    if (type.n && either)
-        field_invalid_str(c->e, FIELD(p, "type"), type,
-                          "must be empty if x-kubernetes-int-or-string is true");
-    if (!type.n && !either && !extension(s, "x-kubernetes-preserve-unknown-fields"))
-        field_required(c->e, FIELD(p, "type"),
-                       root ? "must not be empty at the root"
-                            : "must not be empty for specified object fields");
-    if (root && type.n && !str_eqc(type, "object"))
-        field_invalid_str(c->e, FIELD(p, "type"), type, "must be object at the root");
+    return !value || json_is_null(value) || (json_is_bool(value) && !json_true(value)) ||
+           (json_is_string(value) && !json_str(value).n) ||
+           ((json_is_array(value) || json_is_object(value)) && !json_count(value));
 }
+
+/* --- structure --- */
+
+static void check_type(struct checker *c, const struct field_path *p, const cJSON *s,
+                       enum level level)
+{
+    static const char *const whys[] = {[LEVEL_ROOT] = "must not be empty at the root",
+                                       [LEVEL_ITEM] = "must not be empty for specified array items",
+                                       [LEVEL_FIELD] =
+                                           "must not be empty for specified object fields"};
+    static const char embedded[] = "must be object if x-kubernetes-embedded-resource is true";
+    struct str type = json_str_at(s, "type");
+
+    if (extension(s, EMBEDDED) && !str_eqc(type, "object")) {
+        if (type.n)
+            field_invalid_str(c->e, FIELD(p, "type"), type, embedded);
+        else
+            field_required(c->e, FIELD(p, "type"), embedded);
+    } else if (!type.n && !extension(s, INT_OR_STRING) && !extension(s, PRESERVE)) {
+        field_required(c->e, FIELD(p, "type"), whys[level]);
+    }
+    if (level == LEVEL_ROOT && type.n && !str_eqc(type, "object"))
+        field_invalid_str(c->e, FIELD(p, "type"), type, "must be object at the root");
+    if (str_eqc(type, "array") && !json_get(s, "items"))
+        field_required(c->e, FIELD(p, "items"), "must be specified");
+}
+
+static void check_extensions(struct checker *c, const struct field_path *p, const cJSON *s,
+                             enum level level)
+{
+    static const char either[] = "must be false if x-kubernetes-int-or-string is true";
+    const cJSON *more = json_get(s, "additionalProperties");
+
+    if (extension(s, INT_OR_STRING) && extension(s, PRESERVE))
+        field_invalid(c->e, FIELD(p, PRESERVE), json_get(s, PRESERVE), either);
+    if (extension(s, INT_OR_STRING) && extension(s, EMBEDDED))
+        field_invalid(c->e, FIELD(p, EMBEDDED), json_get(s, EMBEDDED), either);
+    if (level == LEVEL_ROOT && more)
+        field_forbidden(c->e, FIELD(p, "additionalProperties"), "must not be used at the root");
+    if (extension(s, EMBEDDED) && more)
+        field_forbidden(c->e, FIELD(p, "additionalProperties"),
+                        "must not be used if x-kubernetes-embedded-resource is set");
+    if (extension(s, EMBEDDED) && !extension(s, PRESERVE) && !json_count(json_get(s, "properties")))
+        field_required(c->e, FIELD(p, "properties"),
+                       "must not be empty if x-kubernetes-embedded-resource is true without "
+                       "x-kubernetes-preserve-unknown-fields");
+}
+
+/* At the root, metadata may only restrict names: the rest is the API's own. */
+static bool only_names(const cJSON *metadata)
+{
+    json_each(member, metadata)
+    {
+        const char *key = member->string;
+
+        if (!strcmp(key, "type") || !strcmp(key, "default") || is_zero(member))
+            continue;
+        if (strcmp(key, "properties") != 0)
+            return false;
+        json_each(property, member)
+        {
+            if (strcmp(property->string, "name") != 0 &&
+                strcmp(property->string, "generateName") != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void check_meta(struct checker *c, const struct field_path *p, const cJSON *s,
+                       enum level level)
+{
+    static const char *const strings[] = {"kind", "apiVersion"};
+    const cJSON *properties = json_get(s, "properties"),
+                *metadata = json_get(properties, "metadata");
+    const struct field_path *at = FIELD(p, "properties");
+
+    if (level != LEVEL_ROOT && !extension(s, EMBEDDED))
+        return;
+    for (size_t i = 0; i < 2; i++) {
+        const cJSON *property = json_get(properties, strings[i]);
+        struct str type = json_str_at(property, "type");
+
+        if (property && !str_eqc(type, "string"))
+            field_invalid_str(c->e, FIELD(FIELD_KEY(at, str_c(strings[i])), "type"), type,
+                              "must be string");
+    }
+    if (!metadata)
+        return;
+    at = FIELD_KEY(at, STR("metadata"));
+    if (!str_eqc(json_str_at(metadata, "type"), "object"))
+        field_invalid_str(c->e, FIELD(at, "type"), json_str_at(metadata, "type"), "must be object");
+    if (level == LEVEL_ROOT && !only_names(metadata))
+        field_forbidden(c->e, at,
+                        "must not specify anything other than name and generateName, but metadata "
+                        "is implicitly specified");
+}
+
+/* --- below allOf, anyOf, oneOf, not --- */
+
+static void check_nested(struct checker *c, const struct field_path *p, const cJSON *s, bool either)
+{
+    static const char empty[] = "must be empty to be structural",
+                      absent[] = "must be undefined to be structural",
+                      not_true[] = "must be false to be structural";
+    static const struct {
+        const char *key, *why;
+    } forbidden[] = {
+        {"type", empty},
+        {"additionalProperties", absent},
+        {"default", absent},
+        {"title", empty},
+        {"description", empty},
+        {"nullable", not_true},
+        {PRESERVE, not_true},
+        {EMBEDDED, not_true},
+        {INT_OR_STRING, not_true},
+        {"x-kubernetes-list-map-keys", empty},
+        {"x-kubernetes-list-type", absent},
+        {"x-kubernetes-map-type", absent},
+        {"x-kubernetes-validations", empty},
+    };
+
+    for (size_t i = either ? 1 : 0; i < sizeof(forbidden) / sizeof(*forbidden); i++) {
+        if (!is_zero(json_get(s, forbidden[i].key)))
+            field_forbidden(c->e, FIELD(p, forbidden[i].key), forbidden[i].why);
+    }
+    if (json_get(json_get(s, "properties"), "metadata"))
+        field_forbidden(c->e, FIELD_KEY(FIELD(p, "properties"), STR("metadata")),
+                        "must not be specified in a nested context");
+}
+
+/* anyOf: [{type: integer}, {type: string}], exactly. */
+static bool is_either(const cJSON *any_of)
+{
+    const cJSON *first = json_at(any_of, 0), *second = json_at(any_of, 1);
+
+    return json_count(any_of) == 2 && json_count(first) == 1 && json_count(second) == 1 &&
+           str_eqc(json_str_at(first, "type"), "integer") &&
+           str_eqc(json_str_at(second, "type"), "string");
+}
+
+/* --- everywhere --- */
 
 static void check_forbidden(struct checker *c, const struct field_path *p, const cJSON *s)
 {
     static const struct {
         const char *key, *why;
     } forbidden[] = {
-        {"$ref", "$ref is not supported"},
+        {"id", "id is not supported"},
+        {"additionalItems", "additionalItems is not supported"},
+        {"patternProperties", "patternProperties is not supported"},
         {"definitions", "definitions is not supported"},
         {"dependencies", "dependencies is not supported"},
-        {"deprecated", "deprecated is not supported"},
-        {"id", "id is not supported"},
-        {"patternProperties", "patternProperties is not supported"},
-        {"discriminator", "discriminator is not supported"},
-        {"readOnly", "readOnly is not supported"},
-        {"writeOnly", "writeOnly is not supported"},
-        {"xml", "xml is not supported"},
-        {"additionalItems", "additionalItems is not supported"},
+        {"$ref", "$ref is not supported"},
+        {"uniqueItems",
+         "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"},
     };
+    const cJSON *more = json_get(s, "additionalProperties"), *keep = json_get(s, PRESERVE);
 
     for (size_t i = 0; i < sizeof(forbidden) / sizeof(*forbidden); i++) {
-        if (json_get(s, forbidden[i].key))
+        if (!is_zero(json_get(s, forbidden[i].key)))
             field_forbidden(c->e, FIELD(p, forbidden[i].key), forbidden[i].why);
     }
-    if (extension(s, "uniqueItems"))
-        field_forbidden(
-            c->e, FIELD(p, "uniqueItems"),
-            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
-    const cJSON *more = json_get(s, "additionalProperties");
-    if (more && json_is_bool(more) && !json_true(more))
-        field_forbidden(c->e, FIELD(p, "additionalProperties"),
-                        "additionalProperties cannot be set to false");
-    if (more && json_count(json_get(s, "properties")))
+    if (more && !json_true(more) && json_count(json_get(s, "properties")))
         field_forbidden(c->e, FIELD(p, "additionalProperties"),
                         "additionalProperties and properties are mutual exclusive");
     if (json_is_array(json_get(s, "items")))
         field_forbidden(c->e, FIELD(p, "items"), "items must be a schema object and not an array");
+    if (json_is_bool(keep) && !json_true(keep))
+        field_invalid(c->e, FIELD(p, PRESERVE), keep, "must be true or undefined");
+}
+
+static void check_type_name(struct checker *c, const struct field_path *p, const cJSON *s)
+{
+    static const char *const types[] = {"array",  "boolean", "integer", "number",
+                                        "object", "string",  NULL};
+    struct str type = json_str_at(s, "type");
+    bool known = !type.n;
+
+    for (size_t i = 0; types[i]; i++)
+        known = known || str_eqc(type, types[i]);
+    if (!known)
+        field_not_supported(c->e, FIELD(p, "type"), type, types);
+    if (str_eqc(type, "null"))
+        field_forbidden(c->e, FIELD(p, "type"),
+                        "type cannot be set to null, use nullable as an alternative");
 }
 
 static void check_pattern(struct checker *c, const struct field_path *p, const cJSON *s)
 {
     struct str pattern = json_str_at(s, "pattern");
-    int code;
-    size_t offset;
 
     if (!pattern.n)
         return;
@@ -98,123 +246,225 @@ static void check_pattern(struct checker *c, const struct field_path *p, const c
                         "the patterns of one schema are too long in all");
         return;
     }
-    pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern.p, pattern.n,
-                                   PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &offset, NULL);
-    if (re) {
-        pcre2_code_free(re);
-        return;
-    }
-    char why[128] = "";
-    pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof(why));
-    field_invalid_str(
-        c->e, FIELD(p, "pattern"), pattern,
-        arena_printf(c->e->arena, "must be a valid regular expression, but isn't: %s", why).p);
+    const char *wrong = pattern_check(c->e->arena, pattern);
+    if (wrong)
+        field_invalid_str(
+            c->e, FIELD(p, "pattern"), pattern,
+            arena_printf(c->e->arena, "must be a valid regular expression, but isn't: %s", wrong)
+                .p);
 }
 
-static void check_list(struct checker *c, const struct field_path *p, const cJSON *s)
+static void check_default(struct checker *c, const struct field_path *p, const cJSON *s,
+                          const char *no_default)
 {
-    static const char *const types[] = {"atomic", "map", "set", NULL};
-    struct str list = json_str_at(s, "x-kubernetes-list-type");
-    const cJSON *keys = json_get(s, "x-kubernetes-list-map-keys");
-    bool map = str_eqc(list, "map");
-
-    if (list.n && !map && !str_eqc(list, "set") && !str_eqc(list, "atomic"))
-        field_not_supported(c->e, FIELD(p, "x-kubernetes-list-type"), list, types);
-    if (list.n && !str_eqc(json_str_at(s, "type"), "array"))
-        field_invalid_str(c->e, FIELD(p, "type"), json_str_at(s, "type"),
-                          "must be array if x-kubernetes-list-type is specified");
-    if (map && !json_count(keys))
-        field_required(c->e, FIELD(p, "x-kubernetes-list-map-keys"),
-                       "must not be empty if x-kubernetes-list-type is map");
-    if (!map && keys)
-        field_invalid_str(c->e, FIELD(p, "x-kubernetes-list-type"), list,
-                          "must be map if x-kubernetes-list-map-keys is non-empty");
-    json_each(key, keys)
-    {
-        const cJSON *items = json_path(s, "items.properties");
-
-        if (!json_get_str(items, json_str(key)))
-            field_invalid(c->e, FIELD(p, "x-kubernetes-list-map-keys"), key,
-                          "entries must all be names of item properties");
-    }
+    if (no_default && json_get(s, "default") && !json_is_null(json_get(s, "default")))
+        field_forbidden(c->e, FIELD(p, "default"),
+                        arena_printf(c->e->arena, "must not be set %s", no_default).p);
 }
 
-static void check(struct checker *c, const struct field_path *p, const cJSON *s, unsigned depth,
-                  bool structural);
+static void check(struct checker *c, const struct field_path *p, const cJSON *s,
+                  const struct place *at);
 
-/* allOf and the like judge values; they have no types, titles or extensions of their own. */
 static void check_junctors(struct checker *c, const struct field_path *p, const cJSON *s,
-                           unsigned depth)
+                           const struct place *at)
 {
     static const char *const keys[] = {"allOf", "anyOf", "oneOf"};
+    const cJSON *first = json_at(json_get(s, "allOf"), 0);
+    struct place below = {.level = LEVEL_FIELD, .depth = at->depth + 1};
 
     for (size_t k = 0; k < 3; k++) {
+        const cJSON *list = json_get(s, keys[k]);
         size_t i = 0;
 
-        json_each(part, json_get(s, keys[k]))
-            check(c, FIELD_INDEX(FIELD(p, keys[k]), i++), part, depth + 1, false);
+        json_each(part, list)
+        {
+            const struct field_path *here = FIELD_INDEX(FIELD(p, keys[k]), i);
+
+            below.either = k == 1 && (at->structural || at->either) && is_either(list);
+            /* allOf: [{anyOf: [...]}, ...] says the same. */
+            if (k == 0 && i == 0 && at->structural && is_either(json_get(first, "anyOf")))
+                below.either = true;
+            check(c, here, part, &below);
+            i++;
+        }
+        below.either = false;
     }
     if (json_get(s, "not"))
-        check(c, FIELD(p, "not"), json_get(s, "not"), depth + 1, false);
+        check(c, FIELD(p, "not"), json_get(s, "not"), &below);
 }
 
-static void check_unstructured(struct checker *c, const struct field_path *p, const cJSON *s)
+static void check_parts(struct checker *c, const struct field_path *p, const cJSON *s,
+                        const struct place *at)
 {
-    static const char *const keys[] = {"type",
-                                       "default",
-                                       "description",
-                                       "title",
-                                       "additionalProperties",
-                                       "nullable",
-                                       "x-kubernetes-preserve-unknown-fields",
-                                       "x-kubernetes-embedded-resource"};
-    /* The one pattern that says "a number or a string" is allowed to name its types. */
-    struct str type = json_str_at(s, "type");
-    bool either = (str_eqc(type, "integer") || str_eqc(type, "string")) && json_count(s) == 1;
+    const cJSON *more = json_get(s, "additionalProperties"), *items = json_get(s, "items");
+    struct place below = {.level = LEVEL_FIELD,
+                          .depth = at->depth + 1,
+                          .structural = at->structural,
+                          .no_default = at->no_default};
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys) && !either; i++) {
-        if (json_get(s, keys[i]))
-            field_forbidden(c->e, FIELD(p, keys[i]), "must be undefined to be structural");
+    json_each(property, json_get(s, "properties"))
+    {
+        const char *name = property->string;
+        bool meta =
+            !strcmp(name, "metadata") || !strcmp(name, "kind") || !strcmp(name, "apiVersion");
+
+        below.no_default = at->no_default;
+        if (at->structural && at->level == LEVEL_ROOT && meta)
+            below.no_default = arena_printf(c->e->arena, "in top-level %s", name).p;
+        check(c, FIELD_KEY(FIELD(p, "properties"), str_c(name)), property, &below);
     }
+    below.no_default = at->no_default;
+    if (json_is_object(more) && at->structural)
+        check(c, FIELD(p, "additionalProperties"), more, &below);
+    below.level = LEVEL_ITEM;
+    if (json_is_object(items))
+        check(c, FIELD(p, "items"), items, &below);
 }
 
-static void check(struct checker *c, const struct field_path *p, const cJSON *s, unsigned depth,
-                  bool structural)
+/* The decoder has seen to it; but what follows would not survive another shape. */
+static bool has_shape(struct checker *c, const struct field_path *p, const cJSON *s)
 {
-    if (depth > CRD_MAX_DEPTH || c->nodes > CRD_MAX_NODES || c->e->n > 100) {
-        if (c->e->n <= 100)
+    static const char *const lists[] = {"allOf", "anyOf", "oneOf", "required", "enum"};
+    const cJSON *properties = json_get(s, "properties"), *items = json_get(s, "items");
+    size_t before = c->e->n;
+
+    if (!json_is_object(s))
+        field_invalid(c->e, p, s, "must be an object");
+    if (properties && !json_is_object(properties) && !json_is_null(properties))
+        field_invalid(c->e, FIELD(p, "properties"), properties, "must be an object");
+    if (items && !json_is_object(items) && !json_is_array(items))
+        field_invalid(c->e, FIELD(p, "items"), items, "must be an object");
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        const cJSON *list = json_get(s, lists[i]);
+
+        if (list && !json_is_array(list) && !json_is_null(list))
+            field_invalid(c->e, FIELD(p, lists[i]), list, "must be an array");
+    }
+    return c->e->n == before;
+}
+
+static void check(struct checker *c, const struct field_path *p, const cJSON *s,
+                  const struct place *at)
+{
+    if (at->depth > CRD_MAX_DEPTH || c->nodes > CRD_MAX_NODES || c->e->n > MAX_ERRORS) {
+        if (c->e->n <= MAX_ERRORS)
             field_forbidden(c->e, p, "the schema is too deep or too large");
         return;
     }
     c->nodes++;
-    if (!json_is_object(s)) {
-        field_invalid(c->e, p, s, "must be an object");
+    if (!has_shape(c, p, s))
         return;
-    }
-    if (structural) {
-        check_type(c, p, s, depth == 0);
-        check_list(c, p, s);
+    if (at->structural) {
+        check_type(c, p, s, at->level);
+        check_extensions(c, p, s, at->level);
+        check_meta(c, p, s, at->level);
     } else {
-        check_unstructured(c, p, s);
+        check_nested(c, p, s, at->either && json_get(s, "type"));
     }
+    check_type_name(c, p, s);
+    check_default(c, p, s, at->no_default);
     check_forbidden(c, p, s);
     check_pattern(c, p, s);
-    json_each(property, json_get(s, "properties"))
-        check(c, FIELD_KEY(FIELD(p, "properties"), str_c(property->string)), property, depth + 1,
-              structural);
-    if (json_is_object(json_get(s, "additionalProperties")))
-        check(c, FIELD(p, "additionalProperties"), json_get(s, "additionalProperties"), depth + 1,
-              structural);
-    if (json_is_object(json_get(s, "items")))
-        check(c, FIELD(p, "items"), json_get(s, "items"), depth + 1, structural);
-    if (structural && str_eqc(json_str_at(s, "type"), "array") && !json_get(s, "items"))
-        field_required(c->e, FIELD(p, "items"), "must be specified");
-    check_junctors(c, p, s, depth);
+    schema_check_lists(c->e, p, s);
+    check_parts(c, p, s, at);
+    check_junctors(c, p, s, at);
 }
 
-void schema_check(struct field_errors *e, const struct field_path *path, const cJSON *schema)
-{
-    struct checker c = {.e = e};
+/* --- the root --- */
 
-    check(&c, path, schema, 0, true);
+/* The fields that alternatives at the root speak of are specified. Upstream asks this there only.
+ */
+static void check_complete(struct field_errors *e, const struct field_path *p, const cJSON *schema,
+                           const struct field_path *nested_path, const cJSON *nested,
+                           unsigned depth)
+{
+    static const char *const keys[] = {"allOf", "anyOf", "oneOf"};
+    const cJSON *items = json_get(nested, "items");
+
+    if (depth > CRD_MAX_DEPTH || e->n > MAX_ERRORS)
+        return;
+    if (!schema) {
+        struct str at = field_path_text(e->arena, nested_path);
+
+        field_required(e, p, arena_printf(e->arena, "because it is defined in %.*s", STR_F(at)).p);
+        return;
+    }
+    if (json_get(nested, "not"))
+        check_complete(e, p, schema, FIELD(nested_path, "not"), json_get(nested, "not"), depth + 1);
+    for (size_t k = 0; k < 3; k++) {
+        size_t i = 0;
+
+        json_each(part, json_get(nested, keys[k])) check_complete(
+            e, p, schema, FIELD_INDEX(FIELD(nested_path, keys[k]), i++), part, depth + 1);
+    }
+    if (nested == schema)
+        return;
+    if (items)
+        check_complete(e, FIELD(p, "items"), json_get(schema, "items"), FIELD(nested_path, "items"),
+                       items, depth + 1);
+    json_each(property, json_get(nested, "properties"))
+    {
+        struct str name = str_c(property->string);
+
+        check_complete(e, FIELD_KEY(FIELD(p, "properties"), name),
+                       json_get_str(json_get(schema, "properties"), name),
+                       FIELD_KEY(FIELD(nested_path, "properties"), name), property, depth + 1);
+    }
+}
+
+/* With a status subresource, what judges the root would not judge the status alone. */
+static void check_status_root(struct field_errors *e, const struct field_path *p,
+                              const cJSON *schema)
+{
+    static const char *const allowed[] = {"description",  "type",
+                                          "format",       "title",
+                                          "maximum",      "exclusiveMaximum",
+                                          "minimum",      "exclusiveMinimum",
+                                          "maxLength",    "minLength",
+                                          "pattern",      "maxItems",
+                                          "minItems",     "uniqueItems",
+                                          "multipleOf",   "required",
+                                          "items",        "properties",
+                                          "externalDocs", "example",
+                                          PRESERVE,       "x-kubernetes-validations"};
+
+    json_each(member, schema)
+    {
+        bool fine = is_zero(member);
+
+        for (size_t i = 0; i < sizeof(allowed) / sizeof(*allowed); i++)
+            fine = fine || !strcmp(member->string, allowed[i]);
+        if (fine)
+            continue;
+        field_invalid(e, p, schema,
+                      "only [Description Type Format Title Maximum ExclusiveMaximum Minimum "
+                      "ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems "
+                      "MultipleOf Required Items Properties ExternalDocs Example "
+                      "XPreserveUnknownFields XValidations] fields are allowed at the root of the "
+                      "schema if the status subresource is enabled");
+        return;
+    }
+}
+
+void schema_check(struct field_errors *e, const struct field_path *path, const cJSON *schema,
+                  bool has_status)
+{
+    struct field_errors own; /* the limits are this schema's, not those of the whole CRD */
+    struct checker c = {.e = &own};
+    const struct place root = {.level = LEVEL_ROOT, .structural = true};
+
+    field_errors_init(&own, e->arena);
+    if (has_status)
+        check_status_root(&own, path, schema);
+    if (extension(schema, "nullable"))
+        field_forbidden(&own, FIELD(path, "nullable"), "nullable cannot be true at the root");
+    check(&c, path, schema, &root);
+    if (!own.n)
+        check_complete(&own, path, schema, path, schema, 0);
+    if (!own.n)
+        schema_check_defaults(&own, path, schema);
+    *e->last = own.first;
+    if (own.first)
+        e->last = own.last;
+    e->n += own.n;
 }

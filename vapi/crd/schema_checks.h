@@ -4,5 +4,12 @@
 
 #include <sublet/crd.h>
 
-/* path: of openAPIV3Schema. Bounded: deeper or larger schemas than we compile are errors. */
-void schema_check(struct field_errors *e, const struct field_path *path, const cJSON *schema);
+/* path: of openAPIV3Schema. Bounded: deeper or larger schemas than we compile are errors.
+ * has_status: the version has a status subresource. */
+void schema_check(struct field_errors *e, const struct field_path *path, const cJSON *schema,
+                  bool has_status);
+/* The part about lists and maps, for one schema; schema_lists.c. */
+void schema_check_lists(struct field_errors *e, const struct field_path *path, const cJSON *schema);
+/* Every default is an instance of its schema; the schema passed the other checks. defaults.c */
+void schema_check_defaults(struct field_errors *e, const struct field_path *path,
+                           const cJSON *schema);

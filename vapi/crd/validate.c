@@ -1,38 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a custom resource is what its schema says, in upstream's words (kube-openapi
- * pkg/validation). Time is bounded by the object and the schema: patterns run under match limits,
- * alternatives are not explored beyond the schema's depth. */
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
+/* Whether a custom resource is what its schema says, in upstream's words and order (kube-openapi
+ * pkg/validation). What was there before and did not change is not judged again (ratcheting). Time
+ * is bounded: every node judged is a step, and steps and patterns have a budget. */
+#include "judge.h"
 
-#include "version.h"
-
+#include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-struct judge {
-    const struct crd_version *v;
-    struct field_errors *errors;
-    struct arena *arena;
-    bool silent; /* an alternative is being tried: only count */
-    size_t n;
-};
-
-static void judge(struct judge *j, uint32_t node, const cJSON *value,
+static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
                   const struct field_path *path);
+
+/* Nobody reads more errors than this; the rest is counted, not even worded. */
+#define MAX_WORDED 200
+
+static bool speak(struct judge *j)
+{
+    if (j->errors->n < MAX_WORDED)
+        return true;
+    j->errors->n++;
+    return false;
+}
 
 /* "spec.replicas in body should be ..." */
 static const char *words(struct judge *j, const struct field_path *path, const char *text)
 {
     return arena_printf(j->arena, "%.*s in body %s", STR_F(field_path_text(j->arena, path)), text)
         .p;
-}
-
-static bool speak(struct judge *j)
-{
-    j->n++;
-    return !j->silent;
 }
 
 static void invalid(struct judge *j, const struct field_path *path, const cJSON *value,
@@ -42,23 +36,38 @@ static void invalid(struct judge *j, const struct field_path *path, const cJSON 
         field_invalid(j->errors, path, value, words(j, path, text));
 }
 
+/* Upstream's composite errors have no path: it is in the text. */
+static void pathless(struct judge *j, const struct field_path *path, const char *format)
+{
+    if (!speak(j))
+        return;
+    struct str at = field_path_text(j->arena, path);
+    struct str text = arena_printf(j->arena, "\"%.*s\" %s", STR_F(at), format);
+    field_invalid_str(j->errors, FIELD(NULL, "<nil>"), STR(""), text.p);
+}
+
 /* --- types --- */
 
+/* What Go decodes as an int64, or a float without fraction that JSON holds exactly. */
 static bool is_integer(const cJSON *value)
 {
     int64_t i;
 
     return json_i64(value, &i) ||
            (json_is_number(value) && floor(value->valuedouble) == value->valuedouble &&
-            fabs(value->valuedouble) < 9.3e18);
+            fabs(value->valuedouble) < 9007199254740992.0);
 }
 
 static bool type_holds(const struct schema_node *n, const struct schema_rules *r,
                        const cJSON *value)
 {
-    if (r->flags & RULE_INT_OR_STRING)
-        return json_is_string(value) || is_integer(value);
+    if (!(r->flags & RULE_TYPED))
+        return true;
+    if (json_is_null(value))
+        return r->flags & RULE_NULLABLE;
     switch ((enum schema_kind)n->kind) {
+    case SCHEMA_INT_OR_STRING:
+        return json_is_string(value) || is_integer(value);
     case SCHEMA_STRING:
         return json_is_string(value);
     case SCHEMA_BOOL:
@@ -99,7 +108,7 @@ static const char *found_name(const cJSON *value)
 static void wrong_type(struct judge *j, const struct schema_node *n, const cJSON *value,
                        const struct field_path *path)
 {
-    struct str found = str_c(found_name(value));
+    struct str found = str_c(json_is_bool(value) ? "boolean" : found_name(value));
 
     if (!speak(j))
         return;
@@ -110,38 +119,58 @@ static void wrong_type(struct judge *j, const struct schema_node *n, const cJSON
 
 /* --- numbers --- */
 
-static void judge_number(struct judge *j, const struct schema_rules *r, const cJSON *value,
-                         const struct field_path *path)
+static void number_range(struct judge *j, const struct schema_node *n, const struct schema_rules *r,
+                         const cJSON *value, const struct field_path *path)
 {
     double x = value->valuedouble;
-    bool low = r->flags & RULE_MIN && (r->flags & RULE_MIN_EXCLUSIVE ? x <= r->min : x < r->min);
-    bool high = r->flags & RULE_MAX && (r->flags & RULE_MAX_EXCLUSIVE ? x >= r->max : x > r->max);
-    struct str bound;
+    bool fits = true;
 
-    if (high) {
-        bound = json_text(j->arena, json_new_double(j->arena, r->max));
-        invalid(j, path, value,
-                arena_printf(j->arena, "should be less than %s%.*s",
-                             r->flags & RULE_MAX_EXCLUSIVE ? "" : "or equal to ", STR_F(bound))
-                    .p);
-    }
-    if (low) {
-        bound = json_text(j->arena, json_new_double(j->arena, r->min));
-        invalid(j, path, value,
-                arena_printf(j->arena, "should be greater than %s%.*s",
-                             r->flags & RULE_MIN_EXCLUSIVE ? "" : "or equal to ", STR_F(bound))
-                    .p);
-    }
+    if (!(r->flags & RULE_TYPED))
+        return;
+    if (n->kind == SCHEMA_INT64)
+        fits =
+            is_integer(value) && (r->format != FORMAT_INT32 || (x >= INT32_MIN && x <= INT32_MAX));
+    else if (n->kind == SCHEMA_DOUBLE && r->format == FORMAT_FLOAT)
+        fits = fabs(x) <= (double)FLT_MAX;
+    if (fits || !speak(j))
+        return;
+    struct str at = field_path_text(j->arena, path);
+    struct str text =
+        r->format
+            ? arena_printf(j->arena, "Checked value must be of type %s with format %s in %.*s",
+                           type_name(n), r->format_text, STR_F(at))
+            : arena_printf(j->arena, "Checked value must be of type %s (default format) in %.*s",
+                           type_name(n), STR_F(at));
+    field_invalid_str(j->errors, FIELD(NULL, "<nil>"), STR(""), text.p);
+}
+
+static void number_bound(struct judge *j, const char *format, const char *or_equal, double bound,
+                         const cJSON *value, const struct field_path *path)
+{
+    if (!speak(j))
+        return;
+    struct str text = json_text(j->arena, json_new_double(j->arena, bound));
+    invalid(j, path, value, arena_printf(j->arena, "%s%s%.*s", format, or_equal, STR_F(text)).p);
+}
+
+static void judge_number(struct judge *j, const struct schema_node *n, const struct schema_rules *r,
+                         const cJSON *value, const struct field_path *path)
+{
+    double x = value->valuedouble;
+
+    number_range(j, n, r, value, path);
     if (r->flags & RULE_MULTIPLE && r->multiple > 0) {
         double q = x / r->multiple;
 
-        bound = json_text(j->arena, json_new_double(j->arena, r->multiple));
         if (fabs(q - round(q)) > 1e-9)
-            invalid(j, path, value,
-                    arena_printf(j->arena, "should be a multiple of %.*s", STR_F(bound)).p);
+            number_bound(j, "should be a multiple of ", "", r->multiple, value, path);
     }
-    if (r->format == FORMAT_INT32 && (x < INT32_MIN || x > INT32_MAX))
-        invalid(j, path, value, "must be of type int32");
+    if (r->flags & RULE_MAX && (r->flags & RULE_MAX_EXCLUSIVE ? x >= r->max : x > r->max))
+        number_bound(j, "should be less than ", r->flags & RULE_MAX_EXCLUSIVE ? "" : "or equal to ",
+                     r->max, value, path);
+    if (r->flags & RULE_MIN && (r->flags & RULE_MIN_EXCLUSIVE ? x <= r->min : x < r->min))
+        number_bound(j, "should be greater than ",
+                     r->flags & RULE_MIN_EXCLUSIVE ? "" : "or equal to ", r->min, value, path);
 }
 
 /* --- strings --- */
@@ -155,124 +184,85 @@ static int64_t characters(struct str s)
     return n;
 }
 
-/* RE2's syntax is nearly a subset of PCRE2's; what differs fails to compile and was refused with
- * the CRD. */
-static bool pattern_holds(const char *pattern, struct str text)
+static void at_least(struct judge *j, const cJSON *value, const char *verb, int64_t min,
+                     const char *what, const struct field_path *path)
 {
-    int code;
-    size_t offset;
-    pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
-                                   PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C,
-                                   &code, &offset, NULL);
-    if (!re)
-        return true;
-    pcre2_match_context *limits = pcre2_match_context_create(NULL);
-    pcre2_match_data *data = pcre2_match_data_create_from_pattern(re, NULL);
-    pcre2_set_match_limit(limits, 200000);
-    pcre2_set_heap_limit(limits, 4096);
-    int n = pcre2_match(re, (PCRE2_SPTR)text.p, text.n, 0, 0, data, limits);
-    pcre2_match_data_free(data);
-    pcre2_match_context_free(limits);
-    pcre2_code_free(re);
-    return n >= 0;
+    if (speak(j))
+        invalid(j, path, value,
+                arena_printf(j->arena, "should %s at least %lld %s", verb, (long long)min, what).p);
 }
 
 static void judge_string(struct judge *j, const struct schema_rules *r, const cJSON *value,
                          const struct field_path *path)
 {
     struct str s = json_str(value);
-    int64_t n = characters(s);
+    bool counts = r->max_length >= 0 || r->min_length >= 0;
+    int64_t n = counts ? characters(s) : 0;
 
-    if (r->max_length >= 0 && n > r->max_length && speak(j))
-        field_too_long(j->errors, path, (size_t)r->max_length);
-    if (r->min_length >= 0 && n < r->min_length)
-        invalid(
-            j, path, value,
-            arena_printf(j->arena, "should be at least %lld chars long", (long long)r->min_length)
-                .p);
-    if (r->pattern && !pattern_holds(r->pattern, s))
-        invalid(j, path, value, arena_printf(j->arena, "should match '%s'", r->pattern).p);
-    if (r->format && !format_holds(r->format, s))
-        invalid(j, path, value,
-                arena_printf(j->arena, "must be of type %s: %.*s", RULE_FORMATS[r->format],
-                             STR_F(json_text(j->arena, value)))
-                    .p);
+    if (r->max_length >= 0 && n > r->max_length) {
+        if (speak(j))
+            field_too_long(j->errors, path, (size_t)r->max_length);
+    } else if (r->min_length >= 0 && n < r->min_length) {
+        at_least(j, value, "be", r->min_length, "chars long", path);
+    } else if (r->pattern && !pattern_holds(r->pattern, s, &j->work->pattern)) {
+        if (speak(j))
+            invalid(j, path, value,
+                    arena_printf(j->arena, "should match '%s'", pattern_text(r->pattern)).p);
+    }
+    if (r->format && !format_holds(r->format, s) && speak(j)) {
+        struct str text = arena_printf(j->arena, "must be of type %s: %.*s", r->format_text,
+                                       STR_F(json_text(j->arena, value)));
+
+        field_type_invalid(j->errors, path, s, words(j, path, text.p));
+    }
 }
 
 /* --- lists --- */
 
+/* What an item was before: only the items of a map can be told apart. */
+static const cJSON *old_item(struct judge *j, const struct schema_node *n, const cJSON *item,
+                             const cJSON *old, const cJSON *hint)
+{
+    if (n->list_type != LIST_MAP || !n->keys || !json_is_array(old))
+        return NULL;
+    for (int round = 0; round < 2; round++) {
+        for (const cJSON *o = round ? json_first(old) : hint; o && j->work->steps; o = o->next) {
+            const char *key = schema_text(&j->v->schema, n->keys);
+            bool same = true;
+
+            j->work->steps--;
+            for (; *key && same; key += strlen(key) + 1) {
+                const cJSON *a = json_get(item, key), *b = json_get(o, key);
+
+                same = a && b ? json_equal(a, b) : a == b;
+            }
+            if (same)
+                return o;
+        }
+    }
+    return NULL;
+}
+
 static void judge_items(struct judge *j, const struct schema_node *n, const struct schema_rules *r,
-                        const cJSON *list, const struct field_path *path)
+                        const cJSON *list, const cJSON *old, const struct field_path *path)
 {
     int64_t count = (int64_t)json_count(list);
+    const cJSON *hint = json_is_array(old) ? json_first(old) : NULL;
     size_t i = 0;
 
+    if (n->elem) {
+        json_each(item, list)
+        {
+            const cJSON *was = old_item(j, n, item, old, hint);
+
+            hint = was ? was->next : hint;
+            judge(j, n->elem, item, was, FIELD_INDEX(path, i++));
+        }
+    }
+    if (r->min_items >= 0 && count < r->min_items)
+        at_least(j, json_new_i64(j->arena, count), "have", r->min_items, "items", path);
     if (r->max_items >= 0 && count > r->max_items && speak(j))
         field_too_many(j->errors, path, (size_t)count, (size_t)r->max_items);
-    if (r->min_items >= 0 && count < r->min_items)
-        invalid(
-            j, path, json_new_i64(j->arena, count),
-            arena_printf(j->arena, "should have at least %lld items", (long long)r->min_items).p);
-    json_each(item, list)
-    {
-        if (n->elem)
-            judge(j, n->elem, item, FIELD_INDEX(path, i));
-        i++;
-    }
-}
-
-/* The members of an item that make it one of a kind: its keys in a map, itself in a set. */
-static struct str identity(struct judge *j, const struct schema_node *n, const cJSON *item)
-{
-    const char *key =
-        n->list_type == LIST_MAP && n->keys ? schema_text(&j->v->schema, n->keys) : NULL;
-    struct buf b = BUF_INIT(64 * 1024);
-
-    if (!key)
-        return json_text(j->arena, item);
-    for (; *key; key += strlen(key) + 1) {
-        const cJSON *part = json_get(item, key);
-
-        buf_json_string(&b, str_c(key));
-        if (part)
-            json_print(&b, part);
-        buf_char(&b, ',');
-    }
-    struct str text = arena_str(j->arena, buf_str(&b));
-    buf_fini(&b);
-    return text;
-}
-
-struct seen {
-    struct str text;
-    size_t index;
-};
-
-static int by_text(const void *a, const void *b)
-{
-    const struct seen *x = a, *y = b;
-    int order = str_cmp(x->text, y->text);
-
-    return order ? order : (x->index > y->index) - (x->index < y->index);
-}
-
-static void judge_unique(struct judge *j, const struct schema_node *n, const cJSON *list,
-                         const struct field_path *path)
-{
-    size_t count = json_count(list), i = 0;
-    struct seen *seen = arena_alloc(j->arena, (count + 1) * sizeof(*seen));
-
-    json_each(item, list)
-    {
-        seen[i] = (struct seen){identity(j, n, item), i};
-        i++;
-    }
-    qsort(seen, count, sizeof(*seen), by_text);
-    for (i = 1; i < count; i++) {
-        if (str_eq(seen[i].text, seen[i - 1].text) && speak(j))
-            field_duplicate(j->errors, FIELD_INDEX(path, seen[i].index),
-                            json_at(list, seen[i].index));
-    }
 }
 
 /* --- objects --- */
@@ -286,130 +276,253 @@ static void judge_required(struct judge *j, const struct schema_rules *r, const 
     }
 }
 
-static void judge_members(struct judge *j, uint32_t node, const cJSON *object,
-                          const struct field_path *path, bool is_root)
+static void not_allowed(struct judge *j, const char *key, const struct field_path *path)
+{
+    if (!speak(j))
+        return;
+    struct str text = arena_printf(j->arena, "%.*s.%s in body is a forbidden property",
+                                   STR_F(field_path_text(j->arena, path)), key);
+    field_invalid_str(j->errors, path, str_c(key), text.p);
+}
+
+static void judge_members(struct judge *j, uint32_t node, const cJSON *object, const cJSON *old,
+                          const struct field_path *path)
 {
     const struct schema_node *n = schema_node(&j->v->schema, node);
     const struct schema_rules *r = version_rules(j->v, node);
     int64_t count = (int64_t)json_count(object);
 
-    judge_required(j, r, object, path);
+    if (r->min_properties >= 0 && count < r->min_properties)
+        at_least(j, json_new_i64(j->arena, count), "have", r->min_properties, "properties", path);
     if (r->max_properties >= 0 && count > r->max_properties && speak(j))
         field_too_many(j->errors, path, (size_t)count, (size_t)r->max_properties);
-    if (r->min_properties >= 0 && count < r->min_properties)
-        invalid(j, path, json_new_i64(j->arena, count),
-                arena_printf(j->arena, "should have at least %lld properties",
-                             (long long)r->min_properties)
-                    .p);
     json_each(member, object)
     {
         const struct schema_field *f = schema_field(&j->v->schema, node, str_c(member->string));
+        uint32_t child = f ? f->node : n->elem;
 
-        if (is_root && !strcmp(member->string, "metadata"))
-            continue; /* the API's own */
-        if (f)
-            judge(j, f->node, member, FIELD(path, member->string));
-        else if (n->elem)
-            judge(j, n->elem, member, FIELD(path, member->string));
+        if (child)
+            judge(j, child, member, json_get(old, member->string), FIELD(path, member->string));
+        else if (!f && r->flags & RULE_CLOSED)
+            not_allowed(j, member->string, path);
     }
+    judge_required(j, r, object, path);
 }
 
 /* --- alternatives --- */
 
-static size_t holds(struct judge *j, const uint32_t *nodes, size_t n, const cJSON *value,
-                    const struct field_path *path)
+/* The errors of the alternative that came closest, moved into those of j. */
+static void keep_errors(struct judge *j, const struct field_errors *from)
+{
+    for (const struct err_cause *c = from->first; c && speak(j); c = c->next) {
+        struct err_cause *copy = ARENA_NEW(j->errors->arena, struct err_cause);
+
+        *copy = (struct err_cause){.type = arena_str(j->errors->arena, c->type),
+                                   .field = arena_str(j->errors->arena, c->field),
+                                   .message = arena_str(j->errors->arena, c->message)};
+        *j->errors->last = copy;
+        j->errors->last = &copy->next;
+        j->errors->n++;
+    }
+}
+
+struct trial {
+    struct arena *arena;
+    struct field_errors errors;
+    size_t matched;
+};
+
+static struct trial try_node(struct judge *j, uint32_t node, const cJSON *value,
+                             const struct field_path *path)
+{
+    struct trial t = {.arena = arena_new(0)};
+    struct field_errors errors;
+
+    field_errors_init(&errors, t.arena);
+    struct judge trial = {.v = j->v, .errors = &errors, .arena = t.arena, .work = j->work};
+    judge(&trial, node, value, NULL, path);
+    t.errors = errors;
+    t.matched = trial.matched;
+    return t;
+}
+
+/* How many hold. When none does, *best has the errors of the closest; the caller frees its arena.
+ * at_most: no need to look further than that. */
+static size_t try_all(struct judge *j, const uint32_t *nodes, size_t n, const cJSON *value,
+                      const struct field_path *path, size_t at_most, struct trial *best)
 {
     size_t good = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        struct judge trial = {.v = j->v, .errors = j->errors, .arena = j->arena, .silent = true};
+    *best = (struct trial){.arena = NULL};
+    for (size_t i = 0; i < n && good < at_most; i++) {
+        struct trial t = try_node(j, nodes[i], value, path);
+        bool better = t.errors.n && !good && (!best->arena || t.matched > best->matched);
 
-        judge(&trial, nodes[i], value, path);
-        good += trial.n == 0;
+        good += t.errors.n == 0;
+        if (better || t.errors.n == 0) {
+            arena_free(best->arena);
+            *best = (struct trial){.arena = NULL};
+        }
+        if (better)
+            *best = t;
+        else
+            arena_free(t.arena);
     }
     return good;
+}
+
+static void judge_any(struct judge *j, const struct schema_rules *r, const cJSON *value,
+                      const struct field_path *path)
+{
+    struct trial best;
+
+    if (!r->n_any_of || try_all(j, r->any_of, r->n_any_of, value, path, 1, &best))
+        return;
+    pathless(j, path, "must validate at least one schema (anyOf)");
+    keep_errors(j, &best.errors);
+    arena_free(best.arena);
+}
+
+static void judge_one(struct judge *j, const struct schema_rules *r, const cJSON *value,
+                      const struct field_path *path)
+{
+    struct trial best;
+    size_t good;
+
+    if (!r->n_one_of)
+        return;
+    good = try_all(j, r->one_of, r->n_one_of, value, path, SIZE_MAX, &best);
+    if (good == 1)
+        return;
+    pathless(j, path,
+             good ? arena_printf(j->arena,
+                                 "must validate one and only one schema (oneOf). Found %zu valid "
+                                 "alternatives",
+                                 good)
+                        .p
+                  : "must validate one and only one schema (oneOf). Found none valid");
+    if (best.arena)
+        keep_errors(j, &best.errors);
+    arena_free(best.arena);
 }
 
 static void judge_combined(struct judge *j, const struct schema_rules *r, const cJSON *value,
                            const struct field_path *path)
 {
-    for (size_t i = 0; i < r->n_all_of; i++)
-        judge(j, r->all_of[i], value, path);
-    if (r->n_any_of && holds(j, r->any_of, r->n_any_of, value, path) == 0)
-        invalid(j, path, value, "must validate at least one schema (anyOf)");
-    if (r->n_one_of) {
-        size_t good = holds(j, r->one_of, r->n_one_of, value, path);
+    struct trial best;
+    size_t good = 0;
 
-        if (good != 1)
-            invalid(
-                j, path, value,
-                good ? "must validate one and only one schema (oneOf). Found more than one valid "
-                       "alternatives"
-                     : "must validate one and only one schema (oneOf). Found none valid");
+    judge_any(j, r, value, path);
+    judge_one(j, r, value, path);
+    for (size_t i = 0; i < r->n_all_of; i++) {
+        size_t before = j->errors->n;
+
+        judge(j, r->all_of[i], value, NULL, path);
+        good += j->errors->n == before;
     }
-    if (r->not_node && holds(j, &r->not_node, 1, value, path) == 1)
-        invalid(j, path, value, "must not validate the schema (not)");
+    if (good < r->n_all_of)
+        pathless(j, path,
+                 good ? "must validate all the schemas (allOf)"
+                      : "must validate all the schemas (allOf). None validated");
+    if (!r->not_node)
+        return;
+    if (try_all(j, &r->not_node, 1, value, path, 1, &best))
+        pathless(j, path, "must not validate the schema (not)");
+    arena_free(best.arena);
 }
 
 static void judge_enum(struct judge *j, const struct schema_rules *r, const cJSON *value,
                        const struct field_path *path)
 {
-    const char **allowed =
-        arena_alloc(j->arena, (json_count(r->enumeration) + 1) * sizeof(*allowed));
+    const char **allowed;
     size_t n = 0;
 
     json_each(item, r->enumeration)
     {
         if (json_equal(item, value))
             return;
-        allowed[n++] = json_is_string(item) ? json_str(item).p : json_text(j->arena, item).p;
+        n++;
     }
-    if (speak(j))
-        field_not_supported(j->errors, path,
-                            json_is_string(value) ? json_str(value) : json_text(j->arena, value),
-                            allowed);
+    if (!speak(j))
+        return;
+    allowed = arena_alloc(j->arena, (n + 1) * sizeof(*allowed));
+    n = 0;
+    json_each(item, r->enumeration) allowed[n++] =
+        json_is_string(item) ? json_str(item).p : json_text(j->arena, item).p;
+    field_not_supported_value(j->errors, path, value, allowed);
 }
 
-static void judge(struct judge *j, uint32_t node, const cJSON *value, const struct field_path *path)
+/* Every check that is about this kind of value, whatever the type was to be: as upstream. */
+static void judge_value(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
+                        const struct field_path *path)
 {
     const struct schema_node *n = schema_node(&j->v->schema, node);
     const struct schema_rules *r = version_rules(j->v, node);
 
-    if (node == 0)
-        return;
-    if (json_is_null(value)) {
-        if (!(r->flags & RULE_NULLABLE) && n->kind != SCHEMA_ANY)
-            wrong_type(j, n, value, path);
-        return;
-    }
-    if (!type_holds(n, r, value)) {
+    j->matched += 4;
+    if (type_holds(n, r, value))
+        j->matched++;
+    else
         wrong_type(j, n, value, path);
-        return;
-    }
-    if (json_is_number(value))
-        judge_number(j, r, value, path);
+    if (!json_is_null(value))
+        judge_combined(j, r, value, path);
     if (json_is_string(value))
         judge_string(j, r, value, path);
-    if (json_is_array(value)) {
-        judge_items(j, n, r, value, path);
-        if (n->list_type != LIST_ATOMIC || r->flags & RULE_UNIQUE)
-            judge_unique(j, n, value, path);
-    }
-    if (json_is_object(value))
-        judge_members(j, node, value, path, node == j->v->root);
+    if (json_is_number(value))
+        judge_number(j, n, r, value, path);
+    if (json_is_array(value))
+        judge_items(j, n, r, value, old, path);
     if (r->enumeration)
         judge_enum(j, r, value, path);
-    judge_combined(j, r, value, path);
+    if (json_is_object(value))
+        judge_members(j, node, value, old, path);
+}
+
+static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
+                  const struct field_path *path)
+{
+    if (node == 0 || (old && json_equal(old, value)))
+        return;
+    if (!j->work->steps) {
+        if (!j->errors->n)
+            field_forbidden(j->errors, path, "judging it by its schema would take too long");
+        return;
+    }
+    j->work->steps--;
+    judge_value(j, node, value, old, path);
+}
+
+void judge_part(const struct crd_version *v, struct field_errors *e, uint32_t node,
+                const cJSON *value)
+{
+    struct judge_work work = {.steps = JUDGE_STEPS, .pattern = PATTERN_BUDGET};
+    struct judge j = {.v = v, .errors = e, .arena = e->arena, .work = &work};
+
+    judge(&j, node, value, NULL, NULL);
+}
+
+/* Lists that were wrong before may stay so: their duplicates cannot be told from new ones. */
+static bool lists_held(struct judge *j, const cJSON *old)
+{
+    struct field_errors errors;
+    struct judge before = {.v = j->v, .errors = &errors, .arena = j->arena, .work = j->work};
+
+    field_errors_init(&errors, j->arena);
+    judge_lists(&before, old);
+    return !errors.n;
 }
 
 void crd_validate(const struct crd_version *v, struct field_errors *e, const cJSON *object,
                   const cJSON *old)
 {
-    struct judge j = {.v = v, .errors = e, .arena = e->arena};
+    struct judge_work work = {.steps = JUDGE_STEPS, .pattern = PATTERN_BUDGET};
+    struct judge j = {.v = v, .errors = e, .arena = e->arena, .work = &work};
 
-    (void)old; /* transition rules (CEL) are not evaluated by this version */
     if (!v->schema_text)
         return;
     version_ready(v);
-    judge(&j, v->root, object, NULL);
+    judge(&j, v->root, object, old, NULL);
+    judge_embedded(&j, object);
+    if (!old || lists_held(&j, old))
+        judge_lists(&j, object);
 }

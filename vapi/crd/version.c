@@ -176,6 +176,7 @@ void version_free(void *ctx)
 {
     struct crd_version *v = ctx;
 
+    pattern_free_all(v->patterns);
     arena_free(v->compiled);
     v->magic = 0;
     arena_free(v->arena);

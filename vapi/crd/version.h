@@ -14,19 +14,25 @@ enum rule_flags {
     RULE_MAX = 32,
     RULE_MIN_EXCLUSIVE = 64,
     RULE_MAX_EXCLUSIVE = 128,
-    RULE_UNIQUE = 256,
-    RULE_MULTIPLE = 512
+    RULE_MULTIPLE = 256,
+    RULE_TYPED = 512,   /* `type` or int-or-string was given: values of other types are errors */
+    RULE_MORE = 1024,   /* additionalProperties was given */
+    RULE_CLOSED = 2048, /* ... and is false */
 };
+
+struct pattern; /* a regular expression, compiled when first needed */
 
 /* Of a node; see schema.h. Nodes of allOf and the like have rules only. */
 struct schema_rules {
     uint16_t flags;
-    uint8_t format; /* enum rule_format */
+    uint8_t format;          /* enum rule_format */
+    const char *format_text; /* as written */
     double min, max, multiple;
     int64_t min_length, max_length, min_items, max_items, min_properties,
-        max_properties;       /* -1: none */
-    const char *pattern;      /* NULL: none */
-    const cJSON *enumeration; /* array, or NULL */
+        max_properties;         /* -1: none */
+    struct pattern *pattern;    /* NULL: none */
+    const cJSON *enumeration;   /* array, or NULL */
+    const cJSON *default_value; /* of the node wherever it is used, or NULL */
     const struct str *required;
     size_t n_required;
     const uint32_t *all_of, *any_of, *one_of; /* nodes */
@@ -40,22 +46,20 @@ enum rule_format {
     FORMAT_INT64,
     FORMAT_FLOAT,
     FORMAT_DOUBLE,
-    FORMAT_BYTE,
-    FORMAT_DATE,
-    FORMAT_DATE_TIME,
-    FORMAT_DURATION,
-    FORMAT_IPV4,
-    FORMAT_IPV6,
-    FORMAT_CIDR,
-    FORMAT_URI,
-    FORMAT_EMAIL,
-    FORMAT_UUID,
-    FORMAT_HOSTNAME,
-    FORMAT_MAC,
-    N_FORMATS
+    FORMAT_FIRST_TEXT, /* those below are of strings; see format.c */
 };
-extern const char *const RULE_FORMATS[N_FORMATS];
-bool format_holds(enum rule_format format, struct str text);
+/* FORMAT_NONE for one that upstream does not check. type: of the schema, may be empty. */
+uint8_t format_find(struct str type, struct str name);
+bool format_holds(uint8_t format, struct str text);
+
+/* Patterns are RE2's. What they may cost is bounded: *budget counts down, and when it is used up
+ * nothing holds any more. */
+#define PATTERN_BUDGET 64
+const char *pattern_check(struct arena *a, struct str text); /* NULL, or what is wrong with it */
+struct pattern *pattern_new(struct arena *a, struct str text, struct pattern *next);
+bool pattern_holds(struct pattern *p, struct str text, unsigned *budget);
+const char *pattern_text(const struct pattern *p);
+void pattern_free_all(struct pattern *first); /* what the library allocated, not the arena's part */
 
 struct printer_column {
     const char *name, *type, *format, *description;
@@ -78,7 +82,8 @@ struct crd_version {
     struct arena *compiled; /* NULL until first needed */
     struct schema schema;
     uint32_t root;
-    cJSON *openapi; /* tree of schema_text, in `compiled` */
+    struct pattern *patterns; /* all, chained */
+    cJSON *openapi;           /* tree of schema_text, in `compiled` */
 };
 
 #define CRD_VERSION_MAGIC 0x63726476u

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CustomResourceDefinitions against what a real server said of them (data/record_crds.py): what is
+ * taken, what is refused, at which path and in which words. Then what must be refused for its
+ * size. */
+
+#include "cases.h"
+
+#include <sublet/kinds.h>
+
+#include "crd_version.h"
+
+/* Reviewed: upstream prints Go structs, or knows what we do not serve. */
+static const char *const QUIRKS[] = {
+    "status-root", "status-root2", /* the value is a Go struct */
+    "dupver",      "nostor",
+    "nover",       /* likewise, and status.storedVersions of the same fault */
+    "badver",      /* the same error again, at spec.version */
+    "items-array", /* upstream judges no further */
+    "root-def",    /* defaults at the root want apiVersion and kind */
+    "def-defreq",  /* same words, for a default that is pruned first */
+    NULL,
+};
+
+static int by_field_and_text(const void *pa, const void *pb)
+{
+    const cJSON *a = *(cJSON *const *)pa, *b = *(cJSON *const *)pb;
+    int order = str_cmp(json_str(json_at(a, 1)), json_str(json_at(b, 1)));
+
+    return order ? order : str_cmp(json_str(json_at(a, 2)), json_str(json_at(b, 2)));
+}
+
+static cJSON *sorted(struct arena *a, const cJSON *causes)
+{
+    size_t n = json_count(causes), i = 0;
+    cJSON **all = arena_alloc(a, (n + 1) * sizeof(cJSON *)), *list = json_new_array(a);
+
+    json_each(cause, causes) all[i++] = json_copy(a, cause);
+    qsort(all, n, sizeof(cJSON *), by_field_and_text);
+    for (i = 0; i < n; i++)
+        json_append(list, all[i]);
+    return list;
+}
+
+static void run_crd(struct tested *t)
+{
+    cJSON *crd = json_copy(t->arena, json_get(t->json, "crd"));
+    struct field_errors e;
+
+    for (size_t i = 0; QUIRKS[i]; i++) {
+        if (!strcmp(t->name, QUIRKS[i]))
+            return;
+    }
+    field_errors_init(&e, t->arena);
+    CRD_OPS.defaults(t->arena, crd);
+    CRD_OPS.validate(&e, crd, NULL);
+    case_compare(t, sorted(t->arena, causes_of(t->arena, &e)),
+                 sorted(t->arena, json_get(t->json, "causes")));
+}
+
+static void test_recorded(void **state)
+{
+    (void)state;
+    run_cases("crd_schemas.jsonl", 100, run_crd);
+}
+
+/* ---- hostile ---- */
+
+static size_t errors_of(struct str schema)
+{
+    struct arena *a = arena_new(0);
+    cJSON *crd = parse_quoted(
+        a, "{'metadata':{'name':'as.a.b'},'spec':{'group':'a.b','scope':'Cluster','names':{"
+           "'plural':'as','kind':'A'},'versions':[{'name':'v1','served':true,'storage':true}]}}");
+    struct field_errors e;
+    struct err err;
+    cJSON *tree;
+
+    err_init(&err, a);
+    assert_int_equal(json_parse(a, schema, &tree, &err), 0);
+    json_set(a, json_ensure_object(a, json_first(json_path(crd, "spec.versions")), "schema"),
+             "openAPIV3Schema", tree);
+    field_errors_init(&e, a);
+    CRD_OPS.defaults(a, crd);
+    CRD_OPS.validate(&e, crd, NULL);
+    size_t n = e.n;
+    arena_free(a);
+    return n;
+}
+
+static size_t nested(const char *open, const char *middle, const char *close, int depth)
+{
+    struct buf b = BUF_INIT(0);
+
+    buf_addc(&b, "{\"type\":\"object\",\"properties\":{\"a\":");
+    for (int i = 0; i < depth; i++)
+        buf_addc(&b, open);
+    buf_addc(&b, middle);
+    for (int i = 0; i < depth; i++)
+        buf_addc(&b, close);
+    buf_addc(&b, "}}");
+    size_t n = errors_of(buf_str(&b));
+    buf_fini(&b);
+    return n;
+}
+
+static void test_depth(void **state)
+{
+    const char *array = "{\"type\":\"array\",\"items\":", *leaf = "{\"type\":\"string\"}";
+
+    (void)state;
+    assert_int_equal(nested(array, leaf, "}", 100), 0);
+    assert_int_equal(nested(array, leaf, "}", 126), 0);
+    assert_true(nested(array, leaf, "}", 140) > 0);
+    assert_true(nested(array, leaf, "}", 240) > 0);
+    assert_true(nested("{\"type\":\"string\",\"not\":", "{}", "}", 140) > 0);
+}
+
+static void test_patterns_in_all(void **state)
+{
+    struct buf b = BUF_INIT(0);
+
+    (void)state;
+    buf_addc(&b, "{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < 80; i++) {
+        buf_printf(&b, "%s\"a%d\":{\"type\":\"string\",\"pattern\":\"", i ? "," : "", i);
+        for (int k = 0; k < 1000; k++)
+            buf_char(&b, 'a');
+        buf_addc(&b, "\"}");
+    }
+    buf_addc(&b, "}}");
+    assert_true(errors_of(buf_str(&b)) > 0);
+    buf_fini(&b);
+}
+
+static void test_huge_enum(void **state)
+{
+    struct buf b = BUF_INIT(0);
+
+    (void)state;
+    buf_addc(&b, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"enum\":[0");
+    for (int i = 1; i < 100000; i++)
+        buf_printf(&b, ",%d", i);
+    buf_addc(&b, "]}}}");
+    assert_int_equal(errors_of(buf_str(&b)), 0);
+    buf_fini(&b);
+}
+
+/* Schemas that are not even objects; the decoder lets them through to us. */
+static void test_odd_shapes(void **state)
+{
+    static const char *const schemas[] = {
+        "5",
+        "[]",
+        "null",
+        "\"x\"",
+        "{\"type\":5}",
+        "{\"type\":\"object\",\"properties\":[1]}",
+        "{\"type\":\"object\",\"properties\":{\"a\":5}}",
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":7}}}",
+        "{\"type\":\"object\",\"allOf\":{\"a\":1},\"properties\":5}",
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"default\":{\"b\":1}}}}"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(schemas) / sizeof(*schemas); i++)
+        assert_true(errors_of(str_c(schemas[i])) > 0);
+}
+
+/* ---- patterns: RE2's syntax ---- */
+
+static void test_pattern_syntax(void **state)
+{
+    static const char *const good[] = {
+        "",        "a|b",    "^$",           "(?i)x",      "(?P<name>x)", "(?<name>x)",
+        "(?:x)*",  "a{2}",   "a{2,}",        "a{2,3}?",    "a{",          "a{,2}",
+        "[]a]",    "[^]]",   "[[:alpha:]_]", "[\\d\\-]",   "\\.",         "\\x41",
+        "\\x{41}", "\\pL",   "\\p{Greek}",   "\\Qa+(b\\E", "\\bx\\B",     "\\A\\z",
+        "a??",     "a+?b*?", "\\071",        "\xc3\xa9+"};
+    static const char *const bad[] = {
+        "(",       ")",      "[",     "a**",     "a+*",    "a+++",  "*a",    "+",    "?a",
+        "(*UTF)a", "(?=a)",  "(?!a)", "(?<=a)",  "(?<!a)", "(?>a)", "(?|a)", "(?R)", "(?1)",
+        "(?#c)",   "(a)\\1", "\\g1",  "\\k<a>",  "\\K",    "\\R",   "\\X",   "\\G",  "\\Z",
+        "\\C",     "\\e",    "\\c",   "a{1001}", "a{3,2}", "a\\",   "[b-a]", "a|*"};
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+        const char *wrong = pattern_check(a, str_c(good[i]));
+
+        if (wrong)
+            fail_msg("%s: %s", good[i], wrong);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        if (!pattern_check(a, str_c(bad[i])))
+            fail_msg("%s was taken", bad[i]);
+    }
+    arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recorded),        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_patterns_in_all), cmocka_unit_test(test_huge_enum),
+        cmocka_unit_test(test_odd_shapes),      cmocka_unit_test(test_pattern_syntax),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Custom resources against what a real server said of them: unknown fields, defaults, nulls, and
+ * every rule with its exact words (data/record_crds.py). Then what a server cannot be asked:
+ * ratcheting, and that hostile schemas and objects take bounded time. */
+
+#include "cases.h"
+
+#include "crd_version.h"
+
+static struct crd_version *recorded;
+
+/* Upstream's own quirks, reviewed and left out. */
+static const char *const QUIRKS[] = {
+    /* A float that became too large for an integer prints in Go's form. */
+    "{\"int\": 9223372036854775808}",
+    /* An integer by a fractional multipleOf: upstream rounds the factor down to 0 and complains. */
+    "{\"num\": 1000001}",
+    /* The metadata of embedded resources is the tenant's controller's business here. */
+    "{\"emb\": {\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"x\", "
+    "\"foo\": 1}, "
+    "\"spec\"",
+    "{\"emb\": {\"apiVersion\": \"a/b/c\", \"kind\": \"Po_d\", \"metadata\": {\"labels\": {\"a "
+    "b\": "
+    "\"x\"}}",
+};
+
+static bool is_quirk(const char *name)
+{
+    for (size_t i = 0; i < sizeof(QUIRKS) / sizeof(*QUIRKS); i++) {
+        if (!strncmp(name, QUIRKS[i], 60))
+            return true;
+    }
+    return false;
+}
+
+static void compare_unknown(struct tested *t, const struct strict_errors *strict)
+{
+    cJSON *got = json_new_array(t->arena);
+
+    for (size_t i = 0; i < strict->n; i++) {
+        struct str rest = strict->text[i];
+
+        str_cut(&rest, '"');
+        json_append(got, json_new_string(t->arena, str_cut(&rest, '"')));
+    }
+    case_compare(t, got, json_get(t->json, "unknown"));
+}
+
+static void run_object(struct tested *t)
+{
+    struct strict_errors strict = {.arena = t->arena};
+    cJSON *object = json_copy(t->arena, json_get(t->json, "object"));
+    const cJSON *want = json_get(t->json, "causes");
+    struct field_errors e;
+
+    if (json_get(t->json, "schema")) {
+        recorded = crd_version_of(json_get(t->json, "schema"));
+        return;
+    }
+    if (is_quirk(t->name))
+        return;
+    field_errors_init(&e, t->arena);
+    json_set_str(t->arena, object, "apiVersion", STR("a.b/v1"));
+    json_set_str(t->arena, object, "kind", STR("A"));
+    crd_prune(recorded, t->arena, object, &strict);
+    crd_default(recorded, t->arena, object);
+    crd_validate(recorded, &e, object, NULL);
+    case_compare(t, causes_of(t->arena, &e), want ? want : json_new_array(t->arena));
+    if (want)
+        return;
+    json_remove(object, "apiVersion");
+    json_remove(object, "kind");
+    case_compare(t, object, json_get(t->json, "result"));
+    compare_unknown(t, &strict);
+}
+
+static void test_recorded(void **state)
+{
+    (void)state;
+    run_cases("crd_objects.jsonl", 100, run_object);
+    crd_version_drop(recorded);
+}
+
+/* ---- by hand ---- */
+
+static void check(const char *schema, const char *object, const char *old, const char *want)
+{
+    struct arena *a = arena_new(0);
+    struct crd_version *v = crd_version_of(parse_quoted(a, schema));
+    cJSON *tree = parse_quoted(a, object), *before = old ? parse_quoted(a, old) : NULL;
+    struct field_errors e;
+
+    field_errors_init(&e, a);
+    crd_validate(v, &e, tree, before);
+    struct str got = e.first ? e.first->message : STR("");
+    check_str(got, want, __FILE__, __LINE__);
+    crd_version_drop(v);
+    arena_free(a);
+}
+
+#define SPEC(s) "{'type':'object','properties':{'spec':" s "}}"
+
+static void test_ratcheting(void **state)
+{
+    const char *schema = SPEC("{'type':'object','properties':{'a':{'type':'integer','minimum':5},"
+                              "'b':{'type':'string'}}}");
+    const char *list = SPEC("{'type':'array','x-kubernetes-list-type':'map',"
+                            "'x-kubernetes-list-map-keys':['k'],'items':{'type':'object',"
+                            "'required':['k'],'properties':{'k':{'type':'string'},"
+                            "'v':{'type':'integer','minimum':5}}}}");
+    const char *wrong = "Invalid value: 1: spec.a in body should be greater than or equal to 5";
+
+    (void)state;
+    check(schema, "{'spec':{'a':1}}", NULL, wrong);
+    check(schema, "{'spec':{'a':1}}", "{'spec':{'a':2}}", wrong);
+    check(schema, "{'spec':{'a':1,'b':'x'}}", "{'spec':{'a':1}}", "");
+    check(list, "{'spec':[{'k':'y','v':9},{'k':'x','v':1}]}", "{'spec':[{'k':'x','v':1}]}", "");
+    check(list, "{'spec':[{'k':'y','v':1}]}", "{'spec':[{'k':'x','v':1}]}",
+          "Invalid value: 1: spec[0].v in body should be greater than or equal to 5");
+    /* Duplicates that were there may stay. */
+    check(list, "{'spec':[{'k':'x','v':6},{'k':'x','v':7}]}",
+          "{'spec':[{'k':'x','v':6},{'k':'x','v':6}]}", "");
+    check(list, "{'spec':[{'k':'x','v':6},{'k':'x','v':7}]}", "{'spec':[{'k':'x','v':6}]}",
+          "Duplicate value: {\"k\":\"x\"}");
+}
+
+static void test_patterns_end(void **state)
+{
+    const char *schema = SPEC("{'type':'string','pattern':'^(a+)+$'}");
+    const char *both = SPEC("{'type':'string','pattern':'^(a|b)*$'}");
+    struct buf b = BUF_INIT(0);
+
+    (void)state;
+    check(schema, "{'spec':'aaaa'}", NULL, "");
+    check(schema, "{'spec':'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!'}", NULL,
+          "Invalid value: \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!\": "
+          "spec in body should match '^(a+)+$'");
+    buf_addc(&b, "{'spec':'");
+    for (int i = 0; i < 2000; i++)
+        buf_addc(&b, "ab");
+    buf_addc(&b, "'}");
+    buf_char(&b, '\0');
+    check(both, b.p, NULL, "");
+    buf_fini(&b);
+}
+
+/* Each of many strings would take as long as it may: the budget is of the whole object. */
+static void test_patterns_have_a_budget(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct buf b = BUF_INIT(0);
+    struct crd_version *v = crd_version_of(parse_quoted(
+        a, SPEC("{'type':'array','items':{'type':'string','pattern':'^(.*)*(.*)*(.*)*x$'}}")));
+    cJSON *tree;
+    struct field_errors e;
+    struct err err;
+
+    (void)state;
+    err_init(&err, a);
+    buf_addc(&b, "{\"spec\":[");
+    for (int i = 0; i < 2000; i++)
+        buf_addc(&b, i ? ",\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"" : "\"\"");
+    buf_addc(&b, "]}");
+    assert_int_equal(json_parse(a, buf_str(&b), &tree, &err), 0);
+    field_errors_init(&e, a);
+    crd_validate(v, &e, tree, NULL);
+    assert_int_equal(e.n, 2000);
+    buf_fini(&b);
+    crd_version_drop(v);
+    arena_free(a);
+}
+
+/* Alternatives within alternatives times a long list. */
+static void test_steps_have_a_budget(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct buf s = BUF_INIT(0), b = BUF_INIT(0);
+    struct field_errors e;
+    struct err err;
+    cJSON *tree, *schema;
+
+    (void)state;
+    err_init(&err, a);
+    buf_addc(&s, "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"array\",\"items\":"
+                 "{\"type\":\"integer\",\"oneOf\":[");
+    for (int i = 0; i < 2000; i++)
+        buf_printf(&s, "%s{\"minimum\":%d}", i ? "," : "", 10 + i);
+    buf_addc(&s, "]}}}}");
+    buf_addc(&b, "{\"spec\":[1");
+    for (int i = 0; i < 20000; i++)
+        buf_addc(&b, ",1");
+    buf_addc(&b, "]}");
+    assert_int_equal(json_parse(a, buf_str(&s), &schema, &err), 0);
+    assert_int_equal(json_parse(a, buf_str(&b), &tree, &err), 0);
+    struct crd_version *v = crd_version_of(schema);
+    field_errors_init(&e, a);
+    crd_validate(v, &e, tree, NULL);
+    assert_true(e.n > 0);
+    buf_fini(&s);
+    buf_fini(&b);
+    crd_version_drop(v);
+    arena_free(a);
+}
+
+/* additionalProperties: false is stored, and then obeyed. */
+static void test_closed(void **state)
+{
+    (void)state;
+    check(SPEC("{'type':'object','additionalProperties':false}"), "{'spec':{'x':1}}", NULL,
+          "Invalid value: \"x\": spec.x in body is a forbidden property");
+    check(SPEC("{'type':'object','additionalProperties':true}"), "{'spec':{'x':1}}", NULL, "");
+}
+
+/* metadata.name may be restricted at the root, the rest of it is the API's. */
+static void test_root_names(void **state)
+{
+    (void)state;
+    check("{'type':'object','properties':{'metadata':{'type':'object','properties':{'name':"
+          "{'type':'string','maxLength':3}}}}}",
+          "{'metadata':{'name':'abcd','labels':{'a':'b'}}}", NULL,
+          "Too long: may not be more than 3 bytes");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_ratcheting),
+        cmocka_unit_test(test_patterns_end),
+        cmocka_unit_test(test_patterns_have_a_budget),
+        cmocka_unit_test(test_steps_have_a_budget),
+        cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_root_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
