@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Services and Endpoints. Must not choose addresses or ports: the allocator does. Source:
  * pkg/apis/core/v1/defaults.go, pkg/registry/core/service/strategy.go. */
-#include "cells.h"
+#include "validate.h"
 
 /* ---- what the type of a service means ---- */
 
@@ -152,16 +152,99 @@ static void drop_by_type(cJSON *spec, const cJSON *old)
         drop_if_same(spec, old, "externalTrafficPolicy");
 }
 
+/* ---- values that were allocated and a client does not repeat ---- */
+
+static void set_only_address(struct arena *a, cJSON *spec)
+{
+    json_append(json_set(a, spec, "clusterIPs", json_new_array(a)),
+                json_copy(a, json_get(spec, "clusterIP")));
+}
+
+static bool has_text(const cJSON *spec, const char *key)
+{
+    return json_str(json_get(spec, key)).n > 0;
+}
+
+static void keep_addresses(struct arena *a, cJSON *spec, const cJSON *old)
+{
+    if (!has_text(spec, "clusterIP") && has_text(old, "clusterIP"))
+        json_set_str(a, spec, "clusterIP", json_str(json_get(old, "clusterIP")));
+    if (!json_count(json_get(spec, "clusterIPs")) && json_count(json_get(old, "clusterIPs")))
+        json_set(a, spec, "clusterIPs", json_copy(a, json_get(old, "clusterIPs")));
+}
+
+static struct str node_port_text(struct arena *a, const cJSON *port)
+{
+    return arena_printf(a, "%lld", (long long)json_i64_at(port, "nodePort", 0));
+}
+
+/* Of the ports with the same name, unless another one took it. */
+static void keep_node_ports(struct arena *a, cJSON *spec, const cJSON *old)
+{
+    struct names ports = {.arena = a}, taken = {.arena = a};
+
+    json_each(p, json_get(spec, "ports")) names_add(&taken, node_port_text(a, p), p);
+    json_each(p, json_get(old, "ports")) names_add(&ports, json_str(json_get(p, "name")), p);
+    json_each(p, json_get(spec, "ports"))
+    {
+        const cJSON *was = names_get(&ports, json_str(json_get(p, "name")));
+
+        if (json_i64_at(p, "nodePort", 0) || !json_i64_at(was, "nodePort", 0) ||
+            names_has(&taken, node_port_text(a, was)))
+            continue;
+        json_set(a, p, "nodePort", json_copy(a, json_get(was, "nodePort")));
+    }
+}
+
+static void keep_allocated(struct arena *a, cJSON *spec, const cJSON *old)
+{
+    if (!is_type(spec, "ExternalName") && !is_type(old, "ExternalName"))
+        keep_addresses(a, spec, old);
+    if (wants_node_port(spec) && wants_node_port(old))
+        keep_node_ports(a, spec, old);
+    if (wants_health_port(spec) && wants_health_port(old) &&
+        !json_i64_at(spec, "healthCheckNodePort", 0) && json_get(old, "healthCheckNodePort"))
+        json_set(a, spec, "healthCheckNodePort",
+                 json_copy(a, json_get(old, "healthCheckNodePort")));
+}
+
+/* clusterIP and clusterIPs say the same; older clients know only the first. */
+static void sync_addresses(struct arena *a, cJSON *spec, const cJSON *old)
+{
+    struct str now = json_str(json_get(spec, "clusterIP"));
+    struct str was = json_str(json_get(old, "clusterIP"));
+
+    if (str_eq(now, was)) {
+        if (json_count(json_get(old, "clusterIPs")) && !json_count(json_get(spec, "clusterIPs")))
+            json_set(a, spec, "clusterIPs", json_copy(a, json_get(old, "clusterIPs")));
+        return;
+    }
+    if (now.n && !same(spec, old, "clusterIPs"))
+        return;
+    if (now.n)
+        set_only_address(a, spec);
+    else if (same(spec, old, "clusterIPs"))
+        json_remove(spec, "clusterIPs");
+}
+
 static void service_prepare_create(struct arena *a, cJSON *service)
 {
+    cJSON *spec = json_get(service, "spec");
+
     set_status(a, service, "{\"loadBalancer\":{}}");
+    if (has_text(spec, "clusterIP") && !json_count(json_get(spec, "clusterIPs")))
+        set_only_address(a, spec);
 }
 
 static void service_prepare_update(struct arena *a, cJSON *service, const cJSON *old)
 {
     cJSON *spec = json_get(service, "spec"), *status;
 
+    keep_allocated(a, spec, json_get(old, "spec"));
+    sync_addresses(a, spec, json_get(old, "spec"));
     drop_by_type(spec, json_get(old, "spec"));
+    if (is_type(spec, "ExternalName"))
+        json_remove(spec, "internalTrafficPolicy"); /* upstream hides it */
     if (is_type(spec, "LoadBalancer"))
         return;
     status = json_ensure_object(a, service, "status");
@@ -172,6 +255,9 @@ const struct kind_ops SERVICE_OPS = {
     .defaults = service_defaults,
     .prepare_create = service_prepare_create,
     .prepare_update = service_prepare_update,
+    .validate = validate_service,
+    .validate_status = validate_service_status,
+    .check_name = name_check_dns1123_label,
     .cells = cells_service,
 };
 
@@ -186,5 +272,6 @@ static void endpoints_defaults(struct arena *a, cJSON *endpoints)
 
 const struct kind_ops ENDPOINTS_OPS = {
     .defaults = endpoints_defaults,
+    .validate = validate_endpoints,
     .cells = cells_endpoints,
 };

@@ -4,7 +4,6 @@
  * pkg/apis/meta/v1/validation. */
 #include "validate.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -217,92 +216,6 @@ void check_annotations(struct field_errors *e, const struct field_path *p, const
     }
     if (total > MAX_ANNOTATIONS)
         field_too_long(e, p, MAX_ANNOTATIONS);
-}
-
-/* ---- addresses ---- */
-
-/* Upstream reads octets with leading zeros first and refuses them then. */
-static bool has_leading_zero(struct str ip)
-{
-    unsigned parts = 0;
-
-    do {
-        struct str part = str_cut(&ip, '.');
-        uint64_t value;
-
-        if (!part.n || part.n > 12 || !str_to_u64(part, &value) || value > 255)
-            return false;
-        parts++;
-    } while (ip.p);
-    return parts == 4;
-}
-
-static bool parse_ip(struct str ip, int *family, unsigned char out[16])
-{
-    char text[64];
-
-    if (!ip.n || ip.n >= sizeof(text) || memchr(ip.p, 0, ip.n))
-        return false;
-    memcpy(text, ip.p, ip.n);
-    text[ip.n] = 0;
-    *family = strchr(text, ':') ? AF_INET6 : AF_INET;
-    return inet_pton(*family, text, out) == 1;
-}
-
-static bool is_mapped(const unsigned char ip[16])
-{
-    static const unsigned char prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-    return memcmp(ip, prefix, sizeof(prefix)) == 0;
-}
-
-bool check_ip(struct field_errors *e, const struct field_path *p, struct str ip)
-{
-    unsigned char bytes[16];
-    int family;
-
-    if (!parse_ip(ip, &family, bytes))
-        field_invalid_str(e, p, ip,
-                          has_leading_zero(ip)
-                              ? "must not have leading 0s"
-                              : "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-    else if (family == AF_INET6 && is_mapped(bytes))
-        field_invalid_str(e, p, ip, "must not be an IPv4-mapped IPv6 address");
-    else
-        return true;
-    return false;
-}
-
-static bool bits_beyond(const unsigned char *ip, unsigned length, unsigned total)
-{
-    for (unsigned bit = length; bit < total; bit++) {
-        if (ip[bit / 8] & (0x80 >> (bit % 8)))
-            return true;
-    }
-    return false;
-}
-
-bool check_cidr(struct field_errors *e, const struct field_path *p, struct str cidr)
-{
-    struct str rest = cidr, ip = str_cut(&rest, '/');
-    unsigned char bytes[16];
-    int family = 0;
-    uint64_t length = 0;
-    bool ok = rest.n && rest.n <= 3 && str_to_u64(rest, &length) && parse_ip(ip, &family, bytes);
-    unsigned total = family == AF_INET6 ? 128 : 32;
-    const char *why = NULL;
-
-    if (!ok || length > total)
-        why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-    else if (rest.n > 1 && rest.p[0] == '0')
-        why = "must not have leading 0s in IP or prefix length";
-    else if (family == AF_INET6 && is_mapped(bytes))
-        why = "must not have an IPv4-mapped IPv6 address";
-    else if (bits_beyond(bytes, (unsigned)length, total))
-        why = "must not have bits set beyond the prefix length";
-    if (why)
-        field_invalid_str(e, p, cidr, why);
-    return !why;
 }
 
 /* ---- paths of files ---- */

@@ -31,6 +31,15 @@ bool check_port_name(struct field_errors *e, const struct field_path *p, struct 
 bool check_underscored_name(struct field_errors *e, const struct field_path *p, struct str name);
 bool check_ip(struct field_errors *e, const struct field_path *p, struct str ip);
 bool check_cidr(struct field_errors *e, const struct field_path *p, struct str cidr);
+/* The same, but what was accepted before stays so: the texts of a list. */
+bool check_legacy_ip(struct field_errors *e, const struct field_path *p, struct str ip,
+                     const cJSON *accepted);
+bool check_legacy_cidr(struct field_errors *e, const struct field_path *p, struct str cidr,
+                       const cJSON *accepted);
+/* Not unspecified, loopback or link-local. */
+void check_endpoint_ip(struct field_errors *e, const struct field_path *p, struct str ip);
+bool is_ip(struct arena *a, struct str text); /* also with leading zeros */
+bool is_ipv6(struct str ip);                  /* of an address */
 void check_annotations(struct field_errors *e, const struct field_path *p, const cJSON *map);
 bool is_absolute(struct str path);
 bool check_no_backsteps(struct field_errors *e, const struct field_path *p, struct str path);
@@ -151,3 +160,6 @@ VALIDATES(validate_cron_job);
 VALIDATES(validate_claim);
 VALIDATES(validate_claim_status);
 VALIDATES(validate_volume);
+VALIDATES(validate_service);
+VALIDATES(validate_service_status);
+VALIDATES(validate_endpoints);

@@ -75,19 +75,19 @@ static void check_sources_agree(struct field_errors *e, const struct field_path 
 {
     static const char *const keys[] = {"apiGroup", "kind", "name"};
     const cJSON *source = given(spec, "dataSource"), *ref = given(spec, "dataSourceRef");
+    const cJSON *none = json_new_object(e->arena); /* upstream shows a path there, as {} */
     bool same = true;
 
     if (!source || !ref)
         return;
     if (json_str(json_get(ref, "namespace")).n) {
-        field_invalid(e, p, source,
-                      "may not be specified when dataSourceRef.namespace is specified");
+        field_invalid(e, p, none, "may not be specified when dataSourceRef.namespace is specified");
         return;
     }
     for (size_t i = 0; i < COUNT(keys); i++)
         same &= same_value(given(source, keys[i]), given(ref, keys[i]));
     if (!same)
-        field_invalid(e, p, source, "must match dataSourceRef");
+        field_invalid(e, p, none, "must match dataSourceRef");
 }
 
 /* any_group: a group of data sources that was stored may be what it likes. */
@@ -279,10 +279,6 @@ bool check_claim_amount(struct field_errors *e, const struct field_path *p, cons
 VALIDATES(validate_claim_status)
 {
     static const char *const states[] = {"ControllerResizeInProgress", "ControllerResizeInfeasible",
-                                         "NodeResizePending",          "NodeResizeInProgress",
-                                         "NodeResizeInfeasible",       NULL};
-    /* sorted, as upstream prints them */
-    static const char *const sorted[] = {"ControllerResizeInProgress", "ControllerResizeInfeasible",
                                          "NodeResizeInProgress",       "NodeResizeInfeasible",
                                          "NodeResizePending",          NULL};
     const cJSON *status = json_get(object, "status");
@@ -297,7 +293,7 @@ VALIDATES(validate_claim_status)
     {
         check_claim_key(e, states_path, str_c(state->string));
         if (!one_of(json_str(state), states))
-            field_not_supported(e, states_path, str_c(state->string), sorted);
+            field_not_supported(e, states_path, str_c(state->string), states);
     }
     json_each(amount, json_get(status, "allocatedResources"))
     {

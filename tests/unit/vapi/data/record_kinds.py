@@ -122,7 +122,7 @@ def clean(answer, ns, sent):
         clean_pod(answer, sent.get("spec", {}))
     if kind == "Service":
         for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"):
-            if key not in sent.get("spec", {}):
+            if key.replace("IPs", "IP") not in sent.get("spec", {}):
                 answer["spec"].pop(key, None)
         for port in answer["spec"].get("ports") or []:
             port.pop("nodePort", None)
@@ -204,8 +204,8 @@ def record_update(server, ns, name, obj, changes, out):
         if code != 409:
             break
     try:
-        emit(out, name=name, sub=sub, old=clean(made, ns, wanted), object=clean(wanted, ns, wanted),
-             **outcome(code, answer, ns, wanted))
+        emit(out, name=name, sub=sub, old=clean(made, ns, made), object=clean(wanted, ns, made),
+             **outcome(code, answer, ns, made))
     except AssertionError as e:
         print(f"{name}: {e}", file=sys.stderr)
     remove(server, path)
