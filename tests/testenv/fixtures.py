@@ -46,7 +46,7 @@ def host(workdir):
 def pools():
     """Configuration that offers both pools of `host` to a tenant, in the form `tenant` takes."""
     return {
-        "pools": [pool_config("a100", "a100", kind="dedicated"),
+        "pools": [pool_config("a100", "a100", kind="dedicated", per_pod=4),
                   pool_config("shared", "l4", kind="shared")],
         "bindings": [{"pool": "a100", "guarantee": "8"},
                      {"pool": "shared", "guarantee": "4", "burst": "4", "default": True}],

@@ -158,17 +158,13 @@ class VirtualCluster:
     # --- what the host holds of it ----------------------------------------------------------------
 
     def host_pods(self):
-        """The host's pods of this cluster, by the tenant's names: {(namespace, name): host pod}."""
+        """The host's pods of this cluster, in a list: two of one name would both be in it."""
         return self.host_objects("/api/v1", "pods")
 
     def host_objects(self, group_path, resource):
-        found = {}
+        """What this cluster made on the host of a resource."""
         items = self.host.api.get(f"{group_path}/namespaces/{self.namespace}/{resource}")["items"]
-        for o in items:
-            a = o["metadata"].get("annotations", {})
-            if "sublet.dev/name" in a:
-                found[(a.get("sublet.dev/namespace", ""), a["sublet.dev/name"])] = o
-        return found
+        return [o for o in items if "sublet.dev/name" in o["metadata"].get("annotations", {})]
 
 
 def merge(base, over):
