@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps one ControllerRevision for each template an owner had, numbered in the order in which they
+ * were wanted. Must never change what a revision holds, nor delete one that a pod was made from. */
+#include "revisions.h"
+
+#include <stdlib.h>
+
+static int64_t number_of(const cJSON *revision)
+{
+    return json_i64_at(revision, "revision", 0);
+}
+
+static int compare(const void *pa, const void *pb)
+{
+    const cJSON *a = *(cJSON *const *)pa, *b = *(cJSON *const *)pb;
+
+    if (number_of(a) != number_of(b))
+        return number_of(a) < number_of(b) ? -1 : 1;
+    int64_t created_a = meta_created_s(a), created_b = meta_created_s(b);
+    if (created_a != created_b)
+        return created_a < created_b ? -1 : 1;
+    return str_cmp(meta_name(a), meta_name(b));
+}
+
+const cJSON *revision_find(const struct revisions *v, struct str name)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        if (str_eq(meta_name(v->all[i]), name))
+            return v->all[i];
+    }
+    return NULL;
+}
+
+struct str revision_hash(const struct revisions *v, const cJSON *revision)
+{
+    return json_str(json_get(json_path(revision, "metadata.labels"), v->hash_label));
+}
+
+const cJSON *revision_template(const cJSON *revision)
+{
+    return json_path(revision, "data.spec.template");
+}
+
+/* As a strategic merge patch that puts this template in the place of any other: what
+ * `kubectl rollout undo` sends. */
+static cJSON *data_of(struct arena *a, const cJSON *owner)
+{
+    cJSON *data = json_new_object(a), *spec = json_ensure_object(a, data, "spec");
+    cJSON *template_ =
+        json_set(a, spec, "template", json_copy(a, json_path(owner, "spec.template")));
+
+    json_set_str(a, template_, "$patch", STR("replace"));
+    return data;
+}
+
+static void count_collision(struct revisions *v)
+{
+    struct arena *a = reconcile_arena(v->run);
+    cJSON *owner = json_copy(a, v->owner), *status = json_ensure_object(a, owner, "status");
+
+    json_set_i64(a, status, "collisionCount", json_i64_at(status, "collisionCount", 0) + 1);
+    reconcile_update_status(v->run, v->owner_res, owner);
+    reconcile_again_after(v->run, 0);
+}
+
+/* The name may be taken by another template with the same hash, or by the same one under a label
+ * that the selector no longer matches: both are a collision. */
+static void on_created(struct reconcile *r, void *ctx, const struct err *err,
+                       const struct store_object *object)
+{
+    (void)object;
+    if (!err)
+        reconcile_again_after(r, 0);
+    else if (err->kind == &ERR_ALREADY_EXISTS)
+        count_collision(ctx);
+    else
+        reconcile_take(r, err);
+}
+
+static void make(struct revisions *v, cJSON *data, int64_t number)
+{
+    struct arena *a = reconcile_arena(v->run);
+    cJSON *made = json_new_object(a), *meta = json_ensure_object(a, made, "metadata"), *labels;
+    const cJSON *template_labels = json_path(v->owner, "spec.template.metadata.labels");
+    const cJSON *annotations = json_path(v->owner, "metadata.annotations");
+    struct str hash = template_hash(a, json_path(v->owner, "spec.template"),
+                                    json_i64_at(v->owner, "status.collisionCount", 0));
+
+    json_set_str(a, made, "apiVersion", v->res->api_version);
+    json_set_str(a, made, "kind", v->res->kind);
+    json_set_str(a, meta, "name",
+                 arena_concat(a, 3, (struct str[]){meta_name(v->owner), STR("-"), hash}));
+    json_set_str(a, meta, "namespace", meta_ns(v->owner));
+    labels = json_set(a, meta, "labels",
+                      template_labels ? json_copy(a, template_labels) : json_new_object(a));
+    json_set_str(a, labels, v->hash_label, hash);
+    if (annotations)
+        json_set(a, meta, "annotations", json_copy(a, annotations));
+    json_append(json_set(a, meta, "ownerReferences", json_new_array(a)),
+                owner_ref(a, v->owner_res, v->owner));
+    json_set(a, made, "data", data);
+    json_set_i64(a, made, "revision", number);
+    reconcile_create(v->run, v->res, meta_ns(v->owner), made);
+    reconcile_then(v->run, on_created, v);
+}
+
+/* An older template is wanted again: it becomes the newest. */
+static void renumber(struct revisions *v, const cJSON *revision, int64_t number)
+{
+    struct arena *a = reconcile_arena(v->run);
+    cJSON *patch = json_new_object(a);
+
+    json_set_i64(a, patch, "revision", number);
+    reconcile_patch(v->run, v->res, STR_NULL, meta_ns(revision), meta_name(revision), patch);
+}
+
+bool revisions_sync(struct revisions *v, const struct selector *selector)
+{
+    struct arena *a = reconcile_arena(v->run);
+    cJSON *data = data_of(a, v->owner);
+
+    v->res = reconcile_resource(v->run, "apps", "controllerrevisions");
+    v->all = json_items(a, objects_claim(v->run, v->res, v->owner_res, v->owner, selector), &v->n);
+    if (reconcile_error(v->run))
+        return false;
+    if (v->n)
+        qsort(v->all, v->n, sizeof(*v->all), compare);
+    int64_t last = v->n ? number_of(v->all[v->n - 1]) : 0;
+    for (size_t i = v->n; i-- > 0;) {
+        if (!json_equal(json_get(v->all[i], "data"), data))
+            continue;
+        v->update = v->all[i];
+        if (number_of(v->update) < last)
+            renumber(v, v->update, last + 1);
+        return true;
+    }
+    make(v, data, last + 1);
+    return false;
+}
+
+void revisions_prune(struct revisions *v, const cJSON *kept, cJSON *const *pods, size_t n_pods)
+{
+    int64_t limit = json_i64_at(v->owner, "spec.revisionHistoryLimit", 10), idle = 0;
+    bool *gone = arena_alloc(reconcile_arena(v->run), v->n + 1);
+
+    if ((int64_t)v->n <= limit)
+        return;
+    for (size_t i = 0; i < v->n; i++) {
+        bool live = v->all[i] == v->update || v->all[i] == kept;
+        struct str name = meta_name(v->all[i]), hash = revision_hash(v, v->all[i]);
+
+        for (size_t p = 0; p < n_pods && !live; p++) {
+            struct str label = json_str(
+                json_get(json_path(pods[p], "metadata.labels"), "controller-revision-hash"));
+
+            live = str_eq(label, name) || str_eq(label, hash);
+        }
+        gone[i] = !live;
+        idle += !live;
+    }
+    for (size_t i = 0; i < v->n && idle > limit; i++) {
+        if (!gone[i])
+            continue;
+        reconcile_delete(v->run, v->res, meta_ns(v->owner), meta_name(v->all[i]),
+                         meta_uid(v->all[i]), NULL);
+        idle--;
+    }
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* StatefulSet: pods with names and claims of their own, made from the lowest ordinal up and taken
+ * from the highest down. Must never have two pods of one ordinal: a new one is made only after the
+ * old one is gone from the store. Source of the rules: pkg/controller/statefulset of Kubernetes
+ * 1.36. */
+#include "statefulset.h"
+
+/* --- what is to happen --- */
+
+static bool is_up(const cJSON *pod)
+{
+    return str_eqc(json_str_at(pod, "status.phase"), "Running") && pod_is_ready(pod);
+}
+
+static bool is_available(struct sts *s, const cJSON *pod)
+{
+    int64_t wait;
+    bool available =
+        is_up(pod) && pod_is_available(pod, json_i64_at(s->owner, "spec.minReadySeconds", 0),
+                                       reconcile_now_s(s->run), &wait);
+
+    if (!available && is_up(pod) && wait)
+        reconcile_again_after(s->run, wait * 1000);
+    return available;
+}
+
+static bool is_healthy(struct sts *s, const cJSON *pod)
+{
+    return !is_going(pod) && is_available(s, pod);
+}
+
+static bool drop(struct sts *s, const cJSON *pod)
+{
+    if (s->n_drop == STS_BURST)
+        return false;
+    s->drop[s->n_drop++] = pod;
+    return true;
+}
+
+/* Goes through the ordinals that should exist. True: nothing has to be waited for. */
+static bool fill(struct sts *s)
+{
+    size_t i = 0;
+
+    while (i < s->n_pods && s->pods[i].ordinal < s->start)
+        i++;
+    for (int64_t ordinal = s->start; sts_in_range(s, ordinal); ordinal++) {
+        const cJSON *pod = i < s->n_pods && s->pods[i].ordinal == ordinal ? s->pods[i++].pod : NULL;
+
+        if (!pod) {
+            if (s->n_make == STS_BURST)
+                return false;
+            s->make[s->n_make++] = ordinal;
+        } else if (pod_is_finished(pod) && !is_going(pod) && !drop(s, pod))
+            return false;
+        if (s->ordered && (!pod || !is_healthy(s, pod)))
+            return false;
+    }
+    return true;
+}
+
+/* The lowest unhealthy pod: the only one that may go while others are not well. */
+static const cJSON *first_unhealthy(struct sts *s)
+{
+    for (int in_range = 1; in_range >= 0; in_range--) {
+        for (size_t i = 0; i < s->n_pods; i++) {
+            if (sts_in_range(s, s->pods[i].ordinal) == (in_range != 0) &&
+                !is_healthy(s, s->pods[i].pod))
+                return s->pods[i].pod;
+        }
+    }
+    return NULL;
+}
+
+static bool shrink(struct sts *s)
+{
+    const cJSON *sick = first_unhealthy(s);
+
+    for (size_t i = s->n_pods; i-- > 0;) {
+        const cJSON *pod = s->pods[i].pod;
+
+        if (sts_in_range(s, s->pods[i].ordinal))
+            continue;
+        if (!is_going(pod)) {
+            if (s->ordered && !is_healthy(s, pod) && pod != sick)
+                return false;
+            if (!drop(s, pod))
+                return false;
+        }
+        if (s->ordered)
+            return false;
+    }
+    return true;
+}
+
+/* Old pods go from the highest ordinal down while no more than allowed are away. */
+static void renew(struct sts *s)
+{
+    const cJSON *allowed = json_path(s->owner, "spec.updateStrategy.rollingUpdate.maxUnavailable");
+    int64_t left = scaled_value(allowed, s->wanted, true, 1);
+    struct str update = meta_name(s->revisions.update);
+
+    left = (left > 1 ? left : 1) - (int64_t)s->n_make;
+    for (size_t i = s->n_pods; i-- > 0 && left > 0;) {
+        const struct sts_pod *p = &s->pods[i];
+
+        if (!sts_in_range(s, p->ordinal))
+            continue;
+        if (p->ordinal < s->start + s->partition)
+            return;
+        if (!str_eq(sts_revision_of(p->pod), update) && pod_is_active(p->pod)) {
+            if (!drop(s, p->pod))
+                return;
+            left--;
+        } else if (!is_healthy(s, p->pod))
+            left--;
+    }
+}
+
+/* --- status --- */
+
+static void set_counts(struct sts *s, cJSON *status, const cJSON *current)
+{
+    struct arena *a = reconcile_arena(s->run);
+    struct str update = meta_name(s->revisions.update), now = meta_name(current);
+    int64_t ready = 0, available = 0, at_current = 0, at_update = 0;
+
+    for (size_t i = 0; i < s->n_pods; i++) {
+        const cJSON *pod = s->pods[i].pod;
+        struct str revision = sts_revision_of(pod);
+
+        ready += is_up(pod);
+        available += is_available(s, pod);
+        if (is_going(pod))
+            continue;
+        at_current += str_eq(revision, now);
+        at_update += str_eq(revision, update);
+    }
+    status_set(a, status, "replicas", (int64_t)s->n_pods, true);
+    status_set(a, status, "readyReplicas", ready, false);
+    status_set(a, status, "availableReplicas", available, true);
+    status_set(a, status, "currentReplicas", at_current, false);
+    status_set(a, status, "updatedReplicas", at_update, false);
+}
+
+/* All are of today's template and well: it is the current one from now on. */
+static bool rolled_out(const struct sts *s, const cJSON *status)
+{
+    return !s->on_delete && json_i64_at(status, "updatedReplicas", 0) == s->wanted &&
+           json_i64_at(status, "readyReplicas", 0) == s->wanted &&
+           json_i64_at(status, "replicas", 0) == s->wanted;
+}
+
+static void update_status(struct sts *s)
+{
+    struct arena *a = reconcile_arena(s->run);
+    cJSON *status = json_ensure_object(a, s->owner, "status");
+    const cJSON *current = s->current;
+
+    set_counts(s, status, current);
+    if (current != s->revisions.update && rolled_out(s, status)) {
+        current = s->revisions.update;
+        set_counts(s, status, current);
+    }
+    text_set(a, status, "currentRevision", meta_name(current));
+    text_set(a, status, "updateRevision", meta_name(s->revisions.update));
+    status_set(a, status, "collisionCount", json_i64_at(status, "collisionCount", 0), true);
+    status_set(a, status, "observedGeneration", json_i64_at(s->owner, "metadata.generation", 0),
+               false);
+    status_commit(s->run, s->res, s->owner, s->as_read);
+}
+
+static void finish(struct sts *s)
+{
+    cJSON **pods = arena_alloc(reconcile_arena(s->run), (s->n_pods + 1) * sizeof(*pods));
+
+    for (size_t i = 0; i < s->n_pods; i++)
+        pods[i] = s->pods[i].pod;
+    update_status(s);
+    revisions_prune(&s->revisions, s->current, pods, s->n_pods);
+}
+
+/* --- reconcile --- */
+
+static void read_spec(struct sts *s)
+{
+    const cJSON *policy = json_path(s->owner, "spec.persistentVolumeClaimRetentionPolicy");
+
+    s->start = json_i64_at(s->owner, "spec.ordinals.start", 0);
+    s->wanted = json_i64_at(s->owner, "spec.replicas", 1);
+    s->partition = json_i64_at(s->owner, "spec.updateStrategy.rollingUpdate.partition", 0);
+    s->ordered = !str_eqc(json_str_at(s->owner, "spec.podManagementPolicy"), "Parallel");
+    s->on_delete = str_eqc(json_str_at(s->owner, "spec.updateStrategy.type"), "OnDelete");
+    s->retain = !str_eqc(json_str_at(policy, "whenDeleted"), "Delete") &&
+                !str_eqc(json_str_at(policy, "whenScaled"), "Delete");
+}
+
+static void plan(struct sts *s)
+{
+    if (fill(s) && shrink(s) && !s->on_delete)
+        renew(s);
+    s->done = finish;
+    sts_carry_out(s);
+}
+
+static void sts_reconcile(struct reconcile *r)
+{
+    struct arena *a = reconcile_arena(r);
+    struct sts *s = ARENA_NEW(a, struct sts);
+    struct selector selector;
+    struct str ns, name;
+    struct err err;
+
+    s->run = r;
+    s->res = reconcile_resource(r, "apps", "statefulsets");
+    s->pods_res = reconcile_resource(r, "", "pods");
+    s->claims_res = reconcile_resource(r, "", "persistentvolumeclaims");
+    if (!key_split(reconcile_key(r), &ns, &name) ||
+        !(s->owner = reconcile_get(r, s->res, ns, name)) || is_going(s->owner))
+        return;
+    err_init(&err, a);
+    if (selector_from_json(a, json_path(s->owner, "spec.selector"), &selector, &err)) {
+        reconcile_fail(r, &err);
+        return;
+    }
+    s->as_read = json_copy(a, s->owner);
+    read_spec(s);
+    s->revisions = (struct revisions){.run = r,
+                                      .owner_res = s->res,
+                                      .owner = s->owner,
+                                      .hash_label = "controller.kubernetes.io/hash"};
+    if (!revisions_sync(&s->revisions, &selector))
+        return;
+    s->current = revision_find(&s->revisions, json_str_at(s->owner, "status.currentRevision"));
+    if (!s->current)
+        s->current = s->revisions.update;
+    sts_find_pods(s, &selector);
+    if (!reconcile_error(r))
+        plan(s);
+}
+
+static void map_pod(struct controller *c, const struct store_event *e)
+{
+    map_dependent(c, e, "apps", "statefulsets", STR("StatefulSet"));
+}
+
+static void map_revision(struct controller *c, const struct store_event *e)
+{
+    controller_map_owner(c, e, STR("StatefulSet"));
+}
+
+static const struct controller_source SOURCES[] = {{"apps", "statefulsets", controller_map_self},
+                                                   {"", "pods", map_pod},
+                                                   {"apps", "controllerrevisions", map_revision},
+                                                   {NULL, NULL, NULL}};
+
+const struct controller_def STATEFUL_SET_CONTROLLER = {
+    .name = "statefulset-controller",
+    .sources = SOURCES,
+    .reconcile = sts_reconcile,
+};

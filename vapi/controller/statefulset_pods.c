@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods and claims of a StatefulSet: whose they are, how they are made, who deletes the claims. Must
+ * never make a pod before its claims exist, nor delete a claim itself: that is the garbage
+ * collector's, by the owners written here. */
+#include "statefulset.h"
+
+#include <stdlib.h>
+
+#define POD_NAME_LABEL  "statefulset.kubernetes.io/pod-name"
+#define POD_INDEX_LABEL "apps.kubernetes.io/pod-index"
+#define REVISION_LABEL  "controller-revision-hash"
+
+/* --- whose pods --- */
+
+bool sts_in_range(const struct sts *s, int64_t ordinal)
+{
+    return ordinal >= s->start && ordinal - s->start < s->wanted;
+}
+
+bool sts_ordinal(const struct sts *s, struct str pod_name, int64_t *ret)
+{
+    struct str name = meta_name(s->owner), digits = str_from(pod_name, name.n + 1);
+
+    if (!str_has_prefix(pod_name, name) || pod_name.n < name.n + 2 || pod_name.p[name.n] != '-')
+        return false;
+    if (digits.p[0] < '0' || digits.p[0] > '9' || (digits.p[0] == '0' && digits.n > 1))
+        return false;
+    return str_to_i64(digits, ret) && *ret <= INT32_MAX;
+}
+
+struct str sts_revision_of(const cJSON *pod)
+{
+    return json_str(json_get(json_path(pod, "metadata.labels"), REVISION_LABEL));
+}
+
+static int by_ordinal(const void *pa, const void *pb)
+{
+    const struct sts_pod *a = pa, *b = pb;
+
+    return a->ordinal < b->ordinal ? -1 : a->ordinal > b->ordinal;
+}
+
+static cJSON *copy_refs(struct arena *a, const cJSON *object)
+{
+    const cJSON *refs = json_path(object, "metadata.ownerReferences");
+
+    return json_is_array(refs) ? json_copy(a, refs) : json_new_array(a);
+}
+
+static void write_refs(struct sts *s, const struct resource *res, const cJSON *object, cJSON *refs)
+{
+    struct arena *a = reconcile_arena(s->run);
+    cJSON *patch = json_new_object(a), *meta = json_ensure_object(a, patch, "metadata");
+
+    json_set_str(a, meta, "uid", meta_uid(object));
+    json_set_str(a, meta, "resourceVersion", json_str_at(object, "metadata.resourceVersion"));
+    json_set(a, meta, "ownerReferences", refs);
+    reconcile_patch(s->run, res, STR_NULL, meta_ns(object), meta_name(object), patch);
+}
+
+static void drop_ref(cJSON *refs, struct str uid)
+{
+    json_each(ref, refs)
+    {
+        if (str_eq(json_str_at(ref, "uid"), uid)) {
+            json_detach(refs, ref);
+            return;
+        }
+    }
+}
+
+static void adopt(struct sts *s, cJSON *pod)
+{
+    struct arena *a = reconcile_arena(s->run);
+    cJSON *refs = copy_refs(a, pod);
+
+    json_append(refs, owner_ref(a, s->res, s->owner));
+    write_refs(s, s->pods_res, pod, refs);
+}
+
+static void release(struct sts *s, const cJSON *pod)
+{
+    cJSON *refs = copy_refs(reconcile_arena(s->run), pod);
+
+    drop_ref(refs, meta_uid(s->owner));
+    write_refs(s, s->pods_res, pod, refs);
+}
+
+void sts_find_pods(struct sts *s, const struct selector *selector)
+{
+    struct arena *a = reconcile_arena(s->run);
+    struct str ns = meta_ns(s->owner);
+    size_t n_owned, n_all;
+    cJSON **owned =
+        json_items(a, objects_owned(s->run, s->pods_res, ns, meta_uid(s->owner)), &n_owned);
+    cJSON **all = json_items(a, reconcile_list(s->run, s->pods_res, ns, selector), &n_all);
+    int64_t ordinal;
+
+    s->pods = arena_alloc(a, (n_owned + n_all + 1) * sizeof(*s->pods));
+    for (size_t i = 0; i < n_owned; i++) {
+        if (!selector_match(selector, labels_flatten(a, json_path(owned[i], "metadata.labels"))) ||
+            !sts_ordinal(s, meta_name(owned[i]), &ordinal)) {
+            if (!is_going(owned[i]))
+                release(s, owned[i]);
+            continue;
+        }
+        s->pods[s->n_pods++] = (struct sts_pod){owned[i], ordinal};
+    }
+    for (size_t i = 0; i < n_all; i++) {
+        if (owner_controller(all[i]) || is_going(all[i]) ||
+            !sts_ordinal(s, meta_name(all[i]), &ordinal))
+            continue;
+        adopt(s, all[i]);
+        s->pods[s->n_pods++] = (struct sts_pod){all[i], ordinal};
+    }
+    if (s->n_pods)
+        qsort(s->pods, s->n_pods, sizeof(*s->pods), by_ordinal);
+}
+
+/* --- claims --- */
+
+static struct str pod_name(struct sts *s, int64_t ordinal)
+{
+    return arena_printf(reconcile_arena(s->run), "%.*s-%lld", STR_F(meta_name(s->owner)),
+                        (long long)ordinal);
+}
+
+static struct str claim_name(struct sts *s, const cJSON *template_, struct str pod)
+{
+    return arena_concat(reconcile_arena(s->run), 3,
+                        (struct str[]){meta_name(template_), STR("-"), pod});
+}
+
+/* Who takes a claim along when it goes: the pod (scaled down), the set, or nobody. */
+static cJSON *claim_owner(struct sts *s, int64_t ordinal, const cJSON *pod)
+{
+    const cJSON *policy = json_path(s->owner, "spec.persistentVolumeClaimRetentionPolicy");
+
+    if (!sts_in_range(s, ordinal) && str_eqc(json_str_at(policy, "whenScaled"), "Delete"))
+        return pod ? owner_ref(reconcile_arena(s->run), s->pods_res, pod) : NULL;
+    if (str_eqc(json_str_at(policy, "whenDeleted"), "Delete"))
+        return owner_ref(reconcile_arena(s->run), s->res, s->owner);
+    return NULL;
+}
+
+static cJSON *make_claim(struct sts *s, const cJSON *template_, int64_t ordinal, struct str name)
+{
+    struct arena *a = reconcile_arena(s->run);
+    cJSON *claim = json_copy(a, template_), *meta = json_ensure_object(a, claim, "metadata");
+    cJSON *labels = json_ensure_object(a, meta, "labels");
+    cJSON *owner = claim_owner(s, ordinal, NULL);
+
+    json_set_str(a, claim, "apiVersion", STR("v1"));
+    json_set_str(a, claim, "kind", STR("PersistentVolumeClaim"));
+    json_remove(claim, "status");
+    json_set_str(a, meta, "name", name);
+    json_set_str(a, meta, "namespace", meta_ns(s->owner));
+    json_each(label, json_path(s->owner, "spec.selector.matchLabels"))
+        json_set_str(a, labels, label->string, json_str(label));
+    if (owner)
+        json_append(json_set(a, meta, "ownerReferences", json_new_array(a)), owner);
+    return claim;
+}
+
+static void on_claim(struct reconcile *r, void *ctx, const struct err *err,
+                     const struct store_object *claim)
+{
+    struct sts *s = ctx;
+
+    if (!err)
+        reconcile_event(r, s->owner, "Normal", "SuccessfulCreate",
+                        "create Claim %.*s in StatefulSet %.*s success", STR_F(claim->name),
+                        STR_F(meta_name(s->owner)));
+    else
+        reconcile_take(r, err);
+    if (err && reconcile_error(r))
+        reconcile_event(r, s->owner, "Warning", "FailedCreate",
+                        "create Claim in StatefulSet %.*s failed error: %.*s",
+                        STR_F(meta_name(s->owner)), STR_F(err->message));
+}
+
+/* Its claims, made where missing. False: one of them is going, and the pod has to wait. */
+static bool ensure_claims(struct sts *s, int64_t ordinal)
+{
+    bool usable = true;
+
+    json_each(template_, json_path(s->owner, "spec.volumeClaimTemplates"))
+    {
+        struct str name = claim_name(s, template_, pod_name(s, ordinal));
+        const cJSON *claim = reconcile_get(s->run, s->claims_res, meta_ns(s->owner), name);
+
+        if (!claim) {
+            reconcile_create(s->run, s->claims_res, meta_ns(s->owner),
+                             make_claim(s, template_, ordinal, name));
+            reconcile_then(s->run, on_claim, s);
+        } else if (is_going(claim))
+            usable = false;
+    }
+    return usable;
+}
+
+/* A claim's owners as the retention policy wants them; what another controller has is left alone.
+ */
+static void sync_claim(struct sts *s, const struct sts_pod *p, const cJSON *claim)
+{
+    struct arena *a = reconcile_arena(s->run);
+    const cJSON *controller = owner_controller(claim);
+    struct str has = json_str_at(controller, "uid"), set = meta_uid(s->owner),
+               pod = meta_uid(p->pod);
+    cJSON *wanted = claim_owner(s, p->ordinal, p->pod), *refs;
+
+    if (str_eq(has, json_str_at(wanted, "uid")) || is_going(claim))
+        return;
+    if (has.n && !str_eq(has, set) && !str_eqc(json_str_at(controller, "kind"), "Pod"))
+        return;
+    refs = copy_refs(a, claim);
+    drop_ref(refs, set);
+    drop_ref(refs, pod);
+    drop_ref(refs, has);
+    if (wanted)
+        json_append(refs, wanted);
+    write_refs(s, s->claims_res, claim, refs);
+}
+
+static void sync_claims(struct sts *s)
+{
+    const cJSON *templates = json_path(s->owner, "spec.volumeClaimTemplates");
+    struct store *store = vapi_store(reconcile_api(s->run));
+
+    for (size_t i = 0; i < s->n_pods; i++) {
+        const struct sts_pod *p = &s->pods[i];
+
+        json_each(template_, templates)
+        {
+            struct str name = claim_name(s, template_, meta_name(p->pod));
+            const struct store_object *claim =
+                store_get(store, s->claims_res->storage, meta_ns(s->owner), name);
+
+            if (!claim || (s->retain && !str_contains(claim->bytes, STR("\"ownerReferences\""))))
+                continue;
+            sync_claim(s, p, vapi_tree(reconcile_arena(s->run), claim));
+        }
+    }
+}
+
+/* --- pods --- */
+
+/* The claims' volumes take the place of those in the template that have their names. */
+static void mount_claims(struct sts *s, cJSON *spec, struct str pod)
+{
+    struct arena *a = reconcile_arena(s->run);
+    const cJSON *templates = json_path(s->owner, "spec.volumeClaimTemplates");
+    cJSON *volumes = json_new_array(a);
+
+    if (!json_count(templates))
+        return;
+    json_each(template_, templates)
+    {
+        cJSON *volume = json_append(volumes, json_new_object(a));
+
+        json_set_str(a, volume, "name", meta_name(template_));
+        json_set_str(a, json_ensure_object(a, volume, "persistentVolumeClaim"), "claimName",
+                     claim_name(s, template_, pod));
+    }
+    json_each(volume, json_get(spec, "volumes"))
+    {
+        bool claimed = false;
+
+        json_each(template_, templates) claimed |=
+            str_eq(meta_name(template_), json_str_at(volume, "name"));
+        if (!claimed)
+            json_append(volumes, json_copy(a, volume));
+    }
+    json_set(a, spec, "volumes", volumes);
+}
+
+static const cJSON *revision_for(const struct sts *s, int64_t ordinal)
+{
+    const cJSON *rolling = json_path(s->owner, "spec.updateStrategy.rollingUpdate");
+    int64_t below = rolling ? s->partition : json_i64_at(s->owner, "status.currentReplicas", 0);
+
+    return !s->on_delete && ordinal < s->start + below ? s->current : s->revisions.update;
+}
+
+static cJSON *make_pod(struct sts *s, int64_t ordinal)
+{
+    struct arena *a = reconcile_arena(s->run);
+    const cJSON *revision = revision_for(s, ordinal);
+    cJSON *pod = pod_from_template(a, s->res, s->owner, revision_template(revision));
+    cJSON *meta = json_get(pod, "metadata"), *spec = json_get(pod, "spec");
+    cJSON *labels = json_ensure_object(a, meta, "labels");
+    struct str name = pod_name(s, ordinal);
+
+    json_set_str(a, meta, "name", name);
+    json_set_str(a, labels, POD_NAME_LABEL, name);
+    json_set_str(a, labels, POD_INDEX_LABEL, arena_printf(a, "%lld", (long long)ordinal));
+    json_set_str(a, labels, REVISION_LABEL, meta_name(revision));
+    json_set_str(a, spec, "hostname", name);
+    if (json_str_at(s->owner, "spec.serviceName").n)
+        json_set_str(a, spec, "subdomain", json_str_at(s->owner, "spec.serviceName"));
+    mount_claims(s, spec, name);
+    return pod;
+}
+
+static void on_pod(struct reconcile *r, void *ctx, const struct err *err,
+                   const struct store_object *pod)
+{
+    struct sts *s = ctx;
+
+    if (!err) {
+        reconcile_event(r, s->owner, "Normal", "SuccessfulCreate",
+                        "create Pod %.*s in StatefulSet %.*s successful", STR_F(pod->name),
+                        STR_F(meta_name(s->owner)));
+        return;
+    }
+    reconcile_take(r, err);
+    if (reconcile_error(r))
+        reconcile_event(r, s->owner, "Warning", "FailedCreate",
+                        "create Pod in StatefulSet %.*s failed error: %.*s",
+                        STR_F(meta_name(s->owner)), STR_F(err->message));
+}
+
+/* In growing batches, none after a refusal. */
+static void make_pods(struct reconcile *r, void *ctx)
+{
+    struct sts *s = ctx;
+
+    if (s->made == s->n_make || reconcile_error(r)) {
+        s->done(s);
+        return;
+    }
+    s->batch = s->batch ? s->batch * 2 : 1;
+    for (size_t i = 0; i < s->batch && s->made < s->n_make; i++) {
+        reconcile_create(r, s->pods_res, meta_ns(s->owner), make_pod(s, s->make[s->made++]));
+        reconcile_then(r, on_pod, s);
+    }
+    reconcile_next(r, make_pods, s);
+}
+
+static void on_dropped(struct reconcile *r, void *ctx, const struct err *err,
+                       const struct store_object *pod)
+{
+    struct sts *s = ctx;
+
+    if (err)
+        reconcile_take(r, err);
+    else if (pod)
+        reconcile_event(r, s->owner, "Normal", "SuccessfulDelete",
+                        "delete Pod %.*s in StatefulSet %.*s successful", STR_F(pod->name),
+                        STR_F(meta_name(s->owner)));
+}
+
+static void drop_pods(struct reconcile *r, void *ctx)
+{
+    struct sts *s = ctx;
+
+    for (size_t i = 0; i < s->n_drop && !reconcile_error(r); i++) {
+        const cJSON *pod = s->drop[i];
+
+        reconcile_delete(r, s->pods_res, meta_ns(pod), meta_name(pod), meta_uid(pod), NULL);
+        reconcile_then(r, on_dropped, s);
+    }
+    reconcile_next(r, make_pods, s);
+}
+
+void sts_carry_out(struct sts *s)
+{
+    size_t n = 0;
+
+    sync_claims(s);
+    for (size_t i = 0; i < s->n_make; i++) {
+        if (ensure_claims(s, s->make[i]))
+            s->make[n++] = s->make[i];
+        else
+            reconcile_again_after(s->run, 1000);
+    }
+    s->n_make = n;
+    reconcile_next(s->run, drop_pods, s);
+}
