@@ -101,6 +101,19 @@ static void init_peak(struct amounts *peak, const cJSON *spec, const char *which
     }
 }
 
+/* On top of every request, but only of limits that are there. */
+static void add_overhead(struct amounts *sum, const cJSON *overhead, const char *which)
+{
+    struct quantity q;
+
+    json_each(item, overhead)
+    {
+        if (quantity_parse(json_str(item), &q) &&
+            (!strcmp(which, "requests") || amounts_get(sum, str_c(item->string))))
+            amounts_add(sum, str_c(item->string), q);
+    }
+}
+
 void amounts_of_pod(struct amounts *m, const cJSON *spec, const char *which)
 {
     struct amounts peak = {.arena = m->arena}, sum = {.arena = m->arena};
@@ -126,7 +139,7 @@ void amounts_of_pod(struct amounts *m, const cJSON *spec, const char *which)
             a->q = q;
         }
     }
-    add_map(&sum, json_get(spec, "overhead"));
+    add_overhead(&sum, json_get(spec, "overhead"), which);
     for (size_t i = 0; i < sum.n; i++)
         amounts_add(m, sum.items[i].name, sum.items[i].q);
 }

@@ -267,7 +267,7 @@ static void run_plain(struct route *r)
     if (respond_negotiate(c, &r->query, &ignored))
         err_clear(&ignored);
     if (health_handle(c, r->target.path) || discovery_handle(c, r->target.path) ||
-        openapi_handle(c, r->target.path))
+        openapi_handle(c, r->target.path) || auth_handle_openid(c, r->target.path))
         return;
     answer_unknown(r);
 }

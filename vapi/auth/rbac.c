@@ -7,7 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
-#define RBAC_MAGIC 0x72626163u
+#define RBAC_MAGIC    0x72626163u
+#define MAX_QUESTIONS 20000000
 
 enum rbac_source { ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS, N_SOURCES };
 
@@ -244,6 +245,8 @@ static bool resource_matches(struct str_list list, struct str resource, struct s
         return true;
     for (size_t i = 0; i < list.n; i++) {
         struct str rest = list.items[i], first = str_cut(&rest, '/');
+        if (rest.p && !rest.n)
+            continue; /* "pods/" names nothing */
         bool same_sub = rest.p ? str_eq(rest, subresource) : subresource.n == 0;
 
         if (same_sub && (str_eq(first, resource) || (rest.p && str_eqc(first, "*"))))
@@ -319,11 +322,30 @@ static bool resources_covered(const struct rule *held, size_t n, const struct ru
     return true;
 }
 
+/* How many questions a rule comes down to, and whether that is too many: the lists multiply. */
+static bool too_many(size_t n_held, const struct rule *wanted)
+{
+    const size_t factors[] = {wanted->verbs.n, wanted->groups.n, wanted->resources.n,
+                              wanted->names.n};
+    size_t product = n_held ? n_held : 1;
+
+    for (size_t i = 0; i < sizeof(factors) / sizeof(*factors); i++) {
+        if (factors[i] > 1 && product > MAX_QUESTIONS / factors[i])
+            return true;
+        product *= factors[i] ? factors[i] : 1;
+    }
+    return wanted->verbs.n && wanted->urls.n > MAX_QUESTIONS / wanted->verbs.n;
+}
+
 /* A wanted "*" is an ordinary word here: only a held "*" covers it. */
 bool rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted)
 {
-    struct arena *a = arena_new(0);
+    struct arena *a;
     bool covered = true;
+
+    if (too_many(n_held, wanted))
+        return false;
+    a = arena_new(0);
 
     for (size_t v = 0; v < wanted->verbs.n && covered; v++) {
         struct attributes what = {.verb = arena_cstr(a, wanted->verbs.items[v])};
