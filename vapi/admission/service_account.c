@@ -122,7 +122,7 @@ static void mount_token(const struct admission_call *c, cJSON *spec)
 int service_account_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                           struct err *err)
 {
-    cJSON *spec = json_get(object, "spec"), *account;
+    cJSON *spec = json_get(object, "spec"), *account = NULL;
     struct str name = json_str_at(spec, "serviceAccountName");
 
     (void)old;

@@ -47,7 +47,7 @@ static int take_fixed(struct str *rest, size_t size, uint64_t *ret, struct err *
 
 static int take_bytes(struct str *rest, struct str *ret, struct err *err)
 {
-    uint64_t n;
+    uint64_t n = 0;
 
     if (wire_varint(rest, &n, err))
         return -1;
@@ -78,7 +78,7 @@ static int take_value(struct str *rest, struct wire_field *field, struct err *er
 
 static int take_tag(struct str *rest, struct wire_field *field, struct err *err)
 {
-    uint64_t tag;
+    uint64_t tag = 0;
 
     if (wire_varint(rest, &tag, err))
         return -1;
