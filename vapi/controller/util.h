@@ -10,6 +10,9 @@
     X(SERVICE_ACCOUNT_CONTROLLER)                                                                  \
     X(ROOT_CA_CONTROLLER)                                                                          \
     X(DEPLOYMENT_CONTROLLER)                                                                       \
+    X(QUOTA_STATUS_CONTROLLER)                                                                     \
+    X(DISRUPTION_CONTROLLER)                                                                       \
+    X(AGGREGATION_CONTROLLER)                                                                      \
     X(GARBAGE_COLLECTOR)                                                                           \
     X(REPLICA_SET_CONTROLLER)                                                                      \
     X(REPLICATION_CONTROLLER_CONTROLLER)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ClusterRoles that are the sum of others (admin, edit, view, and a tenant's own): their rules are
+ * those of all roles that their selectors match. Must never take a role's own rules for a source,
+ * and says everything once. */
+#include "util.h"
+
+#include <assert.h>
+
+#define MARK STR("\"aggregationRule\":{")
+
+static bool on_sum(void *ctx, const struct store_object *o)
+{
+    struct controller *c = ctx;
+
+    if (str_contains(o->bytes, MARK)) {
+        struct store_event e = {.type = STORE_MODIFIED, .object = o};
+
+        controller_map_self(c, &e);
+    }
+    return true;
+}
+
+/* A change of any role may be one of a sum's sources. */
+static void map_role(struct controller *c, const struct store_event *e)
+{
+    (void)e;
+    struct vapi *api = controller_api(c);
+    const struct resource *roles = registry_find_group_resource(
+        vapi_registry(api), STR("rbac.authorization.k8s.io"), STR("clusterroles"));
+    struct err err;
+
+    err_init(&err, NULL);
+    if (store_scan(vapi_store(api), roles->storage, STR_NULL, STR_NULL, STR_NULL, 0, on_sum, c,
+                   &err))
+        assert(false); /* the present can always be read */
+}
+
+static bool has_rule(const cJSON *rules, const cJSON *rule)
+{
+    json_each(known, rules)
+    {
+        if (json_equal(known, rule))
+            return true;
+    }
+    return false;
+}
+
+static int add_matching(struct reconcile *r, const struct resource *res, const cJSON *sum,
+                        const cJSON *spec, cJSON *rules)
+{
+    struct arena *a = reconcile_arena(r);
+    struct selector selector;
+    struct err err;
+
+    err_init(&err, a);
+    if (selector_from_json(a, spec, &selector, &err)) {
+        reconcile_fail(r, &err);
+        return -1;
+    }
+    json_each(role, reconcile_list(r, res, STR_NULL, &selector))
+    {
+        if (str_eq(meta_name(role), meta_name(sum)))
+            continue;
+        json_each(rule, json_get(role, "rules"))
+        {
+            if (!has_rule(rules, rule))
+                json_append(rules, json_copy(a, rule));
+        }
+    }
+    return 0;
+}
+
+static void aggregation_reconcile(struct reconcile *r)
+{
+    struct arena *a = reconcile_arena(r);
+    const struct resource *res = reconcile_resource(r, "rbac.authorization.k8s.io", "clusterroles");
+    struct str ns, name;
+    cJSON *sum, *rules = json_new_array(a);
+
+    if (!key_split(reconcile_key(r), &ns, &name) || !(sum = reconcile_get(r, res, STR(""), name)) ||
+        is_going(sum) || !json_is_object(json_get(sum, "aggregationRule")))
+        return;
+    json_each(spec, json_path(sum, "aggregationRule.clusterRoleSelectors"))
+    {
+        if (add_matching(r, res, sum, spec, rules))
+            return;
+    }
+    const cJSON *now = json_get(sum, "rules");
+    if (json_count(now) == json_count(rules) && (!json_count(rules) || json_equal(now, rules)))
+        return;
+    json_set(a, sum, "rules", rules);
+    reconcile_update(r, res, sum);
+}
+
+static const struct controller_source SOURCES[] = {
+    {"rbac.authorization.k8s.io", "clusterroles", map_role},
+    {NULL, NULL, NULL},
+};
+
+const struct controller_def AGGREGATION_CONTROLLER = {
+    .name = "clusterrole-aggregation-controller",
+    .sources = SOURCES,
+    .reconcile = aggregation_reconcile,
+};

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PodDisruptionBudgets: how many of the pods they select are healthy, how many should be, and so
+ * how many may be evicted now. Evictions trust disruptionsAllowed: when the count cannot be made it
+ * must become 0, never stay. */
+#include "util.h"
+
+#include <assert.h>
+
+#define CONDITION       "DisruptionAllowed"
+#define DELETION_WAIT_S 120
+#define MAX_OWNERS      1000u
+
+struct budget {
+    struct reconcile *run;
+    const struct resource *res;
+    cJSON *pdb;
+    const cJSON *as_read;
+    const cJSON *pods;
+    int64_t expected, desired, healthy;
+    cJSON *disrupted; /* {pod: time} of those that are about to go */
+};
+
+/* --- how many there should be --- */
+
+struct scale {
+    struct str uid;
+    int64_t replicas;
+};
+
+struct scales {
+    struct scale *list;
+    size_t n;
+};
+
+static const struct resource *resource_of_ref(struct reconcile *r, const cJSON *ref)
+{
+    struct str version = json_str_at(ref, "apiVersion"), group = str_cut(&version, '/');
+
+    if (!version.p) { /* "v1": there is no group */
+        version = group;
+        group = STR("");
+    }
+    return registry_find_kind(vapi_registry(reconcile_api(r)), group, version,
+                              json_str_at(ref, "kind"));
+}
+
+static cJSON *owner_object(struct budget *b, const cJSON *ref, const struct resource **ret_res)
+{
+    const struct resource *res = resource_of_ref(b->run, ref);
+    cJSON *owner = NULL;
+
+    if (res)
+        owner = reconcile_get(b->run, res, resource_namespaced(res) ? meta_ns(b->pdb) : STR(""),
+                              json_str_at(ref, "name"));
+    *ret_res = res;
+    return owner && str_eq(meta_uid(owner), json_str_at(ref, "uid")) ? owner : NULL;
+}
+
+/* What stands over a pod and can be scaled; a ReplicaSet gives way to its Deployment. */
+static bool find_scale(struct budget *b, const cJSON *ref, struct scale *ret)
+{
+    const struct resource *res;
+    const cJSON *owner = owner_object(b, ref, &res), *above;
+
+    if (owner && (above = owner_controller(owner)) && str_eqc(res->kind, "ReplicaSet") &&
+        str_eqc(json_str_at(above, "kind"), "Deployment"))
+        owner = owner_object(b, above, &res);
+    if (!owner || !resource_sub(res, STR("scale")))
+        return false;
+    *ret = (struct scale){meta_uid(owner), json_i64_at(owner, "spec.replicas", res->crd ? 0 : 1)};
+    return true;
+}
+
+static bool known(const struct scales *s, struct str uid)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (str_eq(s->list[i].uid, uid))
+            return true;
+    }
+    return false;
+}
+
+/* The replicas of all that stands over the pods. Pods without a controller do not count; one with
+ * a controller that has no scale is an error. */
+static int expected_scale(struct budget *b, int64_t *ret, struct err *err)
+{
+    struct arena *a = reconcile_arena(b->run);
+    struct scales refs = {.list = arena_alloc(a, MAX_OWNERS * sizeof(struct scale))};
+    struct scales owners = {.list = arena_alloc(a, MAX_OWNERS * sizeof(struct scale))};
+
+    *ret = 0;
+    json_each(pod, b->pods)
+    {
+        const cJSON *ref = owner_controller(pod);
+        struct str uid = json_str_at(ref, "uid");
+        struct scale scale;
+
+        if (!ref || known(&refs, uid))
+            continue;
+        if (refs.n == MAX_OWNERS)
+            return err_set(err, &ERR_INTERNAL, "more than %u controllers own the pods", MAX_OWNERS);
+        if (!find_scale(b, ref, &scale))
+            return err_set(err, &ERR_INTERNAL, "found no controllers for pod \"%.*s\"",
+                           STR_F(meta_name(pod)));
+        refs.list[refs.n++].uid = uid;
+        if (known(&owners, scale.uid))
+            continue;
+        owners.list[owners.n++] = scale;
+        *ret += scale.replicas;
+    }
+    return 0;
+}
+
+static int expect(struct budget *b, struct err *err)
+{
+    const cJSON *max = json_path(b->pdb, "spec.maxUnavailable"),
+                *min = json_path(b->pdb, "spec.minAvailable");
+
+    b->expected = (int64_t)json_count(b->pods);
+    if (max) {
+        if (expected_scale(b, &b->expected, err))
+            return -1;
+        b->desired = b->expected - scaled_value(max, b->expected, true, 0);
+    } else if (json_is_string(min)) {
+        if (expected_scale(b, &b->expected, err))
+            return -1;
+        b->desired = scaled_value(min, b->expected, true, b->expected);
+    } else {
+        b->desired = scaled_value(min, b->expected, true, 0);
+        if (!min)
+            b->expected = 0;
+    }
+    if (b->desired < 0)
+        b->desired = 0;
+    return 0;
+}
+
+/* --- how many there are --- */
+
+/* Evictions that were granted, until the pod goes or two minutes have passed. */
+static void sort_disrupted(struct budget *b)
+{
+    struct arena *a = reconcile_arena(b->run);
+    const cJSON *granted = json_path(b->pdb, "status.disruptedPods");
+
+    b->disrupted = json_new_object(a);
+    if (!json_count(granted))
+        return;
+    json_each(pod, b->pods)
+    {
+        const cJSON *at = json_get_str(granted, meta_name(pod));
+        int64_t us;
+
+        if (!at || is_going(pod) || !time_parse(json_str(at), &us))
+            continue;
+        int64_t left = us / 1000000 + DELETION_WAIT_S - reconcile_now_s(b->run);
+        if (left < 0) {
+            reconcile_event(b->run, pod, "Warning", "NotDeleted",
+                            "Pod was expected by PDB %.*s/%.*s to be deleted but it wasn't",
+                            STR_F(meta_ns(b->pdb)), STR_F(meta_name(b->pdb)));
+            continue;
+        }
+        json_set_str(a, b->disrupted, at->string, json_str(at));
+        reconcile_again_after(b->run, (left + 1) * 1000);
+    }
+}
+
+static void count_healthy(struct budget *b)
+{
+    json_each(pod, b->pods)
+    {
+        b->healthy +=
+            !is_going(pod) && !json_get_str(b->disrupted, meta_name(pod)) && pod_is_ready(pod);
+    }
+}
+
+/* --- status --- */
+
+static void set_condition(struct budget *b, bool allowed, const char *reason, struct str message)
+{
+    struct arena *a = reconcile_arena(b->run);
+
+    condition_set(a, b->pdb, CONDITION, allowed ? "True" : "False", reason, message,
+                  reconcile_now_s(b->run));
+    json_set_i64(a, condition_get(json_path(b->pdb, "status.conditions"), CONDITION),
+                 "observedGeneration", json_i64_at(b->pdb, "status.observedGeneration", 0));
+}
+
+static void tell(struct budget *b)
+{
+    struct arena *a = reconcile_arena(b->run);
+    cJSON *status = json_ensure_object(a, b->pdb, "status");
+    int64_t allowed = b->healthy - b->desired;
+
+    if (b->expected <= 0 || allowed < 0)
+        allowed = 0;
+    status_set(a, status, "currentHealthy", b->healthy, true);
+    status_set(a, status, "desiredHealthy", b->desired, true);
+    status_set(a, status, "expectedPods", b->expected, true);
+    status_set(a, status, "disruptionsAllowed", allowed, true);
+    status_set(a, status, "observedGeneration", json_i64_at(b->pdb, "metadata.generation", 0),
+               false);
+    if (json_count(b->disrupted))
+        json_set(a, status, "disruptedPods", b->disrupted);
+    else
+        json_remove(status, "disruptedPods");
+    set_condition(b, allowed > 0, allowed > 0 ? "SufficientPods" : "InsufficientPods", STR(""));
+    status_commit(b->run, b->res, b->pdb, b->as_read);
+}
+
+static void fail_safe(struct budget *b, const struct err *err)
+{
+    struct arena *a = reconcile_arena(b->run);
+    cJSON *status = json_ensure_object(a, b->pdb, "status");
+
+    status_set(a, status, "disruptionsAllowed", 0, true);
+    status_set(a, status, "currentHealthy", json_i64_at(status, "currentHealthy", 0), true);
+    status_set(a, status, "desiredHealthy", json_i64_at(status, "desiredHealthy", 0), true);
+    status_set(a, status, "expectedPods", json_i64_at(status, "expectedPods", 0), true);
+    set_condition(b, false, "SyncFailed", err->message);
+    if (!json_equal(b->pdb, b->as_read))
+        reconcile_event(b->run, b->pdb, "Warning", "CalculateExpectedPodCountFailed",
+                        "Failed to calculate the number of expected pods: %.*s",
+                        STR_F(err->message));
+    status_commit(b->run, b->res, b->pdb, b->as_read);
+    reconcile_fail(b->run, err);
+}
+
+static void pdb_reconcile(struct reconcile *r)
+{
+    struct arena *a = reconcile_arena(r);
+    struct budget b = {.run = r, .res = reconcile_resource(r, "policy", "poddisruptionbudgets")};
+    struct selector selector;
+    struct str ns, name;
+    struct err err;
+
+    if (!key_split(reconcile_key(r), &ns, &name) || !(b.pdb = reconcile_get(r, b.res, ns, name)) ||
+        is_going(b.pdb))
+        return;
+    b.as_read = json_copy(a, b.pdb);
+    err_init(&err, a);
+    if (selector_from_json(a, json_path(b.pdb, "spec.selector"), &selector, &err)) {
+        fail_safe(&b, &err);
+        return;
+    }
+    b.pods = reconcile_list(r, reconcile_resource(r, "", "pods"), ns, &selector);
+    if (expect(&b, &err)) {
+        fail_safe(&b, &err);
+        return;
+    }
+    if (!json_count(b.pods) && json_i64_at(b.pdb, "status.observedGeneration", 0) !=
+                                   json_i64_at(b.pdb, "metadata.generation", 0))
+        reconcile_event(r, b.pdb, "Normal", "NoPods", "No matching pods found");
+    sort_disrupted(&b);
+    count_healthy(&b);
+    tell(&b);
+}
+
+/* --- sources --- */
+
+struct pod_budgets {
+    struct controller *controller;
+    const struct store_event *event;
+};
+
+static bool on_budget(void *ctx, const struct store_object *o)
+{
+    struct pod_budgets *s = ctx;
+    const struct store_object *before = s->event->previous;
+    struct arena *a = arena_new(0);
+    struct selector selector;
+    struct err err;
+
+    err_init(&err, a);
+    if (!selector_from_json(a, json_path(vapi_tree(a, o), "spec.selector"), &selector, &err) &&
+        (selector_match(&selector, s->event->object->labels) ||
+         (before && selector_match(&selector, before->labels))))
+        controller_add(s->controller, key_join(a, o->ns, o->name));
+    arena_free(a);
+    return true;
+}
+
+static void map_pod(struct controller *c, const struct store_event *e)
+{
+    struct vapi *api = controller_api(c);
+    const struct resource *budgets = registry_find_group_resource(vapi_registry(api), STR("policy"),
+                                                                  STR("poddisruptionbudgets"));
+    struct pod_budgets s = {.controller = c, .event = e};
+    struct err err;
+
+    if (!store_count(vapi_store(api), budgets->storage))
+        return;
+    err_init(&err, NULL);
+    if (store_scan(vapi_store(api), budgets->storage, e->object->ns, STR_NULL, STR_NULL, 0,
+                   on_budget, &s, &err))
+        assert(false); /* the present can always be read */
+}
+
+static const struct controller_source SOURCES[] = {
+    {"policy", "poddisruptionbudgets", controller_map_self},
+    {"", "pods", map_pod},
+    {NULL, NULL, NULL},
+};
+
+const struct controller_def DISRUPTION_CONTROLLER = {
+    .name = "disruption-controller",
+    .sources = SOURCES,
+    .reconcile = pdb_reconcile,
+};
