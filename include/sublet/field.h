@@ -46,6 +46,8 @@ void field_not_found_because(struct field_errors *e, const struct field_path *p,
 void field_invalid_bare(struct field_errors *e, const struct field_path *p, const char *detail);
 void field_not_supported_value(struct field_errors *e, const struct field_path *p,
                                const cJSON *value, const char *const *supported);
+void field_duplicate_because(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                             const char *detail);
 void field_too_few(struct field_errors *e, const struct field_path *p, size_t actual, size_t min);
 void field_too_long_chars(struct field_errors *e, const struct field_path *p, size_t max);
 /* -1 and 422 `Deployment.apps "x" is invalid: [...]` when there are errors, else 0. */

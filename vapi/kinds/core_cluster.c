@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Namespaces and Nodes. */
-#include "cells.h"
+#include "validate.h"
 
 /* ---- Namespace ---- */
 
@@ -45,8 +45,40 @@ static void namespace_prepare_update(struct arena *a, cJSON *ns, const cJSON *ol
         json_remove(spec, "finalizers");
 }
 
+static void namespace_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion", NULL};
+    const struct field_path *p = FIELD(FIELD(NULL, "spec"), "finalizers");
+
+    (void)old;
+    json_each(finalizer, json_path(object, "spec.finalizers"))
+    {
+        struct str name = json_str(finalizer);
+
+        check_rule(e, p, NAME_QUALIFIED, name);
+        if (str_find(name, '/') == name.n && !one_of(name, standard))
+            field_invalid_str(
+                e, p, name, "name is neither a standard finalizer name nor is it fully qualified");
+    }
+}
+
+static void namespace_validate_status(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    bool deleted = json_path(object, "metadata.deletionTimestamp") != NULL;
+    struct str phase = json_str_at(object, "status.phase");
+
+    (void)old;
+    if (!str_eqc(phase, deleted ? "Terminating" : "Active"))
+        field_invalid_str(e, FIELD(FIELD(NULL, "status"), "Phase"), phase,
+                          deleted ? "may only be 'Terminating' if `deletionTimestamp` is not empty"
+                                  : "may only be 'Active' if `deletionTimestamp` is empty");
+}
+
 const struct kind_ops NAMESPACE_OPS = {
     .defaults = namespace_defaults,
+    .validate = namespace_validate,
+    .validate_status = namespace_validate_status,
+    .check_name = name_check_dns1123_label,
     .prepare_create = namespace_prepare_create,
     .prepare_update = namespace_prepare_update,
     .cells = cells_namespace,
@@ -77,7 +109,125 @@ static void node_defaults(struct arena *a, cJSON *node)
     sync_ranges(a, json_get(node, "spec"));
 }
 
+/* The configuration of a node was taken out of the API; only old objects still have one. */
+static void node_prepare_create(struct arena *a, cJSON *node)
+{
+    (void)a;
+    json_remove(json_get(node, "spec"), "configSource");
+    json_remove(json_get(node, "status"), "config");
+}
+
+static void node_prepare_update(struct arena *a, cJSON *node, const cJSON *old)
+{
+    if (!json_path(old, "spec.configSource") && !json_path(old, "status.config"))
+        node_prepare_create(a, node);
+}
+
+static void check_taint(struct field_errors *e, const struct field_path *p, const cJSON *taint)
+{
+    struct str value = json_str(json_get(taint, "value"));
+    const char *messages[NAME_MESSAGES_MAX];
+    size_t n = name_check(NAME_LABEL_VALUE, value, messages);
+    struct buf all = BUF_INIT(0);
+
+    check_rule(e, FIELD(p, "key"), NAME_QUALIFIED, json_str(json_get(taint, "key")));
+    for (size_t i = 0; i < n; i++) {
+        buf_addc(&all, i ? ";" : "");
+        buf_addc(&all, messages[i]);
+    }
+    if (n)
+        field_invalid_str(e, FIELD(p, "value"), value, arena_str(e->arena, buf_str(&all)).p);
+    buf_fini(&all);
+    validate_taint_effect(e, FIELD(p, "effect"), json_str(json_get(taint, "effect")));
+}
+
+static void check_taints(struct field_errors *e, const struct field_path *p, const cJSON *taints)
+{
+    struct names seen = {.arena = e->arena};
+    size_t i = 0;
+
+    json_each(taint, taints)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str key = json_str(json_get(taint, "key"));
+        struct str effect = json_str(json_get(taint, "effect"));
+
+        check_taint(e, at, taint);
+        if (!names_add(&seen, arena_printf(e->arena, "%.*s:%.*s", STR_F(key), STR_F(effect)),
+                       taint))
+            field_duplicate_because(e, at, taint, "taints must be unique by key and effect pair");
+    }
+}
+
+static void check_amounts(struct field_errors *e, const char *list, const cJSON *amounts)
+{
+    const struct field_path *p = FIELD(FIELD(NULL, "status"), list);
+
+    json_each(amount, amounts)
+        check_resource_value(e, FIELD(p, amount->string), str_c(amount->string), amount);
+}
+
+static void check_ranges(struct field_errors *e, const struct field_path *p, const cJSON *ranges)
+{
+    const cJSON *first = json_first(ranges);
+    size_t n = json_count(ranges), i = 0;
+
+    json_each(range, ranges) check_cidr(e, FIELD_INDEX(p, i++), json_str(range));
+    if (n > 2 || (n == 2 && is_ipv6(json_str(first)) == is_ipv6(json_str(first->next))))
+        field_invalid(e, p, ranges, "may specify no more than one CIDR for each IP family");
+}
+
+static void check_addresses(struct field_errors *e, const cJSON *addresses)
+{
+    const struct field_path *p = FIELD(FIELD(NULL, "status"), "addresses");
+    struct names seen = {.arena = e->arena};
+    size_t i = 0;
+
+    json_each(address, addresses)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+
+        if (!names_add(&seen, json_text(e->arena, address), address))
+            field_duplicate(e, at, address);
+    }
+}
+
+static void check_node_update(struct field_errors *e, const cJSON *node, const cJSON *old)
+{
+    const cJSON *spec = json_get(node, "spec"), *before = json_get(old, "spec");
+    struct str provider = json_str(json_get(before, "providerID"));
+    AT(p, NULL, "spec");
+
+    check_addresses(e, json_path(node, "status.addresses"));
+    if (json_count(json_get(before, "podCIDRs")) &&
+        !same_value(json_get(spec, "podCIDRs"), json_get(before, "podCIDRs")))
+        field_forbidden(e, FIELD(p, "podCIDRs"),
+                        "node updates may not change podCIDR except from \"\" to valid");
+    if (provider.n && !str_eq(provider, json_str(json_get(spec, "providerID"))))
+        field_forbidden(e, FIELD(p, "providerID"),
+                        "node updates may not change providerID except from \"\" to valid");
+    if (!str_eq(json_str(json_get(spec, "externalID")), json_str(json_get(before, "externalID"))))
+        field_forbidden(e, FIELD(p, "externalID"), "may not be updated");
+}
+
+/* Upstream checks the whole object first on an update. */
+static void node_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    const cJSON *spec = json_get(object, "spec");
+
+    check_taints(e, FIELD(FIELD(NULL, "metadata"), "taints"), json_get(spec, "taints"));
+    check_amounts(e, "capacity", json_path(object, "status.capacity"));
+    check_amounts(e, "allocatable", json_path(object, "status.allocatable"));
+    check_ranges(e, FIELD(FIELD(NULL, "spec"), "podCIDRs"), json_get(spec, "podCIDRs"));
+    if (old)
+        check_node_update(e, object, old);
+}
+
 const struct kind_ops NODE_OPS = {
     .defaults = node_defaults,
+    .prepare_create = node_prepare_create,
+    .prepare_update = node_prepare_update,
+    .validate = node_validate,
+    .validate_status = node_validate,
     .cells = cells_node,
 };

@@ -1,14 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConfigMaps, Secrets and ServiceAccounts. stringData must never reach the store. */
-#include "cells.h"
-#include "names.h"
+#include "validate.h"
 #include "../schema/tree.h"
 
 #include <sublet/encode.h>
 
+#define MAX_DATA     1048576
+#define ACCOUNT_NAME "kubernetes.io/service-account.name"
+
+/* The bytes a base64 text stands for. */
+static size_t decoded_size(struct str text)
+{
+    size_t n = text.n / 4 * 3;
+
+    if (text.n && text.p[text.n - 1] == '=')
+        n -= text.n > 1 && text.p[text.n - 2] == '=' ? 2 : 1;
+    return n;
+}
+
+/* What an object that says immutable keeps. */
+static void check_frozen(struct field_errors *e, const cJSON *object, const cJSON *old,
+                         const char *const *members)
+{
+    if (!json_true(json_get(old, "immutable")))
+        return;
+    if (!json_true(json_get(object, "immutable")))
+        field_forbidden(e, FIELD(NULL, "immutable"), "field is immutable when `immutable` is set");
+    for (; *members; members++) {
+        if (!same_value(json_get(object, *members), json_get(old, *members)))
+            field_forbidden(e, FIELD(NULL, *members), "field is immutable when `immutable` is set");
+    }
+}
+
 /* ---- ConfigMap ---- */
 
+static void config_map_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    static const char *const members[] = {"data", "binaryData", NULL};
+    const cJSON *data = json_get(object, "data"), *binary = json_get(object, "binaryData");
+    struct names taken = {.arena = e->arena};
+    size_t total = 0;
+
+    check_frozen(e, object, old, members);
+    names_add_keys(&taken, binary);
+    json_each(item, data)
+    {
+        struct str key = str_c(item->string);
+        const struct field_path *at = FIELD_KEY(FIELD(NULL, "data"), key);
+
+        check_config_key(e, at, key);
+        if (taken.n && names_has(&taken, key))
+            field_invalid_str(e, at, key, "duplicate of key present in binaryData");
+        total += json_str(item).n;
+    }
+    json_each(item, binary)
+    {
+        struct str key = str_c(item->string);
+
+        check_config_key(e, FIELD_KEY(FIELD(NULL, "binaryData"), key), key);
+        total += decoded_size(json_str(item));
+    }
+    if (total > MAX_DATA)
+        field_too_long(e, FIELD_KEY(NULL, STR("")), MAX_DATA); /* as upstream: "[]" */
+}
+
 const struct kind_ops CONFIG_MAP_OPS = {
+    .validate = config_map_validate,
     .cells = cells_config_map,
 };
 
@@ -44,8 +101,100 @@ static void secret_defaults(struct arena *a, cJSON *secret)
     json_remove(secret, "stringData");
 }
 
+/* What the types of secrets must contain. */
+static const struct secret_type {
+    const char *type, *keys[2];
+    enum { ALL_KEYS, ANY_KEY, FILLED, JSON_TEXT } rule;
+} SECRET_TYPES[] = {
+    {"kubernetes.io/dockercfg", {".dockercfg"}, JSON_TEXT},
+    {"kubernetes.io/dockerconfigjson", {".dockerconfigjson"}, JSON_TEXT},
+    {"kubernetes.io/basic-auth", {"username", "password"}, ANY_KEY},
+    {"kubernetes.io/ssh-auth", {"ssh-privatekey"}, FILLED},
+    {"kubernetes.io/tls", {"tls.crt", "tls.key"}, ALL_KEYS},
+};
+
+/* Without what the parser adds to upstream's words. */
+static const char *plain(struct arena *a, struct str message)
+{
+    return arena_cstr(a, str_sub(message, 0, str_rfind(message, '(') - 1));
+}
+
+static void check_json(struct field_errors *e, const struct field_path *p, const cJSON *value)
+{
+    struct str text;
+    struct err err;
+    cJSON *tree;
+
+    if (!base64_decode(e->arena, json_str(value), &text))
+        return;
+    err_init(&err, e->arena);
+    if (json_parse(e->arena, text, &tree, &err))
+        field_invalid_str(e, p, STR("<secret contents redacted>"), plain(e->arena, err.message));
+    else if (!json_is_object(tree) && !json_is_null(tree))
+        field_invalid_str(e, p, STR("<secret contents redacted>"),
+                          arena_printf(e->arena,
+                                       "json: cannot unmarshal %s into Go value of type "
+                                       "map[string]interface {}",
+                                       json_type_name(tree))
+                              .p);
+}
+
+static void check_keys(struct field_errors *e, const struct field_path *p, const cJSON *data,
+                       const struct secret_type *type)
+{
+    size_t there = 0;
+
+    for (size_t i = 0; i < COUNT(type->keys) && type->keys[i]; i++)
+        there += json_get(data, type->keys[i]) != NULL;
+    if (type->rule == ANY_KEY && there)
+        return;
+    for (size_t i = 0; i < COUNT(type->keys) && type->keys[i]; i++) {
+        const struct field_path *at = FIELD_KEY(p, str_c(type->keys[i]));
+        const cJSON *value = json_get(data, type->keys[i]);
+
+        if (!value || (type->rule == FILLED && !json_str(value).n))
+            field_required(e, at, "");
+        else if (type->rule == JSON_TEXT)
+            check_json(e, at, value);
+    }
+}
+
+static void check_type(struct field_errors *e, const struct field_path *p, const cJSON *secret)
+{
+    const struct field_path *annotations = FIELD(FIELD(NULL, "metadata"), "annotations");
+    struct str type = json_str(json_get(secret, "type"));
+
+    if (str_eqc(type, "kubernetes.io/service-account-token"))
+        check_given(e, FIELD_KEY(annotations, STR(ACCOUNT_NAME)),
+                    json_str(json_get(json_path(secret, "metadata.annotations"), ACCOUNT_NAME)));
+    for (size_t i = 0; i < COUNT(SECRET_TYPES); i++) {
+        if (str_eqc(type, SECRET_TYPES[i].type))
+            check_keys(e, p, json_get(secret, "data"), &SECRET_TYPES[i]);
+    }
+}
+
+static void secret_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    static const char *const members[] = {"data", NULL};
+    AT(p, NULL, "data");
+    size_t total = 0;
+
+    if (old)
+        check_immutable(e, FIELD(NULL, "type"), json_get(object, "type"), json_get(old, "type"));
+    check_frozen(e, object, old, members);
+    json_each(item, json_get(object, "data"))
+    {
+        check_config_key(e, FIELD_KEY(p, str_c(item->string)), str_c(item->string));
+        total += decoded_size(json_str(item));
+    }
+    if (total > MAX_DATA)
+        field_too_long(e, p, MAX_DATA);
+    check_type(e, p, object);
+}
+
 const struct kind_ops SECRET_OPS = {
     .defaults = secret_defaults,
+    .validate = secret_validate,
     .cells = cells_secret,
 };
 

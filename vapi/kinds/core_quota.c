@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ResourceQuotas and LimitRanges. Counting and enforcing them is admission's. */
-#include "cells.h"
+#include "validate.h"
+
+#include <sublet/quantity.h>
 
 static void quota_defaults(struct arena *a, cJSON *quota)
 {
@@ -14,11 +16,195 @@ static void quota_prepare_create(struct arena *a, cJSON *quota)
     set_status(a, quota, "{}");
 }
 
+static bool is_quota_resource(struct str name)
+{
+    return is_standard_resource(name) && !str_eqc(name, "storage");
+}
+
+static void check_amounts(struct field_errors *e, const struct field_path *p, const cJSON *amounts)
+{
+    json_each(amount, amounts)
+    {
+        struct str name = str_c(amount->string);
+        const struct field_path *at = FIELD_KEY(p, name);
+
+        check_resource_name(e, at, name);
+        if (str_find(name, '/') == name.n && !is_quota_resource(name))
+            field_invalid_str(e, at, name, "must be a standard resource for quota");
+        check_resource_value(e, at, name, amount);
+    }
+}
+
+/* Which resources a scope can count. */
+static bool scope_fits(struct str scope, struct str name)
+{
+    static const char *const of_pods[] = {"Terminating",
+                                          "NotTerminating",
+                                          "NotBestEffort",
+                                          "PriorityClass",
+                                          "CrossNamespacePodAffinity",
+                                          NULL};
+    static const char *const compute[] = {
+        "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory", NULL};
+
+    if (one_of(scope, of_pods))
+        return str_eqc(name, "pods") || one_of(name, compute);
+    if (str_eqc(scope, "BestEffort"))
+        return str_eqc(name, "pods");
+    if (str_eqc(scope, "VolumeAttributesClass"))
+        return str_eqc(name, "persistentvolumeclaims") || str_eqc(name, "requests.storage");
+    return true;
+}
+
+static bool is_scope(struct str scope)
+{
+    static const char *const scopes[] = {"Terminating",
+                                         "NotTerminating",
+                                         "BestEffort",
+                                         "NotBestEffort",
+                                         "PriorityClass",
+                                         "VolumeAttributesClass",
+                                         "CrossNamespacePodAffinity",
+                                         NULL};
+
+    return one_of(scope, scopes);
+}
+
+static void check_scope(struct field_errors *e, const struct field_path *p, const cJSON *hard,
+                        struct str scope, const cJSON *shown)
+{
+    json_each(amount, hard)
+    {
+        struct str name = str_c(amount->string);
+
+        if (is_quota_resource(name) && !scope_fits(scope, name))
+            field_invalid(e, p, shown, "unsupported scope applied to resource");
+    }
+}
+
+static void check_scope_pairs(struct field_errors *e, const struct field_path *p,
+                              const struct names *seen, const cJSON *shown)
+{
+    if (names_has(seen, STR("BestEffort")) && names_has(seen, STR("NotBestEffort")))
+        field_invalid(e, p, shown, "conflicting scopes");
+    if (names_has(seen, STR("Terminating")) && names_has(seen, STR("NotTerminating")))
+        field_invalid(e, p, shown, "conflicting scopes");
+}
+
+static void check_scopes(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const cJSON *scopes = json_get(spec, "scopes");
+    struct names seen = {.arena = e->arena};
+
+    json_each(scope, scopes)
+    {
+        if (!is_scope(json_str(scope)))
+            field_invalid(e, p, scopes, "unsupported scope");
+        check_scope(e, p, json_get(spec, "hard"), json_str(scope), scopes);
+        names_add(&seen, json_str(scope), scope);
+    }
+    if (seen.n)
+        check_scope_pairs(e, p, &seen, scopes);
+}
+
+static void check_scope_values(struct field_errors *e, const struct field_path *p,
+                               const cJSON *requirement)
+{
+    struct str op = json_str(json_get(requirement, "operator"));
+    const cJSON *values = json_get(requirement, "values");
+
+    if (str_eqc(op, "In") || str_eqc(op, "NotIn")) {
+        if (!json_count(values))
+            field_required(e, FIELD(p, "values"),
+                           "must be at least one value when `operator` is 'In' or 'NotIn' for "
+                           "scope selector");
+    } else if (str_eqc(op, "Exists") || str_eqc(op, "DoesNotExist")) {
+        if (json_count(values))
+            field_invalid(e, FIELD(p, "values"), values,
+                          "must be no value when `operator` is 'Exist' or 'DoesNotExist' for "
+                          "scope selector");
+    } else {
+        field_invalid_str(e, FIELD(p, "operator"), op, "not a valid selector operator");
+    }
+}
+
+static void check_scope_selector(struct field_errors *e, const struct field_path *p,
+                                 const cJSON *spec)
+{
+    static const char *const plain[] = {
+        "BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity",
+        NULL};
+    const cJSON *selector = given(spec, "scopeSelector");
+    struct names seen = {.arena = e->arena};
+
+    json_each(requirement, json_get(selector, "matchExpressions"))
+    {
+        struct str scope = json_str(json_get(requirement, "scopeName"));
+        struct str op = json_str(json_get(requirement, "operator"));
+
+        if (!is_scope(scope))
+            field_invalid_str(e, FIELD(p, "scopeName"), scope, "unsupported scope");
+        check_scope(e, p, json_get(spec, "hard"), scope, selector);
+        if (one_of(scope, plain) && !str_eqc(op, "Exists"))
+            field_invalid_str(
+                e, FIELD(p, "operator"), op,
+                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
+                "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+                "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity");
+        check_scope_values(e, p, requirement);
+        names_add(&seen, scope, requirement);
+    }
+    if (seen.n)
+        check_scope_pairs(e, p, &seen, json_get(spec, "scopes"));
+}
+
+static bool same_scopes(struct arena *a, const cJSON *scopes, const cJSON *old)
+{
+    struct names now = {.arena = a}, before = {.arena = a};
+
+    names_add_texts(&now, scopes);
+    names_add_texts(&before, old);
+    if (now.n != before.n)
+        return false;
+    json_each(scope, scopes) if (!names_has(&before, json_str(scope))) return false;
+    return true;
+}
+
+static void quota_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    const cJSON *spec = json_get(object, "spec"), *scopes = json_get(spec, "scopes");
+    AT(p, NULL, "spec");
+
+    check_amounts(e, FIELD(p, "hard"), json_get(spec, "hard"));
+    check_scopes(e, FIELD(p, "scopes"), spec);
+    check_scope_selector(e, FIELD(FIELD(p, "scopeSelector"), "matchExpressions"), spec);
+    if (old && !same_scopes(e->arena, scopes, json_path(old, "spec.scopes")))
+        field_invalid(e, FIELD(p, "scopes"), scopes, IMMUTABLE);
+}
+
+static void quota_validate_status(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    AT(p, NULL, "status");
+
+    (void)old;
+    check_amounts(e, FIELD(p, "hard"), json_path(object, "status.hard"));
+    check_amounts(e, FIELD(p, "used"), json_path(object, "status.used"));
+}
+
 const struct kind_ops RESOURCE_QUOTA_OPS = {
     .defaults = quota_defaults,
+    .validate = quota_validate,
+    .validate_status = quota_validate_status,
     .prepare_create = quota_prepare_create,
     .cells = cells_quota,
 };
+
+/* ---- LimitRange ---- */
+
+/* The lists of one limit. */
+enum { MAX_LIST, MIN_LIST, DEFAULT_LIST, REQUEST_LIST, RATIO_LIST, N_LISTS };
+static const char *const LISTS[N_LISTS] = {"max", "min", "default", "defaultRequest",
+                                           "maxLimitRequestRatio"};
 
 /* Of containers: a limit is the maximum, a request is the limit or else the minimum. */
 static void default_container_limits(struct arena *a, cJSON *item)
@@ -37,19 +223,178 @@ static void default_container_limits(struct arena *a, cJSON *item)
 
 static void limits_defaults(struct arena *a, cJSON *range)
 {
-    static const char *const lists[] = {"max", "min", "default", "defaultRequest",
-                                        "maxLimitRequestRatio"};
-
     json_each(item, json_path(range, "spec.limits"))
     {
         if (str_eqc(json_str(json_get(item, "type")), "Container"))
             default_container_limits(a, item);
-        for (size_t i = 0; i < COUNT(lists); i++)
-            defaults_resource_list(a, json_get(item, lists[i]));
+        for (size_t i = 0; i < N_LISTS; i++)
+            defaults_resource_list(a, json_get(item, LISTS[i]));
+    }
+}
+
+/* ---- validation of limits ---- */
+
+static const cJSON *amount_in(const cJSON *item, int list, const char *name, struct quantity *ret)
+{
+    const cJSON *amount = json_get(json_get(item, LISTS[list]), name);
+
+    return quantity_parse(json_str(amount), ret) ? amount : NULL;
+}
+
+/* No amount of one list may be more than that of another. */
+static const struct {
+    int small, large, at, shown;
+    const char *small_name, *large_name;
+} ORDER[] = {
+    {MIN_LIST, MAX_LIST, MIN_LIST, MIN_LIST, "min", "max"},
+    {MIN_LIST, REQUEST_LIST, REQUEST_LIST, REQUEST_LIST, "min", "default request"},
+    {REQUEST_LIST, MAX_LIST, REQUEST_LIST, REQUEST_LIST, "default request", "max"},
+    {REQUEST_LIST, DEFAULT_LIST, REQUEST_LIST, REQUEST_LIST, "default request", "default limit"},
+    {MIN_LIST, DEFAULT_LIST, DEFAULT_LIST, MIN_LIST, "min", "default"},
+    {DEFAULT_LIST, MAX_LIST, DEFAULT_LIST, MAX_LIST, "default", "max"},
+};
+
+static void check_order(struct field_errors *e, const struct field_path *p, const cJSON *item,
+                        const char *name)
+{
+    for (size_t i = 0; i < COUNT(ORDER); i++) {
+        const struct field_path *at = FIELD_KEY(FIELD(p, LISTS[ORDER[i].at]), str_c(name));
+        struct quantity q, max;
+        const cJSON *small = amount_in(item, ORDER[i].small, name, &q);
+        const cJSON *large = amount_in(item, ORDER[i].large, name, &max);
+
+        if (!small || !large || quantity_cmp(q, max) <= 0)
+            continue;
+        field_invalid(e, at, ORDER[i].shown == ORDER[i].large ? large : small,
+                      arena_printf(e->arena, "%s value %.*s is greater than %s value %.*s",
+                                   ORDER[i].small_name, STR_F(json_str(small)), ORDER[i].large_name,
+                                   STR_F(json_str(large)))
+                          .p);
+    }
+}
+
+static void check_ratio(struct field_errors *e, const struct field_path *p, const cJSON *item,
+                        const char *name)
+{
+    const struct field_path *at = FIELD_KEY(FIELD(p, LISTS[RATIO_LIST]), str_c(name));
+    struct quantity ratio, min, max;
+    const cJSON *shown = amount_in(item, RATIO_LIST, name, &ratio);
+    double limit;
+
+    if (!shown)
+        return;
+    if (quantity_cmp(ratio, quantity_from_i64(1, QUANTITY_DECIMAL_SI)) < 0)
+        field_invalid(
+            e, at, shown,
+            arena_printf(e->arena, "ratio %.*s is less than 1", STR_F(json_str(shown))).p);
+    if (!amount_in(item, MIN_LIST, name, &min) || !amount_in(item, MAX_LIST, name, &max))
+        return;
+    limit = (double)quantity_milli(max) / (double)quantity_milli(min);
+    if ((double)quantity_milli(ratio) / 1000 > limit)
+        field_invalid(e, at, shown,
+                      arena_printf(e->arena, "ratio %.*s is greater than max/min = %f",
+                                   STR_F(json_str(shown)), limit)
+                          .p);
+}
+
+/* What cannot be overcommitted has one default. */
+static void check_same_default(struct field_errors *e, const struct field_path *p,
+                               const cJSON *item, const char *name)
+{
+    const struct field_path *at = FIELD_KEY(FIELD(p, LISTS[REQUEST_LIST]), str_c(name));
+    struct quantity limit, request;
+    const cJSON *a = amount_in(item, DEFAULT_LIST, name, &limit);
+    const cJSON *b = amount_in(item, REQUEST_LIST, name, &request);
+
+    if (!a || !b || quantity_cmp(limit, request) == 0 ||
+        (is_native_resource(str_c(name)) && !is_huge_pages(str_c(name))))
+        return;
+    field_invalid(e, at, b,
+                  arena_printf(e->arena,
+                               "default value %.*s must equal to defaultRequest value %.*s in %s",
+                               STR_F(json_str(a)), STR_F(json_str(b)), name)
+                      .p);
+}
+
+static void check_limit_type(struct field_errors *e, const struct field_path *p, struct str type)
+{
+    static const char *const types[] = {"Pod", "Container", "PersistentVolumeClaim", NULL};
+
+    if (check_rule(e, p, NAME_QUALIFIED, type) && str_find(type, '/') == type.n &&
+        !one_of(type, types))
+        field_invalid_str(e, p, type, "must be a standard limit type or fully qualified");
+}
+
+static void check_limit_names(struct field_errors *e, const struct field_path *p, const cJSON *item,
+                              struct str type, struct names *names)
+{
+    bool of_pod = str_eqc(type, "Pod"), of_container = of_pod || str_eqc(type, "Container");
+
+    for (int i = 0; i < N_LISTS; i++) {
+        const cJSON *list = json_get(item, LISTS[i]);
+        AT(at, p, LISTS[i]);
+
+        if (i == RATIO_LIST && str_eqc(type, "PersistentVolumeClaim") &&
+            !json_path(item, "min.storage") && !json_path(item, "max.storage"))
+            field_required(e, FIELD(p, "limits"),
+                           "either minimum or maximum storage value is required, but neither was "
+                           "provided");
+        if (of_pod && (i == DEFAULT_LIST || i == REQUEST_LIST)) {
+            if (json_count(list))
+                field_forbidden(e, at, "may not be specified when `type` is 'Pod'");
+            continue;
+        }
+        json_each(amount, list)
+        {
+            struct str name = str_c(amount->string);
+
+            names_add(names, name, amount);
+            if (of_container)
+                check_container_resource(e, FIELD_KEY(at, name), name);
+            else
+                check_resource_name(e, FIELD_KEY(at, name), name);
+        }
+    }
+}
+
+static void check_limit(struct field_errors *e, const struct field_path *p, const cJSON *item)
+{
+    struct str type = json_str(json_get(item, "type"));
+    struct names names = {.arena = e->arena};
+
+    check_limit_names(e, p, item, type, &names);
+    for (size_t i = 0; i < names.cap; i++) {
+        const char *name = names.slots[i].used ? names.slots[i].node->string : NULL;
+
+        if (!name)
+            continue;
+        check_order(e, p, item, name);
+        check_ratio(e, p, item, name);
+        check_same_default(e, p, item, name);
+    }
+}
+
+static void limits_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    const struct field_path *p = FIELD(FIELD(NULL, "spec"), "limits");
+    struct names types = {.arena = e->arena};
+    size_t i = 0;
+
+    (void)old;
+    json_each(item, json_path(object, "spec.limits"))
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str type = json_str(json_get(item, "type"));
+
+        check_limit_type(e, FIELD(at, "type"), type);
+        if (!names_add(&types, type, item))
+            field_duplicate(e, FIELD(at, "type"), json_get(item, "type"));
+        check_limit(e, at, item);
     }
 }
 
 const struct kind_ops LIMIT_RANGE_OPS = {
     .defaults = limits_defaults,
+    .validate = limits_validate,
     .cells = kinds_cells_created_at,
 };

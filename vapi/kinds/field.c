@@ -169,6 +169,12 @@ void field_duplicate(struct field_errors *e, const struct field_path *p, const c
     add(e, ERROR_DUPLICATE, p, value_text(e->arena, value), NULL);
 }
 
+void field_duplicate_because(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                             const char *detail)
+{
+    add(e, ERROR_DUPLICATE, p, value_text(e->arena, value), detail);
+}
+
 void field_forbidden(struct field_errors *e, const struct field_path *p, const char *detail)
 {
     add(e, ERROR_FORBIDDEN, p, STR_NULL, detail);

@@ -71,6 +71,7 @@ bool is_native_resource(struct str name);
 bool is_huge_pages(struct str name);
 bool is_standard_resource(struct str name);
 bool check_resource_name(struct field_errors *e, const struct field_path *p, struct str name);
+void check_container_resource(struct field_errors *e, const struct field_path *p, struct str name);
 void check_resource_value(struct field_errors *e, const struct field_path *p, struct str name,
                           const cJSON *value);
 

@@ -19,8 +19,7 @@ static bool is_container_resource(struct str name)
     return one_of(name, names) || is_huge_pages(name);
 }
 
-static void check_container_name(struct field_errors *e, const struct field_path *p,
-                                 struct str name)
+void check_container_resource(struct field_errors *e, const struct field_path *p, struct str name)
 {
     check_resource_name(e, p, name);
     if (str_find(name, '/') == name.n) {
@@ -64,7 +63,7 @@ static void check_amount(struct list_check *c, const struct field_path *p, const
     if (c->of_pod)
         check_pod_name(c->e, p, name);
     else
-        check_container_name(c->e, p, name);
+        check_container_resource(c->e, p, name);
     check_resource_value(c->e, p, name, value);
     check_huge_pages(c, p, name, value);
     c->compute |= str_eqc(name, "cpu") || str_eqc(name, "memory");
