@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the Job controller's files share: one run's view of a job. Internal to vapi/controller. */
+#pragma once
+
+#include "util.h"
+
+#define JOB_FINALIZER       "batch.kubernetes.io/job-tracking"
+#define JOB_INDEX           "batch.kubernetes.io/job-completion-index"
+#define JOB_COUNTED_PER_RUN 500 /* uids in status at a time: about 20 KB */
+
+/* A set of indexes as ordered intervals that neither touch nor overlap. */
+struct job_interval {
+    int64_t first, last;
+};
+struct job_indexes {
+    struct job_interval *items;
+    size_t n;
+};
+/* Reads "1,3-5,7"; what is not below limit is dropped, what is malformed ends it. */
+struct job_indexes job_indexes_parse(struct arena *a, struct str text, int64_t limit);
+bool job_indexes_have(const struct job_indexes *s, int64_t index);
+/* The union of s and n values in any order. */
+struct job_indexes job_indexes_with(struct arena *a, const struct job_indexes *s, int64_t *values,
+                                    size_t n);
+int64_t job_indexes_total(const struct job_indexes *s);
+struct str job_indexes_text(struct arena *a, const struct job_indexes *s);
+
+struct job_run {
+    struct reconcile *run;
+    const struct resource *res, *pods_res;
+    cJSON *job, *as_read, *status;
+    int64_t now;
+    cJSON **pods; /* all it owns */
+    size_t n_pods;
+    cJSON **active;
+    size_t n_active, n_ready, n_terminating;
+    bool indexed, suspended, only_failed;   /* only_failed: replaced once Failed, not when going */
+    int64_t completions;                    /* -1: not given */
+    int64_t parallelism, succeeded, failed; /* with what is not counted yet */
+    struct job_indexes done;
+    cJSON **release; /* pods whose finalizer goes once status is written */
+    size_t n_release;
+    bool finishing; /* has SuccessCriteriaMet or FailureTarget */
+    const char *finished_event;
+    bool written; /* status is as this run wants it */
+    struct pod_batch batch;
+    cJSON *pod; /* what is made more of */
+    int64_t *to_make;
+    cJSON **doomed;
+    size_t n_doomed;
+    bool still_tracked; /* a doomed pod's finalizer could not be taken */
+};
+
+bool job_pod_tracked(const cJSON *pod);
+bool job_pod_failed(const struct job_run *j, const cJSON *pod);
+/* Its index; -1 when it has none that counts. */
+int64_t job_pod_index(const struct job_run *j, const cJSON *pod);
+/* When it ended, as well as can be told. */
+int64_t job_pod_ended_s(const cJSON *pod);
+void job_pod_untrack(struct reconcile *r, const struct resource *pods, const cJSON *pod);
+
+/* Brings status up to what was seen: counts, conditions, and which finalizers may go after it. */
+void job_status(struct job_run *j);
+/* Makes or deletes pods, for a job that goes on. */
+void job_manage(struct job_run *j);
