@@ -13,6 +13,8 @@
     X(QUOTA_STATUS_CONTROLLER)                                                                     \
     X(DISRUPTION_CONTROLLER)                                                                       \
     X(AGGREGATION_CONTROLLER)                                                                      \
+    X(JOB_CONTROLLER)                                                                              \
+    X(CRON_JOB_CONTROLLER)                                                                         \
     X(GARBAGE_COLLECTOR)                                                                           \
     X(REPLICA_SET_CONTROLLER)                                                                      \
     X(REPLICATION_CONTROLLER_CONTROLLER)
