@@ -10,6 +10,8 @@
     X(SERVICE_ACCOUNT_CONTROLLER)                                                                  \
     X(ROOT_CA_CONTROLLER)                                                                          \
     X(DEPLOYMENT_CONTROLLER)                                                                       \
+    X(DAEMON_SET_CONTROLLER)                                                                       \
+    X(STATEFUL_SET_CONTROLLER)                                                                     \
     X(QUOTA_STATUS_CONTROLLER)                                                                     \
     X(DISRUPTION_CONTROLLER)                                                                       \
     X(AGGREGATION_CONTROLLER)                                                                      \
