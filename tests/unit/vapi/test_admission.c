@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The built-in admission plug-ins on a whole control plane: what each makes of an object, what it
+ * refuses in which words, and that quotas are summed exactly. */
+
+#include "controller_world.h"
+
+#include <sublet/admission.h>
+
+static struct world *W;
+
+static int set_up(void **state)
+{
+    (void)state;
+    W = world_new(11);
+    world_freeze(W, true);
+    world_create(W, "namespaces", "", "{'metadata':{'name':'n'}}");
+    world_settle(W);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    world_free(W);
+    return 0;
+}
+
+enum stage { MUTATE, VALIDATE, QUOTA };
+
+/* What a plug-in says of an object, "" for nothing; *object is changed. */
+static struct str admit(enum stage stage, const char *resource, const char *operation,
+                        cJSON *object, const cJSON *old)
+{
+    struct arena *a = world_arena(W);
+    struct str group = str_c(resource), plural = str_cut(&group, '.');
+    static struct err err;
+    struct admission_call c = {.api = world_api(W),
+                               .arena = a,
+                               .user = &USER_INTERNAL,
+                               .ns = STR("n"),
+                               .subresource = STR_NULL,
+                               .operation = operation};
+    int failed;
+
+    err_init(&err, a);
+    c.resource = registry_find_group_resource(vapi_registry(world_api(W)),
+                                              group.p ? group : STR(""), plural);
+    assert_non_null(c.resource);
+    c.name = json_str_at(object ? object : old, "metadata.name");
+    if (!resource_namespaced(c.resource))
+        c.ns = STR("");
+    failed = stage == MUTATE     ? admission_mutate(&c, object, old, &err)
+             : stage == VALIDATE ? admission_validate(&c, object, old, &err)
+                                 : admission_quota(&c, object, old, &err);
+    return failed ? err.message : STR("");
+}
+
+static cJSON *pod(const char *spec)
+{
+    struct arena *a = world_arena(W);
+    cJSON *p = world_parse(W, "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'p',"
+                              "'namespace':'n'}}");
+
+    json_set(a, p, "spec", world_parse(W, spec));
+    return p;
+}
+
+#define ONE_CONTAINER   "{'containers':[{'name':'c','image':'i'}]}"
+#define WITH(resources) "{'containers':[{'name':'c','image':'i','resources':" resources "}]}"
+
+/* ---- NamespaceLifecycle ---- */
+
+static void lifecycle(void **state)
+{
+    cJSON *config = world_parse(W, "{'metadata':{'name':'x','namespace':'gone'}}");
+    struct arena *a = world_arena(W);
+    struct err err;
+    struct admission_call c = {.api = world_api(W),
+                               .arena = a,
+                               .user = &USER_INTERNAL,
+                               .ns = STR("gone"),
+                               .operation = "CREATE",
+                               .name = STR("x")};
+
+    (void)state;
+    err_init(&err, a);
+    c.resource =
+        registry_find_group_resource(vapi_registry(world_api(W)), STR(""), STR("configmaps"));
+    assert_int_equal(admission_mutate(&c, config, NULL, &err), -1);
+    assert_str(err.message, "namespaces \"gone\" not found");
+
+    const char *immortal[] = {"default", "kube-system", "kube-public"};
+    for (size_t i = 0; i < 3; i++) {
+        cJSON *ns = world_get(W, "namespaces", "", immortal[i]);
+
+        if (ns)
+            assert_true(str_has_suffix(admit(MUTATE, "namespaces", "DELETE", NULL, ns),
+                                       STR("is forbidden: this namespace may not be deleted")));
+    }
+    assert_str(admit(MUTATE, "namespaces", "DELETE", NULL, world_get(W, "namespaces", "", "n")),
+               "");
+
+    /* Something holds it back: it is terminating. */
+    world_create(W, "configmaps", "n", "{'metadata':{'name':'held','finalizers':['a.b/c']}}");
+    world_delete(W, "namespaces", "", "n", NULL);
+    assert_str(
+        admit(MUTATE, "configmaps", "CREATE", world_parse(W, "{'metadata':{'name':'x'}}"), NULL),
+        "configmaps \"x\" is forbidden: unable to create new content in namespace n because "
+        "it is being terminated");
+}
+
+/* ---- ServiceAccount ---- */
+
+static size_t mounts(const cJSON *object, const char *which, size_t i)
+{
+    return json_count(
+        json_get(json_at(json_get(json_get(object, "spec"), which), i), "volumeMounts"));
+}
+
+static void service_accounts(void **state)
+{
+    cJSON *p = pod("{'containers':[{'name':'c'},{'name':'d','volumeMounts':[{'name':'own',"
+                   "'mountPath':'/var/run/secrets/kubernetes.io/serviceaccount'}]}],"
+                   "'initContainers':[{'name':'i'}]}");
+
+    (void)state;
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(json_str_at(p, "spec.serviceAccountName"), "default");
+    assert_int_equal(json_count(json_path(p, "spec.volumes")), 1);
+    const cJSON *volume = json_first(json_path(p, "spec.volumes"));
+    assert_true(str_has_prefix(json_str_at(volume, "name"), STR("kube-api-access-")));
+    assert_int_equal(json_count(json_path(volume, "projected.sources")), 3);
+    assert_int_equal(mounts(p, "containers", 0), 1);
+    assert_int_equal(mounts(p, "containers", 1), 1);
+    assert_int_equal(mounts(p, "initContainers", 0), 1);
+
+    p = pod("{'serviceAccountName':'nobody','containers':[{'name':'c'}]}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+               "pods \"p\" is forbidden: error looking up service account n/nobody: serviceaccount "
+               "\"nobody\" not found");
+
+    world_create(W, "serviceaccounts", "n",
+                 "{'metadata':{'name':'quiet'},'automountServiceAccountToken':false,"
+                 "'imagePullSecrets':[{'name':'reg'}]}");
+    p = pod("{'serviceAccountName':'quiet','containers':[{'name':'c'}]}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_null(json_path(p, "spec.volumes"));
+    assert_str(json_str_at(json_first(json_path(p, "spec.imagePullSecrets")), "name"), "reg");
+    p = pod("{'serviceAccountName':'quiet','automountServiceAccountToken':true,"
+            "'imagePullSecrets':[{'name':'mine'}],'containers':[{'name':'c'}]}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_int_equal(json_count(json_path(p, "spec.volumes")), 1);
+    assert_str(json_str_at(json_first(json_path(p, "spec.imagePullSecrets")), "name"), "mine");
+}
+
+/* ---- Priority, tolerations, storage class ---- */
+
+static void priority(void **state)
+{
+    cJSON *p = pod(ONE_CONTAINER);
+
+    (void)state;
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_int_equal(world_i64(p, "spec.priority"), 0);
+    assert_str(json_str_at(p, "spec.preemptionPolicy"), "PreemptLowerPriority");
+
+    world_create(W, "priorityclasses.scheduling.k8s.io", "",
+                 "{'metadata':{'name':'low'},'value':-5,'preemptionPolicy':'Never'}");
+    world_create(W, "priorityclasses.scheduling.k8s.io", "",
+                 "{'metadata':{'name':'usual'},'value':50,'globalDefault':true}");
+    p = pod("{'priorityClassName':'low','containers':[{'name':'c'}]}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_int_equal(world_i64(p, "spec.priority"), -5);
+    assert_str(json_str_at(p, "spec.preemptionPolicy"), "Never");
+    p = pod(ONE_CONTAINER);
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_int_equal(world_i64(p, "spec.priority"), 50);
+    assert_str(json_str_at(p, "spec.priorityClassName"), "usual");
+    p = pod("{'priorityClassName':'none','containers':[{'name':'c'}]}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+               "pods \"p\" is forbidden: no PriorityClass with name none was found");
+}
+
+static void tolerations(void **state)
+{
+    cJSON *p = pod(ONE_CONTAINER);
+
+    (void)state;
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_int_equal(json_count(json_path(p, "spec.tolerations")), 2);
+    const cJSON *t = json_first(json_path(p, "spec.tolerations"));
+    assert_str(json_str_at(t, "key"), "node.kubernetes.io/not-ready");
+    assert_int_equal(world_i64(t, "tolerationSeconds"), 300);
+    p = pod("{'tolerations':[{'operator':'Exists'}],'containers':[{'name':'c'}]}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_int_equal(json_count(json_path(p, "spec.tolerations")), 1);
+    p = pod("{'tolerations':[{'key':'node.kubernetes.io/not-ready','operator':'Exists',"
+            "'effect':'NoSchedule'},{'key':'node.kubernetes.io/unreachable','operator':'Exists',"
+            "'effect':'NoExecute','tolerationSeconds':5}],'containers':[{'name':'c'}]}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_int_equal(json_count(json_path(p, "spec.tolerations")), 3);
+}
+
+static void storage_class(void **state)
+{
+    const char *claim = "{'metadata':{'name':'c'},'spec':{}}";
+    cJSON *c = world_parse(W, claim);
+
+    (void)state;
+    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", c, NULL), "");
+    assert_null(json_path(c, "spec.storageClassName"));
+    world_create(W, "storageclasses.storage.k8s.io", "",
+                 "{'metadata':{'name':'fast','annotations':{"
+                 "'storageclass.kubernetes.io/is-default-class':'true'}},'provisioner':'x.y/z'}");
+    world_create(W, "storageclasses.storage.k8s.io", "",
+                 "{'metadata':{'name':'aaa','annotations':{"
+                 "'storageclass.kubernetes.io/is-default-class':'false'}},'provisioner':'x.y/z'}");
+    c = world_parse(W, claim);
+    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", c, NULL), "");
+    assert_str(json_str_at(c, "spec.storageClassName"), "fast");
+    c = world_parse(W, "{'metadata':{'name':'c'},'spec':{'storageClassName':''}}");
+    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", c, NULL), "");
+    assert_str(json_str_at(c, "spec.storageClassName"), "");
+}
+
+/* ---- LimitRanger ---- */
+
+static void limit_range(const char *limits)
+{
+    struct str text =
+        arena_printf(world_arena(W), "{'metadata':{'name':'l'},'spec':{'limits':[%s]}}", limits);
+
+    world_create(W, "limitranges", "n", text.p);
+}
+
+static void limit_defaults(void **state)
+{
+    cJSON *p = pod("{'containers':[{'name':'c'},{'name':'d','resources':{'limits':{'cpu':'1'},"
+                   "'requests':{'cpu':'1'}}}],'initContainers':[{'name':'i'}]}");
+
+    (void)state;
+    limit_range("{'type':'Container','default':{'cpu':'500m'},'defaultRequest':{'cpu':'100m'}}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    const cJSON *c = json_first(json_path(p, "spec.containers"));
+    assert_str(json_str_at(c, "resources.limits.cpu"), "500m");
+    assert_str(json_str_at(c, "resources.requests.cpu"), "100m");
+    assert_str(json_str_at(c->next, "resources.limits.cpu"), "1");
+    assert_str(json_str_at(c->next, "resources.requests.cpu"), "1");
+    c = json_first(json_path(p, "spec.initContainers"));
+    assert_str(json_str_at(c, "resources.limits.cpu"), "500m");
+}
+
+static void limit_bounds(void **state)
+{
+    (void)state;
+    limit_range("{'type':'Container','min':{'cpu':'100m'},'max':{'cpu':'2'},"
+                "'maxLimitRequestRatio':{'cpu':'4'}},{'type':'Pod','max':{'memory':'1Gi'}}");
+    assert_str(admit(VALIDATE, "pods", "CREATE",
+                     pod(WITH("{'requests':{'cpu':'1','memory':'1Gi'},'limits':{'cpu':'2',"
+                              "'memory':'1Gi'}}")),
+                     NULL),
+               "");
+    assert_str(admit(VALIDATE, "pods", "CREATE",
+                     pod(WITH("{'requests':{'cpu':'50m'},'limits':{'cpu':'100m','memory':'1'}}")),
+                     NULL),
+               "pods \"p\" is forbidden: minimum cpu usage per Container is 100m, but request is "
+               "50m");
+    assert_str(admit(VALIDATE, "pods", "CREATE",
+                     pod(WITH("{'requests':{'cpu':'1'},'limits':{'cpu':'3','memory':'1'}}")), NULL),
+               "pods \"p\" is forbidden: maximum cpu usage per Container is 2, but limit is 3");
+    assert_str(admit(VALIDATE, "pods", "CREATE",
+                     pod(WITH("{'requests':{'cpu':'100m'},'limits':{'cpu':'1','memory':'1'}}")),
+                     NULL),
+               "pods \"p\" is forbidden: cpu max limit to request ratio per Container is 4, but "
+               "provided ratio is 10.000000");
+    assert_str(admit(VALIDATE, "pods", "CREATE",
+                     pod(WITH("{'requests':{'cpu':'1'},'limits':{'cpu':'2','memory':'2Gi'}}")),
+                     NULL),
+               "pods \"p\" is forbidden: maximum memory usage per Pod is 1Gi, but limit is 2Gi");
+    assert_str(admit(VALIDATE, "pods", "CREATE", pod(ONE_CONTAINER), NULL),
+               "pods \"p\" is forbidden: [minimum cpu usage per Container is 100m.  No request is "
+               "specified, maximum cpu usage per Container is 2.  No limit is specified, cpu max "
+               "limit to request ratio per Container is 4, but no request is specified or request "
+               "is 0, maximum memory usage per Pod is 1Gi.  No limit is specified]");
+}
+
+static void limit_claims(void **state)
+{
+    (void)state;
+    limit_range("{'type':'PersistentVolumeClaim','min':{'storage':'1Gi'},'max':{'storage':'2Gi'}}");
+    assert_str(admit(VALIDATE, "persistentvolumeclaims", "CREATE",
+                     world_parse(W, "{'metadata':{'name':'c'},'spec':{'resources':{'requests':{"
+                                    "'storage':'3Gi'}}}}"),
+                     NULL),
+               "persistentvolumeclaims \"c\" is forbidden: maximum storage usage per "
+               "PersistentVolumeClaim is 2Gi, but request is 3Gi");
+}
+
+/* ---- ResourceQuota ---- */
+
+static void quota(const char *spec)
+{
+    struct str text = arena_printf(world_arena(W), "{'metadata':{'name':'q'},'spec':%s}", spec);
+
+    world_create(W, "resourcequotas", "n", text.p);
+    world_settle(W);
+}
+
+static struct str used(const char *what)
+{
+    struct arena *a = world_arena(W);
+    cJSON *all =
+        admission_quota_used(world_api(W), a, STR("n"), world_get(W, "resourcequotas", "n", "q"));
+
+    return json_str(json_get(all, what));
+}
+
+#define COMPUTE(cpu, gpu)                                                                          \
+    WITH("{'requests':{'cpu':'" cpu "','nvidia.com/gpu':'" gpu "'},'limits':{'cpu':'" cpu          \
+         "','nvidia.com/gpu':'" gpu "'}}")
+
+static void stored_pod(const char *name, const char *spec)
+{
+    cJSON *p = pod(spec);
+
+    json_set_str(world_arena(W), json_get(p, "metadata"), "name", str_c(name));
+    world_create_tree(W, "pods", "n", p);
+}
+
+/* A pod weighs what its containers ask for, or its init containers beside the sidecars before them,
+ * whichever is more. */
+static void quota_sums(void **state)
+{
+    (void)state;
+    quota("{'hard':{'requests.cpu':'100','limits.cpu':'100','pods':'10','count/pods':'20',"
+          "'requests.nvidia.com/gpu':'8'}}");
+    stored_pod("a", COMPUTE("1500m", "2"));
+    stored_pod("b", "{'initContainers':["
+                    "{'name':'s','image':'i','restartPolicy':'Always','resources':{'requests':{"
+                    "'cpu':'1'},'limits':{'cpu':'1'}}},"
+                    "{'name':'i','image':'i','resources':{'requests':{'cpu':'3500m'},"
+                    "'limits':{'cpu':'5'}}}],"
+                    "'containers':[{'name':'a','image':'i','resources':{'requests':{'cpu':'1'},"
+                    "'limits':{'cpu':'1'}}},{'name':'b','image':'i','resources':{'requests':{"
+                    "'cpu':'2'},'limits':{'cpu':'2'}}}]}");
+    assert_str(used("requests.cpu"), "6");
+    assert_str(used("limits.cpu"), "7500m");
+    assert_str(used("requests.nvidia.com/gpu"), "2");
+    assert_str(used("pods"), "2");
+    world_patch_status(W, "pods", "n", "a", "{'status':{'phase':'Succeeded'}}");
+    assert_str(used("requests.cpu"), "4500m");
+    assert_str(used("pods"), "1");
+    assert_str(used("count/pods"), "2");
+}
+
+static void quota_overhead(void **state)
+{
+    const char *spec = "{'overhead':{'cpu':'250m','memory':'1Mi'},'containers':[{'name':'c',"
+                       "'resources':{'requests':{'cpu':'1'},'limits':{'cpu':'1'}}}]}";
+
+    (void)state;
+    quota("{'hard':{'requests.cpu':'1','limits.cpu':'1'}}");
+    assert_str(admit(QUOTA, "pods", "CREATE", pod(spec), NULL),
+               "pods \"p\" is forbidden: exceeded quota: q, requested: limits.cpu=1250m,"
+               "requests.cpu=1250m, used: limits.cpu=0,requests.cpu=0, limited: limits.cpu=1,"
+               "requests.cpu=1");
+}
+
+/* Overhead is on top of requests always, of limits only where there are some. */
+static void quota_overhead_of_limits(void **state)
+{
+    (void)state;
+    quota("{'hard':{'limits.nvidia.com/x':'1','limits.ephemeral-storage':'1'}}");
+    assert_str(admit(QUOTA, "pods", "CREATE",
+                     pod("{'overhead':{'ephemeral-storage':'5'},'containers':[{'name':'c'}]}"),
+                     NULL),
+               "");
+}
+
+static void quota_limits(void **state)
+{
+    (void)state;
+    quota("{'hard':{'requests.cpu':'2','pods':'2','requests.nvidia.com/gpu':'4'}}");
+    stored_pod("a", COMPUTE("1", "3"));
+    assert_str(admit(QUOTA, "pods", "CREATE", pod(COMPUTE("1", "1")), NULL), "");
+    assert_str(admit(QUOTA, "pods", "CREATE", pod(COMPUTE("1001m", "1")), NULL),
+               "pods \"p\" is forbidden: exceeded quota: q, requested: requests.cpu=1001m, used: "
+               "requests.cpu=1, limited: requests.cpu=2");
+    assert_str(admit(QUOTA, "pods", "CREATE", pod(COMPUTE("1", "2")), NULL),
+               "pods \"p\" is forbidden: exceeded quota: q, requested: requests.nvidia.com/gpu=2, "
+               "used: requests.nvidia.com/gpu=3, limited: requests.nvidia.com/gpu=4");
+    assert_str(admit(QUOTA, "pods", "CREATE", pod(ONE_CONTAINER), NULL),
+               "pods \"p\" is forbidden: failed quota: q: must specify requests.cpu for: c");
+    /* The whole way: refused there as well, and nothing is left behind. */
+    assert_string_equal(
+        world_try(W, "pods", "n", "{'metadata':{'name':'z'},'spec':" COMPUTE("2", "1") "}"),
+        "Forbidden");
+    assert_str(used("pods"), "1");
+}
+
+#define CLAIM(size)                                                                                \
+    "{'metadata':{'name':'c','namespace':'n'},'spec':{'accessModes':['ReadWriteOnce'],"            \
+    "'resources':{'requests':{'storage':'" size "'}}}}"
+
+/* An update is charged for what it adds, and may always take less. */
+static void quota_updates(void **state)
+{
+    cJSON *small = world_parse(W, CLAIM("1Gi")), *mid = world_parse(W, CLAIM("2Gi")),
+          *big = world_parse(W, CLAIM("3Gi"));
+
+    (void)state;
+    quota("{'hard':{'requests.storage':'2Gi','persistentvolumeclaims':'1'}}");
+    world_create_tree(W, "persistentvolumeclaims", "n", small);
+    assert_str(admit(QUOTA, "persistentvolumeclaims", "UPDATE", mid, small), "");
+    assert_str(admit(QUOTA, "persistentvolumeclaims", "UPDATE", big, small),
+               "persistentvolumeclaims \"c\" is forbidden: exceeded quota: q, requested: "
+               "requests.storage=2Gi, used: requests.storage=1Gi, limited: requests.storage=2Gi");
+    assert_str(admit(QUOTA, "persistentvolumeclaims", "UPDATE", small, big), "");
+    assert_str(admit(QUOTA, "persistentvolumeclaims", "CREATE", small, NULL),
+               "persistentvolumeclaims \"c\" is forbidden: exceeded quota: q, requested: "
+               "persistentvolumeclaims=1, used: persistentvolumeclaims=1, limited: "
+               "persistentvolumeclaims=1");
+}
+
+static void quota_objects(void **state)
+{
+    (void)state;
+    quota("{'hard':{'services.nodeports':'1','services.loadbalancers':'0','count/jobs.batch':'0',"
+          "'configmaps':'0'}}");
+    assert_str(admit(QUOTA, "services", "CREATE",
+                     world_parse(W, "{'metadata':{'name':'s'},'spec':{'type':'NodePort','ports':["
+                                    "{'port':1},{'port':2}]}}"),
+                     NULL),
+               "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=2, "
+               "used: services.nodeports=0, limited: services.nodeports=1");
+    assert_str(admit(QUOTA, "services", "CREATE",
+                     world_parse(W, "{'metadata':{'name':'s'},'spec':{'type':'LoadBalancer',"
+                                    "'allocateLoadBalancerNodePorts':false,'ports':[{'port':1}]}}"),
+                     NULL),
+               "services \"s\" is forbidden: exceeded quota: q, requested: "
+               "services.loadbalancers=1, used: services.loadbalancers=0, limited: "
+               "services.loadbalancers=0");
+    assert_str(
+        admit(QUOTA, "jobs.batch", "CREATE", world_parse(W, "{'metadata':{'name':'j'}}"), NULL),
+        "jobs.batch \"j\" is forbidden: exceeded quota: q, requested: count/jobs.batch=1, "
+        "used: count/jobs.batch=0, limited: count/jobs.batch=0");
+    assert_str(admit(QUOTA, "secrets", "CREATE", world_parse(W, "{'metadata':{'name':'j'}}"), NULL),
+               "");
+}
+
+static void quota_scope(const char *scopes, const char *spec, bool concerned)
+{
+    struct arena *a = world_arena(W);
+    cJSON *p = pod(spec);
+
+    world_create(
+        W, "resourcequotas", "n",
+        arena_printf(a, "{'metadata':{'name':'q'},'spec':{'hard':{'pods':'0'},%s}}", scopes).p);
+    json_set_str(a, json_ensure_object(a, p, "status"), "qosClass",
+                 json_path(json_first(json_path(p, "spec.containers")), "resources.requests")
+                     ? STR("Burstable")
+                     : STR("BestEffort"));
+    struct str said = admit(QUOTA, "pods", "CREATE", p, NULL);
+    if ((said.n > 0) != concerned)
+        fail_msg("%s of %s: %.*s", scopes, spec, STR_F(said));
+    world_delete(W, "resourcequotas", "n", "q", NULL);
+}
+
+static void quota_scopes(void **state)
+{
+    const char *timed = "{'activeDeadlineSeconds':5,'containers':[{'name':'c'}]}";
+    const char *high = "{'priorityClassName':'high','containers':[{'name':'c'}]}";
+    const char *asks = WITH("{'requests':{'cpu':'1'}}");
+
+    (void)state;
+    quota_scope("'scopes':['Terminating']", timed, true);
+    quota_scope("'scopes':['Terminating']", ONE_CONTAINER, false);
+    quota_scope("'scopes':['NotTerminating']", timed, false);
+    quota_scope("'scopes':['NotTerminating']", ONE_CONTAINER, true);
+    quota_scope("'scopes':['BestEffort']", ONE_CONTAINER, true);
+    quota_scope("'scopes':['BestEffort']", asks, false);
+    quota_scope("'scopes':['NotBestEffort']", asks, true);
+    quota_scope("'scopes':['NotBestEffort','Terminating']", asks, false);
+    quota_scope("'scopeSelector':{'matchExpressions':[{'scopeName':'PriorityClass','operator':'In',"
+                "'values':['high','x']}]}",
+                high, true);
+    quota_scope("'scopeSelector':{'matchExpressions':[{'scopeName':'PriorityClass','operator':'In',"
+                "'values':['x']}]}",
+                high, false);
+    quota_scope("'scopeSelector':{'matchExpressions':[{'scopeName':'PriorityClass','operator':"
+                "'NotIn','values':['x']}]}",
+                high, true);
+    quota_scope("'scopeSelector':{'matchExpressions':[{'scopeName':'PriorityClass','operator':"
+                "'Exists'}]}",
+                ONE_CONTAINER, false);
+    quota_scope("'scopeSelector':{'matchExpressions':[{'scopeName':'CrossNamespacePodAffinity',"
+                "'operator':'Exists'}]}",
+                "{'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"
+                "'namespaces':['m']}]}},'containers':[{'name':'c'}]}",
+                true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(lifecycle, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(service_accounts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(priority, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tolerations, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(storage_class, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(limit_defaults, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(limit_bounds, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(limit_claims, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quota_sums, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quota_overhead, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quota_overhead_of_limits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quota_limits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quota_updates, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quota_objects, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quota_scopes, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * RBAC: what a rule allows, what rules cover, and, on a whole control plane, whose rules hold
+ * where, the roles of every cluster, and that nobody hands out what they do not hold. */
+
+#include "controller_world.h"
+
+#include "../../../vapi/auth/rbac.h"
+
+#define RBAC "rbac.authorization.k8s.io"
+
+static struct world *W;
+
+/* "verbs|groups|resources|names|urls", lists by comma, "-" for the core group. */
+static struct rule rule_of(struct arena *a, const char *text)
+{
+    struct rule rule = {.verbs = {NULL, 0}};
+    struct str_list *lists[] = {&rule.verbs, &rule.groups, &rule.resources, &rule.names,
+                                &rule.urls};
+    struct str rest = str_c(text);
+
+    for (size_t i = 0; i < 5 && rest.p; i++) {
+        struct str part = str_cut(&rest, '|');
+        struct str *items = arena_alloc(a, 16 * sizeof(*items));
+
+        lists[i]->items = items;
+        while (part.p && part.n && lists[i]->n < 16) {
+            struct str word = str_cut(&part, ',');
+
+            items[lists[i]->n++] = str_eqc(word, "-") ? STR("") : word;
+        }
+    }
+    return rule;
+}
+
+/* "verb group resource[/sub] [name]" or "verb /path". */
+static struct attributes question_of(struct arena *a, const char *text)
+{
+    struct str rest = str_c(text);
+    struct attributes what = {
+        .verb = arena_cstr(a, str_cut(&rest, ' ')), .subresource = STR(""), .name = STR("")};
+    struct str group = str_cut(&rest, ' ');
+
+    if (group.p[0] == '/') {
+        what.path = group;
+        return what;
+    }
+    what.group = str_eqc(group, "-") ? STR("") : group;
+    struct str resource = str_cut(&rest, ' ');
+    what.resource = str_cut(&resource, '/');
+    if (resource.p)
+        what.subresource = resource;
+    if (rest.p)
+        what.name = rest;
+    return what;
+}
+
+static void rule_matrix(void **state)
+{
+    static const struct {
+        const char *rule, *question;
+        bool allowed;
+    } rows[] = {
+        {"get|-|pods", "get - pods", true},
+        {"get|-|pods", "get - pods x", true},
+        {"get|-|pods", "list - pods", false},
+        {"get|-|pods", "get apps pods", false},
+        {"get|apps|pods", "get - pods", false},
+        {"get,list|-,apps|pods,deployments", "list apps deployments", true},
+        {"*|*|*", "delete apps deployments", true},
+        {"*|*|*", "get /healthz", false},
+        {"*|*|*", "get - pods/exec", true},
+        /* subresources */
+        {"get|-|pods", "get - pods/log", false},
+        {"get|-|pods/log", "get - pods/log", true},
+        {"get|-|pods/log", "get - pods", false},
+        {"get|-|*/log", "get - pods/log", true},
+        {"get|-|*/log", "get - pods/status", false},
+        {"get|-|*/log", "get - pods", false},
+        {"update|apps|*/scale", "update apps deployments/scale", true},
+        {"get|-|pods/*", "get - pods/log", false},
+        {"get|-|pods/", "get - pods", false},
+        {"get|-|*/", "get - pods", false},
+        /* names */
+        {"get|-|pods|a,b", "get - pods a", true},
+        {"get|-|pods|a,b", "get - pods c", false},
+        {"list|-|pods|a", "list - pods", false},
+        {"create|-|pods|a", "create - pods", false},
+        /* URLs */
+        {"get||||/healthz", "get /healthz", true},
+        {"get||||/healthz", "get /healthz/ping", false},
+        {"get||||/healthz", "post /healthz", false},
+        {"get||||/healthz/*", "get /healthz/ping", true},
+        {"get||||/healthz/*", "get /healthz", false},
+        {"get||||/apis*", "get /apis/apps", true},
+        {"*||||*", "get /anything/at/all", true},
+        {"*||||*", "get - pods", false},
+        {"get||||/a/*/b", "get /a/x/b", false},
+        {"||", "get - pods", false},
+    };
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct rule rule = rule_of(a, rows[i].rule);
+        struct attributes what = question_of(a, rows[i].question);
+
+        if (rule_allows(&rule, &what) != rows[i].allowed)
+            fail_msg("%s: %s", rows[i].rule, rows[i].question);
+    }
+    arena_free(a);
+}
+
+static void covering(void **state)
+{
+    static const struct {
+        const char *held[3];
+        const char *wanted;
+        bool covered;
+    } rows[] = {
+        {{"get|-|pods"}, "get|-|pods", true},
+        {{"get|-|pods"}, "get,list|-|pods", false},
+        {{"get|-|pods", "list|-|pods"}, "get,list|-|pods", true},
+        {{"get,list|-|pods,secrets"}, "list|-|secrets|a", true},
+        {{"get|-|pods|a"}, "get|-|pods", false},
+        {{"get|-|pods|a"}, "get|-|pods|a,b", false},
+        {{"get|-|pods|a", "get|-|pods|b"}, "get|-|pods|a,b", true},
+        {{"*|*|*"}, "*|*|*", true},
+        {{"*|*|*"}, "get||||/x", false},
+        {{"get|*|*"}, "*|*|*", false},
+        {{"get|-|pods"}, "get|*|pods", false},
+        {{"get|-|pods"}, "get|-|*", false},
+        {{"get|-|*"}, "get|-|pods/exec", true},
+        {{"get|-|*/scale"}, "get|-|deployments/scale,*/scale", true},
+        {{"get|-|deployments/scale"}, "get|-|*/scale", false},
+        {{"get|-|pods"}, "get|-|pods/exec", false},
+        {{"get||||/a/*"}, "get||||/a/b,/a/*", true},
+        {{"get||||/a/b"}, "get||||/a/*", false},
+        {{"*||||*"}, "get||||/a/*,*", true},
+        {{"get|-|pods"}, "get|-|", true},
+    };
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct rule held[3], wanted = rule_of(a, rows[i].wanted);
+        size_t n = 0;
+
+        for (; n < 3 && rows[i].held[n]; n++)
+            held[n] = rule_of(a, rows[i].held[n]);
+        if (rules_cover(held, n, &wanted) != rows[i].covered)
+            fail_msg("%s by %s", rows[i].wanted, rows[i].held[0]);
+    }
+    arena_free(a);
+}
+
+/* Its four lists multiply: such a rule is not looked into, and so not given. */
+static void covering_is_bounded(void **state)
+{
+    static struct str words[1000];
+    struct rule held = {.verbs = {words, 1}, .groups = {words, 1}, .resources = {words, 1}};
+    struct rule wanted = {.verbs = {words, 1000},
+                          .groups = {words, 1000},
+                          .resources = {words, 1000},
+                          .names = {words, 1000}};
+
+    (void)state;
+    for (size_t i = 0; i < 1000; i++)
+        words[i] = STR("*");
+    assert_false(rules_cover(&held, 1, &wanted));
+    wanted = (struct rule){.verbs = {words, 10}, .groups = {words, 10}, .resources = {words, 10}};
+    assert_true(rules_cover(&held, 1, &wanted));
+}
+
+/* ---- on a whole control plane ---- */
+
+static int set_up(void **state)
+{
+    (void)state;
+    W = world_new(7);
+    world_create(W, "namespaces", "", "{'metadata':{'name':'n'}}");
+    world_create(W, "namespaces", "", "{'metadata':{'name':'m'}}");
+    world_settle(W);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    world_free(W);
+    return 0;
+}
+
+static bool may(const char *user, const char *group, const char *ns, const char *question)
+{
+    struct arena *a = world_arena(W);
+    struct attributes what = question_of(a, question);
+    struct str *groups = arena_alloc(a, sizeof(*groups));
+    struct user u = {.name = str_c(user), .groups = groups, .n_groups = 1};
+
+    groups[0] = str_c(group);
+    what.ns = str_c(ns);
+    what.version = STR("v1");
+    return auth_authorize(vapi_auth(world_api(W)), a, &u, &what, NULL);
+}
+
+static void subjects_and_namespaces(void **state)
+{
+    (void)state;
+    world_create(W, "roles." RBAC, "n",
+                 "{'metadata':{'name':'r'},'rules':[{'verbs':['get'],'apiGroups':[''],"
+                 "'resources':['pods']}]}");
+    assert_false(may("jane", "g", "n", "get - pods"));
+    world_create(W, "rolebindings." RBAC, "n",
+                 "{'metadata':{'name':'b'},'roleRef':{'apiGroup':'" RBAC "','kind':'Role',"
+                 "'name':'r'},'subjects':[{'kind':'User','apiGroup':'" RBAC "','name':'jane'},"
+                 "{'kind':'Group','apiGroup':'" RBAC "','name':'ops'},"
+                 "{'kind':'ServiceAccount','name':'own','namespace':'n'},"
+                 "{'kind':'ServiceAccount','name':'far','namespace':'m'}]}");
+    world_settle(W);
+    assert_true(may("jane", "g", "n", "get - pods"));
+    assert_false(may("jane", "g", "m", "get - pods"));
+    assert_false(may("jane", "g", "", "get - pods"));
+    assert_false(may("Jane", "g", "n", "get - pods"));
+    assert_true(may("x", "ops", "n", "get - pods"));
+    assert_false(may("ops", "g", "n", "get - pods"));
+    assert_true(may("system:serviceaccount:n:own", "g", "n", "get - pods"));
+    assert_true(may("system:serviceaccount:m:far", "g", "n", "get - pods"));
+    assert_false(may("system:serviceaccount:m:own", "g", "n", "get - pods"));
+    assert_false(may("own", "g", "n", "get - pods"));
+
+    /* A change of the role, and the binding's end, hold at once. */
+    world_patch(W, "roles." RBAC, "n", "r",
+                "{'rules':[{'verbs':['list'],'apiGroups':[''],'resources':['pods']}]}");
+    world_settle(W);
+    assert_false(may("jane", "g", "n", "get - pods"));
+    assert_true(may("jane", "g", "n", "list - pods"));
+    world_delete(W, "rolebindings." RBAC, "n", "b", NULL);
+    world_settle(W);
+    assert_false(may("jane", "g", "n", "list - pods"));
+}
+
+static void cluster_roles(void **state)
+{
+    (void)state;
+    world_create(
+        W, "rolebindings." RBAC, "n",
+        "{'metadata':{'name':'view'},'roleRef':{'apiGroup':'" RBAC
+        "','kind':'ClusterRole','name':'view'},'subjects':[{'kind':'User','apiGroup':'" RBAC
+        "','name':'vic'}]}");
+    world_create(W, "clusterrolebindings." RBAC, "",
+                 "{'metadata':{'name':'adm'},'roleRef':{'apiGroup':'" RBAC
+                 "','kind':'ClusterRole','name':'cluster-admin'},'subjects':[{'kind':'Group',"
+                 "'apiGroup':'" RBAC "','name':'admins'}]}");
+    world_settle(W);
+    assert_true(may("vic", "g", "n", "list - pods"));
+    assert_true(may("vic", "g", "n", "get - pods/log x"));
+    assert_false(may("vic", "g", "n", "get - secrets x"));
+    assert_false(may("vic", "g", "m", "list - pods"));
+    assert_true(may("x", "admins", "m", "delete apps deployments y"));
+    assert_true(may("x", "admins", "", "get /metrics"));
+    assert_true(may("x", "system:masters", "", "anything x y/z"));
+    /* What everybody may. */
+    assert_true(may("x", "system:authenticated", "", "get /api"));
+    assert_true(may("x", "system:authenticated", "",
+                    "create authorization.k8s.io selfsubjectaccessreviews"));
+    assert_true(may("system:anonymous", "system:unauthenticated", "", "get /healthz"));
+    assert_false(may("system:anonymous", "system:unauthenticated", "", "get /metrics"));
+    assert_true(may("x", "system:serviceaccounts", "", "get /openid/v1/jwks"));
+}
+
+/* edit and admin are made of parts, and a CRD's author may add one. */
+static void aggregation(void **state)
+{
+    const cJSON *role = world_get(W, "clusterroles." RBAC, "", "edit");
+
+    (void)state;
+    assert_true(json_count(json_get(role, "rules")) > 5);
+    world_create(
+        W, "rolebindings." RBAC, "n",
+        "{'metadata':{'name':'adm'},'roleRef':{'apiGroup':'" RBAC
+        "','kind':'ClusterRole','name':'admin'},'subjects':[{'kind':'User','apiGroup':'" RBAC
+        "','name':'ann'}]}");
+    world_settle(W);
+    assert_true(may("ann", "g", "n", "get - pods"));
+    assert_true(may("ann", "g", "n", "create - secrets"));
+    assert_true(may("ann", "g", "n", "create " RBAC " roles"));
+    assert_false(may("ann", "g", "n", "update - resourcequotas x"));
+    assert_false(may("ann", "g", "n", "get my.group things"));
+    world_create(W, "clusterroles." RBAC, "",
+                 "{'metadata':{'name':'things','labels':{'" RBAC "/aggregate-to-admin':'true'}},"
+                 "'rules':[{'verbs':['get'],'apiGroups':['my.group'],'resources':['things']}]}");
+    world_settle(W);
+    assert_true(may("ann", "g", "n", "get my.group things"));
+}
+
+static struct str refusal(const char *resource, const char *name, const char *object)
+{
+    struct arena *a = world_arena(W);
+    static const struct str groups[] = {{"g", 1}};
+    const struct user u = {.name = STR("ann"), .groups = groups, .n_groups = 1};
+    struct err err;
+
+    err_init(&err, a);
+    const struct resource *r =
+        registry_find_group_resource(vapi_registry(world_api(W)), STR(RBAC), str_c(resource));
+    cJSON *tree = world_parse(W, object);
+    json_set_str(a, json_ensure_object(a, tree, "metadata"), "name", str_c(name));
+    if (resource_namespaced(r))
+        json_set_str(a, json_get(tree, "metadata"), "namespace", STR("n"));
+    if (!auth_check_escalation(vapi_auth(world_api(W)), a, &u, r, tree, NULL, &err))
+        return STR("");
+    return err.message;
+}
+
+#define REF(kind, name) "{'roleRef':{'apiGroup':'" RBAC "','kind':'" kind "','name':'" name "'}}"
+
+static void escalation(void **state)
+{
+    (void)state;
+    world_create(
+        W, "rolebindings." RBAC, "n",
+        "{'metadata':{'name':'adm'},'roleRef':{'apiGroup':'" RBAC
+        "','kind':'ClusterRole','name':'admin'},'subjects':[{'kind':'User','apiGroup':'" RBAC
+        "','name':'ann'}]}");
+    world_settle(W);
+    assert_str(refusal("roles", "r",
+                       "{'rules':[{'verbs':['get'],'apiGroups':[''],'resources':['pods']}]}"),
+               "");
+    assert_str(refusal("roles", "r",
+                       "{'rules':[{'verbs':['get'],'apiGroups':['my.group'],'resources':['a']},"
+                       "{'verbs':['*'],'apiGroups':['*'],'resources':['*']}]}"),
+               "roles." RBAC " \"r\" is forbidden: user \"ann\" (groups=[\"g\"]) is attempting to "
+               "grant RBAC permissions not currently held:\n"
+               "{APIGroups:[\"my.group\"], Resources:[\"a\"], Verbs:[\"get\"]}\n"
+               "{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}");
+    assert_str(refusal("rolebindings", "b", REF("ClusterRole", "view")), "");
+    assert_true(str_contains(refusal("rolebindings", "b", REF("ClusterRole", "cluster-admin")),
+                             STR("not currently held")));
+    assert_str(refusal("rolebindings", "b", REF("Role", "none")),
+               "roles." RBAC " \"none\" not found");
+    /* Held in one namespace, not in all. */
+    assert_true(str_contains(refusal("clusterrolebindings", "b", REF("ClusterRole", "view")),
+                             STR("not currently held")));
+    assert_str(refusal("clusterroles", "c",
+                       "{'aggregationRule':{'clusterRoleSelectors':[{}]},'rules':[]}"),
+               "clusterroles." RBAC
+               " \"c\" is forbidden: must have cluster-admin privileges to use "
+               "an aggregationRule");
+}
+
+/* Who may `bind` or `escalate` needs nothing else. */
+static void bind_and_escalate(void **state)
+{
+    (void)state;
+    world_create(W, "clusterroles." RBAC, "",
+                 "{'metadata':{'name':'maker'},'rules':[{'verbs':['bind'],'apiGroups':['" RBAC
+                 "'],'resources':['clusterroles'],'resourceNames':['view']},{'verbs':['escalate'],"
+                 "'apiGroups':['" RBAC "'],'resources':['roles']}]}");
+    world_create(
+        W, "rolebindings." RBAC, "n",
+        "{'metadata':{'name':'m'},'roleRef':{'apiGroup':'" RBAC
+        "','kind':'ClusterRole','name':'maker'},'subjects':[{'kind':'User','apiGroup':'" RBAC
+        "','name':'ann'}]}");
+    world_settle(W);
+    assert_str(refusal("rolebindings", "b", REF("ClusterRole", "view")), "");
+    assert_true(refusal("rolebindings", "b", REF("ClusterRole", "edit")).n > 0);
+    assert_str(
+        refusal("roles", "r", "{'rules':[{'verbs':['*'],'apiGroups':['*'],'resources':['*']}]}"),
+        "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_matrix),
+        cmocka_unit_test(covering),
+        cmocka_unit_test(covering_is_bounded),
+        cmocka_unit_test_setup_teardown(subjects_and_namespaces, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cluster_roles, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(aggregation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(escalation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bind_and_escalate, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
