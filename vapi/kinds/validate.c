@@ -71,6 +71,17 @@ bool check_rule(struct field_errors *e, const struct field_path *p, enum name_ru
     return n == 0;
 }
 
+bool check_rule_caseless(struct field_errors *e, const struct field_path *p, enum name_rule rule,
+                         struct str s)
+{
+    const char *messages[NAME_MESSAGES_MAX];
+    size_t n = name_check(rule, lower_case(e->arena, s), messages);
+
+    for (size_t i = 0; i < n; i++)
+        field_invalid_str(e, p, s, messages[i]);
+    return n == 0;
+}
+
 bool check_given(struct field_errors *e, const struct field_path *p, struct str s)
 {
     if (!s.n)
@@ -211,7 +222,7 @@ void check_annotations(struct field_errors *e, const struct field_path *p, const
     {
         struct str key = str_c(annotation->string);
 
-        check_rule(e, p, NAME_QUALIFIED, lower_case(e->arena, key));
+        check_rule_caseless(e, p, NAME_QUALIFIED, key);
         total += key.n + json_str(annotation).n;
     }
     if (total > MAX_ANNOTATIONS)
@@ -297,4 +308,63 @@ void validate_label_selector(struct field_errors *e, const struct field_path *p,
     validate_labels(e, FIELD(p, "matchLabels"), json_get(selector, "matchLabels"));
     json_each(requirement, json_get(selector, "matchExpressions"))
         check_requirement(e, FIELD_INDEX(list, i++), requirement);
+}
+
+/* ---- conditions ---- */
+
+static void check_reason(struct field_errors *e, const struct field_path *p, struct str reason)
+{
+    bool ok = reason.n && isalpha((unsigned char)reason.p[0]) &&
+              (isalnum((unsigned char)reason.p[reason.n - 1]) || reason.p[reason.n - 1] == '_');
+
+    for (size_t i = 0; i < reason.n; i++)
+        ok &= isalnum((unsigned char)reason.p[i]) || strchr("_,:", reason.p[i]);
+    if (!check_given(e, p, reason))
+        return;
+    if (!ok)
+        field_invalid_str(
+            e, p, reason,
+            "a condition reason must start with alphabetic character, optionally followed by a "
+            "string of alphanumeric characters or '_,:', and must end with an alphanumeric "
+            "character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB', "
+            " or 'ReasonA:ReasonB', regex used for validation is "
+            "'[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')");
+    if (reason.n > 1024)
+        field_too_long(e, p, 1024);
+}
+
+static void check_condition(struct field_errors *e, const struct field_path *p,
+                            const cJSON *condition)
+{
+    static const char *const states[] = {"False", "True", "Unknown", NULL};
+    struct str status = json_str(json_get(condition, "status"));
+    const cJSON *observed = json_get(condition, "observedGeneration");
+
+    check_rule(e, FIELD(p, "type"), NAME_QUALIFIED, json_str(json_get(condition, "type")));
+    if (!one_of(status, states))
+        field_not_supported(e, FIELD(p, "status"), status, states);
+    if (json_i64_at(condition, "observedGeneration", 0) < 0)
+        field_invalid(e, FIELD(p, "observedGeneration"), observed,
+                      "must be greater than or equal to zero");
+    if (!given(condition, "lastTransitionTime"))
+        field_required(e, FIELD(p, "lastTransitionTime"), "");
+    check_reason(e, FIELD(p, "reason"), json_str(json_get(condition, "reason")));
+    if (json_str(json_get(condition, "message")).n > 32 * 1024)
+        field_too_long(e, FIELD(p, "message"), 32 * 1024);
+}
+
+void validate_conditions(struct field_errors *e, const struct field_path *p,
+                         const cJSON *conditions)
+{
+    struct names types = {.arena = e->arena};
+    size_t i = 0;
+
+    json_each(condition, conditions)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+
+        if (!names_add(&types, json_str(json_get(condition, "type")), condition))
+            field_duplicate(e, FIELD(at, "type"), json_get(condition, "type"));
+        check_condition(e, at, condition);
+    }
 }

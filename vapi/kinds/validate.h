@@ -17,6 +17,9 @@ bool one_of(struct str s, const char *const *list); /* list: NULL-ended */
 bool value_listed(const cJSON *list, struct str s);
 bool check_rule(struct field_errors *e, const struct field_path *p, enum name_rule rule,
                 struct str s);
+/* The same of its lower case. */
+bool check_rule_caseless(struct field_errors *e, const struct field_path *p, enum name_rule rule,
+                         struct str s);
 bool check_given(struct field_errors *e, const struct field_path *p, struct str s); /* not empty */
 /* One of the supported values; an empty one is required to be set. */
 bool check_enum(struct field_errors *e, const struct field_path *p, struct str s,
@@ -81,6 +84,10 @@ const cJSON *given(const cJSON *object, const char *path);
 bool same_value(const cJSON *a, const cJSON *b); /* nothing equals nothing */
 bool check_immutable(struct field_errors *e, const struct field_path *p, const cJSON *value,
                      const cJSON *old);
+
+/* metav1.Conditions. */
+void validate_conditions(struct field_errors *e, const struct field_path *p,
+                         const cJSON *conditions);
 
 /* ---- volumes and claims ---- */
 /* What a pod spec is part of. */

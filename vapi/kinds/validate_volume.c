@@ -54,7 +54,7 @@ void check_driver_name(struct field_errors *e, const struct field_path *p, struc
         return;
     if (driver.n > 63)
         field_too_long(e, p, 63);
-    check_rule(e, p, NAME_DNS1123_SUBDOMAIN, lower_case(e->arena, driver));
+    check_rule_caseless(e, p, NAME_DNS1123_SUBDOMAIN, driver);
 }
 
 static void check_csi(struct field_errors *e, const struct field_path *p, const cJSON *source)
