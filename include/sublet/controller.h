@@ -40,6 +40,7 @@ void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx
 struct vapi *controller_api(const struct controller *c);
 void *controller_state(const struct controller *c);
 void controller_add(struct controller *c, struct str key);
+void controller_add_name(struct controller *c, struct str ns, struct str name); /* "ns/name" */
 void controller_add_after(struct controller *c, struct str key, int64_t delay_ms);
 /* Ready-made maps: the object itself ("ns/name"); its controlling owner of a kind. */
 void controller_map_self(struct controller *c, const struct store_event *e);

@@ -29,11 +29,7 @@ static void map_to_namespace(struct controller *c, const struct store_event *e, 
 {
     if (e->type == STORE_ADDED || !str_eq(e->object->name, name))
         return;
-    struct buf key = BUF_INIT(0);
-    buf_char(&key, '/');
-    buf_add(&key, e->object->ns);
-    controller_add(c, buf_str(&key));
-    buf_fini(&key);
+    controller_add_name(c, STR(""), e->object->ns);
 }
 
 static void map_account(struct controller *c, const struct store_event *e)

@@ -23,7 +23,7 @@ bool key_split(struct str key, struct str *ret_ns, struct str *ret_name)
     return true;
 }
 
-static void add_key(struct controller *c, struct str ns, struct str name)
+void controller_add_name(struct controller *c, struct str ns, struct str name)
 {
     struct buf key = BUF_INIT(0);
 
@@ -36,7 +36,7 @@ static void add_key(struct controller *c, struct str ns, struct str name)
 
 void controller_map_self(struct controller *c, const struct store_event *e)
 {
-    add_key(c, e->object->ns, e->object->name);
+    controller_add_name(c, e->object->ns, e->object->name);
 }
 
 /* Most pods are not of the kind that is asked for: look for the words before building a tree. */
@@ -56,7 +56,7 @@ static struct str map_owner_of(struct controller *c, struct arena *a, const stru
 
     if (!str_eq(json_str_at(owner, "kind"), kind))
         return STR_NULL;
-    add_key(c, o->ns, json_str_at(owner, "name"));
+    controller_add_name(c, o->ns, json_str_at(owner, "name"));
     return json_str_at(owner, "uid");
 }
 
@@ -94,7 +94,7 @@ static bool on_owner(void *ctx, const struct store_object *o)
     else if (selector_from_json(a, spec, &selector, NULL))
         selector.nothing = true;
     if (selector_match(&selector, s->orphan->labels))
-        add_key(s->controller, o->ns, o->name);
+        controller_add_name(s->controller, o->ns, o->name);
     arena_free(a);
     return true;
 }

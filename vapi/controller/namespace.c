@@ -261,11 +261,7 @@ static void map_content(struct controller *c, const struct store_event *e)
     spaces = registry_find_group_resource(vapi_registry(api), STR(""), STR("namespaces"));
     if (!going(store_get(vapi_store(api), spaces->storage, STR(""), e->object->ns)))
         return;
-    struct buf key = BUF_INIT(0);
-    buf_char(&key, '/');
-    buf_add(&key, e->object->ns);
-    controller_add(c, buf_str(&key));
-    buf_fini(&key);
+    controller_add_name(c, STR(""), e->object->ns);
 }
 
 static const struct controller_source SOURCES[] = {

@@ -9,14 +9,16 @@
     X(NAMESPACE_CONTROLLER)                                                                        \
     X(SERVICE_ACCOUNT_CONTROLLER)                                                                  \
     X(ROOT_CA_CONTROLLER)                                                                          \
+    X(ENDPOINTS_CONTROLLER)                                                                        \
+    X(SLICE_MIRROR_CONTROLLER)                                                                     \
     X(DEPLOYMENT_CONTROLLER)                                                                       \
     X(DAEMON_SET_CONTROLLER)                                                                       \
     X(STATEFUL_SET_CONTROLLER)                                                                     \
+    X(JOB_CONTROLLER)                                                                              \
+    X(CRON_JOB_CONTROLLER)                                                                         \
     X(QUOTA_STATUS_CONTROLLER)                                                                     \
     X(DISRUPTION_CONTROLLER)                                                                       \
     X(AGGREGATION_CONTROLLER)                                                                      \
-    X(JOB_CONTROLLER)                                                                              \
-    X(CRON_JOB_CONTROLLER)                                                                         \
     X(GARBAGE_COLLECTOR)                                                                           \
     X(REPLICA_SET_CONTROLLER)                                                                      \
     X(REPLICATION_CONTROLLER_CONTROLLER)

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What EndpointSlices say of the pods behind a service: all that have an address, those that are
+ * ending too, each with its conditions, zone and hints. Must never call a pod ready that is ending,
+ * unless the service wants unready ones. */
+#include "endpoints.h"
+
+#include "slices.h"
+
+#define PER_SLICE 100
+
+const struct str ENDPOINT_SLICE_MANAGER = {"endpointslice-controller.k8s.io", 31};
+
+static cJSON *types_of(const struct service_run *s)
+{
+    cJSON *types = json_new_array(s->arena);
+    const char *of_ip = address_type_of(json_str_at(s->service, "spec.clusterIP"));
+
+    json_each(family, json_path(s->service, "spec.ipFamilies"))
+        json_append(types, json_new_string(s->arena, json_str(family)));
+    if (json_count(types))
+        return types;
+    if (of_ip) {
+        json_append(types, json_new_string(s->arena, str_c(of_ip)));
+        return types;
+    }
+    json_append(types, json_new_string(s->arena, STR("IPv4")));
+    json_append(types, json_new_string(s->arena, STR("IPv6")));
+    return types;
+}
+
+static struct str zone_of(const struct service_run *s, struct str node)
+{
+    const struct resource *res = reconcile_resource(s->run, "", "nodes");
+    const struct store_object *o =
+        node.n ? store_get(vapi_store(reconcile_api(s->run)), res->storage, STR(""), node) : NULL;
+    struct str zone = STR_NULL;
+
+    if (o)
+        labels_get(o->labels, STR("topology.kubernetes.io/zone"), &zone);
+    return zone;
+}
+
+static cJSON *addresses_of(struct service_run *s, const cJSON *pod, struct str type)
+{
+    cJSON *addresses = json_new_array(s->arena);
+
+    json_each(item, json_path(pod, "status.podIPs"))
+    {
+        struct str ip = json_str_at(item, "ip");
+        const char *its = address_type_of(ip);
+
+        if (its && str_eqc(type, its))
+            json_append(addresses, json_new_string(s->arena, ip));
+    }
+    return addresses;
+}
+
+static void add_hint(struct arena *a, cJSON *hints, const char *key, struct str name)
+{
+    cJSON *list = json_set(a, hints, key, json_new_array(a));
+
+    json_set_str(a, json_append(list, json_new_object(a)), "name", name);
+}
+
+/* Where the service wants traffic to stay near, each ready endpoint asks for its own zone and node.
+ */
+static void set_hints(struct service_run *s, cJSON *endpoint, struct str zone, struct str node)
+{
+    struct str near = json_str_at(s->service, "spec.trafficDistribution");
+    bool same_node = str_eqc(near, "PreferSameNode");
+    bool same_zone = same_node || str_eqc(near, "PreferClose") || str_eqc(near, "PreferSameZone");
+    cJSON *hints;
+
+    if (!same_zone || (!zone.n && !(same_node && node.n)))
+        return;
+    hints = json_ensure_object(s->arena, endpoint, "hints");
+    if (zone.n)
+        add_hint(s->arena, hints, "forZones", zone);
+    if (same_node && node.n)
+        add_hint(s->arena, hints, "forNodes", node);
+}
+
+static cJSON *make_endpoint(struct service_run *s, const cJSON *pod, cJSON *addresses)
+{
+    struct arena *a = s->arena;
+    cJSON *endpoint = json_new_object(a), *conditions;
+    bool serving = pod_is_ready(pod), terminating = pod_is_terminating(pod);
+    bool ready = s->publish_unready || (serving && !terminating);
+    struct str node = json_str_at(pod, "spec.nodeName"), zone = zone_of(s, node);
+
+    json_set(a, endpoint, "addresses", addresses);
+    conditions = json_ensure_object(a, endpoint, "conditions");
+    json_set_bool(a, conditions, "ready", ready);
+    json_set_bool(a, conditions, "serving", serving);
+    json_set_bool(a, conditions, "terminating", terminating);
+    if (service_names_host(s, pod))
+        json_set_str(a, endpoint, "hostname", json_str_at(pod, "spec.hostname"));
+    json_set(a, endpoint, "targetRef", pod_reference(a, pod));
+    if (node.n)
+        json_set_str(a, endpoint, "nodeName", node);
+    if (zone.n)
+        json_set_str(a, endpoint, "zone", zone);
+    if (ready)
+        set_hints(s, endpoint, zone, node);
+    return endpoint;
+}
+
+static void add_pod(struct service_run *s, struct slice_plan *p, const cJSON *pod)
+{
+    cJSON *ports = service_ports_of(s, pod, true);
+
+    json_each(type, p->keep_types)
+    {
+        cJSON *addresses = addresses_of(s, pod, json_str(type));
+
+        if (json_count(addresses))
+            json_append(slice_group_get(p, arena_cstr(s->arena, json_str(type)), ports)->endpoints,
+                        make_endpoint(s, pod, addresses));
+    }
+}
+
+void endpoint_slices_write(struct service_run *s)
+{
+    struct slice_plan p = {.run = s->run,
+                           .owner_res = s->res,
+                           .owner = s->service,
+                           .manager = ENDPOINT_SLICE_MANAGER,
+                           .max = PER_SLICE};
+    cJSON *labels = service_labels(s);
+
+    json_set_str(s->arena, labels, SLICE_SERVICE, meta_name(s->service));
+    json_set_str(s->arena, labels, SLICE_MANAGED_BY, ENDPOINT_SLICE_MANAGER);
+    p.labels = labels;
+    p.keep_types = types_of(s);
+    for (size_t i = 0; i < s->n_pods; i++)
+        add_pod(s, &p, s->pods[i]);
+    slices_write(&p);
+}

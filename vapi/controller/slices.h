@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How wanted endpoints are laid out over EndpointSlices, with as few writes as can be. Internal to
+ * vapi/controller. */
+#pragma once
+
+#include "util.h"
+
+#define SLICE_SERVICE    "kubernetes.io/service-name"
+#define SLICE_MANAGED_BY "endpointslice.kubernetes.io/managed-by"
+
+/* Endpoints of one address type with the same ports. */
+struct slice_group {
+    struct slice_group *next;
+    const char *address_type; /* "IPv4" */
+    const cJSON *ports;       /* an array, perhaps empty */
+    cJSON *endpoints;         /* an array */
+};
+
+struct slice_plan {
+    struct reconcile *run;
+    const struct resource *owner_res;
+    const cJSON *owner;                /* a Service or Endpoints: the slices' controller */
+    struct str manager;                /* value of SLICE_MANAGED_BY */
+    const cJSON *labels, *annotations; /* of every slice; annotations may be NULL */
+    const cJSON *keep_types; /* address types that have a slice even without endpoints; array */
+    size_t max;              /* endpoints of one slice */
+    struct slice_group *groups;
+};
+
+/* The group of a type and ports, made when it is not there. */
+struct slice_group *slice_group_get(struct slice_plan *p, const char *address_type,
+                                    const cJSON *ports);
+/* Slices of the manager for a service. */
+cJSON *slices_list(struct reconcile *r, struct str ns, struct str service, struct str manager);
+void slices_write(struct slice_plan *p);
+/* Removes all of the manager for a service. */
+void slices_remove(struct reconcile *r, struct str ns, struct str service, struct str manager);
+/* Maps a slice of the manager to its service. */
+void slices_map(struct controller *c, const struct store_event *e, struct str manager);
+const char *address_type_of(struct str ip); /* "IPv4", "IPv6", or NULL for no address */
