@@ -63,20 +63,36 @@ static void on_removed(void *ctx, const struct err *err, const struct store_obje
         create_service(s);
 }
 
-/* An address cannot be changed in place. */
+/* An address cannot be changed in place; ports can. */
+static void update_service(struct syncer *s, struct arena *a, const cJSON *now)
+{
+    const struct resource *r = syncer_resource(s, "", "services");
+    struct str address = json_str_at(now, "spec.clusterIP");
+    const cJSON *ports = json_path(api_service(s, a), "spec.ports");
+    struct vapi_delete options = {.grace_seconds = -1};
+    cJSON *patch = json_new_object(a);
+
+    if (s->tenant.api_ip.n && !str_eq(address, s->tenant.api_ip)) {
+        vapi_delete(s->api, r, STR("default"), STR("kubernetes"), &options, on_removed, s);
+        return;
+    }
+    if (json_equal(ports, json_path(now, "spec.ports")))
+        return;
+    json_set(a, json_ensure_object(a, patch, "spec"), "ports", json_copy(a, ports));
+    vapi_patch(s->api, r, STR_NULL, STR("default"), STR("kubernetes"), patch, on_written, NULL);
+}
+
 static void ensure_service(struct syncer *s)
 {
     const struct resource *r = syncer_resource(s, "", "services");
     const struct store_object *o =
         store_latest(s->store, r->storage, STR("default"), STR("kubernetes"));
-    struct vapi_delete options = {.grace_seconds = -1};
     struct arena *a = arena_new(0);
-    struct str now = o ? arena_str(a, json_str_at(vapi_tree(a, o), "spec.clusterIP")) : STR_NULL;
 
-    if (!o)
+    if (o)
+        update_service(s, a, vapi_tree(a, o));
+    else
         create_service(s);
-    else if (s->tenant.api_ip.n && !str_eq(now, s->tenant.api_ip))
-        vapi_delete(s->api, r, STR("default"), STR("kubernetes"), &options, on_removed, s);
     arena_free(a);
 }
 
@@ -139,31 +155,10 @@ static void ask_host(struct syncer *s)
     arena_free(a);
 }
 
-/* "10.1.2.3", "10.1.2.3:6443", "[fd00::1]:6443", "fd00::1" */
-static void take_configured(struct syncer *s)
-{
-    struct str text = s->config->api_address, ip = text;
-    size_t colon = str_rfind(text, ':');
-    uint64_t port = vapi_port(s->api);
-    bool bracket = text.p[0] == '[';
-
-    if (colon < text.n && (bracket || str_find(text, ':') == colon)) {
-        uint64_t given;
-
-        if (str_to_u64(str_from(text, colon + 1), &given)) {
-            port = given;
-            ip = str_sub(text, 0, colon);
-        }
-    }
-    if (bracket)
-        ip = str_sub(ip, 1, ip.n - 2);
-    address_found(s, ip, (int64_t)port);
-}
-
 void address_find(struct syncer *s)
 {
     if (s->config->api_address.n)
-        take_configured(s);
+        address_found(s, s->config->api_address, (int64_t)vapi_port(s->api));
     else
         ask_host(s);
 }

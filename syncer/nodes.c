@@ -172,8 +172,8 @@ static bool is_reserved(const cJSON *host)
 
 static bool is_shown(struct syncer *s, const cJSON *host, struct str name)
 {
-    if (!host)
-        return reflector_refused(s->watches[SYNC_NODES].reflector) && is_used(s, name);
+    if (!host) /* not readable, or gone before the pods on it */
+        return is_used(s, name);
     return is_in_pool(s, host) || (!has_devices(host) && !is_reserved(host)) || is_used(s, name);
 }
 
@@ -282,6 +282,8 @@ static void reconcile_node(struct reconcile *r)
             reconcile_delete(r, nodes_resource(s), STR(""), run.name, run.uid, NULL);
         return;
     }
+    if (!run.host && run.virtual_)
+        return; /* as it was last seen */
     node = wanted(&run);
     if (!node || (run.virtual_ && !is_mirrored(run.virtual_)))
         return; /* the tenant's own node of that name stays its own */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A host cluster in memory, behind the syncer's transport: objects, revisions, watches, a scheduler
+ * and a kubelet in a few lines; and every fault a host or the way to it can have, chosen by a seed.
+ * It keeps account of what was done to it, so that a test can ask what must never have happened. */
+#pragma once
+
+#include <uv.h>
+
+#include <sublet/host.h>
+
+struct transport;
+struct fake_host;
+
+/* Of a thousand requests, how many ... */
+struct fake_faults {
+    unsigned refuse; /* never arrive */
+    unsigned lose;   /* are executed, and the answer is lost */
+    unsigned busy;   /* get 429 */
+    unsigned fail;   /* get 500 */
+    unsigned cut;    /* chance, per tick, that a watch is cut */
+    unsigned expire; /* watches find their revision gone */
+    unsigned max_delay_ms;
+    bool down; /* nothing arrives at all */
+};
+
+struct fake_host *fake_host_new(uv_loop_t *loop, uint64_t seed);
+void fake_host_free(struct fake_host *h);
+/* One per client: a restarted syncer brings a new one; what was under way is lost with the old. */
+struct transport *fake_host_transport(struct fake_host *h);
+struct fake_faults *fake_host_faults(struct fake_host *h);
+uint64_t fake_host_random(struct fake_host *h);
+
+/* Trees in a; plural as in the path: "pods". An array of all. */
+cJSON *fake_host_list(struct fake_host *h, struct arena *a, const char *plural);
+size_t fake_host_count(struct fake_host *h, const char *plural);
+/* Somebody else on the host does it. name NULL: any one of ours, by chance. */
+void fake_host_put(struct fake_host *h, const char *plural, const char *json);
+bool fake_host_remove(struct fake_host *h, const char *plural, const char *name);
+/* A pod that runs, by chance, becomes Failed or Succeeded. */
+bool fake_host_finish_pod(struct fake_host *h, const char *phase);
+/* How often an object of this virtual uid was created, ever. */
+unsigned fake_host_created(struct fake_host *h, struct str virtual_uid);
+/* Objects without our label that were changed or removed through the API: must stay 0. */
+unsigned fake_host_trespasses(const struct fake_host *h);
+unsigned fake_host_requests(const struct fake_host *h);

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See sim.h. */
+#include "sim.h"
+
+#include <ftw.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <sublet/log.h>
+
+#include "engine.h"
+
+#define PATIENCE_MS 60000
+
+/* --- time --- */
+
+static int64_t wall(void *ctx)
+{
+    return clock_wall_us(&CLOCK_SYSTEM) + ((struct sim *)ctx)->jump_s * 1000000;
+}
+
+static int64_t mono(void *ctx)
+{
+    (void)ctx;
+    return clock_mono_ms(&CLOCK_SYSTEM);
+}
+
+static void on_guard(uv_timer_t *timer)
+{
+    ((struct sim *)timer->data)->timed_out = true;
+}
+
+static void start_guard(struct sim *s, unsigned ms)
+{
+    s->timed_out = false;
+    uv_update_time(&s->loop);
+    uv_timer_start(&s->guard, on_guard, ms, 0);
+}
+
+void sim_run_ms(struct sim *s, unsigned ms)
+{
+    start_guard(s, ms);
+    while (!s->timed_out)
+        uv_run(&s->loop, UV_RUN_ONCE);
+}
+
+void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what)
+{
+    uint64_t end = uv_hrtime() / 1000000 + PATIENCE_MS;
+
+    while (!is(s)) {
+        if (uv_hrtime() / 1000000 > end)
+            fail_msg("seed %llu: waited in vain for %s (last refusal: %s)",
+                     (unsigned long long)s->seed, what, s->refusal);
+        sim_run_ms(s, 5);
+    }
+}
+
+static bool flag_is_up(struct sim *s)
+{
+    return s->flag;
+}
+
+static void wait_flag(struct sim *s, const char *what)
+{
+    sim_until(s, flag_is_up, what);
+    s->flag = false;
+}
+
+/* --- up and down --- */
+
+static void on_ready(void *ctx, const struct err *err)
+{
+    struct sim *s = ctx;
+
+    if (err)
+        fail_msg("start: %.*s", STR_F(err->message));
+    s->flag = true;
+}
+
+static void on_closed(void *ctx)
+{
+    ((struct sim *)ctx)->flag = true;
+}
+
+static void open_syncer(struct sim *s, struct err *err)
+{
+    struct host_options options = {.loop = &s->loop,
+                                   .clock = &s->clock,
+                                   .rng = &RNG_SYSTEM,
+                                   .timeout_ms = 2000,
+                                   .backoff_ms = 1,
+                                   .backoff_max_ms = 20,
+                                   .transport = fake_host_transport(s->host)};
+    struct host *host;
+
+    if (host_open(&options, &host, err) ||
+        syncer_new_with(s->api, &s->config, host, &s->syncer, err))
+        fail_msg("%.*s", STR_F(err->message));
+}
+
+void sim_open(struct sim *s)
+{
+    struct store_options so = {
+        .path = s->dir, .max_bytes = (size_t)s->config.max_bytes, .max_objects = 100000};
+    struct str name = STR("localhost");
+    struct pki_options po = {.clock = &s->clock,
+                             .rng = &RNG_SYSTEM,
+                             .names = &name,
+                             .n_names = 1,
+                             .issuer = STR("https://kubernetes.default.svc.cluster.local")};
+    struct vapi_options vo = {.loop = &s->loop,
+                              .config = &s->config,
+                              .clock = &s->clock,
+                              .rng = &RNG_SYSTEM,
+                              .version = STR("v1.36.3")};
+    struct err err;
+
+    err_init(&err, s->arena);
+    if (store_open(&s->loop, &so, &s->store, &err) || pki_open(s->store, &po, &s->pki, &err))
+        fail_msg("%.*s", STR_F(err.message));
+    vo.store = s->store;
+    vo.pki = s->pki;
+    if (vapi_new(&vo, &s->api, &err))
+        fail_msg("%.*s", STR_F(err.message));
+    open_syncer(s, &err);
+    if (vapi_start(s->api, on_ready, s, &err))
+        fail_msg("%.*s", STR_F(err.message));
+    wait_flag(s, "the API");
+    syncer_start(s->syncer);
+    syncer_publish_kubeconfig(s->syncer, STR("kubeconfig"));
+}
+
+void sim_close(struct sim *s)
+{
+    syncer_close(s->syncer, on_closed, s);
+    wait_flag(s, "the syncer to close");
+    s->syncer = NULL;
+    vapi_close(s->api, on_closed, s);
+    wait_flag(s, "the API to close");
+    s->pki = pki_free(s->pki);
+    store_close(s->store, on_closed, s);
+    wait_flag(s, "the store to close");
+}
+
+struct sim *sim_new(uint64_t seed, const char *config)
+{
+    struct sim *s = NEW(struct sim);
+    struct buf text = BUF_INIT(0);
+    struct err err;
+
+    log_set_level(getenv("SHOW") ? LOG_DEBUG : LOG_ERROR);
+    s->seed = seed;
+    s->arena = arena_new(0);
+    s->clock = (struct clock){wall, mono, s};
+    buf_addc(&text, "name: sim\nhost: {namespace: team}\nlisten: {address: \"127.0.0.1:0\"}\n"
+                    "network: {apiAddress: \"10.9.9.9\"}\n");
+    buf_addc(&text, config ? config : "");
+    err_init(&err, s->arena);
+    if (config_load(s->arena, buf_str(&text), 0, NULL, NULL, &s->config, &err))
+        fail_msg("%.*s", STR_F(err.message));
+    buf_fini(&text);
+    snprintf(s->dir, sizeof(s->dir), "/tmp/sim-XXXXXX");
+    assert_non_null(mkdtemp(s->dir));
+    uv_loop_init(&s->loop);
+    uv_timer_init(&s->loop, &s->guard);
+    s->guard.data = s;
+    s->host = fake_host_new(&s->loop, seed);
+    fake_host_put(s->host, "nodes", "{\"metadata\":{\"name\":\"node-0\"}}");
+    fake_host_put(s->host, "nodes", "{\"metadata\":{\"name\":\"node-1\"}}");
+    sim_open(s);
+    return s;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+    (void)st;
+    (void)flag;
+    (void)at;
+    return remove(path);
+}
+
+void sim_free(struct sim *s)
+{
+    sim_close(s);
+    fake_host_free(s->host);
+    uv_close((uv_handle_t *)&s->guard, NULL);
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&s->loop), 0);
+    nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    arena_free(s->arena);
+    mem_free(s);
+}
+
+void sim_jump(struct sim *s, int64_t seconds)
+{
+    s->jump_s += seconds;
+    for (int id = 0; id < N_SYNC; id++)
+        syncer_rescan(s->syncer, (enum sync_id)id);
+}
+
+/* --- the tenant --- */
+
+static const struct resource *find_resource(struct sim *s, const char *name)
+{
+    struct str plural = str_c(name), group = STR("");
+    size_t dot = str_find(plural, '.');
+    const struct resource *r;
+
+    if (dot < plural.n) {
+        group = str_from(plural, dot + 1);
+        plural = str_sub(plural, 0, dot);
+    }
+    r = registry_find_group_resource(vapi_registry(s->api), group, plural);
+    assert_non_null(r);
+    return r;
+}
+
+static cJSON *parse(struct arena *a, const char *json)
+{
+    char *text = arena_cstr(a, str_c(json));
+    cJSON *tree = NULL;
+
+    for (char *p = text; *p; p++)
+        *p = *p == '\'' ? '"' : *p;
+    if (json_parse(a, str_c(text), &tree, NULL))
+        fail_msg("not JSON: %s", text);
+    return tree;
+}
+
+static void on_written(void *ctx, const struct err *err, const struct store_object *object)
+{
+    struct sim *s = ctx;
+
+    (void)object;
+    s->writes--;
+    if (err)
+        snprintf(s->refusal, sizeof(s->refusal), "%.*s", STR_F(err->message));
+}
+
+void sim_create(struct sim *s, const char *resource, const char *ns, const char *json)
+{
+    struct arena *a = arena_new(0);
+
+    s->writes++;
+    vapi_create(s->api, find_resource(s, resource), str_c(ns), parse(a, json), on_written, s);
+    arena_free(a);
+}
+
+void sim_patch(struct sim *s, const char *resource, const char *ns, const char *name,
+               const char *json)
+{
+    struct arena *a = arena_new(0);
+
+    s->writes++;
+    vapi_patch(s->api, find_resource(s, resource), STR_NULL, str_c(ns), str_c(name), parse(a, json),
+               on_written, s);
+    arena_free(a);
+}
+
+void sim_delete(struct sim *s, const char *resource, const char *ns, const char *name,
+                int64_t grace_s)
+{
+    struct vapi_delete options = {.grace_seconds = grace_s};
+
+    s->writes++;
+    vapi_delete(s->api, find_resource(s, resource), str_c(ns), str_c(name), &options, on_written,
+                s);
+}
+
+static bool all_written(struct sim *s)
+{
+    return s->writes == 0;
+}
+
+void sim_writes_done(struct sim *s)
+{
+    sim_until(s, all_written, "writes to be answered");
+}
+
+struct list {
+    struct arena *arena;
+    cJSON *items;
+};
+
+static bool on_object(void *ctx, const struct store_object *o)
+{
+    struct list *l = ctx;
+
+    json_append(l->items, vapi_tree(l->arena, o));
+    return true;
+}
+
+cJSON *sim_list(struct sim *s, struct arena *a, const char *resource, const char *ns)
+{
+    struct list l = {a, json_new_array(a)};
+    struct err err;
+
+    err_init(&err, a);
+    if (store_scan(s->store, find_resource(s, resource)->storage, *ns ? str_c(ns) : STR_NULL,
+                   STR_NULL, STR_NULL, 0, on_object, &l, &err))
+        fail_msg("%.*s", STR_F(err.message));
+    return l.items;
+}
+
+cJSON *sim_get(struct sim *s, struct arena *a, const char *resource, const char *ns,
+               const char *name)
+{
+    const struct store_object *o =
+        store_get(s->store, find_resource(s, resource)->storage, str_c(ns), str_c(name));
+
+    return o ? vapi_tree(a, o) : NULL;
+}

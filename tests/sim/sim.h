@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole virtual cluster with its syncer on a fake host, in one loop, that can be closed and
+ * opened again on the same store. Time is real but for jumps the test asks for. Must never wait for
+ * a moment: it waits for a state, and fails when it does not come. */
+#pragma once
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include <sublet/controller.h>
+#include <sublet/syncer.h>
+
+#include "fake_host.h"
+
+struct sim {
+    uv_loop_t loop;
+    uv_timer_t guard;
+    char dir[64];
+    uint64_t seed;
+    struct arena *arena;
+    struct config config;
+    struct clock clock;
+    int64_t jump_s;
+    struct store *store;
+    struct pki *pki;
+    struct vapi *api;
+    struct syncer *syncer;
+    struct fake_host *host;
+    bool flag, timed_out;
+    unsigned writes;   /* of the test's own, under way */
+    char refusal[256]; /* of the last write that was refused */
+};
+
+/* config: YAML over `name: sim` and a host namespace; NULL for none. */
+struct sim *sim_new(uint64_t seed, const char *config);
+void sim_free(struct sim *s);
+void sim_close(struct sim *s); /* the virtual cluster, not the host */
+void sim_open(struct sim *s);
+void sim_run_ms(struct sim *s, unsigned ms);
+/* Runs until is(s) holds, or fails the test (printing the seed and `what`). */
+void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what);
+/* Time passes for the syncer's records, and it looks at everything again. */
+void sim_jump(struct sim *s, int64_t seconds);
+
+/* JSON with ' for ". The write is under way afterwards; sim_writes_done() waits for it. */
+void sim_create(struct sim *s, const char *resource, const char *ns, const char *json);
+void sim_patch(struct sim *s, const char *resource, const char *ns, const char *name,
+               const char *json);
+void sim_delete(struct sim *s, const char *resource, const char *ns, const char *name,
+                int64_t grace_s);
+void sim_writes_done(struct sim *s);
+cJSON *sim_list(struct sim *s, struct arena *a, const char *resource, const char *ns);
+cJSON *sim_get(struct sim *s, struct arena *a, const char *resource, const char *ns,
+               const char *name);

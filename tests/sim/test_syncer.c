@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The syncer on a host that drops, loses, delays, forgets and is away, with restarts in between.
+ * What happens is chosen by a seed, printed on failure (run again with SEED=n). However it goes:
+ * when the faults end, both worlds agree; no pod was ever made twice; nothing of others was
+ * touched. */
+#include "sim.h"
+
+#include <stdlib.h>
+
+#include "engine.h"
+
+#define POOLS                                                                                      \
+    "pools:\n- {name: p, kind: shared, mode: exclusive, nodeSelector: {pool: p}, products: [],\n"  \
+    "   resources: {nvidia.com/gpu: {gpuEq: \"1\"}}}\n"                                            \
+    "bindings:\n- {pool: p, guarantee: \"4\", overQuota: reject, default: true}\n"
+#define QUEUE                                                                                      \
+    "pools:\n- {name: p, kind: shared, mode: exclusive, nodeSelector: {pool: p}, products: [],\n"  \
+    "   resources: {nvidia.com/gpu: {gpuEq: \"1\"}}}\n"                                            \
+    "bindings:\n- {pool: p, guarantee: \"2\", overQuota: queue, default: true}\n"
+
+#define POD "{'metadata':{'name':'%s'},'spec':{'containers':[{'name':'c','image':'i'%s}]%s}}"
+
+static void create_pod(struct sim *s, const char *name, const char *more_container,
+                       const char *more_spec)
+{
+    char text[1024];
+
+    snprintf(text, sizeof(text), POD, name, more_container, more_spec);
+    sim_create(s, "pods", "default", text);
+}
+
+#define GPU(n) ",'resources':{'limits':{'nvidia.com/gpu':'" #n "'}}"
+
+/* --- what must hold when all is quiet --- */
+
+static const cJSON *host_of(const cJSON *host_pods, struct str uid)
+{
+    const cJSON *found = NULL;
+
+    json_each(pod, host_pods)
+    {
+        const cJSON *notes = json_path(pod, "metadata.annotations");
+
+        if (str_eq(json_str(json_get(notes, "sublet.dev/uid")), uid)) {
+            assert_null(found);
+            found = pod;
+        }
+    }
+    return found;
+}
+
+static bool agree(const cJSON *pod, const cJSON *host)
+{
+    struct str phase = json_str_at(pod, "status.phase");
+
+    if (!host)
+        return str_eqc(phase, "Failed") || str_eqc(phase, "Succeeded");
+    return str_eq(phase, json_str_at(host, "status.phase")) &&
+           str_eq(json_str_at(pod, "spec.nodeName"), json_str_at(host, "spec.nodeName")) &&
+           str_eq(json_str_at(pod, "status.podIP"), json_str_at(host, "status.podIP")) &&
+           !json_path(pod, "metadata.deletionTimestamp");
+}
+
+static bool worlds_agree(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    cJSON *pods = sim_list(s, a, "pods", ""), *host_pods = fake_host_list(s->host, a, "pods");
+    size_t with_host = 0;
+    bool same = s->writes == 0;
+
+    json_each(pod, pods)
+    {
+        const cJSON *host = host_of(host_pods, json_str_at(pod, "metadata.uid"));
+
+        same &= agree(pod, host);
+        with_host += host != NULL;
+    }
+    same &= with_host == fake_host_count(s->host, "pods");
+    /* One token Secret for each pod there is on the host (and copies of what they refer to). */
+    same &= fake_host_count(s->host, "secrets") >= with_host;
+    same &= with_host || !fake_host_count(s->host, "secrets");
+    same &= with_host || !fake_host_count(s->host, "configmaps");
+    arena_free(a);
+    return same;
+}
+
+static bool is_empty(struct sim *s)
+{
+    return worlds_agree(s) && !fake_host_count(s->host, "pods") &&
+           !fake_host_count(s->host, "services") && !fake_host_count(s->host, "secrets") &&
+           !fake_host_count(s->host, "configmaps") &&
+           !fake_host_count(s->host, "persistentvolumeclaims");
+}
+
+static void count_mapping(void *ctx, struct str key)
+{
+    (void)key;
+    ++*(unsigned *)ctx;
+}
+
+static bool on_record(void *ctx, struct str key, struct str value)
+{
+    (void)value;
+    count_mapping(ctx, key);
+    return true;
+}
+
+static unsigned records(struct sim *s, enum store_record kind, const char *prefix)
+{
+    unsigned n = 0;
+
+    store_record_each(s->store, kind, str_c(prefix), on_record, &n);
+    return n;
+}
+
+static bool nothing_recorded(struct sim *s)
+{
+    return !records(s, RECORD_MAPPING, "") && !records(s, RECORD_LEDGER, "gpu/");
+}
+
+static void no_pod_was_made_twice(struct sim *s, const cJSON *pods)
+{
+    json_each(pod, pods)
+    {
+        unsigned n = fake_host_created(s->host, json_str_at(pod, "metadata.uid"));
+
+        if (n > 1)
+            fail_msg("seed %llu: pod %.*s was created %u times", (unsigned long long)s->seed,
+                     STR_F(json_str_at(pod, "metadata.name")), n);
+    }
+}
+
+/* --- single stories --- */
+
+static bool pod_runs(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    cJSON *pods = sim_list(s, a, "pods", "");
+    bool all = json_count(pods) > 0;
+
+    json_each(pod, pods) all &= str_eqc(json_str_at(pod, "status.phase"), "Running");
+    arena_free(a);
+    return all && worlds_agree(s);
+}
+
+static bool account_is_there(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool there = sim_get(s, a, "serviceaccounts", "default", "default") != NULL;
+
+    arena_free(a);
+    return there;
+}
+
+static struct sim *new_sim(uint64_t seed, const char *config)
+{
+    struct sim *s = sim_new(seed, config);
+
+    sim_until(s, account_is_there, "the default service account");
+    return s;
+}
+
+static void test_pod_goes_down_and_status_comes_up(void **state)
+{
+    struct sim *s = new_sim(1, NULL);
+
+    (void)state;
+    create_pod(s, "a", "", "");
+    sim_until(s, pod_runs, "the pod to run");
+    sim_delete(s, "pods", "default", "a", -1);
+    sim_until(s, is_empty, "the host to be empty");
+    sim_until(s, nothing_recorded, "no records");
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_free(s);
+}
+
+static bool pod_is_gone(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool gone = !sim_get(s, a, "pods", "default", "a");
+
+    arena_free(a);
+    return gone;
+}
+
+static void test_pod_removed_on_the_host_is_not_brought_back(void **state)
+{
+    struct sim *s = new_sim(2, NULL);
+
+    (void)state;
+    create_pod(s, "a", "", "");
+    sim_until(s, pod_runs, "the pod to run");
+    assert_true(fake_host_remove(s->host, "pods", NULL));
+    sim_until(s, pod_is_gone, "the virtual pod to follow");
+    sim_until(s, is_empty, "the host to be empty");
+    sim_free(s);
+}
+
+static bool foreign_refused(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool said = false;
+
+    json_each(event, sim_list(s, a, "events", "")) said |=
+        str_contains(json_str_at(event, "message"), STR("not this cluster's"));
+    arena_free(a);
+    return said;
+}
+
+static void test_foreign_object_is_never_touched(void **state)
+{
+    struct sim *s = new_sim(3, NULL);
+    char name[64], text[128];
+
+    (void)state;
+    translate_name(&s->syncer->tenant, STR("default"), STR("a"), name);
+    snprintf(text, sizeof(text), "{\"metadata\":{\"name\":\"%s\"}}", name);
+    fake_host_put(s->host, "pods", text);
+    create_pod(s, "a", "", "");
+    sim_until(s, foreign_refused, "an event");
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_delete(s, "pods", "default", "a", -1);
+    sim_writes_done(s);
+    sim_run_ms(s, 50);
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    assert_true(fake_host_remove(s->host, "pods", name));
+    sim_free(s);
+}
+
+/* Everything the tenant had is lost: what runs on the host is not ours to judge. */
+static void test_unknown_objects_of_our_cluster_stay(void **state)
+{
+    struct sim *s = new_sim(4, NULL);
+    char text[512];
+
+    (void)state;
+    snprintf(text, sizeof(text),
+             "{\"metadata\":{\"name\":\"lost\",\"labels\":{\"sublet.dev/cluster\":\"%.*s\"},"
+             "\"annotations\":{\"sublet.dev/name\":\"x\",\"sublet.dev/namespace\":\"default\","
+             "\"sublet.dev/uid\":\"u\"}}}",
+             STR_F(s->syncer->tenant.cluster_uid));
+    fake_host_put(s->host, "pods", text);
+    create_pod(s, "a", "", "");
+    sim_run_ms(s, 200);
+    assert_true(fake_host_remove(s->host, "pods", "lost"));
+    sim_free(s);
+}
+
+static bool four_run(struct sim *s)
+{
+    return fake_host_count(s->host, "pods") == 4 && s->writes == 0;
+}
+
+static void test_quota_is_exact(void **state)
+{
+    struct sim *s = new_sim(5, POOLS);
+    char name[16];
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof(name), "g%d", i);
+        create_pod(s, name, GPU(1), "");
+    }
+    sim_until(s, four_run, "four pods on the host");
+    assert_non_null(strstr(s->refusal, "exceeded quota: gpu/p"));
+    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 4);
+    sim_close(s);
+    sim_open(s);
+    create_pod(s, "more", GPU(1), "");
+    sim_writes_done(s);
+    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 4);
+
+    /* A finished pod gives back what it had. */
+    while (!fake_host_finish_pod(s->host, "Succeeded"))
+        sim_run_ms(s, 2);
+    while (records(s, RECORD_LEDGER, "gpu/") == 4)
+        sim_run_ms(s, 2);
+    create_pod(s, "again", GPU(1), "");
+    sim_writes_done(s);
+    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 4);
+    sim_free(s);
+}
+
+static bool two_on_host(struct sim *s)
+{
+    return fake_host_count(s->host, "pods") == 2;
+}
+
+static bool third_waits(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool waits = false;
+
+    json_each(pod, sim_list(s, a, "pods", ""))
+    {
+        json_each(condition, json_path(pod, "status.conditions")) waits |=
+            str_contains(json_str(json_get(condition, "message")),
+                         STR("waiting for 1 GPU in pool p: position 1"));
+    }
+    arena_free(a);
+    return waits;
+}
+
+static void test_queue_lets_the_next_one_in(void **state)
+{
+    struct sim *s = new_sim(6, QUEUE);
+
+    (void)state;
+    create_pod(s, "a", GPU(1), "");
+    create_pod(s, "b", GPU(1), "");
+    sim_until(s, two_on_host, "two pods");
+    create_pod(s, "c", GPU(1), "");
+    sim_until(s, third_waits, "the third to wait in line");
+    assert_int_equal(fake_host_count(s->host, "pods"), 2);
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_until(s, pod_runs, "the other two to run");
+    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 2);
+    sim_free(s);
+}
+
+static bool config_is_down(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool found = false;
+
+    json_each(map, fake_host_list(s->host, a, "configmaps")) found |=
+        str_eqc(json_str_at(map, "data.k"), "2");
+    arena_free(a);
+    return found && fake_host_count(s->host, "configmaps") == 2;
+}
+
+static void test_referenced_data_follows(void **state)
+{
+    struct sim *s = new_sim(7, NULL);
+
+    (void)state;
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'m'},'data':{'k':'1'}}");
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'unused'},'data':{'k':'1'}}");
+    sim_writes_done(s);
+    create_pod(s, "a", ",'envFrom':[{'configMapRef':{'name':'m'}}]", "");
+    sim_until(s, pod_runs, "the pod to run");
+    sim_patch(s, "configmaps", "default", "m", "{'data':{'k':'2'}}");
+    sim_until(s, config_is_down, "the change to go down"); /* with kube-root-ca.crt */
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_until(s, is_empty, "what nobody refers to to go");
+    sim_free(s);
+}
+
+/* --- everything at once --- */
+
+static void random_op(struct sim *s)
+{
+    uint64_t r = fake_host_random(s->host) >> 8;
+    char name[16], service[256];
+
+    snprintf(name, sizeof(name), "p%d", (int)(r / 100 % 12));
+    switch (r % 10) {
+    case 0:
+    case 1:
+    case 2:
+        create_pod(s, name, r % 3 ? GPU(1) : ",'envFrom':[{'configMapRef':{'name':'m'}}]", "");
+        break;
+    case 3:
+        sim_delete(s, "pods", "default", name, -1);
+        break;
+    case 4:
+        sim_delete(s, "pods", "default", name, 0);
+        break;
+    case 5:
+        fake_host_remove(s->host, "pods", NULL);
+        break;
+    case 6:
+        fake_host_finish_pod(s->host, r % 2 ? "Failed" : "Succeeded");
+        break;
+    case 7:
+        sim_patch(s, "pods", "default", name, "{'metadata':{'labels':{'app':'x'}}}");
+        sim_patch(s, "configmaps", "default", "m",
+                  r % 2 ? "{'data':{'k':'1'}}" : "{'data':{'k':'2'}}");
+        break;
+    case 8:
+        snprintf(service, sizeof(service),
+                 "{'metadata':{'name':'s%d'},'spec':{'ports':[{'port':80}]}}", (int)(r / 7 % 3));
+        sim_create(s, "services", "default", service);
+        break;
+    default:
+        snprintf(service, sizeof(service), "s%d", (int)(r / 7 % 3));
+        sim_delete(s, "services", "default", service, -1);
+        break;
+    }
+}
+
+static void set_faults(struct sim *s)
+{
+    *fake_host_faults(s->host) = (struct fake_faults){.refuse = 40,
+                                                      .lose = 60,
+                                                      .busy = 30,
+                                                      .fail = 40,
+                                                      .cut = 20,
+                                                      .expire = 10,
+                                                      .max_delay_ms = 4};
+}
+
+static void remove_everything(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+
+    json_each(pod, sim_list(s, a, "pods", "default"))
+        sim_delete(s, "pods", "default", arena_cstr(a, json_str_at(pod, "metadata.name")), 0);
+    json_each(service, sim_list(s, a, "services", "default"))
+    {
+        if (!str_eqc(json_str_at(service, "metadata.name"), "kubernetes"))
+            sim_delete(s, "services", "default",
+                       arena_cstr(a, json_str_at(service, "metadata.name")), -1);
+    }
+    arena_free(a);
+    sim_writes_done(s);
+}
+
+static void storm(uint64_t seed)
+{
+    struct sim *s = new_sim(seed, POOLS);
+    struct arena *a = arena_new(0);
+
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'m'},'data':{'k':'1'}}");
+    fake_host_put(s->host, "pods", "{\"metadata\":{\"name\":\"stranger\"}}");
+    set_faults(s);
+    for (int step = 0; step < 150; step++) {
+        random_op(s);
+        sim_run_ms(s, 1 + (unsigned)(fake_host_random(s->host) % 8));
+        if (step % 50 == 25) {
+            sim_close(s);
+            s->writes = 0;
+            sim_open(s);
+        }
+        fake_host_faults(s->host)->down = step % 60 > 50;
+    }
+    *fake_host_faults(s->host) = (struct fake_faults){0};
+    sim_until(s, worlds_agree, "both worlds to agree");
+    no_pod_was_made_twice(s, sim_list(s, a, "pods", ""));
+    remove_everything(s);
+    sim_jump(s, 200); /* creates whose answers were lost are over by now */
+    sim_until(s, is_empty, "the host to be empty");
+    sim_jump(s, 200);
+    sim_until(s, nothing_recorded, "no records");
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    assert_true(fake_host_remove(s->host, "pods", "stranger"));
+    arena_free(a);
+    sim_free(s);
+}
+
+static void test_storms(void **state)
+{
+    const char *seed = getenv("SEED"), *count = getenv("SEEDS");
+
+    (void)state;
+    if (seed) {
+        storm((uint64_t)strtoull(seed, NULL, 10));
+        return;
+    }
+    for (uint64_t i = 1; i <= (count ? strtoull(count, NULL, 10) : 6); i++)
+        storm(1000 + i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pod_goes_down_and_status_comes_up),
+        cmocka_unit_test(test_pod_removed_on_the_host_is_not_brought_back),
+        cmocka_unit_test(test_foreign_object_is_never_touched),
+        cmocka_unit_test(test_unknown_objects_of_our_cluster_stay),
+        cmocka_unit_test(test_quota_is_exact),
+        cmocka_unit_test(test_queue_lets_the_next_one_in),
+        cmocka_unit_test(test_referenced_data_follows),
+        cmocka_unit_test(test_storms),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
