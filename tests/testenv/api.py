@@ -5,10 +5,14 @@ import http.client
 import json
 import os
 import ssl
+import time
 import tempfile
 from urllib.parse import urlencode, urlsplit
 
 import yaml
+
+
+IDLE = 15  # seconds after which a server may have closed a connection: a new one is made
 
 
 class ApiError(AssertionError):
@@ -46,6 +50,7 @@ class Api:
         if "client-certificate-data" in user:
             self._load_certificate(user)
         self._conn = None
+        self._used = 0.0
 
     def _load_certificate(self, user):
         fd, path = tempfile.mkstemp()
@@ -70,6 +75,9 @@ class Api:
         """Sends one request; returns the http.client.HTTPResponse, unread (for watches)."""
         if query:
             path += "?" + urlencode(query)
+        if self._conn is not None and time.monotonic() - self._used > IDLE:
+            self.close()
+        self._used = time.monotonic()
         reused = self._conn is not None
         if not reused:
             self._conn = http.client.HTTPSConnection(

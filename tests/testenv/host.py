@@ -220,10 +220,31 @@ class HostCluster:
                 "--bind-address=127.0.0.1", "--cert-dir=" + os.path.join(self.dir, "scheduler"),
                 f"--secure-port={self.ports['kube-scheduler']}"]
 
+    def _stages(self):
+        """kwok's stages, where pods that may end do: kwok's own rule looks for a Job as owner, and pods of
+        a virtual cluster have no owner on the host."""
+        with open(os.path.join(self.bin, "stages.yaml"), encoding="utf-8") as f:
+            text = f.read()
+        owned = """    - key: '.metadata.ownerReferences.[].kind'
+      operator: 'In'
+      values:
+      - 'Job'
+"""
+        assert text.count(owned) == 1, "kwok's stage for Jobs is not as it was"
+        path = os.path.join(self.dir, "stages.yaml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text.replace(owned, """    - key: '.spec.restartPolicy'
+      operator: 'In'
+      values:
+      - 'Never'
+      - 'OnFailure'
+"""))
+        return path
+
     def _kwok(self):
         return ["--kubeconfig=" + self.kubeconfig, "--manage-all-nodes=false",
                 "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
-                "--config=" + os.path.join(self.bin, "stages.yaml"), "--cidr=" + POD_CIDR,
+                "--config=" + self._stages(), "--cidr=" + POD_CIDR,
                 "--node-lease-duration-seconds=40", "--v=WARN",
                 f"--server-address=127.0.0.1:{self.ports['kwok']}"]
 
