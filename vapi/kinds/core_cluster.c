@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Namespaces and Nodes. */
+/* Namespaces and Nodes: what they default to and what of them may change. Must never delete what a
+ * namespace holds: the controller does. */
 #include "validate.h"
 
 /* ---- Namespace ---- */
