@@ -406,7 +406,7 @@ static void take_resources(struct arena *a, cJSON *to, const cJSON *from, const 
 /* Where and with what the pods of a job that waits will run may still change. */
 static void check_template_change(struct field_errors *e, const cJSON *job, const cJSON *old)
 {
-    static const char *const free[] = {"nodeSelector", "tolerations", "schedulingGates"};
+    static const char *const movable[] = {"nodeSelector", "tolerations", "schedulingGates"};
     struct arena *a = e->arena;
     const struct field_path *p = FIELD(&SPEC, "template");
     const cJSON *template_ = json_path(job, "spec.template"), *spec = json_get(template_, "spec");
@@ -421,8 +421,8 @@ static void check_template_change(struct field_errors *e, const cJSON *job, cons
         take(a, affinity, json_get(spec, "affinity"), "nodeAffinity");
         if (!affinity->child && !json_get(spec, "affinity"))
             json_remove(pod, "affinity");
-        for (size_t i = 0; i < COUNT(free); i++)
-            take(a, pod, spec, free[i]);
+        for (size_t i = 0; i < COUNT(movable); i++)
+            take(a, pod, spec, movable[i]);
         take(a, before, template_, "metadata");
         take_resources(a, pod, spec, "containers");
         take_resources(a, pod, spec, "initContainers");

@@ -259,18 +259,18 @@ static void check_set_template(struct field_errors *e, const cJSON *spec)
 
 static void check_set_fixed(struct field_errors *e, const cJSON *spec, const cJSON *old)
 {
-    static const char *const free[] = {"replicas",
-                                       "template",
-                                       "updateStrategy",
-                                       "minReadySeconds",
-                                       "ordinals",
-                                       "revisionHistoryLimit",
-                                       "persistentVolumeClaimRetentionPolicy"};
+    static const char *const movable[] = {"replicas",
+                                          "template",
+                                          "updateStrategy",
+                                          "minReadySeconds",
+                                          "ordinals",
+                                          "revisionHistoryLimit",
+                                          "persistentVolumeClaimRetentionPolicy"};
     cJSON *a = json_copy(e->arena, spec), *b = json_copy(e->arena, old);
 
-    for (size_t i = 0; i < COUNT(free); i++) {
-        json_remove(a, free[i]);
-        json_remove(b, free[i]);
+    for (size_t i = 0; i < COUNT(movable); i++) {
+        json_remove(a, movable[i]);
+        json_remove(b, movable[i]);
     }
     if (!json_equal(a, b))
         field_forbidden(e, &SPEC,
