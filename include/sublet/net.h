@@ -1,37 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * HTTP server: TLS 1.2/1.3 (or clear text for metrics and tests), HTTP/2 and HTTP/1.1 by ALPN on one
- * port, on the loop thread. It knows no Kubernetes. Whole bodies in, whole or streamed bodies out, both
- * by reference where the bytes already exist. */
+ * HTTP server: TLS 1.2/1.3 (or clear text for metrics and tests), HTTP/2 and HTTP/1.1 by ALPN on
+ * one port, on the loop thread. It knows no Kubernetes. Whole bodies in, whole or streamed bodies
+ * out, both by reference where the bytes already exist. */
 #pragma once
 
 #include <sublet/err.h>
 
 struct uv_loop_s;
 struct net_server;
-struct net_exchange;          /* one request and its answer */
+struct net_exchange; /* one request and its answer */
 
-enum net_method { NET_GET, NET_HEAD, NET_POST, NET_PUT, NET_PATCH, NET_DELETE, NET_OPTIONS, NET_OTHER };
+enum net_method {
+    NET_GET,
+    NET_HEAD,
+    NET_POST,
+    NET_PUT,
+    NET_PATCH,
+    NET_DELETE,
+    NET_OPTIONS,
+    NET_OTHER
+};
 
 struct net_header {
-    struct str name, value;   /* names in lower case */
+    struct str name, value; /* names in lower case */
 };
 
 struct net_request {
-    struct arena *arena;      /* the request's; freed after the exchange closed */
+    struct arena *arena; /* the request's; freed after the exchange closed */
     enum net_method method;
     struct str method_text, path, query; /* as sent: path not decoded, query without '?' */
     const struct net_header *headers;
     size_t n_headers;
     struct str body;
-    struct str authority;     /* Host or :authority */
-    struct str peer;          /* "127.0.0.1:1234" */
+    struct str authority;       /* Host or :authority */
+    struct str peer;            /* "127.0.0.1:1234" */
     const struct net_peer *tls; /* NULL without TLS */
     unsigned http_major;
 };
-/* The verified client certificate: subject CN and O's. cn.p == NULL when none was sent (or it did not
- * verify: then `rejected` says why). */
+/* The verified client certificate: subject CN and O's. cn.p == NULL when none was sent (or it did
+ * not verify: then `rejected` says why). */
 struct net_peer {
     struct str cn;
     const struct str *organizations;
@@ -59,50 +68,55 @@ struct net_handler {
 void net_respond(struct net_exchange *x, int status, const struct net_header *headers,
                  size_t n_headers, const struct net_slice *body, size_t n_body);
 /* A streamed answer (watch): begin, write whenever there is something, end. net_write() returns the
- * bytes not yet handed to the kernel: above the limit of your choice stop writing until drained(). */
-void net_begin(struct net_exchange *x, int status, const struct net_header *headers, size_t n_headers);
+ * bytes not yet handed to the kernel: above the limit of your choice stop writing until drained().
+ */
+void net_begin(struct net_exchange *x, int status, const struct net_header *headers,
+               size_t n_headers);
 size_t net_write(struct net_exchange *x, const struct net_slice *slices, size_t n);
 size_t net_backlog(const struct net_exchange *x);
 void net_end(struct net_exchange *x);
 /* Cuts the exchange (stream reset, or connection close on HTTP/1.1). */
 void net_abort(struct net_exchange *x);
-/* closed(): the exchange is over, answered or not; the pointer is dead after it. drained(): the backlog
- * fell to zero. Either may be NULL. Set in request(). */
-void net_on(struct net_exchange *x, void (*closed)(void *ctx), void (*drained)(void *ctx), void *ctx);
+/* closed(): the exchange is over, answered or not; the pointer is dead after it. drained(): the
+ * backlog fell to zero. Either may be NULL. Set in request(). */
+void net_on(struct net_exchange *x, void (*closed)(void *ctx), void (*drained)(void *ctx),
+            void *ctx);
 struct arena *net_arena(struct net_exchange *x);
-/* No callback of yours is ever called inside a call of these, but release() may be. A backlog beyond
- * 64 MiB cuts the exchange. After net_end(), net_abort() or closed() of the connection, writes are
- * dropped (and released). */
+/* No callback of yours is ever called inside a call of these, but release() may be. A backlog
+ * beyond 64 MiB cuts the exchange. After net_end(), net_abort() or closed() of the connection,
+ * writes are dropped (and released). */
 
-/* HTTP/1.1 Upgrade (RFC 9110 7.8), for exec, attach and port-forward: answers 101 with these headers
+/* HTTP/1.1 Upgrade (RFC 9110 7.8), for exec, attach and port-forward: answers 101 with these
+ * headers
  * (`upgrade` among them; `connection: upgrade` is added), and the exchange is a pipe from then on:
  * received() gets what the peer sends, and n == 0 at its end, after which net_end() is due;
- * net_write() sends; net_end() closes once all is sent. False when the request asked for no upgrade or
- * came over HTTP/2: answer it otherwise then. received() gets the ctx of net_on(). */
+ * net_write() sends; net_end() closes once all is sent. False when the request asked for no upgrade
+ * or came over HTTP/2: answer it otherwise then. received() gets the ctx of net_on(). */
 bool net_upgrade(struct net_exchange *x, const struct net_header *headers, size_t n_headers,
                  void (*received)(void *ctx, struct str bytes));
-/* Backpressure toward the peer of a pipe: received() pauses (at most one more may come) or goes on. */
+/* Backpressure toward the peer of a pipe: received() pauses (at most one more may come) or goes on.
+ */
 void net_pause(struct net_exchange *x, bool pause);
 
-struct net_tls {              /* PEM texts */
-    struct str certificate;   /* leaf first, then chain */
+struct net_tls {            /* PEM texts */
+    struct str certificate; /* leaf first, then chain */
     struct str key;
-    struct str client_ca;     /* client certificates are asked for, and verified against it */
+    struct str client_ca; /* client certificates are asked for, and verified against it */
 };
 struct net_options {
-    struct str address;       /* "0.0.0.0:8443", "[::1]:0", port 0 picks one */
+    struct str address;        /* "0.0.0.0:8443", "[::1]:0", port 0 picks one */
     const struct net_tls *tls; /* NULL: clear text, HTTP/1.1 and prior-knowledge HTTP/2 */
     struct net_handler handler;
-    size_t max_body;          /* default 3 MiB + 64 KiB; more is 413 */
-    size_t max_header_bytes;  /* default 64 KiB; more is 431 */
-    unsigned max_connections; /* default 4,096; the oldest idle one makes room */
-    unsigned max_streams;     /* per HTTP/2 connection, default 250 */
-    unsigned max_requests;    /* under way in the server at once, default 2,000; more get 429 with Retry-After: 1
-                                 (streamed answers do not count) */
-    int64_t header_timeout_ms;  /* default 10,000; whole headers, TLS handshake included */
-    int64_t body_timeout_ms;    /* default 60,000 without any byte of an announced body */
-    int64_t idle_timeout_ms;    /* default 180,000 */
-    int64_t stalled_ms;       /* default 60,000: a peer that reads nothing of a backlog is cut */
+    size_t max_body;           /* default 3 MiB + 64 KiB; more is 413 */
+    size_t max_header_bytes;   /* default 64 KiB; more is 431 */
+    unsigned max_connections;  /* default 4,096; the oldest idle one makes room */
+    unsigned max_streams;      /* per HTTP/2 connection, default 250 */
+    unsigned max_requests;     /* under way in the server at once, default 2,000; more get 429 with
+                                  Retry-After: 1     (streamed answers do not count) */
+    int64_t header_timeout_ms; /* default 10,000; whole headers, TLS handshake included */
+    int64_t body_timeout_ms;   /* default 60,000 without any byte of an announced body */
+    int64_t idle_timeout_ms;   /* default 180,000 */
+    int64_t stalled_ms;        /* default 60,000: a peer that reads nothing of a backlog is cut */
 };
 
 int net_listen(struct uv_loop_s *loop, const struct net_options *options, struct net_server **ret,
@@ -110,6 +124,13 @@ int net_listen(struct uv_loop_s *loop, const struct net_options *options, struct
 unsigned net_port(const struct net_server *s);
 /* New connections use it; for certificate rotation. */
 int net_set_tls(struct net_server *s, const struct net_tls *tls, struct err *err) MUST_CHECK;
-/* Stops accepting, GOAWAY / Connection: close, ends streams of answers at once, lets the rest finish
- * for at most grace_ms, then closed(). */
+struct net_stats {
+    unsigned connections, requests; /* open; under way (streams left out) */
+    size_t body_bytes;              /* of requests, in memory */
+    uint64_t accepted, refused;     /* connections; those that were closed at once: too many */
+    uint64_t answered, too_many_requests; /* exchanges; those of them that net answered with 429 */
+};
+void net_stats(const struct net_server *s, struct net_stats *ret);
+/* Stops accepting, GOAWAY / Connection: close, ends streams of answers at once, lets the rest
+ * finish for at most grace_ms, then closed(). */
 void net_close(struct net_server *s, int64_t grace_ms, void (*closed)(void *ctx), void *ctx);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The keys of one virtual cluster: its CA, the serving certificate, client certificates, the service
- * account signing key, and JWTs. Keys live in the tenant's store (RECORD_PKI), so that one file is the
- * tenant and a restored copy is the same cluster. ECDSA P-256 for certificates, and for tokens ES256. */
+ * The keys of one virtual cluster: its CA, the serving certificate, client certificates, the
+ * service account signing key, and JWTs. Keys live in the tenant's store (RECORD_PKI), so that one
+ * file is the tenant and a restored copy is the same cluster. ECDSA P-256 for certificates, and for
+ * tokens ES256. */
 #pragma once
 
 #include <sublet/clock.h>
@@ -15,43 +16,43 @@ struct pki;
 struct pki_options {
     const struct clock *clock;
     const struct rng *rng;
-    const struct str *names;      /* DNS names and IPs of the serving certificate */
+    const struct str *names; /* DNS names and IPs of the serving certificate */
     size_t n_names;
-    struct str issuer;            /* of tokens, "https://kubernetes.default.svc.cluster.local" */
+    struct str issuer; /* of tokens, "https://kubernetes.default.svc.cluster.local" */
     struct str cluster_uid;
 };
-/* Makes what is missing (written to the store), loads the rest; reissues a serving certificate whose
- * names changed or which passed two thirds of its life. */
+/* Makes what is missing (written to the store), loads the rest; reissues a serving certificate
+ * whose names changed or which passed two thirds of its life. */
 int pki_open(struct store *s, const struct pki_options *options, struct pki **ret,
              struct err *err) MUST_CHECK;
 struct pki *pki_free(struct pki *p);
 
 /* Views: the CA's until pki_free(), the serving ones until pki_renew_serving(). */
 struct str pki_ca_pem(const struct pki *p);
-struct str pki_serving_pem(const struct pki *p);      /* leaf + CA */
+struct str pki_serving_pem(const struct pki *p); /* leaf + CA */
 struct str pki_serving_key_pem(const struct pki *p);
-int64_t pki_serving_renew_at(const struct pki *p);    /* wall clock seconds: two thirds of its life */
+int64_t pki_serving_renew_at(const struct pki *p); /* wall clock seconds: two thirds of its life */
 int pki_renew_serving(struct pki *p, struct err *err) MUST_CHECK;
 /* A client certificate signed by the cluster's CA; PEM texts in arena. */
 int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct str *organizations,
                      size_t n, int64_t seconds, struct str *ret_cert, struct str *ret_key,
                      struct err *err) MUST_CHECK;
 /* A kubeconfig (YAML) with inline certificates, cluster and context named `name`. */
-int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str server, struct str cn,
-                   const struct str *organizations, size_t n, struct str *ret,
+int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str server,
+                   struct str cn, const struct str *organizations, size_t n, struct str *ret,
                    struct err *err) MUST_CHECK;
 
 /* Service account tokens: claims as Kubernetes writes them (iss, aud, exp, iat, nbf, jti, sub,
  * kubernetes.io{namespace, serviceaccount{name,uid}, pod|secret|node{name,uid}, warnafter}). */
 struct token_claims {
     struct str ns, service_account, service_account_uid;
-    struct str bound_kind, bound_name, bound_uid;     /* "Pod" | "Secret" | "Node", or empty */
-    struct str node_name, node_uid;                   /* with a pod: where it runs */
+    struct str bound_kind, bound_name, bound_uid; /* "Pod" | "Secret" | "Node", or empty */
+    struct str node_name, node_uid;               /* with a pod: where it runs */
     const struct str *audiences;
     size_t n_audiences;
-    int64_t issued, expires, not_before;              /* seconds */
-    struct str id;                                    /* jti */
-    int64_t warn_after;                               /* seconds; 0: none */
+    int64_t issued, expires, not_before; /* seconds */
+    struct str id;                       /* jti */
+    int64_t warn_after;                  /* seconds; 0: none */
 };
 int pki_sign_token(struct pki *p, struct arena *a, const struct token_claims *claims,
                    struct str *ret_jwt, struct err *err) MUST_CHECK;

@@ -17,8 +17,8 @@
 
 #include "pki_cert.h"
 
-#define HALF          32          /* bytes of r, of s, and of a coordinate */
-#define MAX_TOKEN     (32 * 1024) /* longer ones are nobody's */
+#define HALF          32ul   /* bytes of r, of s, and of a coordinate */
+#define MAX_TOKEN     32768u /* longer ones are nobody's */
 #define MAX_AUDIENCES 64
 #define LEEWAY        60 /* seconds a clock may be off, as go-jose's DefaultLeeway */
 
@@ -64,8 +64,8 @@ struct str jwt_key_set(struct arena *a, EVP_PKEY *key, struct str key_id)
 static bool der_to_raw(const unsigned char *der, size_t n, unsigned char raw[2 * HALF])
 {
     ECDSA_SIG *sig = d2i_ECDSA_SIG(NULL, &der, (long)n);
-    bool ok = sig && BN_bn2binpad(ECDSA_SIG_get0_r(sig), raw, HALF) == HALF &&
-              BN_bn2binpad(ECDSA_SIG_get0_s(sig), raw + HALF, HALF) == HALF;
+    bool ok = sig && BN_bn2binpad(ECDSA_SIG_get0_r(sig), raw, HALF) == (int)HALF &&
+              BN_bn2binpad(ECDSA_SIG_get0_s(sig), raw + HALF, HALF) == (int)HALF;
 
     ECDSA_SIG_free(sig);
     return ok;

@@ -18,7 +18,7 @@
 #include "pki_cert.h"
 
 #define PKI_MAGIC    0x706b6921u
-#define YEAR         (365 * 24 * 3600LL)
+#define YEAR         (365LL * 24 * 3600)
 #define CA_LIFE      (10 * YEAR)
 #define SERVING_LIFE YEAR
 #define CONFIG_LIFE  YEAR /* of the certificate in a kubeconfig */

@@ -83,7 +83,7 @@ static void on_closed(uv_handle_t *handle)
     struct net_conn *c = handle->data;
 
     assert(c->magic == CONN_MAGIC);
-    mem_free((void *)(uintptr_t)c->writing.p);
+    mem_free(c->writing);
     conn_free(c);
 }
 
@@ -101,7 +101,7 @@ void conn_close(struct net_conn *c)
 static enum conn_class classify(const struct net_conn *c)
 {
     if (c->state != CONN_OPEN || c->since || c->receiving || c->backlogged || c->out.n ||
-        c->writing.n || c->finishing)
+        c->writing || c->finishing)
         return CLASS_BUSY;
     return c->n_exchanges ? CLASS_QUIET : CLASS_IDLE;
 }
@@ -157,7 +157,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 static void update_reading(struct net_conn *c)
 {
-    bool full = c->writing.n && c->out.n >= NET_OUT_HIGH;
+    bool full = c->writing && c->out.n >= NET_OUT_HIGH;
     bool want = (!c->hold || c->held.n < NET_HELD_MAX / 2) && !full && !c->peer_gone;
 
     if (c->state == CONN_CLOSING || c->detached || want == c->reading)
@@ -310,8 +310,8 @@ static void on_write(uv_write_t *req, int status)
     struct net_conn *c = req->data;
 
     assert(c->magic == CONN_MAGIC);
-    mem_free((void *)(uintptr_t)c->writing.p);
-    c->writing = STR_NULL;
+    mem_free(c->writing);
+    c->writing = NULL;
     if (c->state == CONN_CLOSING)
         return;
     if (status < 0) {
@@ -324,16 +324,16 @@ static void on_write(uv_write_t *req, int status)
 
 static void write_rest(struct net_conn *c, size_t done)
 {
-    uv_buf_t piece;
+    uv_buf_t piece = uv_buf_init(c->out.p + done, (unsigned)(c->out.n - done));
 
-    c->writing = buf_take(&c->out);
+    c->writing = c->out.p;
+    c->out = BUF_INIT(0);
     c->writing_seq = c->seq;
     c->progress_left = 0;
     c->write.data = c;
-    piece = uv_buf_init((char *)(uintptr_t)c->writing.p + done, (unsigned)(c->writing.n - done));
     if (uv_write(&c->write, (uv_stream_t *)&c->tcp, &piece, 1, on_write) < 0) {
-        mem_free((void *)(uintptr_t)c->writing.p);
-        c->writing = STR_NULL;
+        mem_free(c->writing);
+        c->writing = NULL;
         conn_close(c);
     }
 }
@@ -344,7 +344,7 @@ static void write_out(struct net_conn *c, bool more)
 {
     int n = 0;
 
-    if (c->writing.n || !c->out.n || c->state == CONN_CLOSING)
+    if (c->writing || !c->out.n || c->state == CONN_CLOSING)
         return;
     if (c->detached) {
         n = (int)c->out.n;
@@ -383,7 +383,7 @@ static void linger(struct net_conn *c)
         ERR_clear_error();
         SSL_shutdown(c->ssl);
         write_out(c, false);
-        if (c->writing.n || c->state == CONN_CLOSING)
+        if (c->writing || c->state == CONN_CLOSING)
             return;
     }
     if (c->peer_gone || c->detached) {
@@ -415,7 +415,7 @@ void conn_flush(struct net_conn *c)
 
     if (c->state == CONN_OPEN && c->proto && !c->finishing)
         c->proto->settle(c);
-    if (c->finishing && c->state <= CONN_OPEN && !c->out.n && !c->writing.n)
+    if (c->finishing && c->state <= CONN_OPEN && !c->out.n && !c->writing)
         linger(c);
     update_reading(c);
     update_class(c);
@@ -456,7 +456,7 @@ static bool output_stalled(struct net_conn *c, int64_t now)
 {
     size_t left = uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp);
 
-    if (!c->writing.n)
+    if (!c->writing)
         return false;
     if (left != c->progress_left) {
         c->progress_left = left;

@@ -78,6 +78,7 @@ void exchange_close(struct net_exchange *x)
     exchange_update(x);
     TAILQ_REMOVE(&c->exchanges, x, in_conn);
     c->n_exchanges--;
+    c->server->answered += exchange_answered(x);
     c->server->bodies -= x->body.n;
 
     if (x->dispatched && x->closed)

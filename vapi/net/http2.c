@@ -12,14 +12,14 @@
 
 #include <nghttp2/nghttp2.h>
 
-#define STREAM_WINDOW      (256 * 1024)
-#define CONN_WINDOW        (1024 * 1024)
+#define STREAM_WINDOW      262144u
+#define CONN_WINDOW        1048576
 #define MAX_ACKS           256  /* answers to PING and SETTINGS that may wait */
 #define RESET_BURST        1000 /* RST_STREAM by the peer: at once, and per second */
 #define RESET_RATE         50
-#define CHEAP_BURST        2000 /* frames that cost us more than the peer: at once, and per second */
+#define CHEAP_BURST        2000L /* frames that cost us more than the peer: at once, and per second */
 #define CHEAP_RATE         100
-#define HEADER_OVERRUN     8 /* times the limit, before a header block ends the connection */
+#define HEADER_OVERRUN     8u /* times the limit, before a header block ends the connection */
 #define MAX_ANSWER_HEADERS 64
 
 struct http2 {
@@ -300,10 +300,20 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
+/* nghttp2 reads the bytes and copies them; its type has forgotten the const. */
+static uint8_t *bytes_of(struct str s)
+{
+    union {
+        const char *in;
+        uint8_t *out;
+    } p = {s.p ? s.p : ""};
+
+    return p.out;
+}
+
 static nghttp2_nv pair(struct str name, struct str value)
 {
-    return (nghttp2_nv){(uint8_t *)(uintptr_t)name.p, (uint8_t *)(uintptr_t)value.p, name.n,
-                        value.n, NGHTTP2_NV_FLAG_NONE};
+    return (nghttp2_nv){bytes_of(name), bytes_of(value), name.n, value.n, NGHTTP2_NV_FLAG_NONE};
 }
 
 static size_t make_head(struct net_exchange *x, nghttp2_nv *ret, const struct net_header *headers,

@@ -146,10 +146,10 @@ struct net_conn {
     int64_t peer_expires;            /* wall clock seconds; 0: no certificate */
     char peer[64];
 
-    struct buf first;   /* until the protocol is known */
-    struct buf held;    /* read, but reading is on hold */
-    struct buf out;     /* made, but not with the kernel */
-    struct str writing; /* with uv_write(); p is ours to free */
+    struct buf first; /* until the protocol is known */
+    struct buf held;  /* read, but reading is on hold */
+    struct buf out;   /* made, but not with the kernel */
+    char *writing;    /* with uv_write() */
     uint64_t seq, writing_seq, written_seq;
 
     struct exchange_list exchanges, in_flight;
@@ -197,6 +197,7 @@ struct net_server {
     unsigned n_conns, running;
     size_t bodies; /* bytes of request bodies in memory */
 
+    uint64_t accepted, refused, answered, too_many_requests;
     int64_t date_at;
     char date[32];
 

@@ -202,6 +202,7 @@ static void refuse_connection(struct net_server *s)
 {
     uv_tcp_t *tcp = NEW(uv_tcp_t);
 
+    s->refused++;
     uv_tcp_init(s->loop, tcp);
     uv_accept((uv_stream_t *)&s->listener, (uv_stream_t *)tcp);
     uv_close((uv_handle_t *)tcp, on_refused);
@@ -257,6 +258,7 @@ static void on_connection(uv_stream_t *listener, int status)
         refuse_connection(s);
         return;
     }
+    s->accepted++;
     c = conn_new(s);
     uv_tcp_init(s->loop, &c->tcp);
     c->tcp.data = c;
@@ -358,6 +360,17 @@ unsigned net_port(const struct net_server *s)
     if (address.ss_family == AF_INET6)
         return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
     return ntohs(((struct sockaddr_in *)&address)->sin_port);
+}
+
+void net_stats(const struct net_server *s, struct net_stats *ret)
+{
+    *ret = (struct net_stats){.connections = s->n_conns,
+                              .requests = s->running,
+                              .body_bytes = s->bodies,
+                              .accepted = s->accepted,
+                              .refused = s->refused,
+                              .answered = s->answered,
+                              .too_many_requests = s->too_many_requests};
 }
 
 /* Closing. */

@@ -8,17 +8,18 @@
 #include <assert.h>
 
 static const struct {
+    const char *reason; /* "": none, as for codes metav1 has no word for */
+    const char *message;
     int code;
-    const char *reason, *message; /* reason "": none, as for codes metav1 has no word for */
     bool retry;
 } REFUSALS[] = {
-    [REFUSE_MALFORMED] = {400, "BadRequest", "the request is not well-formed HTTP", false},
+    [REFUSE_MALFORMED] = {"BadRequest", "the request is not well-formed HTTP", 400, false},
     /* The words of apierrors.NewRequestEntityTooLargeError. */
-    [REFUSE_BODY_TOO_LARGE] = {413, "RequestEntityTooLarge", "Request entity too large: limit is ",
+    [REFUSE_BODY_TOO_LARGE] = {"RequestEntityTooLarge", "Request entity too large: limit is ", 413,
                                false},
-    [REFUSE_HEADERS_TOO_LARGE] = {431, "", "the headers of the request are too large: limit is ",
+    [REFUSE_HEADERS_TOO_LARGE] = {"", "the headers of the request are too large: limit is ", 431,
                                   false},
-    [REFUSE_BUSY] = {429, "TooManyRequests", "too many requests, please try again later", true},
+    [REFUSE_BUSY] = {"TooManyRequests", "too many requests, please try again later", 429, true},
 };
 
 static const struct {
@@ -98,5 +99,6 @@ void exchange_refuse(struct net_exchange *x, enum refusal why)
 
     assert(!exchange_answered(x));
     x->refused = true;
+    x->conn->server->too_many_requests += why == REFUSE_BUSY;
     net_respond(x, REFUSALS[why].code, headers, REFUSALS[why].retry ? 2 : 1, &body, 1);
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The handler, the certificates and the raw client of net's tests. Why: see net_harness.h. Must never
+ * call cmocka in a client's thread: its jumps belong to the thread of the test. */
 #include "net_harness.h"
 
 #include <arpa/inet.h>
@@ -236,8 +238,8 @@ struct identity net_identity(struct net_fixture *f, const struct identity *ca, i
         .n_organizations = organization ? 2 : 0,
         .names = names,
         .n_names = use == CERT_SERVER ? 2 : 0,
-        .not_before = clock_wall_s(&CLOCK_SYSTEM) - 60,
-        .not_after = clock_wall_s(&CLOCK_SYSTEM) + 3600,
+        .not_before = clock_wall_s(&CLOCK_SYSTEM) - 7200,
+        .not_after = clock_wall_s(&CLOCK_SYSTEM) + f->life,
         .rng = &RNG_SYSTEM,
     };
 
@@ -274,6 +276,7 @@ void net_fixture_open(struct net_fixture *f, bool tls, const struct net_options 
         pattern[i] = (char)('a' + i % 23);
     f->tls = tls;
     f->arena = arena_new(0);
+    f->life = 3600;
     uv_loop_init(&f->loop);
     uv_async_init(&f->loop, &f->done, on_client_done);
     f->ca = net_identity(f, NULL, CERT_CA, "test-ca", NULL);

@@ -33,6 +33,7 @@ struct net_fixture {
     struct arena *arena;
     struct net_server *server;
     unsigned port;
+    int64_t life; /* of certificates that net_identity() makes, seconds */
     bool tls, server_closed;
     struct identity ca, leaf;
     /* What the handler saw. Read it when no client runs. */
@@ -42,6 +43,7 @@ struct net_fixture {
     void (*client)(struct net_fixture *f, void *arg);
     void *arg;
     pthread_t thread;
+    int client_turn; /* for client and test to take turns */
 };
 
 /* options may be NULL; address and handler are filled in, tls when `tls`. */

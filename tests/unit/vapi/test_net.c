@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../../../vapi/auth/pki_cert.h"
+#include "../../../vapi/net/internal.h"
 
 /* One request with libcurl. */
 struct get {
@@ -291,6 +292,7 @@ static void test_busy(void **state)
         struct net_fixture f;
         struct get watch = {.path = "/watch", .version = PROTOCOLS[i].version, .stop_after = 6};
         struct get g = {.path = "/hello", .version = PROTOCOLS[i].version};
+        struct net_stats stats;
         int fd;
 
         net_fixture_open(&f, PROTOCOLS[i].tls, &options);
@@ -310,6 +312,11 @@ static void test_busy(void **state)
             assert_true(str_contains(buf_str(&g.answer), STR("\"reason\":\"TooManyRequests\"")));
             free_get(&g);
             close(fd);
+            net_stats(f.server, &stats);
+            assert_int_equal(stats.accepted, 4);
+            assert_int_equal(stats.requests, 1);
+            assert_int_equal(stats.answered, 3);
+            assert_int_equal(stats.too_many_requests, 1);
         }
         net_fixture_close(&f);
     }
@@ -455,7 +462,7 @@ static void free_identity(struct identity *id)
 static void test_client_certificates(void **state)
 {
     struct net_fixture f;
-    struct identity good, wrong_use, other_ca, stranger;
+    struct identity good, wrong_use, other_ca, stranger, expired;
 
     (void)state;
     net_fixture_open(&f, true, NULL);
@@ -463,16 +470,176 @@ static void test_client_certificates(void **state)
     wrong_use = net_identity(&f, &f.ca, CERT_SERVER, "mallory", "system:masters");
     other_ca = net_identity(&f, NULL, CERT_CA, "other-ca", NULL);
     stranger = net_identity(&f, &other_ca, CERT_CLIENT, "admin", "system:masters");
+    f.life = -60;
+    expired = net_identity(&f, &f.ca, CERT_CLIENT, "bob", "system:masters");
 
     check_peer(&f, NULL, "||");
     check_peer(&f, &good, "alice|system:masters,second,|");
     check_peer(&f, &wrong_use, "||rejected");
     check_peer(&f, &stranger, "||rejected");
+    check_peer(&f, &expired, "||rejected");
 
     free_identity(&good);
     free_identity(&wrong_use);
     free_identity(&other_ca);
     free_identity(&stranger);
+    free_identity(&expired);
+    net_fixture_close(&f);
+}
+
+/* A certificate that ends while its connection is open names nobody from then on. */
+static void do_two_requests(struct net_fixture *f, void *arg)
+{
+    struct get *g = arg;
+    CURL *easy = prepare(f, g);
+
+    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 0L);
+    curl_easy_perform(easy);
+    __atomic_store_n(&f->client_turn, 1, __ATOMIC_RELEASE);
+    uv_async_send(&f->done);
+    while (__atomic_load_n(&f->client_turn, __ATOMIC_ACQUIRE) == 1)
+        usleep(1000);
+    g->result = curl_easy_perform(easy);
+    finish(easy, g);
+}
+
+static void test_certificate_ends(void **state)
+{
+    struct net_fixture f;
+    struct get g = {.path = "/peer", .version = CURL_HTTP_VERSION_2TLS};
+    struct identity alice;
+    struct net_conn *c;
+
+    (void)state;
+    net_fixture_open(&f, true, NULL);
+    alice = net_identity(&f, &f.ca, CERT_CLIENT, "alice", NULL);
+    g.client = &alice;
+    net_fixture_start(&f, do_two_requests, &g);
+    uv_run(&f.loop, UV_RUN_DEFAULT);
+    assert_int_equal(f.client_turn, 1);
+    c = TAILQ_FIRST(&f.server->conns);
+    assert_true(c->peer_expires > clock_wall_s(&CLOCK_SYSTEM));
+    c->peer_expires = clock_wall_s(&CLOCK_SYSTEM) - 1;
+    __atomic_store_n(&f.client_turn, 2, __ATOMIC_RELEASE);
+    net_fixture_wait(&f);
+    assert_str(buf_str(&g.answer), "alice||||rejected");
+    free_get(&g);
+    free_identity(&alice);
+    net_fixture_close(&f);
+}
+
+/* Who showed a certificate gets no ticket: sessions are not resumed into identities. */
+struct resumption {
+    const struct identity *client;
+    bool resumable, reused;
+};
+
+static SSL *shake_hands(struct net_fixture *f, SSL_CTX *ctx, SSL_SESSION *session, int *ret_fd)
+{
+    static const char ASK[] = "GET /hello HTTP/1.1\r\nhost: x\r\n\r\n";
+    SSL *ssl = SSL_new(ctx);
+    char got[1024];
+
+    *ret_fd = raw_connect(f);
+    SSL_set_fd(ssl, *ret_fd);
+    if (session)
+        SSL_set_session(ssl, session);
+    if (SSL_connect(ssl) != 1 || SSL_write(ssl, ASK, sizeof(ASK) - 1) <= 0 ||
+        SSL_read(ssl, got, sizeof(got)) <= 0)
+        abort();
+    return ssl;
+}
+
+static void hang_up(SSL *ssl, int fd)
+{
+    SSL_shutdown(ssl);
+    SSL_free(ssl);
+    close(fd);
+}
+
+static void do_resume(struct net_fixture *f, void *arg)
+{
+    struct resumption *r = arg;
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    SSL_SESSION *session;
+    SSL *ssl;
+    int fd;
+
+    if (r->client) {
+        SSL_CTX_use_certificate(ctx, r->client->cert);
+        SSL_CTX_use_PrivateKey(ctx, r->client->key);
+    }
+    ssl = shake_hands(f, ctx, NULL, &fd);
+    session = SSL_get1_session(ssl);
+    r->resumable = SSL_SESSION_is_resumable(session) == 1;
+    hang_up(ssl, fd);
+    ssl = shake_hands(f, ctx, session, &fd);
+    r->reused = SSL_session_reused(ssl) == 1;
+    hang_up(ssl, fd);
+    SSL_SESSION_free(session);
+    SSL_CTX_free(ctx);
+}
+
+static void test_tickets(void **state)
+{
+    struct net_fixture f;
+    struct identity alice;
+    struct resumption anonymous = {0}, named = {.client = &alice};
+
+    (void)state;
+    net_fixture_open(&f, true, NULL);
+    alice = net_identity(&f, &f.ca, CERT_CLIENT, "alice", NULL);
+    net_fixture_run(&f, do_resume, &anonymous);
+    assert_true(anonymous.resumable && anonymous.reused);
+    net_fixture_run(&f, do_resume, &named);
+    assert_false(named.resumable || named.reused);
+    free_identity(&alice);
+    net_fixture_close(&f);
+}
+
+/* What is no TLS of today, and what is no TLS at all. */
+static void do_old_tls(struct net_fixture *f, void *arg)
+{
+    struct get *g = arg;
+    CURL *easy = prepare(f, g);
+
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION,
+                     CURL_SSLVERSION_TLSv1_0 | CURL_SSLVERSION_MAX_TLSv1_1);
+    curl_easy_setopt(easy, CURLOPT_SSL_CIPHER_LIST, "ALL:@SECLEVEL=0");
+    g->result = curl_easy_perform(easy);
+    finish(easy, g);
+}
+
+static void do_no_tls(struct net_fixture *f, void *arg)
+{
+    static const char *const WORDS[] = {"", "GET /hello HTTP/1.1\r\nhost: x\r\n\r\n",
+                                        "\x16\x03\x01\xff\xff", "\x16\x03\x01\x02\x00\x01\x00\x01"};
+    unsigned *closed = arg;
+
+    for (size_t i = 0; i < 4; i++) {
+        int fd = raw_connect(f);
+
+        raw_send(fd, str_c(WORDS[i]));
+        *closed += raw_closed(fd);
+        close(fd);
+    }
+}
+
+static void test_no_tls(void **state)
+{
+    struct net_options options = {.header_timeout_ms = 300};
+    struct net_fixture f;
+    struct get g = {.path = "/hello", .version = CURL_HTTP_VERSION_1_1};
+    unsigned closed = 0;
+
+    (void)state;
+    net_fixture_open(&f, true, &options);
+    net_fixture_run(&f, do_old_tls, &g);
+    assert_int_equal(g.result, CURLE_SSL_CONNECT_ERROR);
+    net_fixture_run(&f, do_no_tls, &closed);
+    assert_int_equal(closed, 4);
+    assert_int_equal(f.requests, 0);
+    free_get(&g);
     net_fixture_close(&f);
 }
 
@@ -511,12 +678,21 @@ static void test_rotation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hello),          cmocka_unit_test(test_request_as_sent),
-        cmocka_unit_test(test_head_and_empty), cmocka_unit_test(test_big_bodies),
-        cmocka_unit_test(test_too_large),      cmocka_unit_test(test_headers_too_large),
-        cmocka_unit_test(test_busy),           cmocka_unit_test(test_concurrent_streams),
-        cmocka_unit_test(test_stream),         cmocka_unit_test(test_client_goes_away),
-        cmocka_unit_test(test_server_aborts),  cmocka_unit_test(test_client_certificates),
+        cmocka_unit_test(test_hello),
+        cmocka_unit_test(test_request_as_sent),
+        cmocka_unit_test(test_head_and_empty),
+        cmocka_unit_test(test_big_bodies),
+        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_headers_too_large),
+        cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_concurrent_streams),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_client_goes_away),
+        cmocka_unit_test(test_server_aborts),
+        cmocka_unit_test(test_client_certificates),
+        cmocka_unit_test(test_certificate_ends),
+        cmocka_unit_test(test_tickets),
+        cmocka_unit_test(test_no_tls),
         cmocka_unit_test(test_rotation),
     };
     int failed;
