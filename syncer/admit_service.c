@@ -142,6 +142,7 @@ static void answer(struct admit *w)
     if (failed)
         syncer_add(s, SYNC_SERVICES, ns, name); /* what was made of it is removed */
     done(ctx, failed ? &err : NULL);
+    syncer_release(s);
 }
 
 static void on_deferred(void *ctx)
@@ -410,6 +411,7 @@ void service_admit(struct syncer *s, struct arena *a, cJSON *object, const cJSON
 {
     struct admit *w = admit_new(s, a, object, dry_run);
 
+    syncer_hold(s);
     w->changing = old != NULL;
     w->done = done;
     w->done_ctx = ctx;

@@ -100,6 +100,9 @@ void syncer_defer(struct syncer *s, void (*run)(void *ctx), void *ctx);
 void syncer_defer_for(struct syncer *s, void (*run)(void *ctx), void *ctx, int64_t delay_ms);
 int64_t syncer_now_s(const struct syncer *s);
 void syncer_add(struct syncer *s, enum sync_id id, struct str ns, struct str name);
+/* Something is under way that the syncer must outlive. */
+void syncer_hold(struct syncer *s);
+void syncer_release(struct syncer *s);
 /* Adds every key the kind may have something to do for. */
 void syncer_rescan(struct syncer *s, enum sync_id id);
 /* May this run talk to the host, with these copies complete? Opens what is not watched yet. When

@@ -422,18 +422,30 @@ static void maybe_closed(struct syncer *s)
     host_close(host, on_host_closed, s);
 }
 
+static void on_nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+void syncer_hold(struct syncer *s)
+{
+    s->open_parts++;
+}
+
+/* The end, if this was the last, comes on the loop's next turn. */
+void syncer_release(struct syncer *s)
+{
+    s->open_parts--;
+    if (s->closing)
+        syncer_defer(s, on_nothing, s);
+}
+
 static void on_controller_closed(void *ctx)
 {
     struct syncer *s = ctx;
 
     s->open_parts--;
     maybe_closed(s);
-}
-
-/* The deferred turn that comes when there is nothing else to wait for. */
-static void on_nothing(void *ctx)
-{
-    (void)ctx;
 }
 
 void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx)
@@ -445,7 +457,7 @@ void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx)
     for (int id = 0; id < N_SYNC; id++)
         s->watches[id].reflector = reflector_close(s->watches[id].reflector);
     host_stop(s->host);
-    s->open_parts = 1;
+    s->open_parts++;
     for (int id = 0; id < N_SYNC; id++) {
         if (!s->controllers[id])
             continue;
