@@ -138,7 +138,7 @@ static void keeps_a_short_history(void **state)
     (void)state;
     world_create(W, CRONS, "n", CRON("* * * * *", "'successfulJobsHistoryLimit':2,"));
     world_settle(W);
-    world_pass(W, 600);
+    world_pass(W, 605); /* the clock moves in whole seconds */
     assert_int_equal(jobs(), 2);
     assert_int_equal(world_events(W, "n", "CronJob", "SuccessfulCreate"), 10);
 }
@@ -149,7 +149,7 @@ static void forbids_company(void **state)
     FATE = POD_READY;
     world_create(W, CRONS, "n", CRON("* * * * *", "'concurrencyPolicy':'Forbid',"));
     world_settle(W);
-    world_pass(W, 300);
+    world_pass(W, 305);
     assert_int_equal(jobs(), 1);
     assert_int_equal(json_count(json_path(cron(), "status.active")), 1);
     assert_true(world_events(W, "n", "CronJob", "JobAlreadyActive") > 0);
@@ -161,7 +161,7 @@ static void replaces_its_predecessor(void **state)
     FATE = POD_READY;
     world_create(W, CRONS, "n", CRON("* * * * *", "'concurrencyPolicy':'Replace',"));
     world_settle(W);
-    world_pass(W, 300);
+    world_pass(W, 305);
     assert_int_equal(jobs(), 1);
     assert_int_equal(json_count(json_path(cron(), "status.active")), 1);
     assert_int_equal(world_events(W, "n", "CronJob", "SuccessfulCreate"), 5);
@@ -173,7 +173,7 @@ static void allows_company(void **state)
     FATE = POD_READY;
     world_create(W, CRONS, "n", CRON("* * * * *", ""));
     world_settle(W);
-    world_pass(W, 300);
+    world_pass(W, 305);
     assert_int_equal(jobs(), 5);
     assert_int_equal(json_count(json_path(cron(), "status.active")), 5);
 }
@@ -183,7 +183,7 @@ static void rests_while_suspended(void **state)
     (void)state;
     world_create(W, CRONS, "n", CRON("* * * * *", "'suspend':true,'startingDeadlineSeconds':30,"));
     world_settle(W);
-    world_pass(W, 300);
+    world_pass(W, 305);
     assert_int_equal(jobs(), 0);
     world_patch(W, CRONS, "n", "c", "{'spec':{'suspend':false}}");
     world_settle(W);
