@@ -3,7 +3,8 @@
  *
  * Built-in admission, in upstream's order: NamespaceLifecycle, LimitRanger, ServiceAccount,
  * Priority, DefaultTolerationSeconds, DefaultStorageClass, and after validation
- * OwnerReferencesPermissionEnforcement, role escalation and ResourceQuota. Synchronous; reads the store. */
+ * OwnerReferencesPermissionEnforcement, role escalation and ResourceQuota. Synchronous; reads the
+ * store. */
 #pragma once
 
 #include <sublet/vapi.h>
@@ -14,7 +15,7 @@ struct admission_call {
     const struct user *user;
     const struct resource *resource;
     struct str subresource, ns, name;
-    const char *operation;     /* "CREATE", "UPDATE", "DELETE" */
+    const char *operation; /* "CREATE", "UPDATE", "DELETE" */
     bool dry_run;
     void (*warn)(void *ctx, struct str text);
     void *warn_ctx;
@@ -27,5 +28,6 @@ int admission_validate(const struct admission_call *c, const cJSON *object, cons
 /* ResourceQuota, exactly: against `latest`, right before the write is handed to the store. */
 int admission_quota(const struct admission_call *c, const cJSON *object, const cJSON *old,
                     struct err *err) MUST_CHECK;
-/* What a quota object counts now (for the controller that keeps status.used): {resource: quantity}. */
+/* What a quota object counts now (for the controller that keeps status.used): {resource: quantity}.
+ */
 cJSON *admission_quota_used(struct vapi *api, struct arena *a, struct str ns, const cJSON *quota);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Who is asking, and may they: client certificates, service account tokens, RBAC. Roles and bindings are
- * read from the store at every question (an index kept by watching), so a change works at once. */
+ * Who is asking, and may they: client certificates, service account tokens, RBAC. Roles and
+ * bindings are read from the store at every question (an index kept by watching), so a change works
+ * at once. */
 #pragma once
 
 #include <sublet/net.h>
@@ -13,17 +14,17 @@ struct auth;
 
 struct user {
     struct str name, uid;
-    const struct str *groups;   /* with system:authenticated or system:unauthenticated */
+    const struct str *groups; /* with system:authenticated or system:unauthenticated */
     size_t n_groups;
-    const cJSON *extra;         /* {key: [values]} or NULL */
+    const cJSON *extra; /* {key: [values]} or NULL */
 };
 /* The identity of our own controllers: system:masters; admission knows them as internal. */
 extern const struct user USER_INTERNAL;
 
 struct attributes {
-    const char *verb;           /* get list watch create update patch delete deletecollection, or any */
+    const char *verb; /* get list watch create update patch delete deletecollection, or any */
     struct str group, version, resource, subresource, name, ns;
-    struct str path;            /* of a non-resource request; resource.p == NULL then */
+    struct str path; /* of a non-resource request; resource.p == NULL then */
 };
 
 struct auth *auth_new(struct vapi *api, struct store *store, struct pki *pki);
@@ -48,6 +49,6 @@ int auth_check_escalation(struct auth *auth, struct arena *a, const struct user 
 /* Handlers of the review kinds and of serviceaccounts/token (struct subresource.handle). */
 void auth_handle_review(struct call *call);
 void auth_handle_token_request(struct call *call);
-/* Issuer discovery (/.well-known/openid-configuration, /openid/v1/jwks): true when path was theirs, and
- * answered. */
+/* Issuer discovery (/.well-known/openid-configuration, /openid/v1/jwks): true when path was theirs,
+ * and answered. */
 bool auth_handle_openid(struct call *call, struct str path);

@@ -4,7 +4,8 @@
  * One request in the API's own terms, from the network or from inside. It lives in its arena from
  * routing to answer. Whoever has it must answer it exactly once: call_error(), call_object(), ...
  *
- *   route -> authenticate -> authorize -> body decoded -> verb handler (read, write, delete, subresource)
+ *   route -> authenticate -> authorize -> body decoded -> verb handler (read, write, delete,
+ * subresource)
  *         -> answer (network: negotiated and sent; inside: vapi_done_cb) */
 #pragma once
 
@@ -12,15 +13,26 @@
 #include <sublet/vapi.h>
 
 enum call_verb {
-    CALL_GET, CALL_LIST, CALL_WATCH, CALL_CREATE, CALL_UPDATE, CALL_PATCH, CALL_DELETE,
-    CALL_DELETECOLLECTION, CALL_N_VERBS
+    CALL_GET,
+    CALL_LIST,
+    CALL_WATCH,
+    CALL_CREATE,
+    CALL_UPDATE,
+    CALL_PATCH,
+    CALL_DELETE,
+    CALL_DELETECOLLECTION,
+    CALL_N_VERBS
 };
 extern const char *const CALL_VERBS[CALL_N_VERBS]; /* "get", "list", ... as RBAC names them */
 
 enum patch_type { PATCH_TYPE_JSON, PATCH_TYPE_MERGE, PATCH_TYPE_STRATEGIC, PATCH_TYPE_APPLY };
 enum field_validation { VALIDATION_WARN, VALIDATION_IGNORE, VALIDATION_STRICT };
 enum table_include { INCLUDE_METADATA, INCLUDE_NONE, INCLUDE_OBJECT };
-enum output_form { OUTPUT_OBJECT, OUTPUT_TABLE, OUTPUT_PARTIAL }; /* as=Table, as=PartialObjectMetadata[List] */
+enum output_form {
+    OUTPUT_OBJECT,
+    OUTPUT_TABLE,
+    OUTPUT_PARTIAL
+}; /* as=Table, as=PartialObjectMetadata[List] */
 
 struct call_options {
     /* all writes */
@@ -29,46 +41,46 @@ struct call_options {
     struct str field_manager;
     bool force;
     /* get, list, watch */
-    struct str label_selector, field_selector;  /* as sent */
-    struct selector labels, fields;             /* parsed; n == 0: everything */
+    struct str label_selector, field_selector; /* as sent */
+    struct selector labels, fields;            /* parsed; n == 0: everything */
     bool rv_set;
-    int64_t rv;                                 /* resourceVersion, 0 included */
+    int64_t rv; /* resourceVersion, 0 included */
     struct str rv_match, cont;
     int64_t limit, timeout_s;
     bool bookmarks, send_initial, send_initial_set, watch;
     /* delete: from the body, else the query */
-    int64_t grace_seconds;                      /* -1: not given */
+    int64_t grace_seconds; /* -1: not given */
     struct str propagation, uid;
-    int64_t delete_rv;                          /* 0: not given */
+    int64_t delete_rv; /* 0: not given */
 };
 
 struct call {
     unsigned magic;
     struct vapi *api;
     struct arena *arena;
-    struct net_exchange *exchange;              /* NULL: from inside */
+    struct net_exchange *exchange; /* NULL: from inside */
     const struct net_request *request;
     struct user user;
     enum call_verb verb;
     const struct resource *resource;
-    const struct subresource *sub;              /* NULL: the resource itself */
+    const struct subresource *sub; /* NULL: the resource itself */
     struct str ns, name;
     struct call_options options;
-    cJSON *body;                                /* decoded; POST, PUT, PATCH (and DELETE's options) */
+    cJSON *body; /* decoded; POST, PUT, PATCH (and DELETE's options) */
     enum patch_type patch;
     struct strict_errors strict;
     enum output_form output;
     enum table_include include;
-    bool pretty, yaml;                          /* answer form */
-    struct str *warnings;                       /* texts for Warning: 299 */
+    bool pretty, yaml;    /* answer form */
+    struct str *warnings; /* texts for Warning: 299 */
     size_t n_warnings;
-    vapi_done_cb done;                          /* from inside */
+    vapi_done_cb done; /* from inside */
     void *done_ctx;
-    void *state;                                /* the handler's own */
-    void (*cancel)(struct call *call);          /* the client went away: let go of c, the frame frees it when this
-                                                   returns; NULL: finish, answer into the void */
-    void (*drained)(struct call *call);         /* a streamed answer's backlog fell to zero */
-    bool gone;                                  /* the client went away */
+    void *state;                       /* the handler's own */
+    void (*cancel)(struct call *call); /* the client went away: let go of c, the frame frees it when
+                                          this returns; NULL: finish, answer into the void */
+    void (*drained)(struct call *call); /* a streamed answer's backlog fell to zero */
+    bool gone;                          /* the client went away */
 };
 
 void call_warn(struct call *c, struct str text); /* at most 32, each cut to 2 KiB */
@@ -84,9 +96,11 @@ void call_tree(struct call *c, int status, cJSON *object);
 void call_success(struct call *c, struct str uid);
 /* Raw bytes of another type (openapi, discovery, health, metrics). headers: more of them. */
 void call_raw(struct call *c, int status, struct str content_type, struct str body);
-/* A JSON answer in pieces, by reference (LIST). Falls back to a tree where YAML or pretty was asked for. */
+/* A JSON answer in pieces, by reference (LIST). Falls back to a tree where YAML or pretty was asked
+ * for. */
 void call_slices(struct call *c, int status, const struct net_slice *body, size_t n);
-/* A streamed answer: headers now, then net_write(c->exchange, ...), then call_end(), which frees c. */
+/* A streamed answer: headers now, then net_write(c->exchange, ...), then call_end(), which frees c.
+ */
 void call_begin(struct call *c, int status, struct str content_type);
 void call_end(struct call *c);
 
@@ -95,7 +109,7 @@ void call_get(struct call *c);
 void call_list(struct call *c);
 void call_watch(struct call *c);
 void call_create(struct call *c);
-void call_update(struct call *c);               /* also /status and /scale, by c->sub */
+void call_update(struct call *c); /* also /status and /scale, by c->sub */
 void call_patch(struct call *c);
 void call_delete(struct call *c);
 void call_delete_collection(struct call *c);
@@ -103,14 +117,18 @@ void call_delete_collection(struct call *c);
 /* Shared by handlers. */
 /* err (INVALID etc.) as a metav1.Status tree / text. */
 cJSON *status_tree(struct arena *a, const struct err *err);
-int status_parse(struct arena *a, const cJSON *status, struct err *err); /* the reverse, from another server */
+int status_parse(struct arena *a, const cJSON *status,
+                 struct err *err); /* the reverse, from another server */
 /* Label set and selectable fields of an object, as the store keeps them. */
 struct str index_labels(struct arena *a, const cJSON *object);
 struct str index_fields(struct arena *a, const struct resource *r, const cJSON *object);
 bool index_match(const struct call_options *o, const struct store_object *obj); /* both selectors */
-/* Checks a field selector's names against the resource: BAD_REQUEST `field label not supported: x`. */
-int index_check_fields(const struct resource *r, const struct selector *fields, struct err *err) MUST_CHECK;
-/* The object in a version other than stored (apiVersion rewritten; CRD pruning and defaults on read). */
+/* Checks a field selector's names against the resource: BAD_REQUEST `field label not supported: x`.
+ */
+int index_check_fields(const struct resource *r, const struct selector *fields,
+                       struct err *err) MUST_CHECK;
+/* The object in a version other than stored (apiVersion rewritten; CRD pruning and defaults on
+ * read). */
 cJSON *convert_tree(struct arena *a, const struct resource *r, const struct store_object *o);
 /* One row's cells; the Table, PartialObjectMetadata forms of objects. */
 cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
@@ -118,15 +136,14 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
 cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, bool with_columns);
 cJSON *partial_metadata(struct arena *a, const cJSON *object);
 
-/* Non-resource endpoints: discovery.c, openapi.c, health.c. True when path was theirs (and answered). */
+/* Non-resource endpoints: discovery.c, openapi.c, health.c. True when path was theirs (and
+ * answered). */
 bool discovery_handle(struct call *c, struct str path);
 bool openapi_handle(struct call *c, struct str path);
 bool health_handle(struct call *c, struct str path);
 
 /* Handlers of subresources that are not data (vapi/api/sub_*.c). */
-void sub_binding(struct call *c);
-void sub_eviction(struct call *c);
-void sub_finalize(struct call *c);
+void sub_binding(struct call *c), sub_eviction(struct call *c), sub_finalize(struct call *c);
 void sub_ephemeral_containers(struct call *c);
 void sub_resize(struct call *c);
 void sub_approval(struct call *c);

@@ -2,8 +2,9 @@
  * room: translate
  *
  * The configuration of one virtual cluster: one YAML document (the `config:` part of the chart's
- * values), flags and SUBLET_* variables over it, all from the one table tbl/options.h. Pools and bindings
- * are data here; what they mean is in pool.h. Everything lives in the arena given to config_load. */
+ * values), flags and SUBLET_* variables over it, all from the one table tbl/options.h. Pools and
+ * bindings are data here; what they mean is in pool.h. Everything lives in the arena given to
+ * config_load. */
 #pragma once
 
 #include <sublet/json.h>
@@ -19,24 +20,29 @@ struct str_list {
 bool str_list_has(struct str_list list, struct str s);
 
 enum config_verdict { VERDICT_OFF, VERDICT_WARN, VERDICT_ENFORCE };
-enum config_pod_security { POD_SECURITY_PRIVILEGED, POD_SECURITY_BASELINE, POD_SECURITY_RESTRICTED };
+enum config_pod_security {
+    POD_SECURITY_PRIVILEGED,
+    POD_SECURITY_BASELINE,
+    POD_SECURITY_RESTRICTED
+};
 
 struct config {
     struct arena *arena;
-    const cJSON *tree;                   /* merged: file, then environment, then flags */
-    struct str name;                     /* the virtual cluster */
+    const cJSON *tree; /* merged: file, then environment, then flags */
+    struct str name;   /* the virtual cluster */
     struct str host_namespace, host_kubeconfig;
-    struct str listen_address;           /* "0.0.0.0:8443" */
-    struct str_list listen_names;        /* further names of the serving certificate */
-    struct str data_dir;                 /* store.path */
-    struct str cluster_domain;           /* "cluster.local" */
-    struct str api_address;              /* what pods of the tenant use to reach this API: IP of the host Service;
-                                            empty: found on the host, or the listen address */
+    struct str listen_address;    /* "0.0.0.0:8443" */
+    struct str_list listen_names; /* further names of the serving certificate */
+    struct str data_dir;          /* store.path */
+    struct str cluster_domain;    /* "cluster.local" */
+    struct str api_address;       /* what pods of the tenant use to reach this API: IP of the host
+                                     Service;       empty: found on the host, or the listen address */
     enum config_verdict verdict;
     int64_t verdict_timeout_ms;
     enum config_pod_security pod_security;
-    struct str_list labels_allow, annotations_allow; /* what else goes down; "prefix/" with a trailing slash: all below it */
-    struct str_list node_labels;         /* what else of a host node's labels a tenant sees */
+    struct str_list labels_allow,
+        annotations_allow; /* what else goes down; "prefix/" with a trailing slash: all below it */
+    struct str_list node_labels; /* what else of a host node's labels a tenant sees */
     bool controllers_native;
     int64_t host_qps, host_burst, max_failed_pods;
     struct str log_level;
@@ -45,30 +51,39 @@ struct config {
     const struct config_binding *bindings;
     size_t n_bindings;
     int64_t max_objects, max_bytes, history_events;
-    struct str_list storage_classes;     /* a PVC may name these; the first is its default; empty: any */
+    struct str_list
+        storage_classes; /* a PVC may name these; the first is its default; empty: any */
 };
 
 /* The options of tbl/options.h, generic: for --help, the reference page and values.schema.json. */
-enum option_type { OPTION_STRING, OPTION_INT, OPTION_BOOL, OPTION_ENUM, OPTION_DURATION, OPTION_LIST,
-                   OPTION_QUANTITY };
+enum option_type {
+    OPTION_STRING,
+    OPTION_INT,
+    OPTION_BOOL,
+    OPTION_ENUM,
+    OPTION_DURATION,
+    OPTION_LIST,
+    OPTION_QUANTITY
+};
 struct option {
-    const char *path;                    /* "policy.verdict" */
-    const char *flag;                    /* "--verdict", or NULL */
-    const char *env;                     /* "SUBLET_POLICY_VERDICT" */
+    const char *path; /* "policy.verdict" */
+    const char *flag; /* "--verdict", or NULL */
+    const char *env;  /* "SUBLET_POLICY_VERDICT" */
     enum option_type type;
-    const char *otherwise;               /* default as text */
-    const char *values;                  /* enum, string: "off|warn|enforce"; bool: words for false|true;
-                                            int, duration, quantity: "min..max"; "" for no bound */
+    const char *otherwise; /* default as text */
+    const char *values;    /* enum, string: "off|warn|enforce"; bool: words for false|true;
+                              int, duration, quantity: "min..max"; "" for no bound */
     const char *help;
-    size_t offset;                       /* in struct config */
+    size_t offset; /* in struct config */
 };
 extern const struct option OPTIONS[];
 extern const size_t N_OPTIONS;
 
-/* file may be empty text; args as in argv after the command (`--config F` is skipped: the caller read it).
- * Flags win over SUBLET_* variables, variables over the file; unknown variables are ignored (a host
- * Service called "sublet" makes some). Errors are BAD_REQUEST and name the place:
- * `config: pools[0].mode: unknown value "fast": want one of exclusive|mig|...`; unknown keys are errors. */
-int config_load(struct arena *a, struct str file_text, int argc, char *const *argv, char *const *environ_,
-                struct config *ret, struct err *err) MUST_CHECK;
+/* file may be empty text; args as in argv after the command (`--config F` is skipped: the caller
+ * read it). Flags win over SUBLET_* variables, variables over the file; unknown variables are
+ * ignored (a host Service called "sublet" makes some). Errors are BAD_REQUEST and name the place:
+ * `config: pools[0].mode: unknown value "fast": want one of exclusive|mig|...`; unknown keys are
+ * errors. */
+int config_load(struct arena *a, struct str file_text, int argc, char *const *argv,
+                char *const *environ_, struct config *ret, struct err *err) MUST_CHECK;
 void config_help(struct buf *b, const char *command);

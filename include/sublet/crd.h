@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * CustomResourceDefinitions: checked, named, established, compiled into schemas and registered, live. */
+ * CustomResourceDefinitions: checked, named, established, compiled into schemas and registered,
+ * live. */
 #pragma once
 
 #include <sublet/vapi.h>
 
-struct crds;                    /* all CRDs of the cluster */
-struct crd_version;             /* one served version, compiled */
+struct crds;        /* all CRDs of the cluster */
+struct crd_version; /* one served version, compiled */
 
 /* Loads what the store holds (registered before this returns), then follows changes. */
 struct crds *crds_start(struct vapi *api);
 void crds_close(struct crds *c, void (*closed)(void *ctx), void *ctx);
 
-/* kind_ops of the CustomResourceDefinition kind itself: defaults, validation (structural schema, names,
- * versions, printer columns, ...), warnings. */
+/* kind_ops of the CustomResourceDefinition kind itself: defaults, validation (structural schema,
+ * names, versions, printer columns, ...), warnings. */
 extern const struct kind_ops CRD_OPS;
 
 /* What the write path asks of a custom resource's version. */
-/* Unknown fields: noted in strict (may be NULL) and removed unless preserved; metadata is checked by the caller. */
-void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object, struct strict_errors *strict);
+/* Unknown fields: noted in strict (may be NULL) and removed unless preserved; metadata is checked
+ * by the caller. */
+void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
+               struct strict_errors *strict);
 void crd_default(const struct crd_version *v, struct arena *a, cJSON *object);
 /* True when reading must go through crd_prune/crd_default: the schema has defaults. */
 bool crd_defaults_on_read(const struct crd_version *v);
@@ -32,8 +35,10 @@ void crd_cells(const struct crd_version *v, struct arena *a, const cJSON *object
 const cJSON *crd_openapi(const struct crd_version *v);
 struct str crd_deprecation(const struct crd_version *v); /* warning text, or empty */
 
-/* JSONPath as printer columns and scale paths use it: .a.b[0].c, ['x.y'], [*], filters [?(@.a=="b")]. */
+/* JSONPath as printer columns and scale paths use it: .a.b[0].c, ['x.y'], [*], filters
+ * [?(@.a=="b")]. */
 struct jsonpath;
-int jsonpath_compile(struct arena *a, struct str text, struct jsonpath **ret, struct err *err) MUST_CHECK;
+int jsonpath_compile(struct arena *a, struct str text, struct jsonpath **ret,
+                     struct err *err) MUST_CHECK;
 typedef bool (*jsonpath_cb)(void *ctx, const cJSON *node);
 void jsonpath_eval(const struct jsonpath *p, const cJSON *root, jsonpath_cb each, void *ctx);

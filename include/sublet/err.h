@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: base
  *
- * Errors. A fallible function returns 0 or -1 and fills `struct err` last in its arguments. The kind
- * points to a row of tbl/errors.h (reason and HTTP code of metav1.Status). One function in vapi turns
- * an err into a Status; libraries never log. */
+ * Errors. A fallible function returns 0 or -1 and fills `struct err` last in its arguments. The
+ * kind points to a row of tbl/errors.h (reason and HTTP code of metav1.Status). One function in
+ * vapi turns an err into a Status; libraries never log. */
 #pragma once
 
 #include <sublet/mem.h>
@@ -24,11 +24,12 @@ struct err_cause {
 };
 
 struct err {
-    const struct err_kind *kind;      /* NULL: no error */
-    struct arena *arena;              /* owns everything below; NULL: message is cut into text[] */
+    const struct err_kind *kind; /* NULL: no error */
+    struct arena *arena;         /* owns everything below; NULL: message is cut into text[] */
     struct str message;
-    struct str group, resource, name; /* details; resource is the plural (or the kind for Invalid) */
-    struct str uid;                   /* details.uid */
+    struct str group, resource,
+        name;       /* details; resource is the plural (or the kind for Invalid) */
+    struct str uid; /* details.uid */
     struct err_cause *causes, **last; /* in order of discovery */
     int64_t retry_after;              /* details.retryAfterSeconds; 0 for none */
     struct str cont;                  /* metadata.continue of a 410 */
@@ -38,7 +39,7 @@ struct err {
 #define MUST_CHECK __attribute__((warn_unused_result))
 
 void err_init(struct err *err, struct arena *arena);
-void err_clear(struct err *err);      /* forgets the error, keeps the arena */
+void err_clear(struct err *err); /* forgets the error, keeps the arena */
 /* Sets kind and message; returns -1, so that `return err_set(...)` reads well. err may be NULL. */
 int err_set(struct err *err, const struct err_kind *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -2,28 +2,32 @@
  * room: vapi
  *
  * Field paths and lists of field errors, for validation in upstream's words (apimachinery
- * pkg/util/validation/field): one list becomes one 422 Invalid whose causes carry reason, message, field. */
+ * pkg/util/validation/field): one list becomes one 422 Invalid whose causes carry reason, message,
+ * field. */
 #pragma once
 
 #include <sublet/json.h>
 
-/* A path is a chain on the stack: FIELD(parent, "spec"), FIELD_INDEX(parent, 3), FIELD_KEY(parent, key). */
+/* A path is a chain on the stack: FIELD(parent, "spec"), FIELD_INDEX(parent, 3), FIELD_KEY(parent,
+ * key). */
 struct field_path {
     const struct field_path *parent;
-    const char *name;           /* NULL for an index or key */
+    const char *name; /* NULL for an index or key */
     struct str key;
     size_t index;
     bool is_index;
 };
-#define FIELD(up, text)     (&(const struct field_path){.parent = (up), .name = (text)})
-#define FIELD_INDEX(up, i)  (&(const struct field_path){.parent = (up), .index = (i), .is_index = true})
-#define FIELD_KEY(up, k)    (&(const struct field_path){.parent = (up), .key = (k)})
-struct str field_path_text(struct arena *a, const struct field_path *p); /* spec.a[0].b, labels[x.y] */
+#define FIELD(up, text) (&(const struct field_path){.parent = (up), .name = (text)})
+#define FIELD_INDEX(up, i)                                                                         \
+    (&(const struct field_path){.parent = (up), .index = (i), .is_index = true})
+#define FIELD_KEY(up, k) (&(const struct field_path){.parent = (up), .key = (k)})
+struct str field_path_text(struct arena *a,
+                           const struct field_path *p); /* spec.a[0].b, labels[x.y] */
 
 struct field_errors {
     struct arena *arena;
     struct err_cause *first, **last;
-    size_t n;                   /* at most 256 are kept */
+    size_t n; /* at most 256 are kept */
 };
 void field_errors_init(struct field_errors *e, struct arena *a);
 void field_required(struct field_errors *e, const struct field_path *p, const char *detail);

@@ -2,8 +2,9 @@
  * room: syncer
  *
  * The host cluster, as one identity sees it: requests over one kept connection, rate limited, with
- * deadlines; and reflectors, which keep a copy of a collection by list and watch. A host that is away
- * costs callers an error, never a hang; a list that fails never means that something is gone. */
+ * deadlines; and reflectors, which keep a copy of a collection by list and watch. A host that is
+ * away costs callers an error, never a hang; a list that fails never means that something is gone.
+ */
 #pragma once
 
 #include <sublet/clock.h>
@@ -18,11 +19,11 @@ struct host_options {
     struct uv_loop_s *loop;
     const struct clock *clock;
     const struct rng *rng;
-    struct str kubeconfig;       /* path; empty: in-cluster credentials */
-    int64_t qps, burst;          /* 0: no limit */
-    unsigned max_in_flight;      /* default 64; watches do not count */
-    size_t max_queued;           /* default 20,000; more fail with TOO_MANY_REQUESTS */
-    int64_t timeout_ms;          /* of a request, waiting in our queue included; default 30,000 */
+    struct str kubeconfig;  /* path; empty: in-cluster credentials */
+    int64_t qps, burst;     /* 0: no limit */
+    unsigned max_in_flight; /* default 64; watches do not count */
+    size_t max_queued;      /* default 20,000; more fail with TOO_MANY_REQUESTS */
+    int64_t timeout_ms;     /* of a request, waiting in our queue included; default 30,000 */
     int64_t backoff_ms, backoff_max_ms; /* of probes and reflectors; default 200 and 5,000 */
     struct transport *transport; /* NULL: libcurl; the host owns it (tests bring their own) */
 };
@@ -37,23 +38,25 @@ void host_flush(struct host *h);
 void host_close(struct host *h, void (*closed)(void *ctx), void *ctx);
 
 struct host_request {
-    const char *method;          /* "GET" */
-    struct str path;             /* with its query, encoded */
-    const char *content_type;    /* NULL: application/json */
-    const char *accept;          /* NULL: application/json */
+    const char *method;       /* "GET" */
+    struct str path;          /* with its query, encoded */
+    const char *content_type; /* NULL: application/json */
+    const char *accept;       /* NULL: application/json */
     struct str body;
-    int64_t timeout_ms;          /* 0: the host's */
-    bool urgent;                 /* somebody waits for it: goes before what is queued */
+    int64_t timeout_ms; /* 0: the host's */
+    bool urgent;        /* somebody waits for it: goes before what is queued */
 };
 struct host_answer {
     int status;
-    struct str body;             /* good until done() returns */
+    struct str body; /* good until done() returns */
 };
-/* err NULL: 2xx. Otherwise what the host said, as an error of our own kinds (answer may be NULL), or
- * UNAVAILABLE, TIMEOUT, TOO_LARGE from under way. A 429 is waited out and repeated within the deadline. */
+/* err NULL: 2xx. Otherwise what the host said, as an error of our own kinds (answer may be NULL),
+ * or UNAVAILABLE, TIMEOUT, TOO_LARGE from under way. A 429 is waited out and repeated within the
+ * deadline. */
 typedef void (*host_done_cb)(void *ctx, const struct host_answer *answer, const struct err *err);
 /* Copies the request. done() comes exactly once, from the loop, unless the call is cancelled. */
-struct host_call *host_send(struct host *h, const struct host_request *q, host_done_cb done, void *ctx);
+struct host_call *host_send(struct host *h, const struct host_request *q, host_done_cb done,
+                            void *ctx);
 /* An answer without end, line by line. done() when it ended; the answer's body is empty then. */
 typedef void (*host_line_cb)(void *ctx, struct str line);
 struct host_call *host_stream(struct host *h, const struct host_request *q, host_line_cb line,
@@ -62,28 +65,29 @@ void host_cancel(struct host_call *call); /* takes NULL; no callback after it */
 
 /* Up: the last request was answered, whatever the answer. While down the host is probed. */
 bool host_is_up(const struct host *h);
-bool host_was_reached(const struct host *h); /* ever */
+bool host_was_reached(const struct host *h);                       /* ever */
 void host_on_up(struct host *h, void (*up)(void *ctx), void *ctx); /* it came back; one listener */
 
-/* One object of the host as a reflector keeps it. Borrowed: good until control returns to the loop. */
+/* One object of the host as a reflector keeps it. Borrowed: good until control returns to the loop.
+ */
 struct host_object {
     struct str name, uid;
-    uint64_t revision;           /* 0: not a number */
-    struct str bytes;            /* compact JSON, reduced */
+    uint64_t revision; /* 0: not a number */
+    struct str bytes;  /* compact JSON, reduced */
 };
 
 struct reflector;
 struct reflector_options {
     struct host *host;
-    struct str path;             /* of the collection: "/api/v1/namespaces/x/pods" */
+    struct str path;                           /* of the collection: "/api/v1/namespaces/x/pods" */
     struct str label_selector, field_selector; /* not encoded; may be empty */
-    bool metadata_only;          /* asks for PartialObjectMetadata */
-    bool forget;                 /* bytes are dropped once changed() has seen them */
+    bool metadata_only;                        /* asks for PartialObjectMetadata */
+    bool forget;                               /* bytes are dropped once changed() has seen them */
     /* Takes out of a tree what need not be kept (managedFields are gone already); may be NULL. */
     void (*reduce)(struct arena *a, cJSON *object);
     /* Added (before NULL), changed, or removed (now NULL). Must not close the reflector. */
     void (*changed)(void *ctx, const struct host_object *now, const struct host_object *before);
-    void (*synced)(void *ctx);   /* the first list is complete; may be NULL */
+    void (*synced)(void *ctx); /* the first list is complete; may be NULL */
     /* The host refuses (403, 404): tried again every five minutes. Said once; may be NULL. */
     void (*refused)(void *ctx, const struct err *err);
     void *ctx;
@@ -93,8 +97,9 @@ struct reflector *reflector_close(struct reflector *f); /* takes NULL, returns N
 bool reflector_synced(const struct reflector *f);       /* false for NULL */
 bool reflector_refused(const struct reflector *f);
 const struct host_object *reflector_get(const struct reflector *f, struct str name);
-void reflector_each(struct reflector *f, void (*each)(void *ctx, const struct host_object *o), void *ctx);
+void reflector_each(struct reflector *f, void (*each)(void *ctx, const struct host_object *o),
+                    void *ctx);
 size_t reflector_count(const struct reflector *f);
 /* The answer to a write of our own, so that the next look sees it before the watch tells. */
 void reflector_learn(struct reflector *f, struct str bytes);
-void reflector_kick(struct reflector *f);               /* tries at once what waits for its backoff */
+void reflector_kick(struct reflector *f); /* tries at once what waits for its backoff */

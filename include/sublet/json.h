@@ -39,27 +39,26 @@ cJSON *json_get_str(const cJSON *object, struct str key);
 cJSON *json_at(const cJSON *array, size_t index);
 /* Dotted path of object keys, "metadata.labels"; no arrays, no escapes. */
 cJSON *json_path(const cJSON *node, const char *path);
-size_t json_count(const cJSON *node);             /* children of an array or object */
+size_t json_count(const cJSON *node); /* children of an array or object */
 /* True when node nests more than depth containers. Whoever composes trees (patches that copy) asks
  * before printing: beyond 10,000 the printer fails its buffer. */
 bool json_deeper(const cJSON *node, unsigned depth);
-cJSON *json_first(const cJSON *parent);           /* its first child, or NULL */
-#define json_each(item, parent)                                                                    \
-    for (cJSON *item = json_first(parent); item; item = item->next)
+cJSON *json_first(const cJSON *parent); /* its first child, or NULL */
+#define json_each(item, parent) for (cJSON *item = json_first(parent); item; item = item->next)
 
-bool json_is_object(const cJSON *node);           /* false for NULL, all of these */
+bool json_is_object(const cJSON *node); /* false for NULL, all of these */
 bool json_is_array(const cJSON *node);
 bool json_is_string(const cJSON *node);
 bool json_is_number(const cJSON *node);
 bool json_is_bool(const cJSON *node);
-bool json_is_null(const cJSON *node);             /* JSON null, not NULL */
+bool json_is_null(const cJSON *node); /* JSON null, not NULL */
 bool json_true(const cJSON *node);
-const char *json_type_name(const cJSON *node);    /* "object", "string", ... as Go names them */
-struct str json_str(const cJSON *node);           /* STR_NULL unless a string */
+const char *json_type_name(const cJSON *node); /* "object", "string", ... as Go names them */
+struct str json_str(const cJSON *node);        /* STR_NULL unless a string */
 struct str json_str_at(const cJSON *node, const char *path);
-bool json_i64(const cJSON *node, int64_t *ret);   /* an integral number that fits, exactly */
+bool json_i64(const cJSON *node, int64_t *ret); /* an integral number that fits, exactly */
 int64_t json_i64_at(const cJSON *node, const char *path, int64_t otherwise);
-bool json_equal(const cJSON *a, const cJSON *b);  /* objects regardless of order; 1 equals 1.0 */
+bool json_equal(const cJSON *a, const cJSON *b); /* objects regardless of order; 1 equals 1.0 */
 
 /* Builders. Strings are copied into the arena. */
 cJSON *json_new_object(struct arena *a);
@@ -70,13 +69,14 @@ cJSON *json_new_double(struct arena *a, double value);
 cJSON *json_new_bool(struct arena *a, bool value);
 cJSON *json_new_null(struct arena *a);
 cJSON *json_copy(struct arena *a, const cJSON *node);
-/* Sets (replaces in place or appends) a member and returns item. item is detached and not shared. */
+/* Sets (replaces in place or appends) a member and returns item. item is detached and not shared.
+ */
 cJSON *json_set(struct arena *a, cJSON *object, const char *key, cJSON *item);
 cJSON *json_set_first(struct arena *a, cJSON *object, const char *key, cJSON *item);
 cJSON *json_set_str(struct arena *a, cJSON *object, const char *key, struct str value);
 cJSON *json_set_i64(struct arena *a, cJSON *object, const char *key, int64_t value);
 cJSON *json_set_bool(struct arena *a, cJSON *object, const char *key, bool value);
-cJSON *json_append(cJSON *array, cJSON *item);    /* returns item */
+cJSON *json_append(cJSON *array, cJSON *item);                              /* returns item */
 cJSON *json_ensure_object(struct arena *a, cJSON *object, const char *key); /* get or add {} */
 cJSON *json_ensure_path(struct arena *a, cJSON *object, const char *dotted);
 void json_remove(cJSON *object, const char *key);

@@ -7,12 +7,13 @@
 
 #include <sublet/resource.h>
 
-/* Templates; registry_new() copies them and fills in storage, skip and the joined texts. In discovery
- * order. */
+/* Templates; registry_new() copies them and fills in storage, skip and the joined texts. In
+ * discovery order. */
 extern const struct resource BUILTIN_RESOURCES[];
 extern const size_t N_BUILTIN_RESOURCES;
 
-/* Rewrites a tree of the storage version as r's version (autoscaling/v1, events.k8s.io/v1), and back. */
+/* Rewrites a tree of the storage version as r's version (autoscaling/v1, events.k8s.io/v1), and
+ * back. */
 void kinds_convert(struct arena *a, const struct resource *r, cJSON *object);
 void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *object);
 
@@ -20,7 +21,8 @@ void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *
 void validate_labels(struct field_errors *e, const struct field_path *p, const cJSON *labels);
 void validate_label_selector(struct field_errors *e, const struct field_path *p,
                              const cJSON *selector);
-void validate_pod_template(struct field_errors *e, const struct field_path *p, const cJSON *template_);
+void validate_pod_template(struct field_errors *e, const struct field_path *p,
+                           const cJSON *template_);
 void defaults_pod_template(struct arena *a, cJSON *template_);
 /* The cells of upstream's default table: one column, "Created At" (a date). */
 void kinds_cells_created_at(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);

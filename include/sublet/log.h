@@ -2,8 +2,8 @@
  * room: base
  *
  * The only writable global of the program: where log lines go. One line per event, to stderr:
- * RFC3339 time, level, message, then key=value pairs. Only edges log (end of a request or reconcile,
- * main); libraries return errors. */
+ * RFC3339 time, level, message, then key=value pairs. Only edges log (end of a request or
+ * reconcile, main); libraries return errors. */
 #pragma once
 
 #include <sublet/str.h>

@@ -7,28 +7,28 @@
 
 #include <sublet/str.h>
 
-void *mem_alloc(size_t size);                     /* zeroed; never NULL */
+void *mem_alloc(size_t size); /* zeroed; never NULL */
 void *mem_realloc(void *p, size_t size);
-void *mem_free(const void *p);                    /* takes NULL, returns NULL */
-char *mem_strdup(struct str s);                   /* NUL-terminated */
-struct str mem_str(struct str s);                 /* heap copy, NUL after the last byte */
+void *mem_free(const void *p);    /* takes NULL, returns NULL */
+char *mem_strdup(struct str s);   /* NUL-terminated */
+struct str mem_str(struct str s); /* heap copy, NUL after the last byte */
 
 #define NEW(type) ((type *)mem_alloc(sizeof(type)))
 
 /* An arena frees everything at once and nothing singly. Not thread safe: one owner at a time. */
 struct arena;
 
-struct arena *arena_new(size_t limit);            /* bytes; 0 means no limit */
-struct arena *arena_free(struct arena *a);        /* takes NULL, returns NULL */
-void arena_reset(struct arena *a);                /* empties it, keeps one chunk */
-void *arena_alloc(struct arena *a, size_t size);  /* zeroed, 16-byte aligned, never NULL */
+struct arena *arena_new(size_t limit);           /* bytes; 0 means no limit */
+struct arena *arena_free(struct arena *a);       /* takes NULL, returns NULL */
+void arena_reset(struct arena *a);               /* empties it, keeps one chunk */
+void *arena_alloc(struct arena *a, size_t size); /* zeroed, 16-byte aligned, never NULL */
 size_t arena_used(const struct arena *a);
 /* True once allocations passed the limit. Allocation still succeeds: the decoder that grows with
  * its input checks this and fails with an error; nobody else needs to. */
 bool arena_over(const struct arena *a);
-char *arena_cstr(struct arena *a, struct str s);  /* NUL-terminated copy */
+char *arena_cstr(struct arena *a, struct str s); /* NUL-terminated copy */
 struct str arena_str(struct arena *a, struct str s);
 struct str arena_printf(struct arena *a, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));        /* NUL-terminated as well */
+    __attribute__((format(printf, 2, 3))); /* NUL-terminated as well */
 struct str arena_concat(struct arena *a, size_t n, const struct str *parts);
 #define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type)))

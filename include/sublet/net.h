@@ -119,6 +119,7 @@ struct net_options {
     int64_t stalled_ms;        /* default 60,000: a peer that reads nothing of a backlog is cut */
 };
 
+/* The process must ignore SIGPIPE: peers go away while we write. */
 int net_listen(struct uv_loop_s *loop, const struct net_options *options, struct net_server **ret,
                struct err *err) MUST_CHECK;
 unsigned net_port(const struct net_server *s);

@@ -1,33 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: translate
  *
- * GPU pools and bindings: to which pool a pod goes, how many GPUs (exactly) it takes, and what a tenant
- * may not ask for. Pure. The model and the messages are those of the pool model (docs: pools and quota).
+ * GPU pools and bindings: to which pool a pod goes, how many GPUs (exactly) it takes, and what a
+ * tenant may not ask for. Pure. The model and the messages are those of the pool model (docs: pools
+ * and quota).
  *
- * Resolution: pod label, then namespace label `sublet.dev/gpu-pool`; else the single bound pool that
- * serves the resource (and the product its nodeSelector asks for); else the default binding; else 403.
- * A pod without GPU resources resolves to no pool. Whatever the tenant wrote can only narrow. */
+ * Resolution: pod label, then namespace label `sublet.dev/gpu-pool`; else the single bound pool
+ * that serves the resource (and the product its nodeSelector asks for); else the default binding;
+ * else 403. A pod without GPU resources resolves to no pool. Whatever the tenant wrote can only
+ * narrow. */
 #pragma once
 
 #include <sublet/config.h>
 
-enum pool_mode { POOL_EXCLUSIVE, POOL_MIG, POOL_TIME_SLICING, POOL_MPS, POOL_KAI, POOL_HAMI, POOL_VOLCANO,
-                 POOL_DRA };
+enum pool_mode {
+    POOL_EXCLUSIVE,
+    POOL_MIG,
+    POOL_TIME_SLICING,
+    POOL_MPS,
+    POOL_KAI,
+    POOL_HAMI,
+    POOL_VOLCANO,
+    POOL_DRA
+};
 
 struct pool_resource {
-    struct str name;                     /* as tenants write it: "nvidia.com/gpu" */
-    struct str host_name;                /* after `rename`; same as name otherwise */
-    struct rational gpu_eq;              /* per unit */
+    struct str name;        /* as tenants write it: "nvidia.com/gpu" */
+    struct str host_name;   /* after `rename`; same as name otherwise */
+    struct rational gpu_eq; /* per unit */
 };
 
 struct config_pool {
     struct str name;
-    bool dedicated;                      /* else shared */
-    bool adversarial;                    /* trust */
+    bool dedicated;   /* else shared */
+    bool adversarial; /* trust */
     enum pool_mode mode;
-    const cJSON *node_selector;          /* map, as configured */
-    const cJSON *tolerations;            /* array, as configured */
-    struct str_list products;            /* values of nvidia.com/gpu.product, without -MIG-*, -SHARED */
+    const cJSON *node_selector; /* map, as configured */
+    const cJSON *tolerations;   /* array, as configured */
+    struct str_list products;   /* values of nvidia.com/gpu.product, without -MIG-*, -SHARED */
     const struct pool_resource *resources;
     size_t n_resources;
     int64_t per_pod, per_container;      /* units of the resource; 0: no cap */
@@ -35,32 +45,35 @@ struct config_pool {
     struct str scheduler, runtime_class; /* empty: leave default */
     const cJSON *priority_tiers;         /* tenant tier -> host PriorityClass */
     struct str price, currency;
-    int64_t pods_per_minute;             /* caps.gpuPodsPerMinute; 0: no cap */
-    struct str borrow_factor;            /* of the price, for what exceeds the guarantee; empty: 1 */
+    int64_t pods_per_minute;  /* caps.gpuPodsPerMinute; 0: no cap */
+    struct str borrow_factor; /* of the price, for what exceeds the guarantee; empty: 1 */
 };
 
 enum over_quota { OVER_QUOTA_REJECT, OVER_QUOTA_QUEUE };
 struct config_binding {
     const struct config_pool *pool;
-    struct rational guarantee, burst;    /* gpuEq; the limit is guarantee + burst */
+    struct rational guarantee, burst; /* gpuEq; the limit is guarantee + burst */
     enum over_quota over_quota;
     bool is_default;
-    struct rational lend;                /* of an idle guarantee, at most */
+    struct rational lend; /* of an idle guarantee, at most */
 };
 
 /* `pools:` and `bindings:` of the tree. Errors name the place. */
-int pool_load(struct arena *a, const cJSON *tree, struct config *config, struct err *err) MUST_CHECK;
+int pool_load(struct arena *a, const cJSON *tree, struct config *config,
+              struct err *err) MUST_CHECK;
 
 struct pool_choice {
     const struct config_binding *binding; /* NULL: no GPU asked, no pool */
     struct rational gpu_eq;               /* max(sum(app) + sum(sidecars), init peak) */
     struct rational limit;                /* guarantee + burst */
 };
-/* Resolves and applies every guardrail of the pool to a virtual pod (already defaulted). FORBIDDEN in
- * the messages of the model: nodeSelector that contradicts, tolerations, product, profile, caps,
+/* Resolves and applies every guardrail of the pool to a virtual pod (already defaulted). FORBIDDEN
+ * in the messages of the model: nodeSelector that contradicts, tolerations, product, profile, caps,
  * scheduler, GPU resources nobody offers, NVIDIA_VISIBLE_DEVICES and its like. */
 int pool_resolve(struct arena *a, const struct config *config, struct str ns, const cJSON *pod,
-                 const cJSON *namespace_labels, struct pool_choice *ret, struct err *err) MUST_CHECK;
-/* gpu_quota text of a 403: `exceeded quota: gpu/<pool>, requested: gpu=8, used: gpu=6, limited: gpu=12` */
+                 const cJSON *namespace_labels, struct pool_choice *ret,
+                 struct err *err) MUST_CHECK;
+/* gpu_quota text of a 403: `exceeded quota: gpu/<pool>, requested: gpu=8, used: gpu=6, limited:
+ * gpu=12` */
 int pool_exceeded(struct arena *a, const struct pool_choice *choice, struct rational used,
                   struct str pod_name, struct err *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * What the API serves: one descriptor per group, version and resource, built-in (tbl/resources.h) or
- * from a CRD. Code asks the descriptor; it does not ask for names of kinds. */
+ * What the API serves: one descriptor per group, version and resource, built-in (tbl/resources.h)
+ * or from a CRD. Code asks the descriptor; it does not ask for names of kinds. */
 #pragma once
 
 #include <sublet/field.h>
@@ -14,36 +14,45 @@ struct resource;
 struct call;
 
 enum verb_bits {
-    VERB_GET = 1, VERB_LIST = 2, VERB_WATCH = 4, VERB_CREATE = 8, VERB_UPDATE = 16, VERB_PATCH = 32,
-    VERB_DELETE = 64, VERB_DELETECOLLECTION = 128,
-    VERBS_ALL = 255, VERBS_READ = 7
+    VERB_GET = 1,
+    VERB_LIST = 2,
+    VERB_WATCH = 4,
+    VERB_CREATE = 8,
+    VERB_UPDATE = 16,
+    VERB_PATCH = 32,
+    VERB_DELETE = 64,
+    VERB_DELETECOLLECTION = 128,
+    VERBS_ALL = 255,
+    VERBS_READ = 7
 };
 
 enum resource_flags {
     RES_NAMESPACED = 1,
-    RES_STATUS = 2,             /* spec and status are written apart */
-    RES_GENERATION = 4,         /* metadata.generation counts spec changes */
-    RES_CREATE_ON_UPDATE = 8,   /* PUT to an absent name creates */
+    RES_STATUS = 2,              /* spec and status are written apart */
+    RES_GENERATION = 4,          /* metadata.generation counts spec changes */
+    RES_CREATE_ON_UPDATE = 8,    /* PUT to an absent name creates */
     RES_CONDITIONAL_UPDATE = 16, /* PUT needs a resourceVersion */
-    RES_GRACEFUL = 32,          /* pods: deletion takes its time */
-    RES_REVIEW = 64,            /* create only, never stored */
-    RES_ORPHAN_DEFAULT = 128,   /* default propagation is Orphan (Job of batch/v1, rc) */
-    RES_ITEM_TYPE_META = 256,   /* list items carry apiVersion and kind (CRs) */
+    RES_GRACEFUL = 32,           /* pods: deletion takes its time */
+    RES_REVIEW = 64,             /* create only, never stored */
+    RES_ORPHAN_DEFAULT = 128,    /* default propagation is Orphan (Job of batch/v1, rc) */
+    RES_ITEM_TYPE_META = 256,    /* list items carry apiVersion and kind (CRs) */
     RES_DELETE_RETURNS_OBJECT = 512,
     RES_SYSTEM_NAME = 1024,     /* path-segment names (RBAC) */
     RES_STATUS_ON_CREATE = 2048 /* a create may set status (nodes) */
 };
 
-/* Everything an object's kind decides beyond its schema. NULL means: nothing special. `user` objects are
- * trees in the request's arena, changed in place. */
+/* Everything an object's kind decides beyond its schema. NULL means: nothing special. `user`
+ * objects are trees in the request's arena, changed in place. */
 struct kind_ops {
     void (*defaults)(struct arena *a, cJSON *object);
-    void (*prepare_create)(struct arena *a, cJSON *object);              /* after generic metadata */
+    void (*prepare_create)(struct arena *a, cJSON *object); /* after generic metadata */
     void (*prepare_update)(struct arena *a, cJSON *object, const cJSON *old);
-    void (*validate)(struct field_errors *e, const cJSON *object, const cJSON *old); /* old NULL: create */
+    void (*validate)(struct field_errors *e, const cJSON *object,
+                     const cJSON *old); /* old NULL: create */
     void (*validate_status)(struct field_errors *e, const cJSON *object, const cJSON *old);
-    void (*warnings)(struct arena *a, const cJSON *object, void (*warn)(void *, struct str), void *ctx);
-    const char *(*check_name)(struct str name);                          /* NULL: DNS-1123 subdomain */
+    void (*warnings)(struct arena *a, const cJSON *object, void (*warn)(void *, struct str),
+                     void *ctx);
+    const char *(*check_name)(struct str name); /* NULL: DNS-1123 subdomain */
     /* Cells of one Table row after Name, in the order of `columns`; now in seconds. */
     void (*cells)(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);
 };
@@ -54,23 +63,26 @@ struct column {
 };
 /* A selectable field beside metadata.name and metadata.namespace. */
 struct selectable_field {
-    const char *name;           /* "spec.nodeName" */
-    const char *path;           /* dotted; "" entries: a default when absent */
-    const char *otherwise;      /* value when the path is absent */
+    const char *name;      /* "spec.nodeName" */
+    const char *path;      /* dotted; "" entries: a default when absent */
+    const char *otherwise; /* value when the path is absent */
 };
-/* One of a kind's further endpoints. Those that are data (status, scale) are generic; others have a handler. */
+/* One of a kind's further endpoints. Those that are data (status, scale) are generic; others have a
+ * handler. */
 enum subresource_kind { SUB_STATUS, SUB_SCALE, SUB_HANDLER };
 struct subresource {
     const char *name;
     enum subresource_kind kind;
     unsigned verbs;
-    const char *group, *version, *object_kind; /* of the body, for discovery ("autoscaling","v1","Scale") */
+    const char *group, *version,
+        *object_kind; /* of the body, for discovery ("autoscaling","v1","Scale") */
     const struct scale_paths *scale;
     /* Takes over the call (body decoded into call->body); must answer it once. */
     void (*handle)(struct call *call);
 };
 struct scale_paths {
-    const char *spec_replicas, *status_replicas, *selector; /* dotted; selector NULL: spec.selector */
+    const char *spec_replicas, *status_replicas,
+        *selector; /* dotted; selector NULL: spec.selector */
 };
 
 struct resource {
@@ -82,38 +94,45 @@ struct resource {
     const struct schema *schema;
     uint32_t node;
     const struct kind_ops *ops;
-    const struct column *columns; /* after Name; ended by name == NULL */
+    const struct column *columns;          /* after Name; ended by name == NULL */
     const struct selectable_field *fields; /* ended by name == NULL; may be NULL */
     const struct subresource *subresources;
     size_t n_subresources;
-    struct crd_version *crd;    /* NULL for built-ins; then crd.h does defaults, pruning, validation, cells */
-    struct str group_resource;  /* "deployments.apps", "pods": the store's name and that of messages */
-    struct str api_version;     /* "apps/v1", "v1" */
-    unsigned skip;              /* length of `{"kind":"..","apiVersion":"..",` as stored */
-    const struct column *first_column; /* in place of Name, whose cell ops->cells then replaces; NULL: Name */
+    struct crd_version
+        *crd; /* NULL for built-ins; then crd.h does defaults, pruning, validation, cells */
+    struct str
+        group_resource;     /* "deployments.apps", "pods": the store's name and that of messages */
+    struct str api_version; /* "apps/v1", "v1" */
+    unsigned skip;          /* length of `{"kind":"..","apiVersion":"..",` as stored */
+    const struct column
+        *first_column; /* in place of Name, whose cell ops->cells then replaces; NULL: Name */
 };
 
 bool resource_namespaced(const struct resource *r);
 const struct subresource *resource_sub(const struct resource *r, struct str name);
 
-/* The registry. Built-ins are registered at start; CRDs come and go. A descriptor stays valid until the
- * loop's next turn after it was removed (watches of it are closed first). */
+/* The registry. Built-ins are registered at start; CRDs come and go. A descriptor stays valid until
+ * the loop's next turn after it was removed (watches of it are closed first). */
 struct registry;
 struct registry *registry_new(struct store *store);
 struct registry *registry_free(struct registry *g);
 const struct resource *registry_find(const struct registry *g, struct str group, struct str version,
                                      struct str plural);
 const struct resource *registry_find_kind(const struct registry *g, struct str group,
-                                          struct str version, struct str kind); /* version empty: preferred */
+                                          struct str version,
+                                          struct str kind); /* version empty: preferred */
 const struct resource *registry_find_group_resource(const struct registry *g, struct str group,
                                                     struct str plural); /* the storage version */
 const struct resource *registry_by_storage(const struct registry *g, unsigned storage);
-bool registry_has_group(const struct registry *g, struct str group, struct str version); /* version may be empty */
+bool registry_has_group(const struct registry *g, struct str group,
+                        struct str version); /* version may be empty */
 typedef bool (*registry_cb)(void *ctx, const struct resource *r);
 /* In discovery order: groups by priority, versions by preference, resources by name. */
 void registry_each(const struct registry *g, registry_cb each, void *ctx);
 /* For CRDs; the registry takes r (mem_alloc'ed with all it points to owned by r->crd). */
 void registry_add(struct registry *g, struct resource *r);
 void registry_remove(struct registry *g, struct resource *r, void (*freed)(void *ctx), void *ctx);
-uint64_t registry_generation(const struct registry *g); /* grows with every change; for ETags and caches */
-void registry_on_change(struct registry *g, void (*changed)(void *ctx), void *ctx); /* at most 8 listeners */
+uint64_t
+registry_generation(const struct registry *g); /* grows with every change; for ETags and caches */
+void registry_on_change(struct registry *g, void (*changed)(void *ctx),
+                        void *ctx); /* at most 8 listeners */

@@ -14,15 +14,15 @@ struct str {
     size_t n;
 };
 
-#define STR(literal)  ((struct str){("" literal), sizeof(literal) - 1})
-#define STR_NULL      ((struct str){NULL, 0})
+#define STR(literal) ((struct str){("" literal), sizeof(literal) - 1})
+#define STR_NULL     ((struct str){NULL, 0})
 /* For printf: printf("%.*s", STR_F(s)). */
-#define STR_F(s)      ((int)(s).n), ((s).p ? (s).p : "")
+#define STR_F(s) ((int)(s).n), ((s).p ? (s).p : "")
 
-struct str str_c(const char *text);               /* NULL gives STR_NULL */
+struct str str_c(const char *text); /* NULL gives STR_NULL */
 bool str_eq(struct str a, struct str b);
 bool str_eqc(struct str a, const char *text);
-int str_cmp(struct str a, struct str b);          /* bytewise; the order of LIST */
+int str_cmp(struct str a, struct str b); /* bytewise; the order of LIST */
 bool str_has_prefix(struct str s, struct str prefix);
 bool str_has_suffix(struct str s, struct str suffix);
 bool str_contains(struct str s, struct str part);
@@ -34,8 +34,8 @@ size_t str_rfind(struct str s, char c);
 /* Cuts *rest at the first sep: returns what stands before it, *rest becomes what follows.
  * Without a sep returns all and *rest becomes STR_NULL (p == NULL ends a loop). */
 struct str str_cut(struct str *rest, char sep);
-struct str str_trim(struct str s);                /* ASCII blanks at both ends */
-uint64_t str_hash(struct str s, uint64_t seed);   /* keyed; for hash maps only */
+struct str str_trim(struct str s);              /* ASCII blanks at both ends */
+uint64_t str_hash(struct str s, uint64_t seed); /* keyed; for hash maps only */
 /* Whole text must be a decimal number in range (no sign for u64, no blanks, no overflow). */
 bool str_to_u64(struct str s, uint64_t *ret_value);
 bool str_to_i64(struct str s, int64_t *ret_value);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer
  *
- * The bridge to the host cluster: translates what must really run down, brings status back, keeps the
- * GPU ledger, and gives the API its host-first services and verdicts (struct vapi_hooks). It survives a
- * host that is away for any time, and a kill at any instant. */
+ * The bridge to the host cluster: translates what must really run down, brings status back, keeps
+ * the GPU ledger, and gives the API its host-first services and verdicts (struct vapi_hooks). It
+ * survives a host that is away for any time, and a kill at any instant. */
 #pragma once
 
 #include <sublet/vapi.h>
 
 struct syncer;
 
-/* Reads the host's kubeconfig (config.host_kubeconfig; empty: in-cluster credentials), fixes the cluster
- * uid, recomputes the ledger and registers the hooks. Before vapi_start(). Does not talk to the host yet. */
+/* Reads the host's kubeconfig (config.host_kubeconfig; empty: in-cluster credentials), fixes the
+ * cluster uid, recomputes the ledger and registers the hooks. Before vapi_start(). Does not talk to
+ * the host yet. */
 int syncer_new(struct vapi *api, const struct config *config, struct syncer **ret,
                struct err *err) MUST_CHECK;
 /* After vapi_start(): watches open, work begins. */

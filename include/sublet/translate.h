@@ -2,44 +2,45 @@
  * room: translate
  *
  * Virtual objects to host objects and back: pure functions over JSON trees. No I/O, no globals, no
- * clock: the same input gives the same bytes. Host specs are built by allow-list from what the type is
- * known to hold; what is not known does not go down. */
+ * clock: the same input gives the same bytes. Host specs are built by allow-list from what the type
+ * is known to hold; what is not known does not go down. */
 #pragma once
 
 #include <sublet/pool.h>
 #include <sublet/selector.h>
 
-#define LABEL_CLUSTER      "sublet.dev/cluster"      /* cluster uid; on every host object */
-#define LABEL_NAMESPACE    "sublet.dev/namespace"    /* virtual namespace (<= 63 by its name rule) */
-#define LABEL_POOL         "sublet.dev/pool"         /* of a host pod with devices: its pool ... */
-#define LABEL_MODE         "sublet.dev/mode"         /* ... and how that shares GPUs */
-#define LABEL_GPU_POOL     "sublet.dev/gpu-pool"     /* a tenant's wish, on a virtual pod or namespace */
-#define ANNOTATION_NAME    "sublet.dev/name"
-#define ANNOTATION_NS      "sublet.dev/namespace"
-#define ANNOTATION_UID     "sublet.dev/uid"
+#define LABEL_CLUSTER   "sublet.dev/cluster"   /* cluster uid; on every host object */
+#define LABEL_NAMESPACE "sublet.dev/namespace" /* virtual namespace (<= 63 by its name rule) */
+#define LABEL_POOL      "sublet.dev/pool"      /* of a host pod with devices: its pool ... */
+#define LABEL_MODE      "sublet.dev/mode"      /* ... and how that shares GPUs */
+#define LABEL_GPU_POOL  "sublet.dev/gpu-pool"  /* a tenant's wish, on a virtual pod or namespace */
+#define ANNOTATION_NAME "sublet.dev/name"
+#define ANNOTATION_NS   "sublet.dev/namespace"
+#define ANNOTATION_UID  "sublet.dev/uid"
 
 /* What translation must know of the tenant and its surroundings, gathered by the caller. */
 struct translate_tenant {
     const struct config *config;
-    struct str cluster_uid;              /* UUID, a valid label value */
+    struct str cluster_uid; /* UUID, a valid label value */
     struct str host_namespace;
-    struct str api_ip;                   /* of the tenant's API, for KUBERNETES_* and hostAliases */
+    struct str api_ip; /* of the tenant's API, for KUBERNETES_* and hostAliases */
     int64_t api_port;
-    struct str dns_ip;                   /* empty: pods keep the host's DNS policy */
-    const cJSON *namespaces;             /* array of the tenant's Namespaces, for namespaceSelector of pod
-                                            affinity; NULL: only {} (all of them) selects any */
+    struct str dns_ip;       /* empty: pods keep the host's DNS policy */
+    const cJSON *namespaces; /* array of the tenant's Namespaces, for namespaceSelector of pod
+                                affinity; NULL: only {} (all of them) selects any */
 };
 
-/* `<name cut to 46>-<16 of base32(sha256(len-prefixed uid, ns, name))>`; a valid RFC 1123 label, and
- * valid 1035 (starts with a letter) where name does. At most 63. out has room for 64. */
+/* `<name cut to 46>-<16 of base32(sha256(len-prefixed uid, ns, name))>`; a valid RFC 1123 label,
+ * and valid 1035 (starts with a letter) where name does. At most 63. out has room for 64. */
 void translate_name(const struct translate_tenant *t, struct str ns, struct str name, char out[64]);
 
-/* Allow-listed keys stay; others go under `sublet.dev/l-<16 of base32(sha256(key))>` with the same value.
- * Adds cluster and namespace labels. Selectors are translated by the same rule and ANDed with them. */
+/* Allow-listed keys stay; others go under `sublet.dev/l-<16 of base32(sha256(key))>` with the same
+ * value. Adds cluster and namespace labels. Selectors are translated by the same rule and ANDed
+ * with them. */
 cJSON *translate_labels(struct arena *a, const struct translate_tenant *t, struct str ns,
                         const cJSON *labels);
 cJSON *translate_match_labels(struct arena *a, const struct translate_tenant *t, struct str ns,
-                              const cJSON *map);        /* Service spec.selector */
+                              const cJSON *map); /* Service spec.selector */
 cJSON *translate_label_selector(struct arena *a, const struct translate_tenant *t, struct str ns,
                                 const cJSON *selector); /* metav1.LabelSelector */
 struct str translate_label_key(struct arena *a, const struct translate_tenant *t, struct str key);
@@ -47,17 +48,18 @@ struct str translate_label_key(struct arena *a, const struct translate_tenant *t
  * `sublet.dev/owned`: which keys without our prefix are ours, for later updates. */
 cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, const cJSON *vobject,
                           struct str host_name);
-/* Whose is it: reads labels and annotations of a host object. False when it is not this tenant's, or
- * not under the name translate_name or translate_token_secret_name gives it (somebody's copy). */
+/* Whose is it: reads labels and annotations of a host object. False when it is not this tenant's,
+ * or not under the name translate_name or translate_token_secret_name gives it (somebody's copy).
+ */
 bool translate_owner(const struct translate_tenant *t, const cJSON *host_object, struct str *ret_ns,
                      struct str *ret_name, struct str *ret_uid);
 
-/* The three checks below: what a stored object (metadata.resourceVersion is set) carries from the host
- * (nodeName; clusterIP, nodePort; volumeName) is refused only while it is not stored yet.
+/* The three checks below: what a stored object (metadata.resourceVersion is set) carries from the
+ * host (nodeName; clusterIP, nodePort; volumeName) is refused only while it is not stored yet.
  *
- * Fields of a pod that could escape (hostPath, privileged, host namespaces, nodeName, ...): FORBIDDEN
- * with the field, at apply time. Also for pod templates. Level from config.pod_security plus what must
- * never pass whatever the level. */
+ * Fields of a pod that could escape (hostPath, privileged, host namespaces, nodeName, ...):
+ * FORBIDDEN with the field, at apply time. Also for pod templates. Level from config.pod_security
+ * plus what must never pass whatever the level. */
 int translate_check_pod(struct arena *a, const struct translate_tenant *t, struct str ns,
                         const cJSON *pod, struct err *err) MUST_CHECK;
 int translate_check_service(struct arena *a, const struct translate_tenant *t, const cJSON *service,
@@ -67,22 +69,25 @@ int translate_check_pvc(struct arena *a, const struct translate_tenant *t, const
 
 /* What a pod needs on the host before it can start. */
 enum translate_ref_kind { REF_CONFIG_MAP, REF_SECRET, REF_PVC, REF_SERVICE_ACCOUNT };
-typedef void (*translate_ref_cb)(void *ctx, enum translate_ref_kind kind, struct str name, bool optional);
+typedef void (*translate_ref_cb)(void *ctx, enum translate_ref_kind kind, struct str name,
+                                 bool optional);
 void translate_pod_refs(const cJSON *pod, translate_ref_cb each, void *ctx);
-/* Projected serviceAccountToken sources of a pod: one call each, with the key under which the token is
- * put into the pod's token Secret (see translate_token_secret_name). */
-typedef void (*translate_token_cb)(void *ctx, struct str key, struct str audience, int64_t expiration_s);
+/* Projected serviceAccountToken sources of a pod: one call each, with the key under which the token
+ * is put into the pod's token Secret (see translate_token_secret_name). */
+typedef void (*translate_token_cb)(void *ctx, struct str key, struct str audience,
+                                   int64_t expiration_s);
 void translate_pod_tokens(struct arena *a, const cJSON *pod, translate_token_cb each, void *ctx);
 /* Host name of the Secret that carries a pod's tokens. */
-void translate_token_secret_name(const struct translate_tenant *t, struct str ns, struct str pod_name,
-                                 char out[64]);
+void translate_token_secret_name(const struct translate_tenant *t, struct str ns,
+                                 struct str pod_name, char out[64]);
 /* The host pod; name, namespace and uid must be set. Checks again what translate_check_pod checks.
- * Service environment of a pod (`enableServiceLinks`): name and cluster IP and ports of its namespace's
- * services, gathered by the caller as an array of Service objects; may be NULL. */
-int translate_pod(struct arena *a, const struct translate_tenant *t, const struct pool_choice *choice,
-                  const cJSON *vpod, const cJSON *services, cJSON **ret, struct err *err) MUST_CHECK;
-/* True while the tenant's own scheduling gates hold the pod: it is not to be created on the host yet.
- * (Gates never go down; those on the host are the host's.) */
+ * Service environment of a pod (`enableServiceLinks`): name and cluster IP and ports of its
+ * namespace's services, gathered by the caller as an array of Service objects; may be NULL. */
+int translate_pod(struct arena *a, const struct translate_tenant *t,
+                  const struct pool_choice *choice, const cJSON *vpod, const cJSON *services,
+                  cJSON **ret, struct err *err) MUST_CHECK;
+/* True while the tenant's own scheduling gates hold the pod: it is not to be created on the host
+ * yet. (Gates never go down; those on the host are the host's.) */
 bool translate_pod_gated(const cJSON *vpod);
 /* Ephemeral containers of vpod the host pod lacks, as a strategic merge patch for the subresource
  * pods/ephemeralcontainers; *ret is NULL when there are none. */
@@ -93,40 +98,43 @@ int translate_ephemeral(struct arena *a, const struct translate_tenant *t,
 int translate_service(struct arena *a, const struct translate_tenant *t, const cJSON *vservice,
                       cJSON **ret, struct err *err) MUST_CHECK;
 cJSON *translate_config_map(struct arena *a, const struct translate_tenant *t, const cJSON *v);
-cJSON *translate_secret(struct arena *a, const struct translate_tenant *t, const cJSON *v); /* Opaque where a
-                                            host controller would act on the type */
+/* Opaque where a host controller would act on the type. */
+cJSON *translate_secret(struct arena *a, const struct translate_tenant *t, const cJSON *v);
 int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *v, cJSON **ret,
                   struct err *err) MUST_CHECK;
 
-/* Changes a living host object may get from us: a JSON merge patch of the fields we own that differ, or
- * NULL when nothing does. What others added stays. */
+/* Changes a living host object may get from us: a JSON merge patch of the fields we own that
+ * differ, or NULL when nothing does. What others added stays. */
 cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
-/* Changed cpu and memory of containers, as a strategic merge patch for pods/resize; NULL for none. */
+/* Changed cpu and memory of containers, as a strategic merge patch for pods/resize; NULL for none.
+ */
 cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 /* data, labels, annotations of ConfigMaps and Secrets. */
 cJSON *translate_data_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 
-/* Status up: the virtual status that follows from the host's, field by field; the virtual object's own
- * readiness-gate conditions stay. Returns NULL when it would not change. */
-cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_pod,
-                               const cJSON *vpod);
-/* Readiness gates are the tenant's to open, but the host's kubelet waits for them: a strategic merge
- * patch of the host pod's status with the gate conditions that differ; NULL when none does. */
+/* Status up: the virtual status that follows from the host's, field by field; the virtual object's
+ * own readiness-gate conditions stay. Returns NULL when it would not change. */
+cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t,
+                               const cJSON *host_pod, const cJSON *vpod);
+/* Readiness gates are the tenant's to open, but the host's kubelet waits for them: a strategic
+ * merge patch of the host pod's status with the gate conditions that differ; NULL when none does.
+ */
 cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJSON *vpod);
 cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJSON *v);
-/* The virtual spec with what the host allocated: cluster IP, IP families, node ports; for a claim its
- * volume and class. NULL when it would not change. */
+/* The virtual spec with what the host allocated: cluster IP, IP families, node ports; for a claim
+ * its volume and class. NULL when it would not change. */
 cJSON *translate_service_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
 cJSON *translate_pvc_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
 cJSON *translate_pvc_status_up(struct arena *a, const cJSON *host, const cJSON *v);
-/* A node as the tenant may see it: labels by allow-list, capacity, conditions, no other tenant's trace.
- * gpu_left: per resource what this tenant could still get there is the caller's to cap; may be NULL. */
+/* A node as the tenant may see it: labels by allow-list, capacity, conditions, no other tenant's
+ * trace. gpu_left: per resource what this tenant could still get there is the caller's to cap; may
+ * be NULL. */
 cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_node);
 /* A host event about one of our objects as a virtual core/v1 Event; NULL when it is not ours. */
-cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_event,
-                          struct str ns, struct str name, struct str uid);
+cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
+                          const cJSON *host_event, struct str ns, struct str name, struct str uid);
 /* Host names and the host namespace in a message, written back. */
 struct str translate_text_up(struct arena *a, const struct translate_tenant *t, struct str text,
                              struct str host_name, struct str ns, struct str name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The tenant's control plane, as the rooms above it see it: open and close, the in-process client that
- * controllers and the syncer use, and the places where the syncer joins in (hooks). */
+ * The tenant's control plane, as the rooms above it see it: open and close, the in-process client
+ * that controllers and the syncer use, and the places where the syncer joins in (hooks). */
 #pragma once
 
 #include <sublet/auth.h>
@@ -10,23 +10,25 @@
 
 struct uv_loop_s;
 
-/* What the syncer adds to the API. Any member may be NULL. The syncer registers before vapi_start(). */
+/* What the syncer adds to the API. Any member may be NULL. The syncer registers before
+ * vapi_start(). */
 struct vapi_hooks {
     void *ctx;
-    /* Asked right before a write is handed to the store, synchronously, for every resource: may refuse, may
-     * put store records that land in the same transaction. old NULL: create; object NULL: delete.
-     * With dry_run nothing may be put. */
+    /* Asked right before a write is handed to the store, synchronously, for every resource: may
+     * refuse, may put store records that land in the same transaction. old NULL: create; object
+     * NULL: delete. With dry_run nothing may be put. */
     int (*before_store)(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
                         const cJSON *old, bool dry_run, struct err *err);
-    /* Shape checks beyond Kubernetes' own, at admission: escapes, pools (pods and pod templates). Templates
-     * of workloads come as a pod (is_template) and its refusal becomes a Warning. */
+    /* Shape checks beyond Kubernetes' own, at admission: escapes, pools (pods and pod templates).
+     * Templates of workloads come as a pod (is_template) and its refusal becomes a Warning. */
     int (*check_pod)(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
                      struct err *err);
-    /* May change the object and may take its time (a Service gets its host ClusterIP here). Must call
-     * done() exactly once, not before returning. err is NULL for success. The object stays valid until then. */
+    /* May change the object and may take its time (a Service gets its host ClusterIP here). Must
+     * call done() exactly once, not before returning. err is NULL for success. The object stays
+     * valid until then. */
     void (*admit)(void *ctx, struct arena *a, const struct resource *r, cJSON *object,
-                  const cJSON *old, bool dry_run, void (*done)(void *done_ctx, const struct err *err),
-                  void *done_ctx);
+                  const cJSON *old, bool dry_run,
+                  void (*done)(void *done_ctx, const struct err *err), void *done_ctx);
     bool (*wants_admit)(void *ctx, const struct resource *r, const cJSON *object, const cJSON *old);
     /* What admit() reserved is not going to be stored after all. */
     void (*admit_undo)(void *ctx, const struct resource *r, const cJSON *object);
@@ -42,16 +44,18 @@ struct vapi_options {
     const struct config *config;
     const struct clock *clock;
     const struct rng *rng;
-    struct str version;         /* "v1.36.3" as /version tells it */
+    struct str version; /* "v1.36.3" as /version tells it */
 };
 int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *err) MUST_CHECK;
 void vapi_set_hooks(struct vapi *api, const struct vapi_hooks *hooks);
-/* Bootstrap objects, CRDs from the store, controllers, then listens. ready() when /readyz says so. */
+/* Bootstrap objects, CRDs from the store, controllers, then listens. ready() when /readyz says so.
+ */
 int vapi_start(struct vapi *api, void (*ready)(void *ctx, const struct err *err), void *ctx,
                struct err *err) MUST_CHECK;
 unsigned vapi_port(const struct vapi *api);
 void vapi_close(struct vapi *api, void (*closed)(void *ctx), void *ctx);
-/* A named check of /readyz and /livez ("host-sync"); at most 16. Returns NULL when fine, else why not. */
+/* A named check of /readyz and /livez ("host-sync"); at most 16. Returns NULL when fine, else why
+ * not. */
 void vapi_add_check(struct vapi *api, const char *name, const char *(*check)(void *ctx), void *ctx);
 
 struct registry *vapi_registry(struct vapi *api);
@@ -64,27 +68,30 @@ struct uv_loop_s *vapi_loop(const struct vapi *api);
 const struct config *vapi_config(const struct vapi *api);
 const struct vapi_hooks *vapi_get_hooks(const struct vapi *api);
 
-/* The in-process client. Every write goes the whole way of a request (defaults, admission, validation,
- * quota) as USER_INTERNAL. done() is called exactly once, never before the call returned; object is the
- * committed result (borrowed, NULL on error and for removals). Trees are copied before returning. */
+/* The in-process client. Every write goes the whole way of a request (defaults, admission,
+ * validation, quota) as USER_INTERNAL. done() is called exactly once, never before the call
+ * returned; object is the committed result (borrowed, NULL on error and for removals). Trees are
+ * copied before returning. */
 typedef void (*vapi_done_cb)(void *ctx, const struct err *err, const struct store_object *object);
 
 void vapi_create(struct vapi *api, const struct resource *r, struct str ns, const cJSON *object,
                  vapi_done_cb done, void *ctx);
 /* POST to a subresource of name ("binding", "eviction"). */
 void vapi_create_sub(struct vapi *api, const struct resource *r, struct str subresource,
-                     struct str ns, struct str name, const cJSON *object, vapi_done_cb done, void *ctx);
-/* PUT; object carries the resourceVersion it was computed from. subresource STR_NULL, "status", ... */
+                     struct str ns, struct str name, const cJSON *object, vapi_done_cb done,
+                     void *ctx);
+/* PUT; object carries the resourceVersion it was computed from. subresource STR_NULL, "status", ...
+ */
 void vapi_update(struct vapi *api, const struct resource *r, struct str subresource,
                  const cJSON *object, vapi_done_cb done, void *ctx);
 /* JSON merge patch; retried inside on conflict unless the patch has a resourceVersion. */
 void vapi_patch(struct vapi *api, const struct resource *r, struct str subresource, struct str ns,
                 struct str name, const cJSON *patch, vapi_done_cb done, void *ctx);
 struct vapi_delete {
-    int64_t grace_seconds;      /* -1: the object's default */
-    struct str uid;             /* precondition; empty for none */
-    int64_t revision;           /* precondition; 0 for none */
-    const char *propagation;    /* NULL, "Background", "Foreground", "Orphan" */
+    int64_t grace_seconds;   /* -1: the object's default */
+    struct str uid;          /* precondition; empty for none */
+    int64_t revision;        /* precondition; 0 for none */
+    const char *propagation; /* NULL, "Background", "Foreground", "Orphan" */
 };
 void vapi_delete(struct vapi *api, const struct resource *r, struct str ns, struct str name,
                  const struct vapi_delete *options, vapi_done_cb done, void *ctx);

@@ -174,6 +174,7 @@ def test_a_schema_changes_under_watch(crons):
 def test_names_do_not_clash(crons):
     other = crd(plural="cronies", kind="CronTab")
     other["spec"]["names"]["singular"] = "crony"
+    other["spec"]["names"]["shortNames"] = ["crn"]
     crons.kubectl.apply(other)
 
     def conditions():

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sim.h. */
+/* A whole tenant over a simulated host, in one loop, for the tests of this folder: see sim.h. */
 #include "sim.h"
 
 #include <ftw.h>

@@ -158,6 +158,11 @@ static void headers_arrived(struct net_exchange *x, bool last)
         exchange_refuse(x, REFUSE_HEADERS_TOO_LARGE);
         return;
     }
+    if (!x->request.path.n) { /* CONNECT: we are no proxy */
+        x->remote_ended = last;
+        exchange_refuse(x, REFUSE_MALFORMED);
+        return;
+    }
     if (!x->request.authority.p)
         x->request.authority = net_header(&x->request, "host");
     if (!exchange_expect_body(x, announced_length(x)))

@@ -2,25 +2,26 @@
  * room: translate
  *
  * Every option of a virtual cluster; flags, variables, --help, the reference page and
- * values.schema.json follow from here. `pools` and `bindings` are the two keys that are not options.
+ * values.schema.json follow from here. `pools` and `bindings` are the two keys that are not
+ * options.
  *
  * OPTION(type, member, path, flag, env, default, values, help)
  *   member   of struct config; its C type follows from `type`:
- *            STRING struct str, INT/DURATION(ms)/QUANTITY int64_t, BOOL bool, ENUM an enum, LIST str_list
- *   values   ENUM, STRING: the words that are allowed ("" for any text); BOOL: words for false|true, or "";
- *            INT, DURATION, QUANTITY: "min..max" */
+ *            STRING struct str, INT/DURATION(ms)/QUANTITY int64_t, BOOL bool, ENUM an enum, LIST
+ * str_list values   ENUM, STRING: the words that are allowed ("" for any text); BOOL: words for
+ * false|true, or ""; INT, DURATION, QUANTITY: "min..max" */
 OPTION(STRING, name, "name", "--name", "SUBLET_NAME", "sublet", "",
        "name of the virtual cluster (a DNS label)")
 OPTION(STRING, host_namespace, "host.namespace", "--namespace", "SUBLET_HOST_NAMESPACE", "", "",
        "host namespace of everything this virtual cluster runs; empty: the pod's own")
-OPTION(STRING, host_kubeconfig, "host.kubeconfig", "--host-kubeconfig", "SUBLET_HOST_KUBECONFIG", "",
-       "", "kubeconfig of the host; empty: in-cluster credentials")
+OPTION(STRING, host_kubeconfig, "host.kubeconfig", "--host-kubeconfig", "SUBLET_HOST_KUBECONFIG",
+       "", "", "kubeconfig of the host; empty: in-cluster credentials")
 OPTION(INT, host_qps, "host.qps", NULL, "SUBLET_HOST_QPS", "500", "1..100000",
        "requests per second toward the host")
 OPTION(INT, host_burst, "host.burst", NULL, "SUBLET_HOST_BURST", "1000", "1..100000",
        "requests toward the host beyond the rate, at once")
-OPTION(STRING, listen_address, "listen.address", "--listen", "SUBLET_LISTEN_ADDRESS", "0.0.0.0:8443", "",
-       "address and port the API is served on")
+OPTION(STRING, listen_address, "listen.address", "--listen", "SUBLET_LISTEN_ADDRESS",
+       "0.0.0.0:8443", "", "address and port the API is served on")
 OPTION(LIST, listen_names, "listen.names", NULL, "SUBLET_LISTEN_NAMES", "", "",
        "further names and addresses of the serving certificate")
 OPTION(STRING, data_dir, "store.path", "--data-dir", "SUBLET_STORE_PATH", "/data", "",
@@ -43,15 +44,15 @@ OPTION(DURATION, verdict_timeout_ms, "policy.verdictTimeout", NULL, "SUBLET_POLI
        "2s", "10ms..1m", "how long a request waits for the host's answer")
 OPTION(LIST, labels_allow, "policy.labels.allow", NULL, "SUBLET_POLICY_LABELS_ALLOW", "", "",
        "label keys that go down as they are; \"example.com/\" stands for all below it")
-OPTION(LIST, annotations_allow, "policy.annotations.allow", NULL, "SUBLET_POLICY_ANNOTATIONS_ALLOW", "",
-       "", "annotation keys that go down")
-OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STORAGE_CLASSES", "", "",
-       "storage classes claims may name, the first being the default; empty: any")
+OPTION(LIST, annotations_allow, "policy.annotations.allow", NULL, "SUBLET_POLICY_ANNOTATIONS_ALLOW",
+       "", "", "annotation keys that go down")
+OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STORAGE_CLASSES", "",
+       "", "storage classes claims may name, the first being the default; empty: any")
 OPTION(LIST, node_labels, "sync.nodeLabels", NULL, "SUBLET_SYNC_NODE_LABELS", "", "",
        "further labels of host nodes that are shown")
 OPTION(INT, max_failed_pods, "sync.maxFailedPods", NULL, "SUBLET_SYNC_MAX_FAILED_PODS", "500",
        "0..100000", "failed pods kept on the host; older ones go first")
-OPTION(BOOL, controllers_native, "controllers", NULL, "SUBLET_CONTROLLERS", "native", "external|native",
-       "who runs the workload controllers: this process or upstream's manager")
+OPTION(BOOL, controllers_native, "controllers", NULL, "SUBLET_CONTROLLERS", "native",
+       "external|native", "who runs the workload controllers: this process or upstream's manager")
 OPTION(STRING, log_level, "log.level", "--log-level", "SUBLET_LOG_LEVEL", "info",
        "error|warn|info|debug", "least severity that is logged")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See fake_server.h. */
+/* A small HTTP server with faults on request, over our own net: see fake_server.h. */
 #include "fake_server.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every unit test of the syncer begins with: cmocka, and checks of our own types that print what
- * they saw. Must never hold state between tests. */
+/* What every unit test of the syncer begins with: cmocka, and checks of our own types that print
+ * what they saw. Must never hold state between tests. */
 #pragma once
 
 #include <stdarg.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Walks a host object and says whether it is one a tenant may cause, by rules of its own: see
+ * allowed.h. */
 #include "allowed.h"
 
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See controller_world.h. */
+/* A control plane with a clock of the test's own and a tiny kubelet, to run controllers in: see the
+ * header. */
 #include "controller_world.h"
 
 #include <ftw.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handler, the certificates and the raw client of net's tests. Why: see net_harness.h. Must never
- * call cmocka in a client's thread: its jumps belong to the thread of the test. */
+/* The handler, the certificates and the raw client of net's tests. Why: see net_harness.h. Must
+ * never call cmocka in a client's thread: its jumps belong to the thread of the test. */
 #include "net_harness.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -271,6 +272,7 @@ void net_fixture_open(struct net_fixture *f, bool tls, const struct net_options 
     struct net_tls pem;
     struct err err = {0};
 
+    signal(SIGPIPE, SIG_IGN);
     memset(f, 0, sizeof(*f));
     for (size_t i = 0; i < sizeof(pattern); i++)
         pattern[i] = (char)('a' + i % 23);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ReplicaSets, ReplicationControllers and Deployments. */
+/* ReplicaSets, ReplicationControllers and Deployments: what they make of pods, and how they roll.
+ */
 #include "controller_world.h"
 
 #define TEMPLATE(image)                                                                            \
