@@ -10,9 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define uthash_malloc(size)    mem_alloc(size)
-#define uthash_free(ptr, size) ((void)(size), mem_free(ptr))
-#include <uthash.h>
+#include <sublet/hash.h>
 
 #define QUEUE_MAGIC 0x71756575u
 #define NOT_WAITING SIZE_MAX

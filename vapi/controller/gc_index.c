@@ -7,9 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define uthash_malloc(size)  mem_alloc(size)
-#define uthash_free(p, size) mem_free(p)
-#include <uthash.h>
+#include <sublet/hash.h>
 
 #define INDEX_MAGIC 0x67636978u
 #define UID_MAX     48

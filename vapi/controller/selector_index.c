@@ -8,9 +8,7 @@
 
 #include <sublet/vapi.h>
 
-#define uthash_malloc(size)  mem_alloc(size)
-#define uthash_free(p, size) mem_free(p)
-#include <uthash.h>
+#include <sublet/hash.h>
 
 #define INDEX_MAGIC 0x73656c78u
 

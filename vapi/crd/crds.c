@@ -10,9 +10,7 @@
 
 #include "version_new.h"
 
-#define uthash_malloc(size)  mem_alloc(size)
-#define uthash_free(p, size) mem_free(p)
-#include <uthash.h>
+#include <sublet/hash.h>
 
 #define CRDS_MAGIC 0x63726473u
 #define FINALIZER  "customresourcecleanup.apiextensions.k8s.io"
