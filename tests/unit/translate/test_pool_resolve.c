@@ -331,8 +331,8 @@ static void variables_and_mounts(void **state)
         "env: [{name: NVIDIA_VISIBLE_DEVICES}]",
         "env: [{name: NVIDIA_VISIBLE_DEVICES, value: 'void,0'}]",
         "env: [{name: NVIDIA_VISIBLE_DEVICES, value: $(A)}]",
-        "env: [{name: NVIDIA_VISIBLE_DEVICES, value: void, valueFrom: {configMapKeyRef: {name: a, "
-        "key: b}}}]",
+        ("env: [{name: NVIDIA_VISIBLE_DEVICES, value: void, valueFrom: {configMapKeyRef: {name: a, "
+         "key: b}}}]"),
         "env: [{name: NVIDIA_DRIVER_CAPABILITIES, value: 'compute,display'}]",
         "env: [{name: NVIDIA_MIG_MONITOR_DEVICES, value: all}]",
         "env: [{name: NVIDIA_IMEX_CHANNELS, value: '0'}]",
