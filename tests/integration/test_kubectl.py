@@ -92,13 +92,13 @@ def test_apply_edit_diff(vc):
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
     assert "created" in k.apply(manifest)
     assert "unchanged" in k.apply(manifest)
-    manifest["data"] = {"b": "2"}
+    manifest["data"] = {"b": "before"}
     assert "configured" in k.apply(manifest)
-    assert k.json("get", "cm", "c")["data"] == {"b": "2"}
-    code, out, err = k.run("edit", "cm", "c", env={"KUBE_EDITOR": "sed -i s/2/3/"})
+    assert k.json("get", "cm", "c")["data"] == {"b": "before"}
+    code, out, err = k.run("edit", "cm", "c", env={"KUBE_EDITOR": "sed -i s/before/after/"})
     assert code == 0, err
-    assert k.json("get", "cm", "c")["data"] == {"b": "3"}
-    k("wait", "--for=jsonpath={.data.b}=3", "cm/c", "--timeout=10s")
+    assert k.json("get", "cm", "c")["data"] == {"b": "after"}
+    k("wait", "--for=jsonpath={.data.b}=after", "cm/c", "--timeout=10s")
     assert "deleted" in k("delete", "cm", "c")
     assert "NotFound" in k.fails("get", "cm", "c")
 
