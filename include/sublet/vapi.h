@@ -9,6 +9,7 @@
 #include <sublet/config.h>
 
 struct uv_loop_s;
+struct proxy;
 
 /* What the syncer adds to the API. Any member may be NULL. The syncer registers before
  * vapi_start(). */
@@ -32,6 +33,9 @@ struct vapi_hooks {
     bool (*wants_admit)(void *ctx, const struct resource *r, const cJSON *object, const cJSON *old);
     /* What admit() reserved is not going to be stored after all. */
     void (*admit_undo)(void *ctx, const struct resource *r, const cJSON *object);
+    /* Logs, exec, attach, port-forward and proxies (proxy.h): authorised, checked, and of a pod or
+     * service that exists. Answers now or later. NULL: 501. */
+    void (*connect)(void *ctx, struct proxy *p);
 };
 
 /* During admit(): one more Warning in the answer of that request. done_ctx as admit() got it. */
