@@ -30,7 +30,7 @@ struct proxy_log {
     struct str stream; /* "All", "Stdout", "Stderr"; never empty */
 };
 
-/* Valid until closed(). All texts are checked; nothing in them needs to be looked at again before
+/* Valid as long as p. All texts are checked; nothing in them needs to be looked at again before
  * it is sent on. */
 struct proxy_request {
     struct arena *arena;
@@ -52,17 +52,19 @@ struct proxy_request {
 };
 const struct proxy_request *proxy_request(const struct proxy *p);
 
-/* What the answering side is told. closed() comes exactly once, whether the answer is out, was
- * refused, or the client went away: p is dead after it. None is called inside a call of the
- * functions below, nor inside connect(). Any other than closed may be NULL. */
+/* What the answering side is told, never inside a call of the functions below, nor inside
+ * connect(). Any but closed may be NULL. */
 struct proxy_events {
-    void (*closed)(void *ctx);
+    void (*closed)(void *ctx);  /* the client went away: p is dead, nothing comes after it */
     void (*drained)(void *ctx); /* everything written was sent: go on */
     /* After proxy_upgrade(): what the client sends; n == 0 at its end. */
     void (*received)(void *ctx, struct str bytes);
 };
 /* Due inside connect(), before anything else. */
 void proxy_on(struct proxy *p, const struct proxy_events *events, void *ctx);
+
+/* Each request ends once: by closed(), or by the first of proxy_refuse(), proxy_end() and
+ * proxy_abort(), after which p is dead and nothing more is told. */
 
 /* A whole answer: err as a metav1.Status. Only in place of proxy_begin() and proxy_upgrade(). */
 void proxy_refuse(struct proxy *p, const struct err *err);
