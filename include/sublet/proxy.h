@@ -25,7 +25,7 @@ enum proxy_kind {
 struct proxy_log {
     bool follow, previous, timestamps;
     int64_t since_seconds;
-    struct str since_time; /* RFC 3339; empty: not given */
+    int64_t since_us; /* since 1970; what sinceTime says */
     int64_t tail_lines, limit_bytes;
     struct str stream; /* "All", "Stdout", "Stderr"; never empty */
 };

@@ -135,11 +135,17 @@ static int authorize(struct route *r)
 /* ---- does it exist ---- */
 
 /* Connections (exec, proxy, ...) are known by the kind of their options; their bodies are not
- * objects. */
+ * objects, nor are logs, which discovery calls a Pod. */
 static bool is_connection(const struct subresource *s)
 {
     return s && s->kind == SUB_HANDLER && s->object_kind &&
-           str_has_suffix(str_c(s->object_kind), STR("Options"));
+           (str_has_suffix(str_c(s->object_kind), STR("Options")) ||
+            str_eqc(str_c(s->name), "log"));
+}
+
+static bool has_paths_below(const struct subresource *s)
+{
+    return is_connection(s) && str_eqc(str_c(s->name), "proxy");
 }
 
 /* Whether the URL has the shape of something of this resource. */
@@ -154,7 +160,7 @@ static bool shape_exists(const struct resource *res, const struct subresource *s
         return false;
     if (t->sub.n && (!sub || !t->path_name.n))
         return false;
-    return !t->rest.n || is_connection(sub);
+    return !t->rest.n || has_paths_below(sub);
 }
 
 /* Across namespaces there is only reading; a POST names its object in the body, unless it is for a

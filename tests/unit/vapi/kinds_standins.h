@@ -21,6 +21,7 @@ STANDIN(sub_finalize)
 STANDIN(sub_ephemeral_containers)
 STANDIN(sub_resize)
 STANDIN(sub_approval)
+STANDIN(sub_proxy)
 STANDIN(auth_handle_token_request)
 void call_error(struct call *c, const struct err *err)
 {

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which headers cross. It must never pass on what a server on the way believes about who asks:
+ * the request goes on under another identity, and the tenant's own words about that end here. */
+#include "impl.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* Of one connection (RFC 9110 7.6.1), of whoever asks, or made anew. A '*' ends a prefix. */
+static const char *const NOT_ON[] = {
+    "authorization",
+    "connection",
+    "content-length",
+    "expect",
+    "forwarded",
+    "host",
+    "http2-settings",
+    "impersonate-*",
+    "keep-alive",
+    "proxy-*",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    "x-forwarded-*",
+    "x-original-*",
+    "x-real-ip",
+    "x-remote-*",
+};
+static const char *const NOT_BACK[] = {
+    "audit-id", "connection", "content-length",    "date",    "keep-alive", "proxy-*",
+    "te",       "trailer",    "transfer-encoding", "upgrade", "warning",    "x-kubernetes-pf-*",
+};
+/* All an upgrade to a stream needs. */
+static const char *const STREAM[] = {
+    "sec-websocket-extensions", "sec-websocket-key",         "sec-websocket-protocol",
+    "sec-websocket-version",    "x-stream-protocol-version",
+};
+#define N(list) (sizeof(list) / sizeof((list)[0]))
+
+static bool matches(struct str name, const char *pattern)
+{
+    size_t n = strlen(pattern);
+
+    if (pattern[n - 1] == '*')
+        return str_has_prefix(name, (struct str){pattern, n - 1});
+    return str_eqc(name, pattern);
+}
+
+static bool listed(struct str name, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (matches(name, list[i]))
+            return true;
+    return false;
+}
+
+/* Browsers put a bearer token among the subprotocols: it is the tenant's, and ends here. */
+static struct str without_tokens(struct arena *a, struct str protocols)
+{
+    struct buf b = BUF_INIT(0);
+    struct str one, ret;
+
+    while (protocols.p) {
+        one = str_trim(str_cut(&protocols, ','));
+        if (!one.n || str_has_prefix(one, STR("base64url.bearer.authorization.")))
+            continue;
+        if (b.n)
+            buf_addc(&b, ", ");
+        buf_add(&b, one);
+    }
+    ret = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return ret;
+}
+
+static bool wants_upgrade(struct str connection)
+{
+    while (connection.p) {
+        struct str one = str_trim(str_cut(&connection, ','));
+
+        if (one.n == 7 && !strncasecmp(one.p, "upgrade", 7))
+            return true;
+    }
+    return false;
+}
+
+/* A header that Connection names is of the connection, too. */
+static bool connection_names(struct str connection, struct str name)
+{
+    while (connection.p) {
+        struct str one = str_trim(str_cut(&connection, ','));
+
+        if (one.n == name.n && !strncasecmp(one.p, name.p, name.n))
+            return true;
+    }
+    return false;
+}
+
+void proxy_read_headers(struct call *c, struct proxy_request *r)
+{
+    const struct net_request *q = c->request;
+    struct net_header *list = arena_alloc(c->arena, (q->n_headers + 1) * sizeof(*list));
+    struct str connection = net_header(q, "connection");
+    bool whole = r->kind == PROXY_POD || r->kind == PROXY_SERVICE;
+
+    if (q->http_major == 1 && wants_upgrade(connection))
+        r->upgrade = net_header(q, "upgrade");
+    for (size_t i = 0; i < q->n_headers && r->kind != PROXY_LOG; i++) {
+        struct net_header h = q->headers[i];
+
+        if (whole ? listed(h.name, NOT_ON, N(NOT_ON)) || connection_names(connection, h.name)
+                  : !listed(h.name, STREAM, N(STREAM)))
+            continue;
+        if (str_eqc(h.name, "sec-websocket-protocol"))
+            h.value = without_tokens(c->arena, h.value);
+        if (h.value.n || whole)
+            list[r->n_headers++] = h;
+    }
+    r->headers = list;
+}
+
+const struct net_header *proxy_answer_headers(struct call *c, const struct net_header *headers,
+                                              size_t n, size_t *ret_n)
+{
+    struct net_header *list = arena_alloc(c->arena, (n + 2) * sizeof(*list));
+    bool type = false, cache = false;
+    size_t m = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (listed(headers[i].name, NOT_BACK, N(NOT_BACK)))
+            continue;
+        type |= str_eqc(headers[i].name, "content-type");
+        cache |= str_eqc(headers[i].name, "cache-control");
+        list[m++] = headers[i];
+    }
+    if (!type && !n)
+        list[m++] = (struct net_header){STR("content-type"), STR("text/plain")};
+    if (!cache)
+        list[m++] = (struct net_header){STR("cache-control"), STR("no-cache, private")};
+    *ret_n = m;
+    return list;
+}

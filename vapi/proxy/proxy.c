@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The life of a proxied request: checked here, answered by whoever registered the hook, piece by
+ * piece and without a copy of the whole anywhere.
+ *
+ *   call -> target, object, options -> connect() --+-- proxy_refuse()                    -> over
+ *                                                  |-- proxy_begin() ---- write ... end  -> over
+ *                                                  |-- proxy_upgrade() -- write ... end  -> over
+ *                                                  '-- client gone: closed()             -> over
+ *
+ * It must never hand on a request whose caller may not make it, nor touch p after it is over. */
+#include "impl.h"
+
+#include <assert.h>
+
+static struct proxy *proxy_of(struct call *c)
+{
+    struct proxy *p = c->state;
+
+    assert(p->magic == PROXY_MAGIC);
+    return p;
+}
+
+const struct proxy_request *proxy_request(const struct proxy *p)
+{
+    assert(p->magic == PROXY_MAGIC);
+    return &p->request;
+}
+
+/* ---- what the answering side is told ---- */
+
+void proxy_on(struct proxy *p, const struct proxy_events *events, void *ctx)
+{
+    assert(p->magic == PROXY_MAGIC && events->closed);
+    p->events = events;
+    p->ctx = ctx;
+}
+
+static void on_gone(struct call *c)
+{
+    struct proxy *p = proxy_of(c);
+
+    p->magic = 0;
+    p->events->closed(p->ctx);
+}
+
+static void on_drained(struct call *c)
+{
+    struct proxy *p = proxy_of(c);
+
+    if (p->events->drained)
+        p->events->drained(p->ctx);
+}
+
+/* A call's address is what net_on() was given. */
+static void on_received(void *ctx, struct str bytes)
+{
+    struct proxy *p = proxy_of(ctx);
+
+    if (p->events->received)
+        p->events->received(p->ctx, bytes);
+}
+
+/* ---- answers ---- */
+
+/* p is dead from here on; its memory is the call's. */
+static struct call *take_call(struct proxy *p)
+{
+    struct call *c = p->call;
+
+    assert(p->magic == PROXY_MAGIC);
+    p->magic = 0;
+    c->cancel = NULL;
+    c->drained = NULL;
+    return c;
+}
+
+void proxy_refuse(struct proxy *p, const struct err *err)
+{
+    assert(!p->begun);
+    call_error(take_call(p), err);
+}
+
+void proxy_begin(struct proxy *p, int status, const struct net_header *headers, size_t n_headers)
+{
+    const struct net_header *list;
+    size_t n;
+
+    assert(p->magic == PROXY_MAGIC && !p->begun);
+    p->begun = true;
+    list = proxy_answer_headers(p->call, headers, n_headers, &n);
+    net_begin(p->call->exchange, status, list, n);
+}
+
+bool proxy_upgrade(struct proxy *p, const struct net_header *headers, size_t n_headers)
+{
+    assert(p->magic == PROXY_MAGIC && !p->begun);
+    if (!p->request.upgrade.n)
+        return false;
+    p->begun = net_upgrade(p->call->exchange, headers, n_headers, on_received);
+    return p->begun;
+}
+
+static void on_sent(void *ctx)
+{
+    mem_free(ctx);
+}
+
+size_t proxy_write(struct proxy *p, struct str bytes)
+{
+    char *copy;
+
+    assert(p->magic == PROXY_MAGIC && p->begun);
+    if (!bytes.n)
+        return net_backlog(p->call->exchange);
+    copy = mem_strdup(bytes);
+    return net_write(p->call->exchange, &(struct net_slice){{copy, bytes.n}, on_sent, copy}, 1);
+}
+
+void proxy_end(struct proxy *p)
+{
+    assert(p->begun);
+    call_end(take_call(p));
+}
+
+void proxy_abort(struct proxy *p)
+{
+    struct call *c = take_call(p);
+
+    assert(p->begun);
+    net_abort(c->exchange);
+    call_end(c);
+}
+
+void proxy_pause(struct proxy *p, bool pause)
+{
+    assert(p->magic == PROXY_MAGIC && p->begun);
+    net_pause(p->call->exchange, pause);
+}
+
+int proxy_waiting(const struct proxy *p, const char *reason, struct err *err)
+{
+    const struct proxy_request *r = proxy_request(p);
+
+    if (r->kind == PROXY_LOG)
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "container \"%.*s\" in pod \"%.*s\" is waiting to start: %s",
+                       STR_F(r->container), STR_F(r->name), reason);
+    return err_set(err, &ERR_BAD_REQUEST, "pod %.*s does not have a host assigned", STR_F(r->name));
+}
+
+/* ---- the way in ---- */
+
+/* An upgrade by GET lets its caller act in the pod, as a POST does: both need `create`. Source:
+ * k8s.io/kubernetes pkg/registry/core/pod/rest/authorize.go. */
+static int authorize_stream(struct call *c, const struct proxy_request *r, struct err *err)
+{
+    struct attributes what = {.verb = "create",
+                              .group = c->resource->group,
+                              .version = c->resource->version,
+                              .resource = c->resource->plural,
+                              .subresource = str_c(c->sub->name),
+                              .name = c->name,
+                              .ns = c->ns};
+    bool acts = r->kind == PROXY_EXEC || r->kind == PROXY_ATTACH || r->kind == PROXY_PORT_FORWARD;
+
+    if (!acts || c->verb == CALL_CREATE ||
+        auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, NULL))
+        return 0;
+    return auth_forbidden(err, c->arena, &c->user, &what);
+}
+
+static int find_object(struct call *c, struct proxy_request *r, struct err *err)
+{
+    const struct store_object *o =
+        store_get(vapi_store(c->api), c->resource->storage, r->ns, r->name);
+
+    if (!o)
+        return err_not_found(err, c->resource->group, c->resource->plural, r->name);
+    r->object = vapi_tree(c->arena, o);
+    return 0;
+}
+
+/* Exec, attach and port-forward are nothing without an upgrade. */
+static int check_upgrade(const struct proxy_request *r, struct err *err)
+{
+    if (r->kind == PROXY_LOG || r->kind == PROXY_POD || r->kind == PROXY_SERVICE || r->upgrade.n)
+        return 0;
+    return err_set(err, &ERR_BAD_REQUEST, "Upgrade request required");
+}
+
+static int prepare(struct proxy *p, struct err *err)
+{
+    struct call *c = p->call;
+    struct proxy_request *r = &p->request;
+
+    if (proxy_read_target(c, r, err) || authorize_stream(c, r, err))
+        return -1;
+    if (!vapi_get_hooks(c->api)->connect)
+        return err_set(err, &ERR_NOT_IMPLEMENTED, "%s of %.*s is not served here", c->sub->name,
+                       STR_F(c->resource->group_resource));
+    if (find_object(c, r, err) || proxy_read_options(c, r, err))
+        return -1;
+    proxy_read_headers(c, r);
+    return check_upgrade(r, err);
+}
+
+void sub_proxy(struct call *c)
+{
+    struct proxy *p = ARENA_NEW(c->arena, struct proxy);
+    struct err err;
+
+    err_init(&err, c->arena);
+    assert(c->exchange);
+    *p = (struct proxy){.magic = PROXY_MAGIC, .call = c};
+    if (prepare(p, &err)) {
+        call_error(c, &err);
+        return;
+    }
+    c->state = p;
+    c->cancel = on_gone;
+    c->drained = on_drained;
+    vapi_get_hooks(c->api)->connect(vapi_get_hooks(c->api)->ctx, p);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the URL of a proxied request names. It must never let a path through that another server
+ * could read as leaving the pod or service it begins at, nor anything of a node: what is behind
+ * a node is the host's, and every tenant's. */
+#include "impl.h"
+
+#include <string.h>
+
+#include <sublet/encode.h>
+
+static const struct {
+    const char *resource, *sub;
+    enum proxy_kind kind;
+} KINDS[] = {
+    {"pods", "log", PROXY_LOG},       {"pods", "exec", PROXY_EXEC},
+    {"pods", "attach", PROXY_ATTACH}, {"pods", "portforward", PROXY_PORT_FORWARD},
+    {"pods", "proxy", PROXY_POD},     {"services", "proxy", PROXY_SERVICE},
+};
+
+/* The label of a port or its number: DNS-1123 letters. */
+static bool port_ok(struct str port)
+{
+    for (size_t i = 0; i < port.n; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", port.p[i]) || !port.p[i])
+            return false;
+    return port.n <= 63;
+}
+
+/* name, name:port or scheme:name:port. Source: apimachinery pkg/util/net/port_split.go. */
+static bool split_name(struct str text, struct proxy_request *r)
+{
+    size_t first = str_find(text, ':'), last = str_rfind(text, ':');
+
+    if (first < last) {
+        r->scheme = str_sub(text, 0, first);
+        text = str_from(text, first + 1);
+        last -= first + 1;
+    }
+    r->name = str_sub(text, 0, last);
+    r->port = str_from(text, last + 1);
+    if (!r->name.n || str_find(r->name, ':') < r->name.n || !port_ok(r->port))
+        return false;
+    return !r->scheme.n || str_eqc(r->scheme, "http") || str_eqc(r->scheme, "https");
+}
+
+static bool is_dots(struct str part)
+{
+    return str_eqc(part, ".") || str_eqc(part, "..");
+}
+
+/* Decoded once, as whoever is next may do. A backslash is a slash to some. */
+static bool path_ok(struct arena *a, struct str path)
+{
+    struct str text, part;
+
+    if (!url_decode(a, path, false, &text))
+        return false;
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f || text.p[i] == '\\')
+            return false;
+    while (text.p) {
+        part = str_cut(&text, '/');
+        if (is_dots(part))
+            return false;
+    }
+    return true;
+}
+
+/* Only what a URL may carry as it is goes on as it came. */
+static bool is_plain(struct str path)
+{
+    for (size_t i = 0; i < path.n; i++)
+        if ((unsigned char)path.p[i] <= 0x20 || (unsigned char)path.p[i] >= 0x7f ||
+            strchr("\"<>\\^`{|}#?", path.p[i]))
+            return false;
+    return true;
+}
+
+/* Cuts the next part of a raw path, which must decode to what it was read as. */
+static bool is_part(struct arena *a, struct str *rest, struct str wanted)
+{
+    struct str part;
+
+    return url_decode(a, str_cut(rest, '/'), false, &part) && str_eq(part, wanted);
+}
+
+/* What follows ".../proxy" as it was sent: the decoded path was what access was decided on, so its
+ * parts before that must be the raw ones. */
+static int read_path(struct call *c, struct proxy_request *r, struct err *err)
+{
+    const struct str head[] = {STR(""), STR("api"),          STR("v1"), STR("namespaces"),
+                               c->ns,   c->resource->plural, c->name,   STR("proxy")};
+    struct str rest = c->request->path;
+    bool same = true;
+
+    for (size_t i = 0; i < sizeof(head) / sizeof(head[0]) && same; i++)
+        same = is_part(c->arena, &rest, head[i]);
+    if (rest.p)
+        rest = (struct str){rest.p - 1, rest.n + 1}; /* with its slash */
+    if (!same || !is_plain(rest) || !path_ok(c->arena, rest))
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "the path of a proxied request must be plainly encoded, without dot "
+                       "segments");
+    r->path = rest;
+    return 0;
+}
+
+int proxy_read_target(struct call *c, struct proxy_request *r, struct err *err)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof(KINDS) / sizeof(KINDS[0]); i++) {
+        if (!str_eqc(c->resource->plural, KINDS[i].resource) ||
+            !str_eqc(str_c(c->sub->name), KINDS[i].sub))
+            continue;
+        r->kind = KINDS[i].kind;
+        found = true;
+    }
+    if (!found)
+        return err_forbidden(err, c->resource->group, c->resource->plural, c->name,
+                             "%s of %.*s belongs to the host cluster", c->sub->name,
+                             STR_F(c->resource->plural));
+
+    r->arena = c->arena;
+    r->ns = c->ns;
+    r->name = c->name;
+    r->method = arena_cstr(c->arena, c->request->method_text);
+    r->body = c->request->body;
+    if (r->kind != PROXY_POD && r->kind != PROXY_SERVICE)
+        return 0;
+    if (!split_name(c->name, r))
+        return err_set(err, &ERR_BAD_REQUEST, "invalid %s request \"%.*s\"",
+                       r->kind == PROXY_POD ? "pod" : "service", STR_F(c->name));
+    r->query = c->request->query;
+    return read_path(c, r, err);
+}
