@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CONFIG_LIMIT (4u << 20)
+#define CONFIG_LIMIT  (4u << 20)
+#define OWN_NAMESPACE "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 extern char **environ;
 
@@ -91,6 +93,19 @@ static const char *config_path(int argc, char **argv)
     return NULL;
 }
 
+/* Who is in a pod and was told no namespace works in the pod's own. */
+static int fill_namespace(struct arena *a, struct config *config, struct err *err)
+{
+    struct str text;
+
+    if (config->host_namespace.n || config->host_kubeconfig.n || !getenv("KUBERNETES_SERVICE_HOST"))
+        return 0;
+    if (cli_read_file(a, OWN_NAMESPACE, 256, &text, err))
+        return err_wrap(err, "host.namespace is not given");
+    config->host_namespace = str_trim(text);
+    return 0;
+}
+
 int cli_config(struct arena *a, int argc, char **argv, struct config *ret)
 {
     const char *path = config_path(argc, argv);
@@ -99,7 +114,7 @@ int cli_config(struct arena *a, int argc, char **argv, struct config *ret)
 
     err_init(&err, a);
     if ((path && cli_read_file(a, path, CONFIG_LIMIT, &text, &err)) ||
-        config_load(a, text, argc, argv, environ, ret, &err)) {
+        config_load(a, text, argc, argv, environ, ret, &err) || fill_namespace(a, ret, &err)) {
         fprintf(stderr, "sublet: %.*s\n", STR_F(err.message));
         return -1;
     }

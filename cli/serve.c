@@ -108,6 +108,8 @@ static struct str server_url(struct serve *s)
     struct str address = s->config.listen_address;
     struct str host = str_sub(address, 0, str_rfind(address, ':'));
 
+    if (s->config.kubeconfig_server.n)
+        return s->config.kubeconfig_server;
     if (s->config.api_address.n)
         host = s->config.api_address;
     if (!host.n || str_eqc(host, "0.0.0.0") || str_eqc(host, "[::]"))
@@ -172,6 +174,17 @@ static int open_store(struct serve *s, struct err *err)
     return store_open(&s->loop, &options, &s->store, err);
 }
 
+/* Of "https://name:port/path", where the name may be an address in brackets. */
+static struct str host_of(struct str url)
+{
+    struct str rest = str_from(url, str_find(url, ':') + 3);
+
+    rest = str_sub(rest, 0, str_find(rest, '/'));
+    if (rest.n && rest.p[0] == '[')
+        return str_sub(rest, 1, str_find(rest, ']') - 1);
+    return str_sub(rest, 0, str_find(rest, ':'));
+}
+
 /* Under which names clients and pods reach this API. */
 static int open_pki(struct serve *s, struct err *err)
 {
@@ -196,6 +209,8 @@ static int open_pki(struct serve *s, struct err *err)
         names[n++] = host;
     if (c->api_address.n)
         names[n++] = c->api_address;
+    if (c->kubeconfig_server.n)
+        names[n++] = host_of(c->kubeconfig_server);
     for (size_t i = 0; i < c->listen_names.n && i < 64; i++)
         names[n++] = c->listen_names.items[i];
     struct pki_options options = {

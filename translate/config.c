@@ -4,6 +4,7 @@
  * and must never read anything but what it is given (file text, arguments, environment). */
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <string.h>
 
 #include <sublet/yaml.h>
@@ -200,6 +201,25 @@ static bool address_valid(struct str address)
     return str_find(host, ':') == host.n;
 }
 
+/* "https://name", with a port and a path at most: nothing that would need quoting in a kubeconfig.
+ */
+static bool url_valid(struct str url)
+{
+    static const char plain[] = "-._~:/[]";
+    struct str scheme = STR("https://");
+
+    if (!str_has_prefix(url, scheme) || url.n == scheme.n || url.p[scheme.n] == '/' ||
+        url.p[scheme.n] == ':')
+        return false;
+    for (size_t i = scheme.n; i < url.n; i++) {
+        unsigned char c = (unsigned char)url.p[i];
+
+        if (!isalnum(c) && (!c || !strchr(plain, c)))
+            return false;
+    }
+    return true;
+}
+
 static bool is_ip(struct arena *a, struct str text)
 {
     unsigned char out[sizeof(struct in6_addr)];
@@ -243,6 +263,9 @@ static int check_values(struct config *config, struct err *err)
         return bad_value(err, "network.clusterDomain", config->cluster_domain, why);
     if (config->api_address.n && !is_ip(config->arena, config->api_address))
         return bad_value(err, "network.apiAddress", config->api_address, "want an IP address");
+    if (config->kubeconfig_server.n && !url_valid(config->kubeconfig_server))
+        return bad_value(err, "kubeconfig.server", config->kubeconfig_server,
+                         "want https://name or https://name:port");
     if (check_allow(config->labels_allow, "policy.labels.allow", err))
         return -1;
     return check_allow(config->annotations_allow, "policy.annotations.allow", err);

@@ -175,16 +175,25 @@ static int store_number(const struct option *option, struct str where, const cJS
     return 0;
 }
 
+/* `off` without quotes is a boolean in YAML. */
+static struct str word_of(const cJSON *node)
+{
+    if (json_is_bool(node))
+        return json_true(node) ? STR("on") : STR("off");
+    return json_str(node);
+}
+
 static int store_word(const struct option *option, struct str where, const cJSON *node, int *ret,
                       struct err *err)
 {
+    struct str word = word_of(node);
     int index;
 
-    if (!json_is_string(node))
+    if (!word.n && !json_is_string(node))
         return wrong_type(err, where, "a string", node);
-    index = word_index(option->values, json_str(node));
+    index = word_index(option->values, word);
     if (index < 0)
-        return wrong_word(err, where, json_str(node), option->values);
+        return wrong_word(err, where, word, option->values);
     *ret = index;
     return 0;
 }

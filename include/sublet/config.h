@@ -52,7 +52,8 @@ struct config {
     size_t n_bindings;
     int64_t max_objects, max_bytes, history_events;
     struct str_list
-        storage_classes; /* a PVC may name these; the first is its default; empty: any */
+        storage_classes;          /* a PVC may name these; the first is its default; empty: any */
+    struct str kubeconfig_server; /* "https://research.gpu.example"; empty: the listen address */
 };
 
 /* The options of tbl/options.h, generic: for --help, the reference page and values.schema.json. */

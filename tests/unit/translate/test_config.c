@@ -76,6 +76,17 @@ static void file_is_read(void **state)
     assert_str(c->log_level, "info");
 }
 
+/* To YAML an unquoted `off` is false. */
+static void off_is_a_word(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_ok(load(f, "{policy: {verdict: off}, kubeconfig: {server: 'https://r.example:8443'}}", 0,
+                   NULL, NULL));
+    assert_int_equal(f->config.verdict, VERDICT_OFF);
+    assert_str(f->config.kubeconfig_server, "https://r.example:8443");
+}
+
 static void flags_win_over_variables_over_file(void **state)
 {
     static const char *const args[] = {"--name", "flag", "--listen=127.0.0.1:0", "--config",
@@ -107,15 +118,18 @@ static void file_mistakes(void **state)
         const char *yaml, *message;
     } cases[] = {
         {"[]", "config: want an object, got array"},
-        {"nmae: x",
-         "config: nmae: unknown key: known here are pools, bindings, name, host, listen, store, "
-         "network, policy, sync, controllers, log"},
+        {"nmae: x", "config: nmae: unknown key: known here are pools, bindings, name, host, "
+                    "listen, kubeconfig, "
+                    "store, network, policy, sync, controllers, log"},
         {"policy: {verdcit: off}",
          "config: policy.verdcit: unknown key: known here are podSecurity, "
          "verdict, verdictTimeout, labels, annotations, storageClasses"},
         {"host.qps: 5",
          "config: host.qps: unknown key: known here are pools, bindings, name, host, "
-         "listen, store, network, policy, sync, controllers, log"},
+         "listen, kubeconfig, store, network, policy, sync, controllers, log"},
+        {"policy: {verdict: yes}",
+         "config: policy.verdict: unknown value \"on\": want one of off|warn|enforce"},
+        {"policy: {podSecurity: [a]}", "config: policy.podSecurity: want a string, got array"},
         {"policy: {verdict: fast}",
          "config: policy.verdict: unknown value \"fast\": want one of off|warn|enforce"},
         {"policy: {labels: [x]}", "config: policy.labels: want an object, got array"},
@@ -138,6 +152,12 @@ static void file_mistakes(void **state)
          "config: log.level: unknown value \"loud\": want one of error|warn|info|debug"},
         {"listen: {address: nowhere}", "config: listen.address: \"nowhere\": want address:port"},
         {"listen: {address: 'a:99999'}", "config: listen.address: \"a:99999\": want address:port"},
+        {"kubeconfig: {server: \"http://a\"}",
+         "config: kubeconfig.server: \"http://a\": want https://name or https://name:port"},
+        {"kubeconfig: {server: \"https://:443\"}",
+         "config: kubeconfig.server: \"https://:443\": want https://name or https://name:port"},
+        {"kubeconfig: {server: 'https://a\"b'}",
+         "config: kubeconfig.server: \"https://a\"b\": want https://name or https://name:port"},
         {"network: {apiAddress: api.example}",
          "config: network.apiAddress: \"api.example\": want an IP address"},
         {"policy: {labels: {allow: [sublet.dev/]}}",
@@ -228,6 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(file_is_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(off_is_a_word, setup, teardown),
         cmocka_unit_test_setup_teardown(flags_win_over_variables_over_file, setup, teardown),
         cmocka_unit_test_setup_teardown(file_mistakes, setup, teardown),
         cmocka_unit_test_setup_teardown(syntax_and_duplicates, setup, teardown),
