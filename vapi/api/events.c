@@ -31,7 +31,7 @@ struct bucket {
 struct events {
     struct vapi *api;
     uint64_t seed;
-    unsigned serial;
+    int64_t last_ns; /* of the newest name */
     struct seen seen[SLOTS];
     struct bucket buckets[SLOTS];
 };
@@ -121,8 +121,7 @@ struct occurrence {
     const cJSON *reference;
     const char *type, *reason, *component;
     struct str message, ns;
-    int64_t now_us;
-    unsigned serial;
+    int64_t now_us, name_ns;
 };
 
 static cJSON *make_event(struct arena *a, const struct occurrence *o)
@@ -133,11 +132,11 @@ static cJSON *make_event(struct arena *a, const struct occurrence *o)
     json_set_str(a, event, "kind", STR("Event"));
     json_set_str(a, event, "apiVersion", STR("v1"));
     metadata = json_ensure_object(a, event, "metadata");
-    /* Nanoseconds upstream; ours are microseconds and a counter, so that no two names meet. */
+    /* Nanoseconds, as upstream; ours only grow, so that no two names meet. */
     json_set_str(a, metadata, "name",
                  arena_printf(a, "%.*s.%llx",
                               STR_F(str_sub(json_str(json_get(o->reference, "name")), 0, 230)),
-                              (unsigned long long)o->now_us * 1000 + o->serial % 1000));
+                              (unsigned long long)o->name_ns));
     json_set_str(a, metadata, "namespace", o->ns);
     json_set(a, event, "involvedObject", json_copy(a, o->reference));
     json_set_str(a, event, "reason", str_c(o->reason));
@@ -220,7 +219,9 @@ void vapi_event(struct vapi *api, const cJSON *involved, const char *type, const
     if (!o.ns.n)
         o.ns = STR("default");
     o.now_us = clock_wall_us(vapi_clock(api));
-    o.serial = e->serial++;
+    if (e->last_ns < o.now_us * 1000)
+        e->last_ns = o.now_us * 1000;
+    o.name_ns = e->last_ns++;
 
     key = object_key(e, o.reference, component);
     if (take_token(e, key, clock_mono_ms(vapi_clock(api)))) {

@@ -54,6 +54,43 @@ static struct str get(struct pki *p, const char *key)
     return store_record_get(p->store, RECORD_PKI, str_c(key), &value) ? value : STR_NULL;
 }
 
+/* A certificate and its key, stored as "<name>.crt" and "<name>.key". */
+struct pair {
+    X509 *cert;
+    EVP_PKEY *key;
+};
+
+static void pair_free(struct pair *pair)
+{
+    X509_free(pair->cert);
+    EVP_PKEY_free(pair->key);
+    *pair = (struct pair){NULL, NULL};
+}
+
+/* False, and nothing in *ret, unless both can be read and belong together. */
+static bool pair_load(struct pki *p, const char *cert, const char *key, struct pair *ret)
+{
+    ret->cert = pki_cert_read(get(p, cert));
+    ret->key = pki_key_read(get(p, key));
+    bool good = ret->cert && ret->key && X509_check_private_key(ret->cert, ret->key) == 1;
+
+    ERR_clear_error();
+    if (!good)
+        pair_free(ret);
+    return good;
+}
+
+/* A new key and a certificate of it, signed by the CA (of itself when there is none yet). */
+static int pair_issue(struct pki *p, const struct cert_request *request, struct pair *ret,
+                      struct err *err)
+{
+    *ret = (struct pair){.key = pki_key_new(err)};
+    if (ret->key && pki_cert_issue(request, ret->key, p->ca, p->ca_key, &ret->cert, err) == 0)
+        return 0;
+    pair_free(ret);
+    return -1;
+}
+
 static int damaged(struct err *err, const char *what)
 {
     return err_set(err, &ERR_INTERNAL,
@@ -73,9 +110,12 @@ static int make_ca(struct pki *p, struct err *err)
         .rng = p->rng,
     };
 
-    p->ca_key = pki_key_new(err);
-    if (!p->ca_key || pki_cert_issue(&request, p->ca_key, NULL, NULL, &p->ca, err) < 0)
+    struct pair ca;
+
+    if (pair_issue(p, &request, &ca, err))
         return -1;
+    p->ca = ca.cert;
+    p->ca_key = ca.key;
     p->ca_pem = pki_cert_pem(p->arena, p->ca);
     put(p, "ca.crt", p->ca_pem);
     put(p, "ca.key", pki_key_pem(p->arena, p->ca_key));
@@ -84,17 +124,15 @@ static int make_ca(struct pki *p, struct err *err)
 
 static int load_ca(struct pki *p, struct err *err)
 {
-    struct str cert = get(p, "ca.crt"), key = get(p, "ca.key");
+    struct pair ca;
 
-    if (!cert.p && !key.p)
+    if (!get(p, "ca.crt").p && !get(p, "ca.key").p)
         return make_ca(p, err);
-    p->ca_pem = arena_str(p->arena, cert);
-    p->ca = pki_cert_read(cert);
-    p->ca_key = pki_key_read(key);
-    if (!p->ca || !p->ca_key || X509_check_private_key(p->ca, p->ca_key) != 1) {
-        ERR_clear_error();
+    if (!pair_load(p, "ca.crt", "ca.key", &ca))
         return damaged(err, "CA");
-    }
+    p->ca = ca.cert;
+    p->ca_key = ca.key;
+    p->ca_pem = arena_str(p->arena, get(p, "ca.crt"));
     return 0;
 }
 
@@ -138,17 +176,17 @@ static void forget_serving(struct pki *p)
     p->serving_arena = arena_new(0);
 }
 
-static void keep_serving(struct pki *p, X509 *cert, EVP_PKEY *key)
+static void keep_serving(struct pki *p, const struct pair *pair)
 {
     struct str parts[2];
 
     forget_serving(p);
-    p->serving = cert;
-    p->serving_key = key;
-    parts[0] = pki_cert_pem(p->serving_arena, cert);
+    p->serving = pair->cert;
+    p->serving_key = pair->key;
+    parts[0] = pki_cert_pem(p->serving_arena, pair->cert);
     parts[1] = p->ca_pem;
     p->serving_pem = arena_concat(p->serving_arena, 2, parts);
-    p->serving_key_pem = pki_key_pem(p->serving_arena, key);
+    p->serving_key_pem = pki_key_pem(p->serving_arena, pair->key);
 }
 
 int pki_renew_serving(struct pki *p, struct err *err)
@@ -162,17 +200,12 @@ int pki_renew_serving(struct pki *p, struct err *err)
         .not_after = leaf_end(p, SERVING_LIFE),
         .rng = p->rng,
     };
-    EVP_PKEY *key = pki_key_new(err);
-    X509 *cert;
+    struct pair pair;
 
-    if (!key)
+    if (pair_issue(p, &request, &pair, err))
         return -1;
-    if (pki_cert_issue(&request, key, p->ca, p->ca_key, &cert, err) < 0) {
-        EVP_PKEY_free(key);
-        return -1;
-    }
-    keep_serving(p, cert, key);
-    put(p, "serving.crt", pki_cert_pem(p->serving_arena, cert));
+    keep_serving(p, &pair);
+    put(p, "serving.crt", pki_cert_pem(p->serving_arena, pair.cert));
     put(p, "serving.key", p->serving_key_pem);
     return 0;
 }
@@ -187,20 +220,19 @@ static int64_t renew_at(const X509 *cert)
 /* Unlike the CA's, an unreadable serving certificate costs nobody anything: it is made again. */
 static int load_serving(struct pki *p, struct err *err)
 {
-    X509 *cert = pki_cert_read(get(p, "serving.crt"));
-    EVP_PKEY *key = pki_key_read(get(p, "serving.key"));
-    bool good = cert && key && X509_check_private_key(cert, key) == 1 &&
-                X509_verify(cert, p->ca_key) == 1 &&
-                pki_cert_has_names(cert, p->names, p->n_names) &&
-                renew_at(cert) > clock_wall_s(p->clock);
+    struct pair pair;
 
+    if (!pair_load(p, "serving.crt", "serving.key", &pair))
+        return pki_renew_serving(p, err);
+    bool good = X509_verify(pair.cert, p->ca_key) == 1 &&
+                pki_cert_has_names(pair.cert, p->names, p->n_names) &&
+                renew_at(pair.cert) > clock_wall_s(p->clock);
     ERR_clear_error();
     if (good) {
-        keep_serving(p, cert, key);
+        keep_serving(p, &pair);
         return 0;
     }
-    X509_free(cert);
-    EVP_PKEY_free(key);
+    pair_free(&pair);
     return pki_renew_serving(p, err);
 }
 
@@ -302,19 +334,13 @@ int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct
         .not_after = leaf_end(p, seconds),
         .rng = p->rng,
     };
-    EVP_PKEY *key = pki_key_new(err);
-    X509 *cert;
+    struct pair pair;
 
-    if (!key)
+    if (pair_issue(p, &request, &pair, err))
         return -1;
-    if (pki_cert_issue(&request, key, p->ca, p->ca_key, &cert, err) < 0) {
-        EVP_PKEY_free(key);
-        return -1;
-    }
-    *ret_cert = pki_cert_pem(a, cert);
-    *ret_key = pki_key_pem(a, key);
-    X509_free(cert);
-    EVP_PKEY_free(key);
+    *ret_cert = pki_cert_pem(a, pair.cert);
+    *ret_key = pki_key_pem(a, pair.key);
+    pair_free(&pair);
     return 0;
 }
 

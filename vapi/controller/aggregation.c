@@ -2,37 +2,23 @@
 /* ClusterRoles that are the sum of others (admin, edit, view, and a tenant's own): their rules are
  * those of all roles that their selectors match. Must never take a role's own rules for a source,
  * and says everything once. */
+#include "selector_index.h"
 #include "util.h"
 
-#include <assert.h>
-
-#define MARK STR("\"aggregationRule\":{")
-
-static bool on_sum(void *ctx, const struct store_object *o)
+static void on_sum(void *ctx, struct str ns, struct str name)
 {
-    struct controller *c = ctx;
-
-    if (str_contains(o->bytes, MARK)) {
-        struct store_event e = {.type = STORE_MODIFIED, .object = o};
-
-        controller_map_self(c, &e);
-    }
-    return true;
+    controller_add_name(ctx, ns, name);
 }
 
-/* A change of any role may be one of a sum's sources. */
+/* It may be a sum, or a source of some. */
 static void map_role(struct controller *c, const struct store_event *e)
 {
-    (void)e;
-    struct vapi *api = controller_api(c);
-    const struct resource *roles = registry_find_group_resource(
-        vapi_registry(api), STR("rbac.authorization.k8s.io"), STR("clusterroles"));
-    struct err err;
+    struct selector_index *x = controller_state(c);
 
-    err_init(&err, NULL);
-    if (store_scan(vapi_store(api), roles->storage, STR_NULL, STR_NULL, STR_NULL, 0, on_sum, c,
-                   &err))
-        assert(false); /* the present can always be read */
+    selector_index_apply(x, e);
+    if (str_contains(e->object->bytes, STR("\"aggregationRule\":{")))
+        controller_map_self(c, e);
+    selector_index_event(x, e, on_sum, c);
 }
 
 static bool has_rule(const cJSON *rules, const cJSON *rule)
@@ -92,6 +78,12 @@ static void aggregation_reconcile(struct reconcile *r)
     reconcile_update(r, res, sum);
 }
 
+static void *start(struct controller *c)
+{
+    (void)c;
+    return selector_index_new(SELECTOR_AGGREGATE);
+}
+
 static const struct controller_source SOURCES[] = {
     {"rbac.authorization.k8s.io", "clusterroles", map_role},
     {NULL, NULL, NULL},
@@ -101,4 +93,6 @@ const struct controller_def AGGREGATION_CONTROLLER = {
     .name = "clusterrole-aggregation-controller",
     .sources = SOURCES,
     .reconcile = aggregation_reconcile,
+    .start = start,
+    .stop = selector_index_stop,
 };

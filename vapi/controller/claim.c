@@ -13,47 +13,21 @@ struct claim {
     cJSON *mine;
 };
 
-static cJSON *refs_patch(struct arena *a, const cJSON *pod, cJSON *refs)
-{
-    cJSON *patch = json_new_object(a), *meta = json_ensure_object(a, patch, "metadata");
-
-    json_set_str(a, meta, "uid", meta_uid(pod));
-    json_set_str(a, meta, "resourceVersion", json_str_at(pod, "metadata.resourceVersion"));
-    json_set(a, meta, "ownerReferences", refs);
-    return patch;
-}
-
-static cJSON *refs_of(struct arena *a, const cJSON *pod)
-{
-    const cJSON *refs = json_path(pod, "metadata.ownerReferences");
-
-    return json_is_array(refs) ? json_copy(a, refs) : json_new_array(a);
-}
-
 static void adopt(struct claim *c, const cJSON *pod)
 {
     struct arena *a = reconcile_arena(c->run);
-    cJSON *refs = refs_of(a, pod);
+    cJSON *refs = owner_refs_copy(a, pod);
 
     json_append(refs, owner_ref(a, c->owner_res, c->owner));
-    reconcile_patch(c->run, c->res, STR_NULL, meta_ns(pod), meta_name(pod),
-                    refs_patch(a, pod, refs));
+    owner_refs_write(c->run, c->res, pod, refs);
 }
 
 static void release(struct claim *c, const cJSON *pod)
 {
-    struct arena *a = reconcile_arena(c->run);
-    cJSON *refs = refs_of(a, pod);
+    cJSON *refs = owner_refs_copy(reconcile_arena(c->run), pod);
 
-    json_each(ref, refs)
-    {
-        if (str_eq(json_str_at(ref, "uid"), c->uid)) {
-            json_detach(refs, ref);
-            break;
-        }
-    }
-    reconcile_patch(c->run, c->res, STR_NULL, meta_ns(pod), meta_name(pod),
-                    refs_patch(a, pod, refs));
+    owner_refs_drop(refs, c->uid);
+    owner_refs_write(c->run, c->res, pod, refs);
 }
 
 static bool on_object(void *ctx, const struct store_object *o)

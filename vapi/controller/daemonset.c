@@ -5,7 +5,6 @@
 #include "revisions.h"
 
 #define DS_BURST       250
-#define HASH_LABEL     "controller-revision-hash"
 #define TEMPLATE_LABEL "pod-template-generation"
 #define GENERATION     "deprecated.daemonset.template.generation"
 
@@ -35,7 +34,7 @@ struct ds {
 
 static bool is_new(const struct ds *s, const cJSON *pod)
 {
-    return str_eq(json_str(json_get(json_path(pod, "metadata.labels"), HASH_LABEL)), s->hash);
+    return str_eq(revision_of_pod(pod), s->hash);
 }
 
 static bool is_available(struct ds *s, const cJSON *pod)
@@ -58,7 +57,7 @@ static void make_template(struct ds *s)
     struct str generation =
         json_str(json_get(json_path(s->owner, "metadata.annotations"), GENERATION));
 
-    json_set_str(a, labels, HASH_LABEL, s->hash);
+    json_set_str(a, labels, REVISION_LABEL, s->hash);
     if (generation.n)
         json_set_str(a, labels, TEMPLATE_LABEL, generation);
     ds_tolerate(a, pod);
@@ -281,25 +280,14 @@ static void ds_reconcile(struct reconcile *r)
     struct arena *a = reconcile_arena(r);
     struct ds *s = ARENA_NEW(a, struct ds);
     struct selector selector;
-    struct str ns, name;
-    struct err err;
 
     s->run = r;
-    s->res = reconcile_resource(r, "apps", "daemonsets");
     s->pods_res = reconcile_resource(r, "", "pods");
-    if (!key_split(reconcile_key(r), &ns, &name) ||
-        !(s->owner = reconcile_get(r, s->res, ns, name)) || is_going(s->owner))
+    if (!revisions_load(&s->revisions, r, "daemonsets", REVISION_LABEL, &selector))
         return;
-    err_init(&err, a);
-    if (selector_from_json(a, json_path(s->owner, "spec.selector"), &selector, &err)) {
-        reconcile_fail(r, &err);
-        return;
-    }
-    s->as_read = json_copy(a, s->owner);
-    s->revisions = (struct revisions){
-        .run = r, .owner_res = s->res, .owner = s->owner, .hash_label = HASH_LABEL};
-    if (!revisions_sync(&s->revisions, &selector))
-        return;
+    s->res = s->revisions.owner_res;
+    s->owner = s->revisions.owner;
+    s->as_read = s->revisions.as_read;
     s->hash = revision_hash(&s->revisions, s->revisions.update);
     s->pods = json_items(a, objects_claim(r, s->pods_res, s->res, s->owner, &selector), &s->n_pods);
     if (!reconcile_error(r))

@@ -206,9 +206,7 @@ static void map_pod(struct controller *c, const struct store_event *e)
 
     if (e->type != STORE_DELETED && !pod_matters(e))
         return;
-    selector_index_match(x, e->object->ns, e->object->labels, on_selecting, c);
-    if (e->previous && !str_eq(e->previous->labels, e->object->labels))
-        selector_index_match(x, e->object->ns, e->previous->labels, on_selecting, c);
+    selector_index_event(x, e, on_selecting, c);
 }
 
 /* Made again when they were deleted; those of no service are not ours to look after. */
@@ -231,13 +229,7 @@ static void map_slice(struct controller *c, const struct store_event *e)
 static void *start(struct controller *c)
 {
     (void)c;
-    return selector_index_new(true);
-}
-
-static void stop(struct controller *c, void *state)
-{
-    (void)c;
-    selector_index_free(state);
+    return selector_index_new(SELECTOR_MAP);
 }
 
 static const struct controller_source SOURCES[] = {
@@ -253,5 +245,5 @@ const struct controller_def ENDPOINTS_CONTROLLER = {
     .sources = SOURCES,
     .reconcile = service_reconcile,
     .start = start,
-    .stop = stop,
+    .stop = selector_index_stop,
 };

@@ -116,11 +116,6 @@ static void map_definition(struct controller *c, const struct store_event *e)
 
 enum owner_state { OWNER_SOLID, OWNER_WAITING, OWNER_GONE };
 
-static bool has_finalizer(const cJSON *object, const char *name)
-{
-    return texts_have(json_path(object, "metadata.finalizers"), name);
-}
-
 static enum owner_state owner_state(struct reconcile *r, struct str ns, const cJSON *ref)
 {
     const struct gc_index *index = controller_state(reconcile_controller(r));
@@ -139,42 +134,7 @@ static enum owner_state owner_state(struct reconcile *r, struct str ns, const cJ
     if (!may_be_collecting(o))
         return OWNER_SOLID;
     const cJSON *owner = vapi_tree(reconcile_arena(r), o);
-    return is_going(owner) && has_finalizer(owner, FOREGROUND) ? OWNER_WAITING : OWNER_SOLID;
-}
-
-/* --- writes --- */
-
-static cJSON *metadata_patch(struct reconcile *r, const cJSON *object, const char *key,
-                             cJSON *value)
-{
-    struct arena *a = reconcile_arena(r);
-    cJSON *patch = json_new_object(a), *meta = json_ensure_object(a, patch, "metadata");
-
-    json_set_str(a, meta, "uid", meta_uid(object));
-    json_set_str(a, meta, "resourceVersion", json_str_at(object, "metadata.resourceVersion"));
-    json_set(a, meta, key, value);
-    return patch;
-}
-
-static void write_list(struct reconcile *r, const struct resource *res, const cJSON *object,
-                       const char *key, cJSON *list)
-{
-    reconcile_patch(r, res, STR_NULL, meta_ns(object), meta_name(object),
-                    metadata_patch(r, object, key, list));
-}
-
-static void drop_finalizer(struct reconcile *r, const struct resource *res, const cJSON *object,
-                           const char *name)
-{
-    struct arena *a = reconcile_arena(r);
-    cJSON *list = json_new_array(a);
-
-    json_each(item, json_path(object, "metadata.finalizers"))
-    {
-        if (!str_eqc(json_str(item), name))
-            json_append(list, json_copy(a, item));
-    }
-    write_list(r, res, object, "finalizers", list);
+    return is_going(owner) && finalizer_has(owner, FOREGROUND) ? OWNER_WAITING : OWNER_SOLID;
 }
 
 /* --- one object as a dependent --- */
@@ -197,7 +157,7 @@ static void on_circle(void *ctx, const struct gc_dependent *d)
     const struct resource *res;
     const cJSON *dependent = c->closed ? NULL : get_dependent(c->run, d, &res);
 
-    c->closed |= dependent && is_going(dependent) && has_finalizer(dependent, FOREGROUND);
+    c->closed |= dependent && is_going(dependent) && finalizer_has(dependent, FOREGROUND);
 }
 
 /* Owners that wait for each other would wait for ever: this one blocks its owners no longer. */
@@ -216,15 +176,15 @@ static bool break_circle(struct reconcile *r, const struct resource *res, const 
         json_set_bool(reconcile_arena(r), ref, "blockOwnerDeletion", false);
     }
     if (blocks)
-        write_list(r, res, object, "ownerReferences", refs);
+        owner_refs_write(r, res, object, refs);
     return blocks;
 }
 
 static const char *propagation_of(const cJSON *object)
 {
-    if (has_finalizer(object, ORPHAN))
+    if (finalizer_has(object, ORPHAN))
         return "Orphan";
-    return has_finalizer(object, FOREGROUND) ? "Foreground" : "Background";
+    return finalizer_has(object, FOREGROUND) ? "Foreground" : "Background";
 }
 
 static void collect(struct reconcile *r, const struct resource *res, const cJSON *object,
@@ -257,7 +217,7 @@ static void attend_dependent(struct reconcile *r, const struct resource *res, co
     if (!json_count(kept))
         collect(r, res, object, waiting > 0);
     else if (json_count(kept) != json_count(refs))
-        write_list(r, res, object, "ownerReferences", kept);
+        owner_refs_write(r, res, object, kept);
 }
 
 /* --- one object as an owner that is going --- */
@@ -279,7 +239,7 @@ static void orphan(struct going *g, const struct resource *res, const cJSON *dep
         if (!str_eq(json_str_at(ref, "uid"), meta_uid(g->owner)))
             json_append(kept, json_copy(a, ref));
     }
-    write_list(g->run, res, dependent, "ownerReferences", kept);
+    owner_refs_write(g->run, res, dependent, kept);
 }
 
 static bool ref_blocks(const cJSON *dependent, struct str uid)
@@ -315,13 +275,13 @@ static void on_dependent_of_going(void *ctx, const struct gc_dependent *d)
 static void attend_owner(struct reconcile *r, const struct resource *res, const cJSON *owner)
 {
     struct gc_index *index = controller_state(reconcile_controller(r));
-    struct going g = {.run = r, .owner = owner, .orphan = has_finalizer(owner, ORPHAN)};
+    struct going g = {.run = r, .owner = owner, .orphan = finalizer_has(owner, ORPHAN)};
 
-    if (!g.orphan && !has_finalizer(owner, FOREGROUND))
+    if (!g.orphan && !finalizer_has(owner, FOREGROUND))
         return;
     gc_index_each(index, meta_uid(owner), on_dependent_of_going, &g);
     if (!g.left)
-        drop_finalizer(r, res, owner, g.orphan ? ORPHAN : FOREGROUND);
+        finalizer_drop(r, res, owner, g.orphan ? ORPHAN : FOREGROUND);
 }
 
 static void gc_reconcile(struct reconcile *r)

@@ -10,42 +10,10 @@ static const char OURS[] = "kubernetes.io/job-controller";
 
 /* --- finalizers --- */
 
-static void set_finalizers(struct reconcile *r, const struct resource *pods, const cJSON *pod,
-                           cJSON *finalizers)
-{
-    struct arena *a = reconcile_arena(r);
-    cJSON *patch = json_new_object(a), *meta = json_ensure_object(a, patch, "metadata");
-
-    json_set_str(a, meta, "uid", meta_uid(pod));
-    json_set_str(a, meta, "resourceVersion", json_str_at(pod, "metadata.resourceVersion"));
-    json_set(a, meta, "finalizers", finalizers);
-    reconcile_patch(r, pods, STR_NULL, meta_ns(pod), meta_name(pod), patch);
-}
-
 void job_pod_untrack(struct reconcile *r, const struct resource *pods, const cJSON *pod)
 {
-    struct arena *a = reconcile_arena(r);
-    cJSON *left = json_new_array(a);
-
-    if (!job_pod_tracked(pod))
-        return;
-    json_each(f, json_path(pod, "metadata.finalizers"))
-    {
-        if (!str_eqc(json_str(f), JOB_FINALIZER))
-            json_append(left, json_new_string(a, json_str(f)));
-    }
-    set_finalizers(r, pods, pod, left);
-}
-
-/* A pod that was adopted, or robbed of it: it could end without being counted. */
-static void track(struct job_run *j, const cJSON *pod)
-{
-    struct arena *a = reconcile_arena(j->run);
-    const cJSON *has = json_path(pod, "metadata.finalizers");
-    cJSON *all = json_is_array(has) ? json_copy(a, has) : json_new_array(a);
-
-    json_append(all, json_new_string(a, STR(JOB_FINALIZER)));
-    set_finalizers(j->run, j->pods_res, pod, all);
+    if (job_pod_tracked(pod))
+        finalizer_drop(r, pods, pod, JOB_FINALIZER);
 }
 
 /* --- pods whose job is another one, or none --- */
@@ -124,6 +92,15 @@ static void tell_finished(struct job_run *j)
                         "Too many succeeded pods running after completion count reached");
 }
 
+/* A pod that was adopted, or robbed of its finalizer, could end without being counted. */
+static void track(struct job_run *j)
+{
+    for (size_t i = 0; i < j->n_active; i++) {
+        if (!job_pod_tracked(j->active[i]) && owner_controller(j->active[i]))
+            finalizer_add(j->run, j->pods_res, j->active[i], JOB_FINALIZER);
+    }
+}
+
 static void act(struct reconcile *r, void *ctx)
 {
     struct job_run *j = ctx;
@@ -137,10 +114,7 @@ static void act(struct reconcile *r, void *ctx)
     if (j->finished_event || is_going(j->job))
         return;
     if (!j->finishing) {
-        for (size_t i = 0; i < j->n_active; i++) {
-            if (!job_pod_tracked(j->active[i]) && owner_controller(j->active[i]))
-                track(j, j->active[i]);
-        }
+        track(j);
         job_manage(j);
         return;
     }

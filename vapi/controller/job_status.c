@@ -9,7 +9,7 @@
 
 bool job_pod_tracked(const cJSON *pod)
 {
-    return texts_have(json_path(pod, "metadata.finalizers"), JOB_FINALIZER);
+    return finalizer_has(pod, JOB_FINALIZER);
 }
 
 bool job_pod_failed(const struct job_run *j, const cJSON *pod)

@@ -2,9 +2,8 @@
 /* PodDisruptionBudgets: how many of the pods they select are healthy, how many should be, and so
  * how many may be evicted now. Evictions trust disruptionsAllowed: when the count cannot be made it
  * must become 0, never stay. */
+#include "selector_index.h"
 #include "util.h"
-
-#include <assert.h>
 
 #define CONDITION       "DisruptionAllowed"
 #define DELETION_WAIT_S 120
@@ -258,46 +257,30 @@ static void pdb_reconcile(struct reconcile *r)
 
 /* --- sources --- */
 
-struct pod_budgets {
-    struct controller *controller;
-    const struct store_event *event;
-};
-
-static bool on_budget(void *ctx, const struct store_object *o)
+static void map_budget(struct controller *c, const struct store_event *e)
 {
-    struct pod_budgets *s = ctx;
-    const struct store_object *before = s->event->previous;
-    struct arena *a = arena_new(0);
-    struct selector selector;
-    struct err err;
+    selector_index_apply(controller_state(c), e);
+    controller_map_self(c, e);
+}
 
-    err_init(&err, a);
-    if (!selector_from_json(a, json_path(vapi_tree(a, o), "spec.selector"), &selector, &err) &&
-        (selector_match(&selector, s->event->object->labels) ||
-         (before && selector_match(&selector, before->labels))))
-        controller_add(s->controller, key_join(a, o->ns, o->name));
-    arena_free(a);
-    return true;
+static void on_selecting(void *ctx, struct str ns, struct str name)
+{
+    controller_add_name(ctx, ns, name);
 }
 
 static void map_pod(struct controller *c, const struct store_event *e)
 {
-    struct vapi *api = controller_api(c);
-    const struct resource *budgets = registry_find_group_resource(vapi_registry(api), STR("policy"),
-                                                                  STR("poddisruptionbudgets"));
-    struct pod_budgets s = {.controller = c, .event = e};
-    struct err err;
+    selector_index_event(controller_state(c), e, on_selecting, c);
+}
 
-    if (!store_count(vapi_store(api), budgets->storage))
-        return;
-    err_init(&err, NULL);
-    if (store_scan(vapi_store(api), budgets->storage, e->object->ns, STR_NULL, STR_NULL, 0,
-                   on_budget, &s, &err))
-        assert(false); /* the present can always be read */
+static void *start(struct controller *c)
+{
+    (void)c;
+    return selector_index_new(SELECTOR_LABELS);
 }
 
 static const struct controller_source SOURCES[] = {
-    {"policy", "poddisruptionbudgets", controller_map_self},
+    {"policy", "poddisruptionbudgets", map_budget},
     {"", "pods", map_pod},
     {NULL, NULL, NULL},
 };
@@ -306,4 +289,6 @@ const struct controller_def DISRUPTION_CONTROLLER = {
     .name = "disruption-controller",
     .sources = SOURCES,
     .reconcile = pdb_reconcile,
+    .start = start,
+    .stop = selector_index_stop,
 };

@@ -114,7 +114,7 @@ static void renumber(struct revisions *v, const cJSON *revision, int64_t number)
     reconcile_patch(v->run, v->res, STR_NULL, meta_ns(revision), meta_name(revision), patch);
 }
 
-bool revisions_sync(struct revisions *v, const struct selector *selector)
+static bool find_update(struct revisions *v, const struct selector *selector)
 {
     struct arena *a = reconcile_arena(v->run);
     cJSON *data = data_of(a, v->owner);
@@ -138,6 +138,32 @@ bool revisions_sync(struct revisions *v, const struct selector *selector)
     return false;
 }
 
+bool revisions_load(struct revisions *v, struct reconcile *r, const char *plural,
+                    const char *hash_label, struct selector *selector)
+{
+    struct str ns, name;
+    struct err err;
+
+    *v = (struct revisions){.run = r, .hash_label = hash_label};
+    v->owner_res = reconcile_resource(r, "apps", plural);
+    if (!key_split(reconcile_key(r), &ns, &name) ||
+        !(v->owner = reconcile_get(r, v->owner_res, ns, name)) || is_going(v->owner))
+        return false;
+    err_init(&err, reconcile_arena(r));
+    if (selector_from_json(reconcile_arena(r), json_path(v->owner, "spec.selector"), selector,
+                           &err)) {
+        reconcile_fail(r, &err);
+        return false;
+    }
+    v->as_read = json_copy(reconcile_arena(r), v->owner);
+    return find_update(v, selector);
+}
+
+struct str revision_of_pod(const cJSON *pod)
+{
+    return json_str(json_get(json_path(pod, "metadata.labels"), REVISION_LABEL));
+}
+
 void revisions_prune(struct revisions *v, const cJSON *kept, cJSON *const *pods, size_t n_pods)
 {
     int64_t limit = json_i64_at(v->owner, "spec.revisionHistoryLimit", 10), idle = 0;
@@ -150,8 +176,7 @@ void revisions_prune(struct revisions *v, const cJSON *kept, cJSON *const *pods,
         struct str name = meta_name(v->all[i]), hash = revision_hash(v, v->all[i]);
 
         for (size_t p = 0; p < n_pods && !live; p++) {
-            struct str label = json_str(
-                json_get(json_path(pods[p], "metadata.labels"), "controller-revision-hash"));
+            struct str label = revision_of_pod(pods[p]);
 
             live = str_eq(label, name) || str_eq(label, hash);
         }

@@ -8,17 +8,21 @@
 struct revisions {
     struct reconcile *run;
     const struct resource *res, *owner_res;
-    cJSON *owner;
+    cJSON *owner, *as_read;
     cJSON **all; /* oldest first */
     size_t n;
     const cJSON *update; /* that of today's template */
     const char *hash_label;
 };
 
-/* Finds the owner's revisions and that of its template. False: it had to be made (or the run
- * failed); the run must end, and the next one finds it. hash_label: the label that keeps a
- * revision's hash. */
-bool revisions_sync(struct revisions *v, const struct selector *selector);
+/* Reads the owner of the run's key (of apps), its selector, its revisions and that of its template.
+ * False: there is nothing to do, the run failed, or the template's revision had to be made: the run
+ * must end, and the next one finds it. hash_label: the label that keeps a revision's hash. */
+bool revisions_load(struct revisions *v, struct reconcile *r, const char *plural,
+                    const char *hash_label, struct selector *selector);
+/* What a pod's label says of its revision: a name (StatefulSet) or a hash (DaemonSet). */
+#define REVISION_LABEL "controller-revision-hash"
+struct str revision_of_pod(const cJSON *pod);
 const cJSON *revision_find(const struct revisions *v, struct str name);
 struct str revision_hash(const struct revisions *v, const cJSON *revision);
 const cJSON *revision_template(const cJSON *revision);

@@ -14,9 +14,10 @@
 
 struct entry {
     struct entry *next;
-    struct arena *arena; /* owns the selector and the name */
+    struct arena *arena; /* owns the selectors and the name */
     struct str name;
-    struct selector selector;
+    struct selector *selectors; /* any of them */
+    size_t n;
 };
 
 struct space {
@@ -27,17 +28,23 @@ struct space {
 
 struct selector_index {
     unsigned magic;
-    bool plain;
+    enum selector_place place;
     struct space *spaces;
 };
 
-struct selector_index *selector_index_new(bool plain)
+struct selector_index *selector_index_new(enum selector_place place)
 {
     struct selector_index *x = NEW(struct selector_index);
 
     x->magic = INDEX_MAGIC;
-    x->plain = plain;
+    x->place = place;
     return x;
+}
+
+void selector_index_stop(struct controller *c, void *state)
+{
+    (void)c;
+    selector_index_free(state);
 }
 
 static struct space *space_find(const struct selector_index *x, struct str ns)
@@ -99,30 +106,47 @@ static void forget(struct selector_index *x, struct str ns, struct str name)
         space_free(x, s);
 }
 
+/* What selects nothing is not kept. */
+static void entry_add(struct entry *e, enum selector_place place, const cJSON *spec)
+{
+    const cJSON *kept = spec ? json_copy(e->arena, spec) : NULL;
+    struct selector *to = &e->selectors[e->n];
+
+    if (place == SELECTOR_MAP)
+        selector_from_map(e->arena, kept, to);
+    else if (selector_from_json(e->arena, kept, to, NULL))
+        to->nothing = true;
+    e->n += !to->nothing;
+}
+
 static struct entry *entry_new(const struct selector_index *x, const struct store_object *o)
 {
     struct entry *e = NEW(struct entry);
     struct arena *scratch = arena_new(0);
-    const cJSON *spec = json_path(vapi_tree(scratch, o), "spec.selector");
-    cJSON *kept;
+    const cJSON *tree = vapi_tree(scratch, o);
+    const cJSON *list = json_path(tree, "aggregationRule.clusterRoleSelectors");
 
     e->arena = arena_new(0);
     e->name = arena_str(e->arena, o->name);
-    kept = spec ? json_copy(e->arena, spec) : NULL;
-    if (x->plain)
-        selector_from_map(e->arena, kept, &e->selector);
-    else if (selector_from_json(e->arena, kept, &e->selector, NULL))
-        e->selector = (struct selector){.nothing = true};
+    e->selectors = arena_alloc(e->arena, (json_count(list) + 1) * sizeof(*e->selectors));
+    if (x->place == SELECTOR_AGGREGATE)
+        json_each(spec, list) entry_add(e, x->place, spec);
+    else
+        entry_add(e, x->place, json_path(tree, "spec.selector"));
     arena_free(scratch);
     return e;
 }
 
 static void keep(struct selector_index *x, const struct store_object *o)
 {
-    struct entry *e = entry_new(x, o);
+    struct entry *e;
     struct space *s;
 
-    if (e->selector.nothing) {
+    /* Of the many roles few sum up others: a tree is built for those only. */
+    if (x->place == SELECTOR_AGGREGATE && !str_contains(o->bytes, STR("\"aggregationRule\":{")))
+        return;
+    e = entry_new(x, o);
+    if (!e->n) {
         entry_free(e);
         return;
     }
@@ -149,7 +173,19 @@ void selector_index_match(const struct selector_index *x, struct str ns, struct 
     const struct space *s = space_find(x, ns);
 
     for (const struct entry *e = s ? s->first : NULL; e; e = e->next) {
-        if (selector_match(&e->selector, labels))
+        bool matches = false;
+
+        for (size_t i = 0; i < e->n && !matches; i++)
+            matches = selector_match(&e->selectors[i], labels);
+        if (matches)
             each(ctx, ns, e->name);
     }
+}
+
+void selector_index_event(const struct selector_index *x, const struct store_event *e,
+                          selector_index_cb each, void *ctx)
+{
+    selector_index_match(x, e->object->ns, e->object->labels, each, ctx);
+    if (e->previous && !str_eq(e->previous->labels, e->object->labels))
+        selector_index_match(x, e->object->ns, e->previous->labels, each, ctx);
 }

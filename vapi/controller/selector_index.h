@@ -6,10 +6,15 @@
 #include <sublet/selector.h>
 #include <sublet/store.h>
 
+struct controller;
 struct selector_index;
 
-/* plain: spec.selector is a map (Service), else a LabelSelector. */
-struct selector_index *selector_index_new(bool plain);
+enum selector_place {
+    SELECTOR_MAP,      /* spec.selector is a map: Service */
+    SELECTOR_LABELS,   /* spec.selector is a LabelSelector: PodDisruptionBudget */
+    SELECTOR_AGGREGATE /* aggregationRule.clusterRoleSelectors, any of them: ClusterRole */
+};
+struct selector_index *selector_index_new(enum selector_place place);
 struct selector_index *selector_index_free(struct selector_index *x);
 /* By an event of the kind: taken in, replaced or forgotten. */
 void selector_index_apply(struct selector_index *x, const struct store_event *e);
@@ -17,3 +22,8 @@ typedef void (*selector_index_cb)(void *ctx, struct str ns, struct str name);
 /* each() must not change the index. */
 void selector_index_match(const struct selector_index *x, struct str ns, struct str labels,
                           selector_index_cb each, void *ctx);
+/* By an event of what is selected: the labels it has, and those it had. */
+void selector_index_event(const struct selector_index *x, const struct store_event *e,
+                          selector_index_cb each, void *ctx);
+/* start() of controllers whose state is an index is one line; this is their stop(). */
+void selector_index_stop(struct controller *c, void *state);

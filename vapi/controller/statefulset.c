@@ -108,7 +108,7 @@ static void renew(struct sts *s)
             continue;
         if (p->ordinal < s->start + s->partition)
             return;
-        if (!str_eq(sts_revision_of(p->pod), update) && pod_is_active(p->pod)) {
+        if (!str_eq(revision_of_pod(p->pod), update) && pod_is_active(p->pod)) {
             if (!drop(s, p->pod))
                 return;
             left--;
@@ -127,7 +127,7 @@ static void set_counts(struct sts *s, cJSON *status, const cJSON *current)
 
     for (size_t i = 0; i < s->n_pods; i++) {
         const cJSON *pod = s->pods[i].pod;
-        struct str revision = sts_revision_of(pod);
+        struct str revision = revision_of_pod(pod);
 
         ready += is_up(pod);
         available += is_available(s, pod);
@@ -208,29 +208,17 @@ static void sts_reconcile(struct reconcile *r)
     struct arena *a = reconcile_arena(r);
     struct sts *s = ARENA_NEW(a, struct sts);
     struct selector selector;
-    struct str ns, name;
-    struct err err;
 
     s->run = r;
-    s->res = reconcile_resource(r, "apps", "statefulsets");
     s->pods_res = reconcile_resource(r, "", "pods");
     s->claims_res = reconcile_resource(r, "", "persistentvolumeclaims");
-    if (!key_split(reconcile_key(r), &ns, &name) ||
-        !(s->owner = reconcile_get(r, s->res, ns, name)) || is_going(s->owner))
+    if (!revisions_load(&s->revisions, r, "statefulsets", "controller.kubernetes.io/hash",
+                        &selector))
         return;
-    err_init(&err, a);
-    if (selector_from_json(a, json_path(s->owner, "spec.selector"), &selector, &err)) {
-        reconcile_fail(r, &err);
-        return;
-    }
-    s->as_read = json_copy(a, s->owner);
+    s->res = s->revisions.owner_res;
+    s->owner = s->revisions.owner;
+    s->as_read = s->revisions.as_read;
     read_spec(s);
-    s->revisions = (struct revisions){.run = r,
-                                      .owner_res = s->res,
-                                      .owner = s->owner,
-                                      .hash_label = "controller.kubernetes.io/hash"};
-    if (!revisions_sync(&s->revisions, &selector))
-        return;
     s->current = revision_find(&s->revisions, json_str_at(s->owner, "status.currentRevision"));
     if (!s->current)
         s->current = s->revisions.update;

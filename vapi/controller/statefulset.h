@@ -34,7 +34,6 @@ struct sts {
 bool sts_in_range(const struct sts *s, int64_t ordinal);
 /* The ordinal in a pod's name; false when the name is not one this set would give. */
 bool sts_ordinal(const struct sts *s, struct str pod_name, int64_t *ret);
-struct str sts_revision_of(const cJSON *pod);
 /* The pods of the set, by ordinal; those without a controller that have its labels and one of its
  * names are adopted. */
 void sts_find_pods(struct sts *s, const struct selector *selector);

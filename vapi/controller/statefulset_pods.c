@@ -8,7 +8,6 @@
 
 #define POD_NAME_LABEL  "statefulset.kubernetes.io/pod-name"
 #define POD_INDEX_LABEL "apps.kubernetes.io/pod-index"
-#define REVISION_LABEL  "controller-revision-hash"
 
 /* --- whose pods --- */
 
@@ -28,11 +27,6 @@ bool sts_ordinal(const struct sts *s, struct str pod_name, int64_t *ret)
     return str_to_i64(digits, ret) && *ret <= INT32_MAX;
 }
 
-struct str sts_revision_of(const cJSON *pod)
-{
-    return json_str(json_get(json_path(pod, "metadata.labels"), REVISION_LABEL));
-}
-
 static int by_ordinal(const void *pa, const void *pb)
 {
     const struct sts_pod *a = pa, *b = pb;
@@ -40,50 +34,21 @@ static int by_ordinal(const void *pa, const void *pb)
     return a->ordinal < b->ordinal ? -1 : a->ordinal > b->ordinal;
 }
 
-static cJSON *copy_refs(struct arena *a, const cJSON *object)
-{
-    const cJSON *refs = json_path(object, "metadata.ownerReferences");
-
-    return json_is_array(refs) ? json_copy(a, refs) : json_new_array(a);
-}
-
-static void write_refs(struct sts *s, const struct resource *res, const cJSON *object, cJSON *refs)
-{
-    struct arena *a = reconcile_arena(s->run);
-    cJSON *patch = json_new_object(a), *meta = json_ensure_object(a, patch, "metadata");
-
-    json_set_str(a, meta, "uid", meta_uid(object));
-    json_set_str(a, meta, "resourceVersion", json_str_at(object, "metadata.resourceVersion"));
-    json_set(a, meta, "ownerReferences", refs);
-    reconcile_patch(s->run, res, STR_NULL, meta_ns(object), meta_name(object), patch);
-}
-
-static void drop_ref(cJSON *refs, struct str uid)
-{
-    json_each(ref, refs)
-    {
-        if (str_eq(json_str_at(ref, "uid"), uid)) {
-            json_detach(refs, ref);
-            return;
-        }
-    }
-}
-
 static void adopt(struct sts *s, cJSON *pod)
 {
     struct arena *a = reconcile_arena(s->run);
-    cJSON *refs = copy_refs(a, pod);
+    cJSON *refs = owner_refs_copy(a, pod);
 
     json_append(refs, owner_ref(a, s->res, s->owner));
-    write_refs(s, s->pods_res, pod, refs);
+    owner_refs_write(s->run, s->pods_res, pod, refs);
 }
 
 static void release(struct sts *s, const cJSON *pod)
 {
-    cJSON *refs = copy_refs(reconcile_arena(s->run), pod);
+    cJSON *refs = owner_refs_copy(reconcile_arena(s->run), pod);
 
-    drop_ref(refs, meta_uid(s->owner));
-    write_refs(s, s->pods_res, pod, refs);
+    owner_refs_drop(refs, meta_uid(s->owner));
+    owner_refs_write(s->run, s->pods_res, pod, refs);
 }
 
 void sts_find_pods(struct sts *s, const struct selector *selector)
@@ -213,13 +178,13 @@ static void sync_claim(struct sts *s, const struct sts_pod *p, const cJSON *clai
         return;
     if (has.n && !str_eq(has, set) && !str_eqc(json_str_at(controller, "kind"), "Pod"))
         return;
-    refs = copy_refs(a, claim);
-    drop_ref(refs, set);
-    drop_ref(refs, pod);
-    drop_ref(refs, has);
+    refs = owner_refs_copy(a, claim);
+    owner_refs_drop(refs, set);
+    owner_refs_drop(refs, pod);
+    owner_refs_drop(refs, has);
     if (wanted)
         json_append(refs, wanted);
-    write_refs(s, s->claims_res, claim, refs);
+    owner_refs_write(s->run, s->claims_res, claim, refs);
 }
 
 static void sync_claims(struct sts *s)

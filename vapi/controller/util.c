@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditions, ownership and the state of pods, once for all controllers. Must stay pure: trees in,
+/* Conditions, values and the state of pods, once for all controllers. Must stay pure: trees in,
  * answers out. */
 #include "util.h"
 
@@ -60,36 +60,6 @@ bool condition_remove(cJSON *object, const char *type)
         return false;
     json_detach(list, c);
     return true;
-}
-
-/* --- ownership --- */
-
-cJSON *owner_controller(const cJSON *object)
-{
-    json_each(ref, json_path(object, "metadata.ownerReferences"))
-    {
-        if (json_true(json_get(ref, "controller")))
-            return ref;
-    }
-    return NULL;
-}
-
-bool owner_is(const cJSON *object, struct str uid)
-{
-    return str_eq(json_str_at(owner_controller(object), "uid"), uid) && uid.n;
-}
-
-cJSON *owner_ref(struct arena *a, const struct resource *r, const cJSON *owner)
-{
-    cJSON *ref = json_new_object(a);
-
-    json_set_str(a, ref, "apiVersion", r->api_version);
-    json_set_str(a, ref, "kind", r->kind);
-    json_set_str(a, ref, "name", meta_name(owner));
-    json_set_str(a, ref, "uid", meta_uid(owner));
-    json_set_bool(a, ref, "controller", true);
-    json_set_bool(a, ref, "blockOwnerDeletion", true);
-    return ref;
 }
 
 /* --- pods --- */

@@ -26,13 +26,6 @@
 CONTROLLERS(CONTROLLER_DECLARE)
 #undef CONTROLLER_DECLARE
 
-/* Conditions of status.conditions (or of any such list). Changes nothing and returns false when
- * type already has this status, reason and message; lastTransitionTime moves only with the status.
- */
-cJSON *condition_get(const cJSON *conditions, const char *type);
-bool condition_is_true(const cJSON *conditions, const char *type);
-bool condition_set(struct arena *a, cJSON *object, const char *type, const char *status,
-                   const char *reason, struct str message, int64_t now_s);
 bool condition_remove(cJSON *object, const char *type);
 const cJSON *condition_of(const cJSON *object, const char *type);
 
@@ -41,6 +34,11 @@ cJSON *owner_controller(const cJSON *object); /* its controlling ownerReference,
 bool owner_is(const cJSON *object, struct str uid);
 cJSON *owner_ref(struct arena *a, const struct resource *r,
                  const cJSON *owner); /* controller, blocking */
+/* A copy of an object's ownerReferences, to be changed; the same without that of an owner. */
+cJSON *owner_refs_copy(struct arena *a, const cJSON *object);
+void owner_refs_drop(cJSON *refs, struct str uid);
+void owner_refs_write(struct reconcile *r, const struct resource *res, const cJSON *object,
+                      cJSON *refs);
 
 /* Pods. */
 bool pod_is_terminating(const cJSON *pod);

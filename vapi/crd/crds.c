@@ -14,7 +14,6 @@
 
 #define CRDS_MAGIC 0x63726473u
 #define FINALIZER  "customresourcecleanup.apiextensions.k8s.io"
-#define RETRY_MS   500
 
 struct served {
     UT_hash_handle hh;
@@ -88,39 +87,10 @@ static void put_up(struct crds *x, struct arena *a, const cJSON *crd)
 
 /* --- conditions --- */
 
-static cJSON *condition(struct arena *a, cJSON *crd, const char *type)
-{
-    cJSON *status = json_ensure_object(a, crd, "status");
-    cJSON *list = json_get(status, "conditions");
-
-    if (!json_is_array(list))
-        list = json_set(a, status, "conditions", json_new_array(a));
-    json_each(c, list)
-    {
-        if (str_eqc(json_str_at(c, "type"), type))
-            return c;
-    }
-    cJSON *c = json_append(list, json_new_object(a));
-    json_set_str(a, c, "type", str_c(type));
-    return c;
-}
-
 static bool say(struct arena *a, cJSON *crd, const char *type, bool holds, const char *reason,
                 struct str message, int64_t now)
 {
-    cJSON *c = condition(a, crd, type);
-    struct str status = holds ? STR("True") : STR("False");
-    bool same = str_eq(json_str_at(c, "status"), status);
-
-    if (same && str_eqc(json_str_at(c, "reason"), reason) &&
-        str_eq(json_str_at(c, "message"), message))
-        return false;
-    json_set_str(a, c, "status", status);
-    if (!same || !json_get(c, "lastTransitionTime"))
-        json_set_str(a, c, "lastTransitionTime", time_format_s(a, now));
-    json_set_str(a, c, "reason", str_c(reason));
-    json_set_str(a, c, "message", message);
-    return true;
+    return condition_set(a, crd, type, holds ? "True" : "False", reason, message, now);
 }
 
 /* --- names --- */
@@ -269,21 +239,6 @@ static bool on_instance(void *ctx, const struct store_object *o)
     return true;
 }
 
-static void drop_finalizer(struct reconcile *r, const struct resource *res, const cJSON *crd)
-{
-    struct arena *a = reconcile_arena(r);
-    cJSON *patch = json_new_object(a), *meta = json_ensure_object(a, patch, "metadata");
-    cJSON *list = json_set(a, meta, "finalizers", json_new_array(a));
-
-    json_set_str(a, meta, "uid", json_str_at(crd, "metadata.uid"));
-    json_each(item, json_path(crd, "metadata.finalizers"))
-    {
-        if (!str_eqc(json_str(item), FINALIZER))
-            json_append(list, json_copy(a, item));
-    }
-    reconcile_patch(r, res, STR_NULL, STR(""), json_str_at(crd, "metadata.name"), patch);
-}
-
 static void terminate(struct crds *x, struct reconcile *r, const struct resource *res, cJSON *crd)
 {
     struct arena *a = reconcile_arena(r);
@@ -298,26 +253,15 @@ static void terminate(struct crds *x, struct reconcile *r, const struct resource
                    on_instance, &p, &err))
         reconcile_fail(r, &err);
     if (!p.left) {
-        drop_finalizer(r, res, crd);
+        finalizer_drop(r, res, crd, FINALIZER);
         return;
     }
     if (say(a, crd, "Terminating", true, "InstanceDeletionInProgress",
             STR("CustomResource deletion is in progress"), reconcile_now_s(r)))
         reconcile_update_status(r, res, crd);
-    reconcile_again_after(r, RETRY_MS);
 }
 
 /* --- the loop --- */
-
-static bool has_finalizer(const cJSON *crd)
-{
-    json_each(item, json_path(crd, "metadata.finalizers"))
-    {
-        if (str_eqc(json_str(item), FINALIZER))
-            return true;
-    }
-    return false;
-}
 
 static void crd_reconcile(struct reconcile *r)
 {
@@ -337,7 +281,7 @@ static void crd_reconcile(struct reconcile *r)
         return;
     }
     if (json_path(crd, "metadata.deletionTimestamp")) {
-        if (has_finalizer(crd))
+        if (finalizer_has(crd, FINALIZER))
             terminate(x, r, res, crd);
         return;
     }
@@ -350,8 +294,32 @@ static void crd_reconcile(struct reconcile *r)
         reconcile_update_status(r, res, crd);
 }
 
+/* An instance left, or one was made while its definition was on its way out; or, when events were
+ * missed, the definition itself. */
+static void map_any(struct controller *c, const struct store_event *e)
+{
+    struct vapi *api = controller_api(c);
+    const struct resource *r = registry_by_storage(vapi_registry(api), e->object->resource), *crds;
+    struct str name = e->object->name;
+    const struct store_object *crd;
+
+    if (!r || e->type == STORE_MODIFIED)
+        return;
+    crds = registry_find_group_resource(vapi_registry(api), STR("apiextensions.k8s.io"),
+                                        STR("customresourcedefinitions"));
+    if (r->crd)
+        name = r->group_resource;
+    else if (r != crds)
+        return;
+    crd = store_get(vapi_store(api), crds->storage, STR(""), name);
+    if (crd && str_contains(crd->bytes, STR("\"deletionTimestamp\"")))
+        controller_add_name(c, STR(""), name);
+}
+
 static const struct controller_source SOURCES[] = {
-    {"apiextensions.k8s.io", "customresourcedefinitions", controller_map_self}, {NULL, NULL, NULL}};
+    {"apiextensions.k8s.io", "customresourcedefinitions", controller_map_self},
+    {"*", "*", map_any},
+    {NULL, NULL, NULL}};
 static const struct controller_def DEF = {
     .name = "crd-controller",
     .sources = SOURCES,
@@ -359,23 +327,13 @@ static const struct controller_def DEF = {
     .workers = 1, /* names are judged one CRD at a time */
 };
 
-static bool was_established(const cJSON *crd)
-{
-    json_each(c, json_path(crd, "status.conditions"))
-    {
-        if (str_eqc(json_str_at(c, "type"), "Established"))
-            return str_eqc(json_str_at(c, "status"), "True");
-    }
-    return false;
-}
-
 static bool on_stored(void *ctx, const struct store_object *o)
 {
     struct crds *x = ctx;
     struct arena *a = arena_new(0);
     const cJSON *crd = vapi_tree(a, o);
 
-    if (was_established(crd))
+    if (condition_is_true(json_path(crd, "status.conditions"), "Established"))
         put_up(x, a, crd);
     arena_free(a);
     return true;

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes to the metadata of objects that others write too: owners and finalizers. Every write names
+ * the version that was read: what changed meanwhile must never be lost, it is decided again. */
+#include "util.h"
+
+void metadata_write(struct reconcile *r, const struct resource *res, const cJSON *object,
+                    const char *key, cJSON *value)
+{
+    struct arena *a = reconcile_arena(r);
+    cJSON *patch = json_new_object(a), *meta = json_ensure_object(a, patch, "metadata");
+
+    json_set_str(a, meta, "uid", meta_uid(object));
+    json_set_str(a, meta, "resourceVersion", json_str_at(object, "metadata.resourceVersion"));
+    json_set(a, meta, key, value);
+    reconcile_patch(r, res, STR_NULL, meta_ns(object), meta_name(object), patch);
+}
+
+/* --- finalizers --- */
+
+bool finalizer_has(const cJSON *object, const char *name)
+{
+    return texts_have(json_path(object, "metadata.finalizers"), name);
+}
+
+static cJSON *finalizers_without(struct arena *a, const cJSON *object, const char *name)
+{
+    cJSON *list = json_new_array(a);
+
+    json_each(item, json_path(object, "metadata.finalizers"))
+    {
+        if (!str_eqc(json_str(item), name))
+            json_append(list, json_copy(a, item));
+    }
+    return list;
+}
+
+void finalizer_add(struct reconcile *r, const struct resource *res, const cJSON *object,
+                   const char *name)
+{
+    struct arena *a = reconcile_arena(r);
+    cJSON *list = finalizers_without(a, object, name);
+
+    json_append(list, json_new_string(a, str_c(name)));
+    metadata_write(r, res, object, "finalizers", list);
+}
+
+void finalizer_drop(struct reconcile *r, const struct resource *res, const cJSON *object,
+                    const char *name)
+{
+    metadata_write(r, res, object, "finalizers",
+                   finalizers_without(reconcile_arena(r), object, name));
+}
+
+/* --- owners --- */
+
+cJSON *owner_controller(const cJSON *object)
+{
+    json_each(ref, json_path(object, "metadata.ownerReferences"))
+    {
+        if (json_true(json_get(ref, "controller")))
+            return ref;
+    }
+    return NULL;
+}
+
+bool owner_is(const cJSON *object, struct str uid)
+{
+    return str_eq(json_str_at(owner_controller(object), "uid"), uid) && uid.n;
+}
+
+cJSON *owner_ref(struct arena *a, const struct resource *r, const cJSON *owner)
+{
+    cJSON *ref = json_new_object(a);
+
+    json_set_str(a, ref, "apiVersion", r->api_version);
+    json_set_str(a, ref, "kind", r->kind);
+    json_set_str(a, ref, "name", meta_name(owner));
+    json_set_str(a, ref, "uid", meta_uid(owner));
+    json_set_bool(a, ref, "controller", true);
+    json_set_bool(a, ref, "blockOwnerDeletion", true);
+    return ref;
+}
+
+cJSON *owner_refs_copy(struct arena *a, const cJSON *object)
+{
+    const cJSON *refs = json_path(object, "metadata.ownerReferences");
+
+    return json_is_array(refs) ? json_copy(a, refs) : json_new_array(a);
+}
+
+void owner_refs_drop(cJSON *refs, struct str uid)
+{
+    json_each(ref, refs)
+    {
+        if (str_eq(json_str_at(ref, "uid"), uid)) {
+            json_detach(refs, ref);
+            return;
+        }
+    }
+}
+
+void owner_refs_write(struct reconcile *r, const struct resource *res, const cJSON *object,
+                      cJSON *refs)
+{
+    metadata_write(r, res, object, "ownerReferences", refs);
+}
