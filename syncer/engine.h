@@ -62,6 +62,7 @@ struct failed_pods;
 struct events_up;
 struct publisher;
 struct admits;
+struct streams;
 
 struct syncer {
     unsigned magic;
@@ -81,6 +82,7 @@ struct syncer {
     struct events_up *events;
     struct publisher *publisher;
     struct admits *admits;
+    struct streams *streams;
     struct uv_timer_s *defer; /* runs what must not run inside the caller */
     struct deferred_call *deferred;
     bool started, address_known, closing;
@@ -272,6 +274,13 @@ bool verdict_wanted(const struct syncer *s, const struct resource *r, const cJSO
                     const cJSON *old);
 void verdict_ask(struct syncer *s, struct arena *a, const struct resource *r, const cJSON *object,
                  void (*done)(void *ctx, const struct err *err), void *ctx);
+
+/* --- streams.c: logs, exec, attach, port-forward, proxies --- */
+struct proxy;
+struct streams *streams_new(void);
+void streams_connect(struct syncer *s, struct proxy *p); /* the hook */
+void streams_stop(struct streams *all);                  /* ends all of them */
+struct streams *streams_free(struct streams *all);       /* takes NULL */
 
 /* --- hooks.c --- */
 void hooks_register(struct syncer *s);

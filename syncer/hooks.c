@@ -98,6 +98,11 @@ static void admit_undo(void *ctx, const struct resource *r, const cJSON *object)
         service_admit_undo(ctx, object);
 }
 
+static void connect_host(void *ctx, struct proxy *p)
+{
+    streams_connect(ctx, p);
+}
+
 void hooks_register(struct syncer *s)
 {
     struct vapi_hooks hooks = {.ctx = s,
@@ -105,7 +110,8 @@ void hooks_register(struct syncer *s)
                                .check_pod = check_pod,
                                .admit = admit,
                                .wants_admit = wants_admit,
-                               .admit_undo = admit_undo};
+                               .admit_undo = admit_undo,
+                               .connect = connect_host};
 
     vapi_set_hooks(s->api, &hooks);
 }

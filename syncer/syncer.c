@@ -313,6 +313,7 @@ static void make_parts(struct syncer *s)
     s->events = events_up_new(s);
     s->publisher = publisher_new(s);
     s->admits = admits_new(s);
+    s->streams = streams_new();
     s->defer = NEW(uv_timer_t);
     uv_timer_init(vapi_loop(s->api), s->defer);
     s->defer->data = s;
@@ -394,6 +395,7 @@ static void on_defer_closed(uv_handle_t *handle)
     s->failed = failed_free(s->failed);
     s->events = events_up_free(s->events);
     s->admits = admits_free(s->admits);
+    s->streams = streams_free(s->streams);
     arena_free(s->arena);
     s->magic = 0;
     mem_free(s);
@@ -456,6 +458,7 @@ void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx)
     s->closed_ctx = ctx;
     for (int id = 0; id < N_SYNC; id++)
         s->watches[id].reflector = reflector_close(s->watches[id].reflector);
+    streams_stop(s->streams);
     host_stop(s->host);
     s->open_parts++;
     for (int id = 0; id < N_SYNC; id++) {

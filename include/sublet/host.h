@@ -9,6 +9,7 @@
 
 #include <sublet/clock.h>
 #include <sublet/json.h>
+#include <sublet/net.h>
 
 struct uv_loop_s;
 struct host;
@@ -25,6 +26,7 @@ struct host_options {
     size_t max_queued;      /* default 20,000; more fail with TOO_MANY_REQUESTS */
     int64_t timeout_ms;     /* of a request, waiting in our queue included; default 30,000 */
     int64_t backoff_ms, backoff_max_ms; /* of probes and reflectors; default 200 and 5,000 */
+    unsigned max_pipes;                 /* default 256 */
     struct transport *transport; /* NULL: libcurl; the host owns it (tests bring their own) */
 };
 
@@ -62,6 +64,35 @@ typedef void (*host_line_cb)(void *ctx, struct str line);
 struct host_call *host_stream(struct host *h, const struct host_request *q, host_line_cb line,
                               host_done_cb done, void *ctx);
 void host_cancel(struct host_call *call); /* takes NULL; no callback after it */
+
+/* One HTTP/1.1 exchange over a connection of its own, for what has no end, is read at its reader's
+ * pace, or runs both ways: logs, exec, proxies. At most max_pipes are open. */
+struct host_pipe;
+struct host_pipe_request {
+    const char *method;
+    struct str path; /* with its query, encoded */
+    const struct net_header *headers;
+    size_t n_headers;
+    struct str body;
+    struct str upgrade; /* "websocket": asks for a pipe in both directions; may be empty */
+};
+/* Told from the loop, never inside a call of the functions below. Each may close the pipe. */
+struct host_pipe_handler {
+    /* 101: bytes both ways from here on. Names in lower case. */
+    void (*head)(void *ctx, int status, const struct net_header *headers, size_t n_headers);
+    void (*data)(void *ctx, struct str bytes);
+    void (*drained)(void *ctx); /* what was written is with the kernel; may be NULL */
+    /* It is over and the pipe dead. err NULL: the whole answer came, or a pipe was closed. */
+    void (*end)(void *ctx, const struct err *err);
+};
+/* NULL when there may be no more of them, or the host is stopped: see err. Copies the request. */
+struct host_pipe *host_pipe_open(struct host *h, const struct host_pipe_request *q,
+                                 const struct host_pipe_handler *handler, void *ctx,
+                                 struct err *err) MUST_CHECK;
+/* After a 101. Copies; returns what waits to be sent. */
+size_t host_pipe_write(struct host_pipe *p, struct str bytes);
+void host_pipe_pause(struct host_pipe *p, bool pause); /* data() */
+void host_pipe_close(struct host_pipe *p);             /* takes NULL; no callback after it */
 
 /* Up: the last request was answered, whatever the answer. While down the host is probed. */
 bool host_is_up(const struct host *h);

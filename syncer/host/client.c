@@ -60,7 +60,7 @@ struct host {
     uv_timer_t timer, probe_timer;
     struct call_list urgent, queued, running, sleeping, finished;
     size_t n_queued;
-    unsigned in_flight;
+    unsigned in_flight, n_pipes;
     double tokens;
     int64_t tokens_ms;
     bool stopped, up, reached, delivering;
@@ -584,6 +584,30 @@ const struct host_options *host_get_options(const struct host *h)
     return &h->o;
 }
 
+struct transport *host_pipe_enter(struct host *h, struct err *err)
+{
+    assert(h->magic == HOST_MAGIC);
+    refill(h);
+    if (h->stopped || !h->transport->ops->raw)
+        err_set(err, &ERR_UNAVAILABLE, "the host cluster: no connection is to be had");
+    else if (h->n_pipes >= h->o.max_pipes || (h->o.qps && h->tokens < 1))
+        err_set(err, &ERR_TOO_MANY_REQUESTS, "the host cluster: too many %s",
+                h->n_pipes >= h->o.max_pipes ? "streams are open" : "requests at once");
+    if (err->kind) {
+        err->retry_after = err->kind == &ERR_TOO_MANY_REQUESTS;
+        return NULL;
+    }
+    h->n_pipes++;
+    h->tokens -= h->o.qps ? 1 : 0;
+    return h->transport;
+}
+
+void host_pipe_left(struct host *h)
+{
+    assert(h->n_pipes > 0);
+    h->n_pipes--;
+}
+
 bool host_is_up(const struct host *h)
 {
     return h->up;
@@ -606,6 +630,8 @@ static void set_defaults(struct host_options *o)
 {
     if (!o->max_in_flight)
         o->max_in_flight = 64;
+    if (!o->max_pipes)
+        o->max_pipes = 256;
     if (!o->max_queued)
         o->max_queued = 20000;
     if (!o->timeout_ms)
@@ -702,7 +728,7 @@ void host_flush(struct host *h)
 void host_close(struct host *h, void (*closed)(void *ctx), void *ctx)
 {
     host_flush(h);
-    assert(!h->running.first && !h->finished.first);
+    assert(!h->running.first && !h->finished.first && !h->n_pipes);
     h->delivering = true; /* no timer is armed from here on */
     h->closed = closed;
     h->closed_ctx = ctx;

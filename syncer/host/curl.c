@@ -4,7 +4,7 @@
  * after libcurl has returned. Must never call out from a libcurl callback, and never wait.
  *
  *   socket ready / timer -> curl_multi_socket_action -> notes -> settle(): data, then ends */
-#include "transport.h"
+#include "curl_impl.h"
 
 #include <assert.h>
 #include <netinet/in.h>
@@ -12,58 +12,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include <curl/curl.h>
-#include <uv.h>
-
-#include <sublet/buf.h>
-
 #include "kubeconfig.h"
 
-#define CURL_MAGIC       0x6375726cu
-#define WIRE_MAGIC       0x77697265u
-#define ANSWER_LIMIT     (16u << 20)
-#define CONNECT_MS       10000L
-#define CREDENTIALS_MS   60000 /* client-go reads a token file anew every minute, too */
-#define CREDENTIAL_LIMIT (1u << 20)
-
-struct wire {
-    unsigned magic;
-    struct curl_transport *transport;
-    struct wire *next, **prev;
-    CURL *easy;
-    struct curl_slist *headers;
-    char *body, *path;
-    struct buf data; /* received, not told yet */
-    struct wire_handler handler;
-    bool ended;
-    CURLcode result;
-};
-
-struct curl_transport {
-    struct transport base;
-    unsigned magic;
-    uv_loop_t *loop;
-    uv_timer_t timer;
-    CURLM *multi;
-    const struct clock *clock;
-    struct kubeconfig *config;
-    struct curl_slist *connect_to;
-    struct wire *wires;
-    struct buf token, ca; /* as last read from their files */
-    int64_t credentials_at;
-    unsigned open_handles;
-    bool settling, closing;
-    void (*closed)(void *ctx);
-    void *closed_ctx;
-};
-
-struct socket_poll {
-    uv_poll_t handle;
-    struct curl_transport *transport;
-    curl_socket_t fd;
-};
-
-static struct curl_transport *from(struct transport *t)
+struct curl_transport *curl_from(struct transport *t)
 {
     struct curl_transport *c = (struct curl_transport *)(void *)t;
 
@@ -73,7 +24,7 @@ static struct curl_transport *from(struct transport *t)
 
 /* --- telling the client --- */
 
-static void wire_free(struct wire *w)
+void curl_wire_free(struct wire *w)
 {
     *w->prev = w->next;
     if (w->next)
@@ -94,15 +45,21 @@ static void tell_end(struct wire *w)
 {
     struct wire_handler handler = w->handler;
     CURLcode result = w->result;
+    struct raw *raw = w->raw;
     curl_off_t retry_after = 0;
     long status = 0;
 
+    if (raw) {
+        w->ended = false; /* told once; the wire is raw's */
+        curl_raw_opened(raw, result);
+        return;
+    }
     curl_easy_getinfo(w->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(w->easy, CURLINFO_RETRY_AFTER, &retry_after);
     /* A new CA or token may be what it takes. */
     if (result == CURLE_PEER_FAILED_VERIFICATION || status == 401)
         w->transport->credentials_at = INT64_MIN / 2;
-    wire_free(w);
+    curl_wire_free(w);
     if (result == CURLE_OK)
         handler.end(handler.ctx, (int)status, (int64_t)retry_after, NULL, false);
     else if (result == CURLE_WRITE_ERROR)
@@ -242,7 +199,7 @@ static void on_poll_closed(uv_handle_t *handle)
     handle_closed(t);
 }
 
-static struct socket_poll *poll_new(struct curl_transport *t, curl_socket_t fd)
+struct socket_poll *curl_poll_new(struct curl_transport *t, curl_socket_t fd)
 {
     struct socket_poll *p = NEW(struct socket_poll);
 
@@ -250,8 +207,13 @@ static struct socket_poll *poll_new(struct curl_transport *t, curl_socket_t fd)
     uv_poll_init_socket(t->loop, &p->handle, fd);
     p->handle.data = p;
     t->open_handles++;
-    curl_multi_assign(t->multi, fd, p);
     return p;
+}
+
+void curl_poll_close(struct socket_poll *p)
+{
+    uv_poll_stop(&p->handle);
+    uv_close((uv_handle_t *)&p->handle, on_poll_closed);
 }
 
 static int on_socket_wish(CURL *easy, curl_socket_t fd, int action, void *ctx, void *assigned)
@@ -263,14 +225,15 @@ static int on_socket_wish(CURL *easy, curl_socket_t fd, int action, void *ctx, v
     (void)easy;
     if (action == CURL_POLL_REMOVE) {
         if (p) {
-            uv_poll_stop(&p->handle);
-            uv_close((uv_handle_t *)&p->handle, on_poll_closed);
+            curl_poll_close(p);
             curl_multi_assign(t->multi, fd, NULL);
         }
         return 0;
     }
-    if (!p)
-        p = poll_new(t, fd);
+    if (!p) {
+        p = curl_poll_new(t, fd);
+        curl_multi_assign(t->multi, fd, p);
+    }
     if (action & CURL_POLL_IN)
         events |= UV_READABLE;
     if (action & CURL_POLL_OUT)
@@ -331,14 +294,14 @@ static void add_header(struct wire *w, const char *start, struct str value)
     buf_fini(&line);
 }
 
-static struct str token_of(const struct curl_transport *t)
+struct str curl_token(const struct curl_transport *t)
 {
     return str_trim(t->token.n ? buf_str(&t->token) : t->config->token);
 }
 
 static void set_headers(struct wire *w, const struct wire_request *q)
 {
-    struct str token = token_of(w->transport);
+    struct str token = curl_token(w->transport);
 
     add_header(w, "Accept: ", str_c(q->accept));
     if (q->body.n)
@@ -403,12 +366,12 @@ static void set_method(struct wire *w, const struct wire_request *q)
     curl_easy_setopt(w->easy, CURLOPT_CUSTOMREQUEST, q->method);
 }
 
-static void set_common(struct wire *w, const struct wire_request *q)
+static void set_common(struct wire *w, struct str path, int64_t timeout_ms)
 {
     const struct kubeconfig *k = w->transport->config;
     struct arena *a = arena_new(0);
 
-    curl_easy_setopt(w->easy, CURLOPT_URL, url_of(a, w->transport, q->path).p);
+    curl_easy_setopt(w->easy, CURLOPT_URL, url_of(a, w->transport, path).p);
     curl_easy_setopt(w->easy, CURLOPT_PROXY, arena_cstr(a, k->proxy_url)); /* "": none */
     if (k->username.n) {
         curl_easy_setopt(w->easy, CURLOPT_USERNAME, arena_cstr(a, k->username));
@@ -422,23 +385,20 @@ static void set_common(struct wire *w, const struct wire_request *q)
     curl_easy_setopt(w->easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(w->easy, CURLOPT_USERAGENT, "sublet");
     curl_easy_setopt(w->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
-    curl_easy_setopt(w->easy, CURLOPT_TIMEOUT_MS, (long)q->timeout_ms);
+    curl_easy_setopt(w->easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     curl_easy_setopt(w->easy, CURLOPT_SOCKOPTFUNCTION, on_socket_made);
     curl_easy_setopt(w->easy, CURLOPT_WRITEFUNCTION, on_write);
     curl_easy_setopt(w->easy, CURLOPT_WRITEDATA, w);
 }
 
-static void *curl_start(struct transport *base, const struct wire_request *q,
-                        const struct wire_handler *h)
+struct wire *curl_wire_new(struct curl_transport *t, struct str path, int64_t timeout_ms)
 {
-    struct curl_transport *t = from(base);
     struct wire *w = NEW(struct wire);
 
     *w = (struct wire){.magic = WIRE_MAGIC,
                        .transport = t,
                        .next = t->wires,
                        .prev = &t->wires,
-                       .handler = *h,
                        .data = BUF_INIT(ANSWER_LIMIT)};
     if (w->next)
         w->next->prev = &w->next;
@@ -446,10 +406,20 @@ static void *curl_start(struct transport *base, const struct wire_request *q,
     refresh_credentials(t);
     w->easy = curl_easy_init();
     assert(w->easy);
-    set_common(w, q);
+    set_common(w, path, timeout_ms);
+    set_tls(w);
+    return w;
+}
+
+static void *curl_start(struct transport *base, const struct wire_request *q,
+                        const struct wire_handler *h)
+{
+    struct curl_transport *t = curl_from(base);
+    struct wire *w = curl_wire_new(t, q->path, q->timeout_ms);
+
+    w->handler = *h;
     set_method(w, q);
     set_headers(w, q);
-    set_tls(w);
     curl_multi_add_handle(t->multi, w->easy);
     return w;
 }
@@ -458,9 +428,9 @@ static void curl_cancel(struct transport *base, void *wire)
 {
     struct wire *w = wire;
 
-    from(base);
+    curl_from(base);
     assert(w->magic == WIRE_MAGIC);
-    wire_free(w);
+    curl_wire_free(w);
 }
 
 /* --- life --- */
@@ -472,7 +442,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void curl_close(struct transport *base, void (*closed)(void *ctx), void *ctx)
 {
-    struct curl_transport *t = from(base);
+    struct curl_transport *t = curl_from(base);
 
     assert(!t->wires);
     t->closing = true;
@@ -502,7 +472,7 @@ static struct curl_slist *connect_to(const struct kubeconfig *k)
 struct transport *transport_curl_new(struct uv_loop_s *loop, const struct clock *clock,
                                      struct kubeconfig *k)
 {
-    static const struct transport_ops ops = {curl_start, curl_cancel, curl_close};
+    static const struct transport_ops ops = {curl_start, curl_cancel, curl_close, &CURL_RAW};
     struct curl_transport *t = NEW(struct curl_transport);
 
     curl_global_init(CURL_GLOBAL_DEFAULT);

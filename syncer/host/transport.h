@@ -5,6 +5,9 @@
  * a transport only carries. Tests bring their own, which loses, delays and refuses on purpose. */
 #pragma once
 
+#include <sys/types.h>
+
+#include <sublet/buf.h>
 #include <sublet/clock.h>
 #include <sublet/err.h>
 
@@ -27,12 +30,31 @@ struct wire_handler {
     void *ctx;
 };
 
+/* A connection of its own, as bytes. Nothing is told from within a call. */
+struct raw_handler {
+    void (*opened)(void *ctx, const char *failure); /* failure NULL: it is open */
+    void (*ready)(void *ctx);                       /* for what want() named */
+    void *ctx;
+};
+enum { RAW_AGAIN = -1, RAW_BROKEN = -2 };
+struct raw_ops {
+    void *(*open)(struct transport *t, const struct raw_handler *h);
+    /* The request line, Host and credentials, as this host wants them. */
+    void (*head)(struct transport *t, struct buf *b, const char *method, struct str path);
+    /* Bytes taken, RAW_AGAIN or RAW_BROKEN. recv(): 0 is the end. */
+    ssize_t (*send)(void *raw, struct str bytes);
+    ssize_t (*recv)(void *raw, char *p, size_t n);
+    void (*want)(void *raw, bool read, bool write);
+    void (*close)(void *raw);
+};
+
 struct transport_ops {
     /* The request is copied or used up before the call returns. The result is for cancel(). */
     void *(*start)(struct transport *t, const struct wire_request *q, const struct wire_handler *h);
     void (*cancel)(struct transport *t, void *wire);
     /* When nothing is under way. */
     void (*close)(struct transport *t, void (*closed)(void *ctx), void *ctx);
+    const struct raw_ops *raw; /* NULL: it has none */
 };
 struct transport {
     const struct transport_ops *ops;

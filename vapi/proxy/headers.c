@@ -122,23 +122,36 @@ void proxy_read_headers(struct call *c, struct proxy_request *r)
     r->headers = list;
 }
 
-const struct net_header *proxy_answer_headers(struct call *c, const struct net_header *headers,
-                                              size_t n, size_t *ret_n)
+/* Nothing of NOT_BACK, but what an upgrade is about. */
+static size_t copy_headers(struct net_header *to, const struct net_header *from, size_t n,
+                           bool upgrade)
 {
-    struct net_header *list = arena_alloc(c->arena, (n + 2) * sizeof(*list));
-    bool type = false, cache = false;
     size_t m = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        if (listed(headers[i].name, NOT_BACK, N(NOT_BACK)))
-            continue;
-        type |= str_eqc(headers[i].name, "content-type");
-        cache |= str_eqc(headers[i].name, "cache-control");
-        list[m++] = headers[i];
-    }
-    if (!type && !n)
+    for (size_t i = 0; i < n; i++)
+        if (!listed(from[i].name, NOT_BACK, N(NOT_BACK)) ||
+            (upgrade && str_eqc(from[i].name, "upgrade")))
+            to[m++] = from[i];
+    return m;
+}
+
+static bool has(const struct net_header *list, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eqc(list[i].name, name))
+            return true;
+    return false;
+}
+
+const struct net_header *proxy_answer_headers(struct call *c, const struct net_header *headers,
+                                              size_t n, bool upgrade, size_t *ret_n)
+{
+    struct net_header *list = arena_alloc(c->arena, (n + 2) * sizeof(*list));
+    size_t m = copy_headers(list, headers, n, upgrade);
+
+    if (!n)
         list[m++] = (struct net_header){STR("content-type"), STR("text/plain")};
-    if (!cache)
+    if (!upgrade && !has(list, m, "cache-control"))
         list[m++] = (struct net_header){STR("cache-control"), STR("no-cache, private")};
     *ret_n = m;
     return list;

@@ -28,4 +28,4 @@ int proxy_read_options(struct call *c, struct proxy_request *r, struct err *err)
 void proxy_read_headers(struct call *c, struct proxy_request *r);
 /* Those of an answer that may go out; *ret_n of them in c's arena. */
 const struct net_header *proxy_answer_headers(struct call *c, const struct net_header *headers,
-                                              size_t n, size_t *ret_n);
+                                              size_t n, bool upgrade, size_t *ret_n);

@@ -88,16 +88,20 @@ void proxy_begin(struct proxy *p, int status, const struct net_header *headers, 
 
     assert(p->magic == PROXY_MAGIC && !p->begun);
     p->begun = true;
-    list = proxy_answer_headers(p->call, headers, n_headers, &n);
+    list = proxy_answer_headers(p->call, headers, n_headers, false, &n);
     net_begin(p->call->exchange, status, list, n);
 }
 
 bool proxy_upgrade(struct proxy *p, const struct net_header *headers, size_t n_headers)
 {
+    const struct net_header *list;
+    size_t n;
+
     assert(p->magic == PROXY_MAGIC && !p->begun);
     if (!p->request.upgrade.n)
         return false;
-    p->begun = net_upgrade(p->call->exchange, headers, n_headers, on_received);
+    list = proxy_answer_headers(p->call, headers, n_headers, true, &n);
+    p->begun = net_upgrade(p->call->exchange, list, n, on_received);
     return p->begun;
 }
 

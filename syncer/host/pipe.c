@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One HTTP/1.1 exchange with the host on a connection of its own. What comes is handed on as it
+ * comes and never kept; what goes is kept only while the kernel takes no more. Must never call the
+ * handler from within one of its caller's calls, read on while paused, or take an answer for whole
+ * whose end did not come.
+ *
+ *   CONNECTING -> HEAD -+- 101 -> TUNNEL -+-> end()        any state -> host_pipe_close() -> gone
+ *                       '-------> BODY ---'                any state -> broken -> end(err) */
+#include <sublet/host.h>
+
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+
+#include <llhttp.h>
+
+#include "host_impl.h"
+#include "transport.h"
+
+#define PIPE_MAGIC   0x70697065u
+#define PIPE_CHUNK   16384 /* a TLS record: what was read of one is never left inside TLS */
+#define PIPE_READS   16    /* in a row, then others have a turn */
+#define HEAD_LIMIT   65536
+#define HEAD_HEADERS 128
+
+enum pipe_state { PIPE_CONNECTING, PIPE_HEAD, PIPE_BODY, PIPE_TUNNEL };
+
+struct host_pipe {
+    unsigned magic;
+    enum pipe_state state;
+    struct host *host;
+    struct transport *transport;
+    void *raw;
+    struct host_pipe_handler handler;
+    void *ctx;
+    struct buf out; /* not with the kernel yet */
+    bool paused, owes_drained, bodyless, whole;
+    bool busy, closed; /* a callback may close the pipe under our feet */
+    llhttp_t parser;
+    struct arena *arena; /* the head of the answer */
+    struct buf token;
+    struct str name;
+    struct net_header headers[HEAD_HEADERS];
+    size_t n_headers, head_bytes;
+};
+
+static void pipe_free(struct host_pipe *p)
+{
+    p->transport->ops->raw->close(p->raw);
+    host_pipe_left(p->host);
+    buf_fini(&p->out);
+    buf_fini(&p->token);
+    arena_free(p->arena);
+    p->magic = 0;
+    mem_free(p);
+}
+
+static void want(struct host_pipe *p)
+{
+    if (p->state != PIPE_CONNECTING && !p->closed)
+        p->transport->ops->raw->want(p->raw, !p->paused, p->out.n > 0);
+}
+
+/* --- the end --- */
+
+static void finish(struct host_pipe *p, const struct err_kind *kind, const char *text)
+{
+    struct arena *a = arena_new(0);
+    struct err err;
+
+    err_init(&err, a);
+    if (kind)
+        err_set(&err, kind, "the host cluster: %s", text);
+    p->closed = true;
+    p->handler.end(p->ctx, kind ? &err : NULL);
+    arena_free(a);
+}
+
+/* --- the answer, as llhttp reads it --- */
+
+static int on_token(llhttp_t *parser, const char *at, size_t n)
+{
+    struct host_pipe *p = parser->data;
+
+    p->head_bytes += n;
+    buf_add(&p->token, (struct str){at, n});
+    return p->head_bytes > HEAD_LIMIT ? -1 : 0;
+}
+
+static struct str take_token(struct host_pipe *p)
+{
+    struct str s = arena_str(p->arena, str_trim(buf_str(&p->token)));
+
+    buf_clear(&p->token);
+    return s;
+}
+
+static int on_field(llhttp_t *parser)
+{
+    struct host_pipe *p = parser->data;
+    struct str name = take_token(p);
+    char *text = arena_cstr(p->arena, name);
+
+    for (size_t i = 0; i < name.n; i++)
+        text[i] = (char)tolower((unsigned char)text[i]);
+    p->name = (struct str){text, name.n};
+    return 0;
+}
+
+/* Trailers come after the head was told: they are dropped. */
+static int on_value(llhttp_t *parser)
+{
+    struct host_pipe *p = parser->data;
+    struct str value = take_token(p);
+
+    if (p->state != PIPE_HEAD)
+        return 0;
+    if (p->n_headers == HEAD_HEADERS)
+        return -1;
+    p->headers[p->n_headers++] = (struct net_header){p->name, value};
+    return 0;
+}
+
+static void reset_head(struct host_pipe *p)
+{
+    arena_reset(p->arena);
+    p->n_headers = 0;
+}
+
+static int on_headers(llhttp_t *parser)
+{
+    struct host_pipe *p = parser->data;
+    int status = parser->status_code;
+
+    if (status < 200 && status != 101)
+        return 0; /* 100, 103: the answer is still to come */
+    p->state = status == 101 ? PIPE_TUNNEL : PIPE_BODY;
+    p->handler.head(p->ctx, status, p->headers, p->n_headers);
+    if (p->closed)
+        return -1;
+    if (status == 101)
+        return 2; /* what follows is no HTTP */
+    return p->bodyless ? 1 : 0;
+}
+
+static int on_body(llhttp_t *parser, const char *at, size_t n)
+{
+    struct host_pipe *p = parser->data;
+
+    p->handler.data(p->ctx, (struct str){at, n});
+    return p->closed ? -1 : 0;
+}
+
+static int on_complete(llhttp_t *parser)
+{
+    struct host_pipe *p = parser->data;
+
+    if (p->state == PIPE_HEAD) {
+        reset_head(p);
+        return 0;
+    }
+    p->whole = p->state == PIPE_BODY;
+    return p->whole ? HPE_PAUSED : 0;
+}
+
+static const llhttp_settings_t SETTINGS = {
+    .on_header_field = on_token,
+    .on_header_field_complete = on_field,
+    .on_header_value = on_token,
+    .on_header_value_complete = on_value,
+    .on_headers_complete = on_headers,
+    .on_body = on_body,
+    .on_message_complete = on_complete,
+};
+
+static void parse(struct host_pipe *p, struct str bytes)
+{
+    llhttp_errno_t result = llhttp_execute(&p->parser, bytes.p, bytes.n);
+    size_t used;
+
+    if (p->closed)
+        return;
+    if (p->whole) {
+        finish(p, NULL, NULL);
+    } else if (result == HPE_PAUSED_UPGRADE && p->state == PIPE_TUNNEL) {
+        used = (size_t)(llhttp_get_error_pos(&p->parser) - bytes.p);
+        if (used < bytes.n)
+            p->handler.data(p->ctx, str_from(bytes, used));
+    } else if (result != HPE_OK) {
+        finish(p, &ERR_UNAVAILABLE, "its answer is not HTTP");
+    }
+}
+
+static void take_end(struct host_pipe *p)
+{
+    if (p->state == PIPE_BODY)
+        llhttp_finish(&p->parser); /* a body may end with its connection */
+    if (p->closed)
+        return;
+    if (p->state == PIPE_TUNNEL || p->whole)
+        finish(p, NULL, NULL);
+    else
+        finish(p, &ERR_UNAVAILABLE, "the connection was closed before the answer's end");
+}
+
+/* --- bytes --- */
+
+/* False when the connection is broken. */
+static bool flush(struct host_pipe *p)
+{
+    while (p->out.n) {
+        ssize_t n = p->transport->ops->raw->send(p->raw, buf_str(&p->out));
+
+        if (n == RAW_AGAIN)
+            return true;
+        if (n == RAW_BROKEN)
+            return false;
+        buf_drop(&p->out, (size_t)n);
+    }
+    return true;
+}
+
+static void read_some(struct host_pipe *p)
+{
+    char chunk[PIPE_CHUNK];
+
+    for (unsigned i = 0; i < PIPE_READS && !p->paused && !p->closed; i++) {
+        ssize_t n = p->transport->ops->raw->recv(p->raw, chunk, sizeof(chunk));
+
+        if (n == RAW_AGAIN)
+            return;
+        if (n == RAW_BROKEN)
+            finish(p, &ERR_UNAVAILABLE, "the connection broke");
+        else if (n == 0)
+            take_end(p);
+        else if (p->state == PIPE_TUNNEL)
+            p->handler.data(p->ctx, (struct str){chunk, (size_t)n});
+        else
+            parse(p, (struct str){chunk, (size_t)n});
+    }
+}
+
+static void tell_drained(struct host_pipe *p)
+{
+    if (!p->owes_drained || p->out.n || p->closed)
+        return;
+    p->owes_drained = false;
+    if (p->handler.drained)
+        p->handler.drained(p->ctx);
+}
+
+static void settle(struct host_pipe *p)
+{
+    if (p->closed)
+        pipe_free(p);
+    else
+        want(p);
+}
+
+/* An answer may be there though we cannot send any more: it is read first. */
+static void on_ready(void *ctx)
+{
+    struct host_pipe *p = ctx;
+    bool sends;
+
+    assert(p->magic == PIPE_MAGIC && !p->busy);
+    p->busy = true;
+    sends = flush(p);
+    read_some(p);
+    if (!sends && !p->closed)
+        finish(p, &ERR_UNAVAILABLE, "the connection broke");
+    tell_drained(p);
+    p->busy = false;
+    settle(p);
+}
+
+static void on_opened(void *ctx, const char *failure)
+{
+    struct host_pipe *p = ctx;
+
+    assert(p->magic == PIPE_MAGIC && p->state == PIPE_CONNECTING);
+    p->state = PIPE_HEAD;
+    if (failure)
+        finish(p, &ERR_UNAVAILABLE, failure);
+    settle(p);
+}
+
+/* --- the caller's side --- */
+
+static bool may_have_body(const char *method)
+{
+    return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
+}
+
+static void write_request(struct host_pipe *p, const struct host_pipe_request *q)
+{
+    struct buf *b = &p->out;
+
+    p->transport->ops->raw->head(p->transport, b, q->method, q->path);
+    for (size_t i = 0; i < q->n_headers; i++)
+        buf_printf(b, "%.*s: %.*s\r\n", STR_F(q->headers[i].name), STR_F(q->headers[i].value));
+    if (q->body.n || may_have_body(q->method))
+        buf_printf(b, "Content-Length: %zu\r\n", q->body.n);
+    if (q->upgrade.n)
+        buf_printf(b, "Connection: Upgrade\r\nUpgrade: %.*s\r\n\r\n", STR_F(q->upgrade));
+    else
+        buf_addc(b, "Connection: close\r\n\r\n");
+    buf_add(b, q->body);
+}
+
+struct host_pipe *host_pipe_open(struct host *h, const struct host_pipe_request *q,
+                                 const struct host_pipe_handler *handler, void *ctx,
+                                 struct err *err)
+{
+    struct transport *t = host_pipe_enter(h, err);
+    struct raw_handler raw = {.opened = on_opened, .ready = on_ready};
+    struct host_pipe *p;
+
+    if (!t)
+        return NULL;
+    p = NEW(struct host_pipe);
+    *p = (struct host_pipe){.magic = PIPE_MAGIC,
+                            .host = h,
+                            .transport = t,
+                            .handler = *handler,
+                            .ctx = ctx,
+                            .out = BUF_INIT(0),
+                            .token = BUF_INIT(0),
+                            .arena = arena_new(0)};
+    llhttp_init(&p->parser, HTTP_RESPONSE, &SETTINGS);
+    p->parser.data = p;
+    p->bodyless = !strcmp(q->method, "HEAD");
+    write_request(p, q);
+    raw.ctx = p;
+    p->raw = t->ops->raw->open(t, &raw);
+    return p;
+}
+
+size_t host_pipe_write(struct host_pipe *p, struct str bytes)
+{
+    assert(p->magic == PIPE_MAGIC && p->state == PIPE_TUNNEL && !p->closed);
+    buf_add(&p->out, bytes);
+    flush(p); /* a broken connection is told by the next ready */
+    p->owes_drained |= p->out.n > 0;
+    if (!p->busy)
+        want(p);
+    return p->out.n;
+}
+
+void host_pipe_pause(struct host_pipe *p, bool pause)
+{
+    assert(p->magic == PIPE_MAGIC && !p->closed);
+    p->paused = pause;
+    if (!p->busy)
+        want(p);
+}
+
+void host_pipe_close(struct host_pipe *p)
+{
+    if (!p)
+        return;
+    assert(p->magic == PIPE_MAGIC && !p->closed);
+    p->closed = true;
+    if (!p->busy)
+        pipe_free(p);
+}
