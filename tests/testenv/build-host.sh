@@ -19,6 +19,7 @@ KUBERNETES=1.36.3
 ETCD=3.6.8
 KWOK=0.8.0
 HELM=4.3.1
+H2SPEC=2.2.1     # the newest the module proxy has; in its program's name, not in the key below
 GO_MINOR=26      # the oldest Go that builds all of them is 1.$GO_MINOR
 GO_FETCH=1.26.2  # the one that is fetched where the machine's is older
 RECIPE=1         # to be raised when the way of building changes
@@ -30,7 +31,7 @@ BIN=$HOST/bin
 read -ra WRAP <<<"${SUBLET_BUILD_WRAP:-}"
 
 # program -> package and the recipe that builds it; the order is the order of need
-DEFAULT=(kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kwok stages.yaml helm)
+DEFAULT=(kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kwok stages.yaml helm h2spec-$H2SPEC)
 recipe_of()
 {
     case $1 in
@@ -39,6 +40,7 @@ recipe_of()
     etcd) echo "module go.etcd.io/etcd/server/v3 v$ETCD go.etcd.io/etcd/server/v3" ;;
     kwok) echo "module sigs.k8s.io/kwok v$KWOK sigs.k8s.io/kwok/cmd/kwok" ;;
     helm) echo "module helm.sh/helm/v4 v$HELM helm.sh/helm/v4/cmd/helm" ;;
+    h2spec-*) echo "h2spec v$H2SPEC+incompatible" ;;
     stages.yaml) echo "stages" ;;
     *) die "unknown program: $1" ;;
     esac
@@ -141,6 +143,14 @@ module()
 {
     new_module "$2" "$3"
     "${WRAP[@]}" "$GO" build -ldflags="-s -w" -o "$1" "$4"
+}
+
+# It has no go.mod, so what it is built with is pinned here.
+h2spec()
+{
+    new_module github.com/summerwind/h2spec "$2"
+    printf 'require (\n\tgolang.org/x/net v0.62.0\n\tgithub.com/spf13/cobra v1.10.2\n\tgithub.com/fatih/color v1.19.0\n)\n' >>go.mod
+    "${WRAP[@]}" "$GO" build -ldflags="-s -w" -o "$1" github.com/summerwind/h2spec/cmd/h2spec
 }
 
 # What simulated nodes and pods do: kwok's own fast stages and leases; a pod owned by a Job completes.

@@ -4,7 +4,7 @@
  * one connection. nghttp2 keeps the protocol; here streams become exchanges, slices become DATA
  * frames without a copy, and floods that are legal frame by frame are counted. Must never let a
  * peer make us work or remember more than it pays for: streams, headers, bodies, queued frames and
- * cheap frames are all bounded (the attacks are listed at costs()). */
+ * cheap frames are all bounded (the attacks are listed in http2_guard.c). */
 #include "internal.h"
 
 #include <assert.h>
@@ -12,20 +12,21 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "http2_guard.h"
+
 #define STREAM_WINDOW      262144u
 #define CONN_WINDOW        1048576
 #define MAX_ACKS           256  /* answers to PING and SETTINGS that may wait */
 #define RESET_BURST        1000 /* RST_STREAM by the peer: at once, and per second */
 #define RESET_RATE         50
-#define CHEAP_BURST        2000L /* frames that cost us more than the peer: at once, and per second */
-#define CHEAP_RATE         100
 #define HEADER_OVERRUN     8u /* times the limit, before a header block ends the connection */
 #define MAX_ANSWER_HEADERS 64
 
 struct http2 {
     nghttp2_session *session;
-    int64_t tokens, refilled_at; /* CHEAP_BURST and CHEAP_RATE, in thousandths */
-    bool failed;                 /* the session cannot go on; what it queued is still sent */
+    struct guard guard;
+    bool failed; /* the session cannot go on; what it queued is still sent */
+    bool ended;  /* by us, with a GOAWAY: nothing more is read */
 };
 
 static struct net_exchange *exchange_of(nghttp2_session *session, int32_t stream)
@@ -36,44 +37,17 @@ static struct net_exchange *exchange_of(nghttp2_session *session, int32_t stream
     return x;
 }
 
-/* Floods. Rapid reset (CVE-2023-44487) is nghttp2's stream_reset_rate_limit, CONTINUATION floods
- * its max_continuations. The rest is a token bucket: PING, SETTINGS, PRIORITY and empty DATA frames
- * (CVE-2019-9512, 9515, 9513, 9518), and frames that make us reset a stream (CVE-2025-8671). */
-static bool costs(uint8_t type, size_t length, uint8_t flags)
+/* A frame of the peer that must not have been sent, or one too many. */
+static void end_session(struct net_conn *c, uint32_t error)
 {
-    switch (type) {
-    case NGHTTP2_PING:
-    case NGHTTP2_SETTINGS:
-    case NGHTTP2_PRIORITY:
-    case NGHTTP2_RST_STREAM:
-        return true;
-    case NGHTTP2_DATA:
-        return !length && !(flags & NGHTTP2_FLAG_END_STREAM);
-    default:
-        return false;
-    }
+    c->http2->ended = true;
+    nghttp2_session_terminate_session(c->http2->session, error);
 }
 
 static void charge(struct net_conn *c)
 {
-    struct http2 *h = c->http2;
-    int64_t now = conn_now(c);
-
-    h->tokens += (now - h->refilled_at) * CHEAP_RATE;
-    h->refilled_at = now;
-    if (h->tokens > CHEAP_BURST * 1000)
-        h->tokens = CHEAP_BURST * 1000;
-    h->tokens -= 1000;
-    if (h->tokens < 0)
-        nghttp2_session_terminate_session(h->session, NGHTTP2_ENHANCE_YOUR_CALM);
-}
-
-static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *ctx)
-{
-    (void)session;
-    if (costs(hd->type, hd->length, hd->flags))
-        charge(ctx);
-    return 0;
+    if (!guard_charge(&c->http2->guard, conn_now(c)))
+        end_session(c, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 /* Requests. */
@@ -366,11 +340,15 @@ static void changed(struct net_exchange *x)
 static void receive(struct net_conn *c, struct str bytes)
 {
     struct http2 *h = c->http2;
+    uint32_t error;
 
-    if (h->failed)
+    if (h->failed || h->ended)
         return;
+    error = guard_scan(&h->guard, &bytes, conn_now(c));
     if (nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes.p, bytes.n) < 0)
         h->failed = true;
+    else if (error)
+        end_session(c, error);
     conn_dirty(c);
 }
 
@@ -428,7 +406,6 @@ static nghttp2_session_callbacks *make_callbacks(void)
 
     if (nghttp2_session_callbacks_new(&cb) != 0)
         abort();
-    nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
@@ -481,8 +458,7 @@ void http2_open(struct net_conn *c)
         abort();
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);
-    h->tokens = CHEAP_BURST * 1000;
-    h->refilled_at = conn_now(c);
+    guard_init(&h->guard, conn_now(c));
     c->http2 = h;
     c->proto = &HTTP2;
     submit_settings(c);
