@@ -10,9 +10,11 @@
 #include <sublet/encode.h>
 
 #include "auth_impl.h"
+#include "token_cache.h"
 
 #define AUTH_MAGIC 0x61757468u
 #define MAX_GROUPS 64
+#define MAX_TOKENS 512 /* remembered as verified */
 
 static const struct str INTERNAL_GROUPS[] = {{"system:masters", 14}, {"system:authenticated", 20}};
 const struct user USER_INTERNAL = {
@@ -27,6 +29,7 @@ struct auth {
     struct store *store;
     struct pki *pki;
     struct rbac *rbac;
+    struct token_cache *tokens;
 };
 
 struct auth *auth_new(struct vapi *api, struct store *store, struct pki *pki)
@@ -35,6 +38,7 @@ struct auth *auth_new(struct vapi *api, struct store *store, struct pki *pki)
 
     *auth = (struct auth){.magic = AUTH_MAGIC, .api = api, .store = store, .pki = pki};
     auth->rbac = rbac_new(api);
+    auth->tokens = token_cache_new(MAX_TOKENS);
     return auth;
 }
 
@@ -43,6 +47,7 @@ struct auth *auth_free(struct auth *auth)
     if (!auth)
         return NULL;
     assert(auth->magic == AUTH_MAGIC);
+    token_cache_free(auth->tokens);
     rbac_free(auth->rbac);
     auth->magic = 0;
     return mem_free(auth);
@@ -162,11 +167,25 @@ static bool audience_matches(struct auth *auth, const struct token_claims *c,
     return false;
 }
 
+static int verify_token(struct auth *auth, struct arena *a, struct str jwt,
+                        struct token_claims *ret, struct err *err)
+{
+    int64_t now = clock_wall_s(vapi_clock(auth->api));
+
+    if (token_cache_get(auth->tokens, a, jwt, now, ret))
+        return 0;
+    if (pki_verify_token(auth->pki, a, jwt, ret, err))
+        return -1;
+    token_cache_put(auth->tokens, jwt, now, ret);
+    return 0;
+}
+
+/* Only the signature is remembered: what else a token stands on is looked at every time. */
 int auth_check_token(struct auth *auth, struct arena *a, struct str jwt,
                      const struct str *audiences, size_t n_audiences, struct token_claims *ret,
                      struct err *err)
 {
-    if (pki_verify_token(auth->pki, a, jwt, ret, err))
+    if (verify_token(auth, a, jwt, ret, err))
         return -1;
     if (!audience_matches(auth, ret, audiences, n_audiences))
         return err_set(err, &ERR_UNAUTHORIZED, "token audiences do not match");
