@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lint scripts find what they are for, shown on small trees that are wrong in one way each."""
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -127,3 +128,22 @@ def test_heads_finds(lint):
     assert code == 1
     assert lines[:2] == ["base/x.c:1: the head comment does not say why the file exists",
                          "tests/x.py:1: no licence line (SPDX-License-Identifier: Apache-2.0)"]
+
+
+@pytest.mark.parametrize("path,old,new,finding", [
+    ("include/sublet/tbl/options.h", '"off|warn|enforce"', '"off|enforce"', "run charts/generate"),
+    ("docs/options.md", "`--verdict`", "`--verdicts`", "docs/options.md: run charts/generate"),
+    ("translate/pool.c", '{"runtimeClass",', '{"runtimeClasses",', "charts/schema.yaml: pool"),
+    ("translate/pool_binding.c", '    {"lend", read_lend},\n', "", "charts/schema.yaml: binding"),
+], ids=["option", "page", "pool", "binding"])
+def test_generated_finds(tmp_path, path, old, new, finding):
+    tree = os.path.dirname(os.path.dirname(HERE))
+    for part in ("include/sublet/tbl", "charts", "docs", "translate"):
+        shutil.copytree(os.path.join(tree, part), tmp_path / part)
+    check = [tmp_path / "charts/generate", "--check"]
+    assert subprocess.run(check, check=False).returncode == 0
+    text = (tmp_path / path).read_text()
+    assert text.count(old) == 1
+    (tmp_path / path).write_text(text.replace(old, new))
+    r = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert r.returncode == 1 and finding in r.stderr
