@@ -4,7 +4,9 @@
 Real: etcd, kube-apiserver, kube-controller-manager, kube-scheduler. Simulated, by kwok: what a
 kubelet would report. Containers therefore never run here; everything up to that point is Kubernetes.
 """
+import datetime
 import http.client
+import json
 import os
 import shutil
 import ssl
@@ -197,6 +199,7 @@ class HostCluster:
                 "--service-account-signing-key-file=" + self.pki.path("sa.key"),
                 "--service-account-issuer=https://kubernetes.default.svc",
                 "--service-cluster-ip-range=" + SERVICE_CIDR,
+                "--kubelet-preferred-address-types=InternalIP",
                 "--authorization-mode=Node,RBAC", "--allow-privileged=true", *extra]
 
     def _controller_manager(self):
@@ -241,10 +244,39 @@ class HostCluster:
 """))
         return path
 
+    def _containers(self):
+        """What kwok answers for a container, in place of a kubelet: its log is a file of ours, exec runs the
+        command here, a forwarded port gives back what it gets."""
+        self.container_log = os.path.join(self.dir, "container.log")
+        with open(self.container_log, "w", encoding="utf-8"):
+            pass
+        specs = {"ClusterLogs": {"logs": [{"logsFile": self.container_log, "follow": True}]},
+                 "ClusterAttach": {"attaches": [{"logsFile": self.container_log}]},
+                 "ClusterExec": {"execs": [{"local": {"workDir": self.dir}}]},
+                 "ClusterPortForward": {"forwards": [{"command": ["/bin/cat"]}]}}
+        path = os.path.join(self.dir, "containers.yaml")
+        with open(path, "w", encoding="utf-8") as f:
+            for kind, spec in specs.items():
+                json.dump({"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": kind,
+                           "metadata": {"name": "all"}, "spec": spec}, f)
+                f.write("\n---\n")
+        return path
+
+    def write_log(self, text):
+        """Appends lines to what every container of this host says, as a container runtime keeps them."""
+        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
+        with open(self.container_log, "a", encoding="utf-8") as f:
+            f.writelines(f"{now} stdout F {line}\n" for line in text.splitlines())
+
+    def clear_log(self):
+        with open(self.container_log, "w", encoding="utf-8"):
+            pass
+
     def _kwok(self):
         return ["--kubeconfig=" + self.kubeconfig, "--manage-all-nodes=false",
                 "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
-                "--config=" + self._stages(), "--cidr=" + POD_CIDR,
+                "--config=" + self._stages(), "--config=" + self._containers(), "--cidr=" + POD_CIDR,
+                "--node-ip=127.0.0.1", f"--node-port={self.ports['kwok']}",
                 "--node-lease-duration-seconds=40", "--v=WARN",
                 f"--server-address=127.0.0.1:{self.ports['kwok']}"]
 

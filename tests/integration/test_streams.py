@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kubelet serves, through a virtual cluster: logs, exec, attach, port-forward, as kubectl asks for it.
+
+The host is real up to its kube-apiserver; the simulated kubelet behind it reads logs from a file, runs
+commands on this machine and echoes what is sent to a port.
+"""
+import os
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from testenv.api import ApiError
+from testenv.wait import eventually
+
+
+@pytest.fixture
+def running(host, tenant):
+    """A virtual cluster with a running pod `web` of two containers."""
+    host.clear_log()
+    vc = tenant("streams")
+    vc.api.post("/api/v1/namespaces/default/pods", pod("web", "main", "side"))
+    wait_running(vc, "web")
+    return vc
+
+
+def pod(name, *containers, **spec):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"containers": [{"name": c, "image": "example.com/x:1"} for c in containers], **spec}}
+
+
+def wait_running(vc, name):
+    eventually(lambda: vc.api.get(f"/api/v1/namespaces/default/pods/{name}")["status"].get("phase") == "Running",
+               60, f"pod {name} to run")
+
+
+def log_path(name="web", query="container=main"):
+    return f"/api/v1/namespaces/default/pods/{name}/log?{query}"
+
+
+def refused(vc, path, method="GET"):
+    with pytest.raises(ApiError) as e:
+        vc.api.request(method, path)
+    return e.value
+
+
+def test_logs(host, running):
+    """Every parameter arrives; the text is the container's, not an object."""
+    host.write_log("one\ntwo\nthree")
+    kubectl = running.kubectl
+    assert kubectl("logs", "web", "-c", "main").splitlines() == ["one", "two", "three"]
+    assert kubectl("logs", "web", "-c", "side", "--tail=1").splitlines() == ["three"]
+    stamped = kubectl("logs", "web", "-c", "main", "--timestamps", "--tail=1").split()
+    assert stamped[0].startswith("20") and stamped[1] == "three"
+    assert kubectl("logs", "web", "-c", "main", "--limit-bytes=5")[:5] == "one\nt"
+    status, headers, body = raw_get(running, log_path(query="container=main&tailLines=1"))
+    assert status == 200 and headers["content-type"] == "text/plain" and body == b"three\n"
+
+
+def test_log_refusals(host, running):
+    """In upstream's words, before the host is asked."""
+    e = refused(running, log_path(query=""))
+    assert e.code == 400 and "a container name must be specified for pod web, choose one of: [main side]" in str(e)
+    e = refused(running, log_path(query="container=no"))
+    assert e.code == 400 and "container no is not valid for pod web" in str(e)
+    e = refused(running, log_path("none"))
+    assert e.code == 404 and 'pods "none" not found' in str(e)
+    e = refused(running, log_path(query="container=main&tailLines=-1"))
+    assert e.code == 422 and "tailLines" in str(e)
+    e = refused(running, log_path(query="container=main&tailLines=x"))
+    assert e.code == 400 and 'strconv.ParseInt: parsing "x": invalid syntax' in str(e)
+
+
+def test_log_of_a_pod_that_waits(host, tenant, pools):
+    """Not on the host: what a kubelet says of a container that has not started."""
+    vc = tenant("waiting", pools)
+    waits = pod("waits", "main", volumes=[{"name": "v", "configMap": {"name": "none"}}])
+    vc.api.post("/api/v1/namespaces/default/pods", waits)
+    e = eventually(lambda: refused(vc, log_path("waits")), 10, "a refusal")
+    assert e.code == 400 and 'container "main" in pod "waits" is waiting to start: ContainerCreating' in str(e)
+
+
+def test_nothing_of_the_host_is_told(host, running):
+    """Refusals of the host carry the tenant's names."""
+    host.clear_log()
+    os.rename(host.container_log, host.container_log + ".away")
+    try:
+        e = refused(running, log_path())
+        assert running.namespace not in str(e) and host_name(running, "web") not in str(e)
+    finally:
+        os.rename(host.container_log + ".away", host.container_log)
+
+
+def test_follow(host, running):
+    """Lines come as they are written; a client that leaves ends the host's request."""
+    host.write_log("first")
+    before = host_connections(running)
+    p = start(running.kubectl, "logs", "-f", "web", "-c", "main")
+    try:
+        assert p.stdout.readline() == b"first\n"
+        host.write_log("second")
+        assert p.stdout.readline() == b"second\n"
+        assert host_connections(running) == before + 1
+    finally:
+        end(p)
+    eventually(lambda: host_connections(running) <= before, 20, "the host's request to end")
+
+
+def test_slow_reader_stops_the_host(host, running):
+    """A client that reads nothing of a large log: what it has not read stays in the host's connection, unread."""
+    for _ in range(40):
+        host.write_log("\n".join(["x" * 1000] * 1000))
+    with connect(running) as s:
+        s.sendall(f"GET {log_path()} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        got = len(s.recv(1))
+        eventually(lambda: max(host_queues(running)) > 65536, 20, "the host's connection to fill")
+        assert raw_get(running, log_path(query="container=main&tailLines=1"))[0] == 200
+        assert max(host_queues(running)) > 65536
+        while block := s.recv(65536):
+            got += len(block)
+    assert got > 40_000_000
+
+
+def test_exec(host, running):
+    """kubectl speaks WebSockets; output, exit code, stdin."""
+    kubectl = running.kubectl
+    assert kubectl("exec", "web", "-c", "main", "--", "/bin/echo", "hello").strip() == "hello"
+    code, _, err = kubectl.run("exec", "web", "-c", "main", "--", "/bin/sh", "-c", "echo no >&2; exit 7")
+    assert code != 0 and "no" in err
+    data = "a line\n" * 200_000
+    assert int(kubectl("exec", "-i", "web", "-c", "main", "--", "/usr/bin/wc", "-c", stdin=data)) == len(data)
+
+
+def test_exec_spdy(host, running):
+    """The older protocol is the same tunnel."""
+    code, out, err = running.kubectl.run("exec", "web", "-c", "main", "--", "/bin/echo", "spdy",
+                                         env={"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false"})
+    assert code == 0 and out == "spdy\n", err
+
+
+@pytest.mark.parametrize("websockets", ["true", "false"])
+def test_port_forward(host, running, websockets):
+    p = start(running.kubectl, "port-forward", "--address=127.0.0.1", "pod/web", ":8080",
+              KUBECTL_PORT_FORWARD_WEBSOCKETS=websockets)
+    try:
+        port = int(p.stdout.readline().decode().split("127.0.0.1:")[1].split()[0])
+        data = os.urandom(300_000)
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
+            sender = threading.Thread(target=s.sendall, args=(data,))
+            sender.start()
+            got = b""
+            while len(got) < len(data):
+                got += s.recv(65536)
+            sender.join()
+        assert got == data
+    finally:
+        end(p)
+
+
+def test_who_may(host, running):
+    """The tenant's RBAC decides: `get` on pods/exec is not enough to act in a pod, nor is a log without pods/log."""
+    running.kubectl("create", "role", "reader", "--verb=get", "--resource=pods,pods/exec")
+    user = running.kubectl_as(running.service_account_kubeconfig("default", "reader"))
+    running.kubectl("create", "rolebinding", "reader", "--role=reader", "--serviceaccount=default:reader")
+    assert "forbidden" in user.fails("exec", "web", "-c", "main", "--", "/bin/echo", "x").lower()
+    assert 'cannot get resource "pods/log"' in user.fails("logs", "web", "-c", "main")
+
+
+def test_escapes(host, running):
+    """Nodes belong to the host; a proxied path cannot leave its pod."""
+    node = running.api.get("/api/v1/nodes")["items"][0]["metadata"]["name"]
+    for path in (f"/api/v1/nodes/{node}/proxy/", f"/api/v1/nodes/{node}/proxy/containerLogs/x/y/z"):
+        assert refused(running, path).code == 403
+    base = "/api/v1/namespaces/default/pods/web/proxy"
+    for tail in ("/../../../secrets", "/%2e%2e/%2e%2e/secrets", "/a/..%2f..%2fx", "/a%5c..", "/x%0d%0ay"):
+        status, _, body = raw_get(running, base + tail)
+        assert status == 400 and b"dot segments" in body, tail
+    status, _, body = raw_get(running, "/api/v1/namespaces/default/pods/ftp:web:21/proxy/")
+    assert status == 400 and b"invalid pod request" in body
+
+
+def test_host_away(host, running):
+    """503 at once, and the answer when it is back."""
+    host.write_log("here")
+    host.stop_component("kube-apiserver")
+    try:
+        assert refused(running, log_path()).code == 503
+    finally:
+        host.start_component("kube-apiserver")
+    eventually(lambda: raw_get(running, log_path())[0] == 200, 60, "logs again")
+
+
+def test_stop_with_streams_open(host, running):
+    """A stopping server cuts them and ends with 0."""
+    p = start(running.kubectl, "logs", "-f", "web", "-c", "main")
+    host.write_log("x")
+    assert p.stdout.readline() == b"x\n"
+    running.stop()
+    assert p.wait(20) is not None
+    p.stdout.close()
+
+
+# --- helpers ------------------------------------------------------------------------------------------
+
+
+def host_name(vc, name):
+    return next(p["metadata"]["name"] for p in vc.host_pods() if p["metadata"]["annotations"]["sublet.dev/name"] == name)
+
+
+def host_queues(vc):
+    """Of each TCP connection of the process to the host's API, the bytes it has not read."""
+    port = vc.host.ports["kube-apiserver"].number
+    fds = f"/proc/{vc.pid}/fd"
+    open_files = {os.readlink(os.path.join(fds, fd)) for fd in os.listdir(fds)
+                  if os.path.lexists(os.path.join(fds, fd))}
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        rows = [line.split() for line in f.readlines()[1:]]
+    return [int(r[4].split(":")[1], 16) for r in rows
+            if r[3] == "01" and int(r[2].split(":")[1], 16) == port and f"socket:[{r[9]}]" in open_files]
+
+
+def host_connections(vc):
+    return len(host_queues(vc))
+
+
+def start(kubectl, *args, **env):
+    """kubectl, left running."""
+    return subprocess.Popen([kubectl.binary, *args], stdout=subprocess.PIPE, env={**kubectl.env, **env})
+
+
+def end(process):
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def raw_get(vc, path):
+    """(status, headers, body) whatever it is; the path goes out as it stands here."""
+    return vc.api.raw("GET", path)
+
+
+def connect(vc):
+    """A TLS connection of its own, as the tenant's admin."""
+    sock = socket.create_connection((vc.api.server.hostname, vc.api.server.port), timeout=60)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    return vc.api.tls.wrap_socket(sock, server_hostname=vc.api.server.hostname)
