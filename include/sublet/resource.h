@@ -37,8 +37,11 @@ enum resource_flags {
     RES_ORPHAN_DEFAULT = 128,    /* default propagation is Orphan (Job of batch/v1, rc) */
     RES_ITEM_TYPE_META = 256,    /* list items carry apiVersion and kind (CRs) */
     RES_DELETE_RETURNS_OBJECT = 512,
-    RES_SYSTEM_NAME = 1024,     /* path-segment names (RBAC) */
-    RES_STATUS_ON_CREATE = 2048 /* a create may set status (nodes) */
+    RES_SYSTEM_NAME = 1024,       /* path-segment names (RBAC) */
+    RES_STATUS_ON_CREATE = 2048,  /* a create may set status (nodes) */
+    RES_NAME_ON_UPDATE = 4096,    /* updates check generateName again */
+    RES_ANY_FINALIZER = 8192,     /* finalizers need no domain */
+    RES_STATUS_KEEPS_META = 16384 /* a write of status changes no labels, owners and the like */
 };
 
 /* Everything an object's kind decides beyond its schema. NULL means: nothing special. `user`
@@ -53,6 +56,8 @@ struct kind_ops {
     void (*warnings)(struct arena *a, const cJSON *object, void (*warn)(void *, struct str),
                      void *ctx);
     const char *(*check_name)(struct str name); /* NULL: DNS-1123 subdomain */
+    /* A write of status; object has the old one's spec. */
+    void (*prepare_status)(struct arena *a, cJSON *object, const cJSON *old);
     /* Cells of one Table row after Name, in the order of `columns`; now in seconds. */
     void (*cells)(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);
 };

@@ -188,7 +188,7 @@ void meta_dedup_owners(struct call *c, cJSON *object, bool after_admission);
 void meta_generate_name(struct vapi *api, struct arena *a, cJSON *object);
 void meta_validate(struct field_errors *e, const struct resource *r, const cJSON *object);
 void meta_validate_update(struct field_errors *e, const struct resource *r, const cJSON *object,
-                          const cJSON *old);
+                          const cJSON *old, bool on_status);
 void meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old);
 /* Carries over what an update cannot change: generation, uid, creation and deletion. */
 void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old);

@@ -54,14 +54,20 @@ static struct str mask_dash(struct arena *a, struct str s)
     return (struct str){copy, s.n};
 }
 
-static void check_names(struct field_errors *e, const struct resource *r, const cJSON *metadata)
+static void check_prefix(struct field_errors *e, const struct resource *r, const cJSON *metadata)
 {
     struct str prefix = json_str(json_get(metadata, "generateName"));
-    struct str name = json_str(json_get(metadata, "name"));
-    struct str ns = json_str(json_get(metadata, "namespace"));
 
     if (prefix.n)
         check_name(e, FIELD(&METADATA, "generateName"), r, prefix, mask_dash(e->arena, prefix));
+}
+
+static void check_names(struct field_errors *e, const struct resource *r, const cJSON *metadata)
+{
+    struct str name = json_str(json_get(metadata, "name"));
+    struct str ns = json_str(json_get(metadata, "namespace"));
+
+    check_prefix(e, r, metadata);
     if (!name.n)
         field_required(e, FIELD(&METADATA, "name"), "name or generateName is required");
     else
@@ -254,7 +260,7 @@ static void check_managed(struct field_errors *e, const cJSON *entries)
  * apiextensions and the aggregator, and custom resources, take any. */
 static bool has_strict_finalizers(const struct resource *r)
 {
-    if (r->crd || !r->node)
+    if (r->crd || !r->node || r->flags & RES_ANY_FINALIZER)
         return false;
     return str_has_prefix(str_c(schema_text(r->schema, schema_node(r->schema, r->node)->type_name)),
                           STR("io.k8s.api."));
@@ -350,7 +356,7 @@ static void check_immutable(struct field_errors *e, const cJSON *now, const cJSO
 }
 
 void meta_validate_update(struct field_errors *e, const struct resource *r, const cJSON *object,
-                          const cJSON *old)
+                          const cJSON *old, bool on_status)
 {
     static const char *const fixed[] = {
         "name",
@@ -368,7 +374,11 @@ void meta_validate_update(struct field_errors *e, const struct resource *r, cons
                                 json_get(before, "finalizers"));
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         check_immutable(e, metadata, before, fixed[i]);
+    if (r->flags & RES_NAME_ON_UPDATE && !on_status)
+        check_prefix(e, r, metadata);
     check_maps(e, metadata);
+    if (!r->crd)
+        check_finalizers(e, json_get(metadata, "finalizers"));
     check_managed(e, json_get(metadata, "managedFields"));
     if (has_strict_finalizers(r))
         check_finalizer_forms(e, json_get(metadata, "finalizers"));

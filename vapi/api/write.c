@@ -384,23 +384,23 @@ static void take_member(struct arena *a, cJSON *to, const cJSON *from, const cha
         json_remove(to, key);
 }
 
-/* A write to /status: the status is new, the rest is old, labels and the like may change except for
- * custom resources. Source: the status strategies under pkg/registry, apiextensions'
+/* A write to /status: the status is new, the rest is old, labels and the like may change where the
+ * kind lets them. Source: the status strategies under pkg/registry, apiextensions'
  * status_strategy.go. */
 static void keep_status_only(struct write *w)
 {
+    const struct resource *r = w->call->resource;
     struct arena *a = w->call->arena;
-    cJSON *made = json_copy(a, w->old), *metadata;
+    cJSON *made = json_copy(a, w->old);
 
     take_member(a, made, w->object, "status");
-    if (!w->call->resource->crd) {
-        take_member(a, made, w->object, "metadata");
-        metadata = meta_of(a, made);
-        take_member(a, metadata, json_get(w->old, "metadata"), "ownerReferences");
-    } else {
+    if (r->crd || r->flags & RES_STATUS_KEEPS_META)
         take_member(a, meta_of(a, made), json_get(w->object, "metadata"), "managedFields");
-    }
+    else
+        take_member(a, made, w->object, "metadata");
     meta_set_revision(a, made, w->base->revision);
+    if (r->ops && r->ops->prepare_status)
+        r->ops->prepare_status(a, made, w->old);
     w->object = made;
 }
 
@@ -486,7 +486,7 @@ static enum outcome step_validate(struct write *w, struct err *err)
     if (w->creating)
         meta_validate(&e, r, w->object);
     else
-        meta_validate_update(&e, r, w->object, w->old);
+        meta_validate_update(&e, r, w->object, w->old, on_status(c));
     validate_kind(w, &e);
     if (field_errors_to_err(&e, r->group, r->kind, json_str_at(w->object, "metadata.name"), err))
         return FAILED;

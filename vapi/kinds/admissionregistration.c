@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Webhook configurations and admission policies. Source:
  * pkg/apis/admissionregistration/v1/defaults.go. */
-#include "cells.h"
+#include "validate.h"
 
 /* ---- webhooks ---- */
 
@@ -30,10 +30,12 @@ static void mutating_defaults(struct arena *a, cJSON *config)
 
 const struct kind_ops VALIDATING_WEBHOOK_CONFIGURATION_OPS = {
     .defaults = validating_defaults,
+    .validate = validate_webhooks,
     .cells = cells_webhooks,
 };
 const struct kind_ops MUTATING_WEBHOOK_CONFIGURATION_OPS = {
     .defaults = mutating_defaults,
+    .validate = validate_webhooks,
     .cells = cells_webhooks,
 };
 
@@ -68,17 +70,22 @@ static void policy_prepare_create(struct arena *a, cJSON *policy)
 const struct kind_ops VALIDATING_ADMISSION_POLICY_OPS = {
     .defaults = policy_defaults,
     .prepare_create = policy_prepare_create,
+    .validate = validate_validating_policy,
+    .validate_status = validate_validating_policy_status,
     .cells = cells_validating_policy,
 };
 const struct kind_ops VALIDATING_ADMISSION_POLICY_BINDING_OPS = {
     .defaults = binding_defaults,
+    .validate = validate_validating_binding,
     .cells = cells_policy_binding,
 };
 const struct kind_ops MUTATING_ADMISSION_POLICY_OPS = {
     .defaults = policy_defaults,
+    .validate = validate_mutating_policy,
     .cells = cells_mutating_policy,
 };
 const struct kind_ops MUTATING_ADMISSION_POLICY_BINDING_OPS = {
     .defaults = binding_defaults,
+    .validate = validate_mutating_binding,
     .cells = cells_policy_binding,
 };

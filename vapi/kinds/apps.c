@@ -54,12 +54,18 @@ static void deployment_prepare_update(struct arena *a, cJSON *object, const cJSO
                      json_i64_at(old, "metadata.generation", 0) + 1);
 }
 
+static void deployment_prepare_status(struct arena *a, cJSON *object, const cJSON *old)
+{
+    keep_old(a, object, old, "metadata.labels");
+}
+
 const struct kind_ops DEPLOYMENT_OPS = {
     .defaults = deployment_defaults,
     .prepare_create = deployment_prepare_create,
     .prepare_update = deployment_prepare_update,
     .validate = validate_deployment,
     .validate_status = validate_deployment_status,
+    .prepare_status = deployment_prepare_status,
     .cells = cells_deployment,
 };
 

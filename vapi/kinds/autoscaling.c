@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HorizontalPodAutoscalers. The same functions serve both versions: what reaches them may be v1 or
  * v2. Source: pkg/apis/autoscaling/v2/defaults.go. */
-#include "cells.h"
+#include "validate.h"
 
 static bool is_v1(const cJSON *object)
 {
@@ -79,5 +79,7 @@ static void autoscaler_prepare_create(struct arena *a, cJSON *object)
 const struct kind_ops HORIZONTAL_POD_AUTOSCALER_OPS = {
     .defaults = autoscaler_defaults,
     .prepare_create = autoscaler_prepare_create,
+    .validate = validate_autoscaler,
+    .validate_status = validate_autoscaler_status,
     .cells = cells_autoscaler,
 };

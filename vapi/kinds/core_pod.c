@@ -2,11 +2,18 @@
 /* Pods and PodTemplates: which functions make up these kinds. */
 #include "validate.h"
 
+/* Old kubelets would spoil the owners. */
+static void pod_prepare_status(struct arena *a, cJSON *pod, const cJSON *old)
+{
+    keep_old(a, pod, old, "metadata.ownerReferences");
+}
+
 const struct kind_ops POD_OPS = {
     .defaults = defaults_pod,
     .prepare_create = prepare_pod_create,
     .validate = validate_pod,
     .validate_status = validate_pod_status,
+    .prepare_status = pod_prepare_status,
     .cells = cells_pod,
 };
 

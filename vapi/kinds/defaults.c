@@ -138,6 +138,24 @@ void defaults_resources(struct arena *a, cJSON *requirements)
     defaults_resource_list(a, json_get(requirements, "requests"));
 }
 
+void keep_old(struct arena *a, cJSON *object, const cJSON *old, const char *path)
+{
+    struct str rest = str_c(path);
+    const char *key = arena_cstr(a, str_cut(&rest, '.'));
+
+    while (rest.p) {
+        if (!json_is_object(json_get(object, key)))
+            json_set(a, object, key, json_new_object(a));
+        object = json_get(object, key);
+        old = json_get(old, key);
+        key = arena_cstr(a, str_cut(&rest, '.'));
+    }
+    if (json_get(old, key))
+        json_set(a, object, key, json_copy(a, json_get(old, key)));
+    else
+        json_remove(object, key);
+}
+
 void set_status(struct arena *a, cJSON *object, const char *json)
 {
     cJSON *status = NULL;

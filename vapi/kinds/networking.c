@@ -12,6 +12,9 @@ static void ingress_prepare_create(struct arena *a, cJSON *ingress)
 
 const struct kind_ops INGRESS_OPS = {
     .prepare_create = ingress_prepare_create,
+    .validate = validate_ingress,
+    .validate_status = validate_ingress_status,
+    .warnings = warn_ingress,
     .cells = cells_ingress,
 };
 
@@ -24,6 +27,7 @@ static void ingress_class_defaults(struct arena *a, cJSON *class)
 
 const struct kind_ops INGRESS_CLASS_OPS = {
     .defaults = ingress_class_defaults,
+    .validate = validate_ingress_class,
     .cells = cells_ingress_class,
 };
 
@@ -81,7 +85,13 @@ static void check_peer(struct field_errors *e, const struct field_path *p, const
     if (block && check_given(e, FIELD(at, "cidr"), json_str(json_get(block, "cidr"))) &&
         check_cidr(e, FIELD(at, "cidr"), json_str(json_get(block, "cidr")))) {
         json_each(except, json_get(block, "except"))
-            check_cidr(e, FIELD_INDEX(FIELD(at, "except"), i++), json_str(except));
+        {
+            const struct field_path *item = FIELD_INDEX(FIELD(at, "except"), i++);
+
+            if (check_cidr(e, item, json_str(except)) &&
+                !cidr_contains(json_str(json_get(block, "cidr")), json_str(except)))
+                field_invalid(e, item, except, "must be a strict subset of `cidr`");
+        }
     }
     if (!pods && !spaces && !block)
         field_required(e, p, "must specify a peer");
@@ -141,10 +151,13 @@ static void cidr_prepare_create(struct arena *a, cJSON *cidr)
 }
 
 const struct kind_ops IPADDRESS_OPS = {
+    .check_name = ip_problem,
+    .validate = validate_ip_address,
     .cells = cells_ip_address,
 };
 const struct kind_ops SERVICE_CIDR_OPS = {
     .prepare_create = cidr_prepare_create,
+    .validate = validate_service_cidr,
     .cells = cells_service_cidr,
 };
 
@@ -178,5 +191,6 @@ static void slice_prepare_update(struct arena *a, cJSON *slice, const cJSON *old
 const struct kind_ops ENDPOINT_SLICE_OPS = {
     .defaults = slice_defaults,
     .prepare_update = slice_prepare_update,
+    .validate = validate_endpoint_slice,
     .cells = cells_endpoint_slice,
 };

@@ -263,6 +263,34 @@ void check_local_path(struct field_errors *e, const struct field_path *p, struct
         field_invalid_str(e, p, path, "must not start with '..'");
 }
 
+bool is_http_path(struct str path)
+{
+    for (size_t i = 0; i < path.n; i++) {
+        if (!isalnum((unsigned char)path.p[i]) && !strchr("/-._~%!$&'()*+,;=:", path.p[i]))
+            return false;
+    }
+    return path.n > 0;
+}
+
+bool check_domain_prefixed_path(struct field_errors *e, const struct field_path *p, struct str text)
+{
+    struct str rest = text, domain = str_cut(&rest, '/');
+    size_t before = e->n;
+
+    if (!check_given(e, p, text))
+        return false;
+    if (!rest.p || !domain.n || !rest.n) {
+        field_invalid_str(e, p, text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+        return false;
+    }
+    check_rule(e, p, NAME_DNS1123_SUBDOMAIN, domain);
+    if (!is_http_path(rest))
+        field_invalid_str(
+            e, p, rest,
+            "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')");
+    return e->n == before;
+}
+
 /* ---- labels and selectors ---- */
 
 void validate_labels(struct field_errors *e, const struct field_path *p, const cJSON *labels)

@@ -33,6 +33,15 @@ bool check_port_name(struct field_errors *e, const struct field_path *p, struct 
 /* A DNS subdomain whose labels may have underscores. */
 bool check_underscored_name(struct field_errors *e, const struct field_path *p, struct str name);
 bool check_ip(struct field_errors *e, const struct field_path *p, struct str ip);
+const char *ip_problem(struct str ip); /* what is wrong with an address, NULL: nothing */
+const char *canonical_ip_problem(struct arena *a, struct str ip);
+bool check_canonical_cidr(struct field_errors *e, const struct field_path *p, struct str cidr);
+/* Whether inner is a strict part of cidr. */
+bool cidr_contains(struct str cidr, struct str inner);
+/* "example.com/path", with a path of HTTP. */
+bool check_domain_prefixed_path(struct field_errors *e, const struct field_path *p,
+                                struct str text);
+bool is_http_path(struct str path);
 bool check_cidr(struct field_errors *e, const struct field_path *p, struct str cidr);
 /* The same, but what was accepted before stays so: the texts of a list. */
 bool check_legacy_ip(struct field_errors *e, const struct field_path *p, struct str ip,
@@ -150,6 +159,12 @@ void validate_pod_status(struct field_errors *e, const cJSON *pod, const cJSON *
 /* What is wrong with a cron schedule; NULL when nothing is. */
 const char *cron_problem(struct arena *a, struct str schedule);
 
+/* ---- admission: what webhooks and policies share ---- */
+void validate_admission_rule(struct field_errors *e, const struct field_path *p, const cJSON *rule);
+void validate_match_conditions(struct field_errors *e, const struct field_path *p,
+                               const cJSON *list);
+struct str trimmed(struct str s); /* without blanks around it */
+
 /* ---- kinds: object, and what it replaces or NULL ---- */
 #define VALIDATES(name) void name(struct field_errors *e, const cJSON *object, const cJSON *old)
 VALIDATES(validate_deployment);
@@ -171,3 +186,20 @@ VALIDATES(validate_volume);
 VALIDATES(validate_service);
 VALIDATES(validate_service_status);
 VALIDATES(validate_endpoints);
+VALIDATES(validate_ingress);
+VALIDATES(validate_ingress_status);
+VALIDATES(validate_ingress_class);
+VALIDATES(validate_ip_address);
+VALIDATES(validate_service_cidr);
+VALIDATES(validate_endpoint_slice);
+VALIDATES(validate_webhooks);
+VALIDATES(validate_validating_policy);
+VALIDATES(validate_validating_policy_status);
+VALIDATES(validate_mutating_policy);
+VALIDATES(validate_validating_binding);
+VALIDATES(validate_mutating_binding);
+VALIDATES(validate_autoscaler);
+VALIDATES(validate_autoscaler_status);
+#define WARNS(name)                                                                                \
+    void name(struct arena *a, const cJSON *object, void (*warn)(void *, struct str), void *ctx)
+WARNS(warn_ingress);

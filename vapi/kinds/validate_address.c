@@ -41,21 +41,41 @@ static bool is_mapped(const unsigned char ip[16])
     return memcmp(ip, prefix, sizeof(prefix)) == 0;
 }
 
-bool check_ip(struct field_errors *e, const struct field_path *p, struct str ip)
+const char *ip_problem(struct str ip)
 {
     unsigned char bytes[16];
     int family;
 
     if (!parse_ip(ip, &family, bytes))
-        field_invalid_str(e, p, ip,
-                          has_leading_zero(ip)
-                              ? "must not have leading 0s"
-                              : "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-    else if (family == AF_INET6 && is_mapped(bytes))
-        field_invalid_str(e, p, ip, "must not be an IPv4-mapped IPv6 address");
-    else
-        return true;
-    return false;
+        return has_leading_zero(ip) ? "must not have leading 0s"
+                                    : "must be a valid IP address, (e.g. 10.9.8.7 or "
+                                      "2001:db8::ffff)";
+    if (family == AF_INET6 && is_mapped(bytes))
+        return "must not be an IPv4-mapped IPv6 address";
+    return NULL;
+}
+
+bool check_ip(struct field_errors *e, const struct field_path *p, struct str ip)
+{
+    const char *why = ip_problem(ip);
+
+    if (why)
+        field_invalid_str(e, p, ip, why);
+    return !why;
+}
+
+/* As ip_problem(), but in the one way an address is printed. */
+const char *canonical_ip_problem(struct arena *a, struct str ip)
+{
+    const char *why = ip_problem(ip);
+    unsigned char bytes[16];
+    char text[INET6_ADDRSTRLEN];
+    int family;
+
+    if (why || !parse_ip(ip, &family, bytes) || !inet_ntop(family, bytes, text, sizeof(text)) ||
+        str_eqc(ip, text))
+        return why;
+    return arena_printf(a, "must be in canonical form (\"%s\")", text).p;
 }
 
 static bool bits_beyond(const unsigned char *ip, unsigned length, unsigned total)
@@ -88,6 +108,43 @@ bool check_cidr(struct field_errors *e, const struct field_path *p, struct str c
     if (why)
         field_invalid_str(e, p, cidr, why);
     return !why;
+}
+
+bool check_canonical_cidr(struct field_errors *e, const struct field_path *p, struct str cidr)
+{
+    struct str length = cidr, ip = str_cut(&length, '/');
+    unsigned char bytes[16];
+    char text[INET6_ADDRSTRLEN];
+    int family;
+
+    if (!check_cidr(e, p, cidr))
+        return false;
+    if (!parse_ip(ip, &family, bytes) || !inet_ntop(family, bytes, text, sizeof(text)) ||
+        str_eqc(ip, text))
+        return true;
+    field_invalid_str(
+        e, p, cidr,
+        arena_printf(e->arena, "must be in canonical form (\"%s/%.*s\")", text, STR_F(length)).p);
+    return false;
+}
+
+bool cidr_contains(struct str cidr, struct str inner)
+{
+    struct str outer_length = cidr, outer_ip = str_cut(&outer_length, '/');
+    struct str inner_length = inner, inner_ip = str_cut(&inner_length, '/');
+    unsigned char a[16], b[16];
+    int family, other;
+    uint64_t n, m;
+
+    if (!parse_ip(outer_ip, &family, a) || !parse_ip(inner_ip, &other, b) || family != other ||
+        !str_to_u64(outer_length, &n) || !str_to_u64(inner_length, &m) || n >= m ||
+        n > (family == AF_INET6 ? 128 : 32))
+        return false;
+    for (unsigned bit = 0; bit < n; bit++) {
+        if ((a[bit / 8] ^ b[bit / 8]) & (0x80 >> (bit % 8)))
+            return false;
+    }
+    return true;
 }
 
 bool is_ipv6(struct str ip)

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of webhook configurations, and of the rules they share with admission policies, in
+ * upstream's words and order. Must never evaluate an expression. Source:
+ * pkg/apis/admissionregistration/validation, apiserver pkg/util/webhook/validation.go. */
+#include "validate.h"
+
+#define URL_FORM        "; desired format: https://host[/path]"
+#define MAX_CONDITIONS  64
+#define REVIEW_VERSIONS "v1, v1beta1"
+
+static const char *const SIDE_EFFECTS[] = {"None", "NoneOnDryRun", "Some", "Unknown", NULL};
+static const char *const NO_SIDE_EFFECTS[] = {"None", "NoneOnDryRun", NULL};
+
+/* ---- rules ---- */
+
+/* Lists in which "*" must be alone; empty texts are refused unless they name the core group. */
+static void check_wildcard_list(struct field_errors *e, const struct field_path *p,
+                                const cJSON *list, const char *others, bool may_be_empty)
+{
+    size_t i = 0;
+
+    if (!json_count(list))
+        field_required(e, p, "");
+    if (json_count(list) > 1 && value_listed(list, STR("*")))
+        field_invalid(
+            e, p, list,
+            arena_printf(e->arena, "if '*' is present, must not specify other %s", others).p);
+    json_each(item, list)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+
+        if (!may_be_empty && !json_str(item).n)
+            field_required(e, at, "");
+    }
+}
+
+/* What of a list of resources was seen so far. */
+struct seen_resources {
+    struct names whole, subs; /* x of "x/\*", y of "*\/y" */
+    bool everything, single, plain;
+};
+
+static void check_resource(struct field_errors *e, const struct field_path *p, const cJSON *item,
+                           struct seen_resources *seen)
+{
+    struct str text = json_str(item), sub = text, name = str_cut(&sub, '/');
+
+    if (!text.n) {
+        field_required(e, p, "");
+        return;
+    }
+    seen->everything |= str_eqc(text, "*/*");
+    seen->single |= str_eqc(text, "*");
+    if (!sub.p) {
+        seen->plain = !str_eqc(text, "*");
+        return;
+    }
+    if (names_has(&seen->whole, name))
+        field_invalid(e, p, item,
+                      arena_printf(e->arena, "if '%.*s/*' is present, must not specify %.*s",
+                                   STR_F(name), STR_F(text))
+                          .p);
+    if (names_has(&seen->subs, sub))
+        field_invalid(e, p, item,
+                      arena_printf(e->arena, "if '*/%.*s' is present, must not specify %.*s",
+                                   STR_F(sub), STR_F(text))
+                          .p);
+    if (str_eqc(sub, "*"))
+        names_add(&seen->whole, name, item);
+    if (str_eqc(name, "*"))
+        names_add(&seen->subs, sub, item);
+}
+
+static void check_resources(struct field_errors *e, const struct field_path *p, const cJSON *list)
+{
+    struct seen_resources seen = {.whole.arena = e->arena, .subs.arena = e->arena};
+    size_t i = 0;
+
+    if (!json_count(list))
+        field_required(e, p, "");
+    json_each(item, list) check_resource(e, FIELD_INDEX(p, i++), item, &seen);
+    if (json_count(list) > 1 && seen.everything)
+        field_invalid(e, p, list, "if '*/*' is present, must not specify other resources");
+    if (seen.single && seen.plain)
+        field_invalid(e, p, list,
+                      "if '*' is present, must not specify other resources without subresources");
+}
+
+void validate_admission_rule(struct field_errors *e, const struct field_path *p, const cJSON *rule)
+{
+    static const char *const operations[] = {"*", "CONNECT", "CREATE", "DELETE", "UPDATE", NULL};
+    static const char *const scopes[] = {"*", "Cluster", "Namespaced", NULL};
+    const cJSON *list = json_get(rule, "operations");
+    AT(at, p, "operations");
+    size_t i = 0;
+
+    if (!json_count(list))
+        field_required(e, at, "");
+    if (json_count(list) > 1 && value_listed(list, STR("*")))
+        field_invalid(e, at, list, "if '*' is present, must not specify other operations");
+    json_each(operation, list) check_enum_if(e, FIELD_INDEX(at, i++), operation, operations);
+    check_wildcard_list(e, FIELD(p, "apiGroups"), json_get(rule, "apiGroups"), "API groups", true);
+    check_wildcard_list(e, FIELD(p, "apiVersions"), json_get(rule, "apiVersions"), "API versions",
+                        false);
+    check_resources(e, FIELD(p, "resources"), json_get(rule, "resources"));
+    check_enum_if(e, FIELD(p, "scope"), given(rule, "scope"), scopes);
+}
+
+/* ---- conditions ---- */
+
+struct str trimmed(struct str s)
+{
+    while (s.n && (s.p[0] == ' ' || (s.p[0] >= '\t' && s.p[0] <= '\r')))
+        s = str_from(s, 1);
+    while (s.n && (s.p[s.n - 1] == ' ' || (s.p[s.n - 1] >= '\t' && s.p[s.n - 1] <= '\r')))
+        s = str_sub(s, 0, s.n - 1);
+    return s;
+}
+
+void validate_match_conditions(struct field_errors *e, const struct field_path *p,
+                               const cJSON *list)
+{
+    struct names seen = {.arena = e->arena};
+    size_t i = 0;
+
+    if (json_count(list) > MAX_CONDITIONS)
+        field_too_many(e, p, json_count(list), MAX_CONDITIONS);
+    json_each(condition, list)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str name = json_str(json_get(condition, "name"));
+
+        check_given(e, FIELD(at, "expression"),
+                    trimmed(json_str(json_get(condition, "expression"))));
+        if (!check_given(e, FIELD(at, "name"), name))
+            continue;
+        check_rule(e, FIELD(at, "name"), NAME_QUALIFIED, name);
+        if (!names_add(&seen, name, condition))
+            field_duplicate(e, FIELD(at, "name"), json_get(condition, "name"));
+    }
+}
+
+/* ---- where a webhook is ---- */
+
+static void check_segments(struct field_errors *e, const struct field_path *p, struct str path)
+{
+    struct str rest = str_from(path, 1);
+    size_t i = 0;
+
+    if (str_has_suffix(rest, STR("/")))
+        rest = str_sub(rest, 0, rest.n - 1);
+    do {
+        struct str step = str_cut(&rest, '/');
+        const char *why = step.n ? name_check_dns1123_subdomain(step) : NULL;
+
+        if (!step.n)
+            field_invalid_str(e, p, path,
+                              arena_printf(e->arena, "segment[%zu] may not be empty", i).p);
+        else if (why)
+            field_invalid_str(e, p, path, arena_printf(e->arena, "segment[%zu]: %s", i, why).p);
+        i++;
+    } while (rest.p);
+}
+
+static void check_service_path(struct field_errors *e, const struct field_path *p, struct str path)
+{
+    if (!path.n || str_eqc(path, "/"))
+        return;
+    if (str_eqc(path, "//")) {
+        field_invalid_str(e, p, path, "segment[0] may not be empty");
+        return;
+    }
+    if (path.p[0] != '/')
+        field_invalid_str(e, p, path, "must start with a '/'");
+    check_segments(e, p, path);
+}
+
+/* Upstream mixes name and namespace up: the one that is missing is told under the other's name. */
+static void check_service(struct field_errors *e, const struct field_path *p, const cJSON *service)
+{
+    int64_t port = json_i64_at(service, "port", 0);
+    const cJSON *path = given(service, "path");
+
+    if (!json_str(json_get(service, "namespace")).n)
+        field_required(e, FIELD(p, "name"), "");
+    if (!json_str(json_get(service, "name")).n)
+        field_required(e, FIELD(p, "namespace"), "");
+    if (port < 1 || port > 65535)
+        field_invalid(e, FIELD(p, "port"), json_new_i64(e->arena, port),
+                      "port is not valid: must be between 1 and 65535, inclusive");
+    if (path)
+        check_service_path(e, FIELD(p, "path"), json_str(path));
+}
+
+/* The scheme before the first colon, if there is one; rest is what follows. */
+static struct str url_scheme(struct str url, struct str *rest)
+{
+    size_t colon = str_find(url, ':'), slash = str_find(url, '/');
+
+    *rest = url;
+    if (colon == url.n || slash < colon)
+        return STR("");
+    *rest = str_from(url, colon + 1);
+    return str_sub(url, 0, colon);
+}
+
+static void check_url(struct field_errors *e, const struct field_path *p, struct str url)
+{
+    struct str rest, fragment = url, plain = str_cut(&fragment, '#'), query = plain;
+    struct str scheme = url_scheme(str_cut(&query, '?'), &rest), host = STR(""), user = STR_NULL;
+    size_t at;
+
+    if (str_has_prefix(rest, STR("//"))) {
+        rest = str_from(rest, 2);
+        host = str_cut(&rest, '/');
+    }
+    at = str_find(host, '@');
+    if (at < host.n) {
+        user = str_sub(host, 0, at);
+        host = str_from(host, at + 1);
+    }
+    if (!str_eqc(lower_case(e->arena, scheme), "https"))
+        field_invalid_str(e, p, lower_case(e->arena, scheme),
+                          "'https' is the only allowed URL scheme" URL_FORM);
+    if (!host.n)
+        field_invalid_str(e, p, host, "host must be specified" URL_FORM);
+    if (user.p)
+        field_invalid_str(e, p, user, "user information is not permitted in the URL");
+    if (fragment.n)
+        field_invalid_str(e, p, fragment, "fragments are not permitted in the URL");
+    if (query.n)
+        field_invalid_str(e, p, query, "query parameters are not permitted in the URL");
+}
+
+static void check_client(struct field_errors *e, const struct field_path *p, const cJSON *config)
+{
+    const cJSON *url = given(config, "url"), *service = given(config, "service");
+
+    if (!url == !service)
+        field_required(e, p, "exactly one of url or service is required");
+    else if (url)
+        check_url(e, FIELD(p, "url"), json_str(url));
+    else
+        check_service(e, FIELD(p, "service"), service);
+}
+
+/* ---- webhooks ---- */
+
+/* What an update may keep because it was there. */
+struct leniency {
+    bool side_effects, versions, names;
+    bool same_conditions;
+    const cJSON *old;
+};
+
+static bool is_known_version(const cJSON *list)
+{
+    return value_listed(list, STR("v1")) || value_listed(list, STR("v1beta1"));
+}
+
+static struct leniency leniency_of(struct arena *a, const cJSON *hooks, const cJSON *old)
+{
+    struct leniency ret = {.old = old};
+    struct names seen = {.arena = a};
+    size_t i = 0;
+
+    ret.same_conditions = old && json_count(hooks) == json_count(old);
+    json_each(hook, old)
+    {
+        const cJSON *now = json_at(hooks, i++),
+                    *versions = json_get(hook, "admissionReviewVersions");
+
+        ret.side_effects |= !one_of(json_str(json_get(hook, "sideEffects")), NO_SIDE_EFFECTS);
+        ret.versions |= json_count(versions) && !is_known_version(versions);
+        ret.names |= !names_add(&seen, json_str(json_get(hook, "name")), hook);
+        ret.same_conditions &=
+            same_value(json_get(now, "matchConditions"), json_get(hook, "matchConditions"));
+    }
+    return ret;
+}
+
+static void check_full_name(struct field_errors *e, const struct field_path *p, struct str name)
+{
+    const char *why;
+    size_t dots = 0;
+
+    if (!check_given(e, p, name))
+        return;
+    why = name_check_dns1123_subdomain(name);
+    for (size_t i = 0; i < name.n; i++)
+        dots += name.p[i] == '.';
+    if (why)
+        field_invalid_str(e, p, name, why);
+    else if (dots < 2)
+        field_invalid_str(e, p, name,
+                          "should be a domain with at least three segments separated by dots");
+}
+
+static void check_side_effects(struct field_errors *e, const struct field_path *p,
+                               const cJSON *value, const char *const *allowed)
+{
+    if (!value)
+        field_required(e, p,
+                       allowed == NO_SIDE_EFFECTS
+                           ? "must specify one of None, NoneOnDryRun"
+                           : "must specify one of None, NoneOnDryRun, Some, Unknown");
+    else
+        check_enum_if(e, p, value, allowed);
+}
+
+static void check_review_versions(struct field_errors *e, const struct field_path *p,
+                                  const cJSON *list, bool lenient)
+{
+    struct names seen = {.arena = e->arena};
+    size_t i = 0;
+
+    if (!json_count(list)) {
+        field_required(e, p, "must specify one of " REVIEW_VERSIONS);
+        return;
+    }
+    json_each(version, list)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+
+        if (!names_add(&seen, json_str(version), version))
+            field_invalid(e, at, version, "duplicate version");
+        else
+            check_rule(e, at, NAME_DNS1035_LABEL, json_str(version));
+    }
+    if (!lenient && !is_known_version(list))
+        field_invalid(e, p, list, "must include at least one of " REVIEW_VERSIONS);
+}
+
+static void check_hook(struct field_errors *e, const struct field_path *p, const cJSON *hook,
+                       const struct leniency *fine)
+{
+    static const char *const failures[] = {"Fail", "Ignore", NULL};
+    static const char *const matches[] = {"Equivalent", "Exact", NULL};
+    static const char *const again[] = {"IfNeeded", "Never", NULL};
+    const cJSON *timeout = given(hook, "timeoutSeconds");
+    int64_t seconds = json_i64_at(hook, "timeoutSeconds", 1);
+    size_t i = 0;
+
+    check_full_name(e, FIELD(p, "name"), json_str(json_get(hook, "name")));
+    json_each(rule, json_get(hook, "rules"))
+        validate_admission_rule(e, FIELD_INDEX(FIELD(p, "rules"), i++), rule);
+    check_enum_if(e, FIELD(p, "failurePolicy"), given(hook, "failurePolicy"), failures);
+    check_enum_if(e, FIELD(p, "matchPolicy"), given(hook, "matchPolicy"), matches);
+    check_side_effects(e, FIELD(p, "sideEffects"), given(hook, "sideEffects"),
+                       fine->side_effects ? SIDE_EFFECTS : NO_SIDE_EFFECTS);
+    if (timeout && (seconds < 1 || seconds > 30))
+        field_invalid(e, FIELD(p, "timeoutSeconds"), timeout,
+                      "the timeout value must be between 1 and 30 seconds");
+    validate_label_selector(e, FIELD(p, "namespaceSelector"), given(hook, "namespaceSelector"));
+    validate_label_selector(e, FIELD(p, "objectSelector"), given(hook, "objectSelector"));
+    check_enum_if(e, FIELD(p, "reinvocationPolicy"), given(hook, "reinvocationPolicy"), again);
+    check_client(e, FIELD(p, "clientConfig"), json_get(hook, "clientConfig"));
+    if (!fine->same_conditions)
+        validate_match_conditions(e, FIELD(p, "matchConditions"),
+                                  json_get(hook, "matchConditions"));
+    check_review_versions(e, FIELD(p, "admissionReviewVersions"),
+                          json_get(hook, "admissionReviewVersions"), fine->versions);
+}
+
+void validate_webhooks(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    const cJSON *hooks = json_get(object, "webhooks");
+    struct leniency fine = leniency_of(e->arena, hooks, json_get(old, "webhooks"));
+    struct names seen = {.arena = e->arena};
+    AT(p, NULL, "webhooks");
+    size_t i = 0;
+
+    json_each(hook, hooks)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str name = json_str(json_get(hook, "name"));
+
+        check_hook(e, at, hook, &fine);
+        if (name.n && !names_add(&seen, name, hook) && !fine.names)
+            field_duplicate(e, FIELD(at, "name"), json_get(hook, "name"));
+    }
+}
