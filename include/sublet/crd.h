@@ -33,6 +33,8 @@ void crd_cells(const struct crd_version *v, struct arena *a, const cJSON *object
                cJSON *cells);
 /* The OpenAPI v3 schema of the version as published (JSON text, borrowed). */
 const cJSON *crd_openapi(const struct crd_version *v);
+/* The compiled schema and its root, as walks by type need them; NULL when any object goes. */
+const struct schema *crd_schema(const struct crd_version *v, uint32_t *ret_root);
 struct str crd_deprecation(const struct crd_version *v); /* warning text, or empty */
 
 /* JSONPath as printer columns and scale paths use it: .a.b[0].c, ['x.y'], [*], filters

@@ -37,7 +37,7 @@ enum schema_list_type {
     LIST_ATOMIC,
     LIST_SET,
     LIST_MAP
-}; /* maps: LIST_ATOMIC atomic, else granular */
+}; /* maps and ANY: LIST_ATOMIC atomic, else granular */
 
 enum schema_field_flags {
     FIELD_OMITEMPTY = 1,
@@ -53,7 +53,8 @@ enum schema_patch {
     PATCH_REPLACE = 0,
     PATCH_MERGE = 1, /* bits */
     PATCH_RETAIN_KEYS = 2,
-    PATCH_WHOLE = 4 /* `replace` said outright: objects too, which are merged by default */
+    PATCH_WHOLE = 4, /* `replace` said outright: objects too, which are merged by default */
+    PATCH_ZERO = 8   /* OpenAPI's default is Go's zero value: what an absent key of a list map is */
 };
 
 struct schema_field {
@@ -75,7 +76,15 @@ struct schema_node {
                     * the OBJECT that is its protobuf message, when it is one of several things */
     uint32_t keys; /* list map keys: offset of "a\0b\0\0", 0 for none */
     uint32_t
-        type_name; /* "io.k8s.api.core.v1.PodSpec", offset, 0 for none; also of named scalars */
+        type_name;  /* "io.k8s.api.core.v1.PodSpec", offset, 0 for none; also of named scalars */
+    uint32_t flags; /* schema_node_flags; a CRD's only */
+};
+
+enum schema_node_flags {
+    NODE_PRESERVE = 1, /* x-kubernetes-preserve-unknown-fields */
+    NODE_CLOSED = 2,   /* additionalProperties: false */
+    NODE_EMBEDDED = 4, /* x-kubernetes-embedded-resource */
+    NODE_FORMATTED = 8 /* a string with a format other than byte */
 };
 
 struct schema_rules; /* what a CRD adds: validation, nullable, defaults; see crd.h */

@@ -163,6 +163,10 @@ int body_refuse(struct call *c, const char *why, struct err *err) MUST_CHECK;
 /* The group, version and kind a body of this call must have (the subresource's where it has one).
  */
 void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind);
+/* The kind and version of the URL, whatever the tree says. */
+void body_set_kind(struct call *c, cJSON *tree);
+/* Why a tree that is no object is no body. */
+struct str body_not_object(const struct call *c, const cJSON *tree);
 /* Turns c->strict into warnings, or into 400 (422 for patches) when validation is strict. */
 int body_strict(struct call *c, const cJSON *patched, struct err *err) MUST_CHECK;
 
@@ -231,6 +235,15 @@ bool resource_is_namespace(const struct resource *r);
 int commit_not_found(struct call *c, struct err *err) MUST_CHECK;
 /* 409: the object has been modified. */
 int commit_modified(struct call *c, struct err *err) MUST_CHECK;
+
+/* managed.c, apply.c */
+/* Keeps managedFields of object in step with what a create (old NULL) or update changed. Both are
+ * in the stored version; asked is that of the request. */
+void managed_update(struct call *c, const struct resource *asked, const cJSON *old, cJSON *object);
+/* c->body applied to live (NULL: there is none yet), which is used up. */
+int managed_apply(struct call *c, cJSON *live, cJSON **ret, struct err *err) MUST_CHECK;
+/* An object that differs from the old one in the times of managedFields only gets those back. */
+void managed_keep_times(struct arena *a, cJSON *object, const cJSON *old);
 
 /* admit.c */
 /* hooks.check_pod on a pod (refusal) or on the pod template in object (warning). */

@@ -4,7 +4,7 @@
  * /scale: a view of an object's replica count, made from paths and written back through them. It
  * must never change anything else of the object. Source: k8s.io/kubernetes
  * pkg/registry/apps/deployment/storage (ScaleREST), autoscaling/v1 Scale. */
-#include "api.h"
+#include "managed.h"
 
 static const struct scale_paths *paths_of(const struct call *c)
 {
@@ -98,13 +98,20 @@ static int check(struct call *c, const cJSON *scale, int64_t replicas, struct er
 
 static int make_scaled(struct call *c, cJSON *base, cJSON **ret, struct err *err)
 {
-    cJSON *scale = scale_of(c, base), *metadata = meta_of(c->arena, base);
+    cJSON *old = scale_of(c, base), *scale = NULL, *metadata = meta_of(c->arena, base);
+    struct managed m;
     int64_t replicas;
 
-    if (write_apply_body(c, scale, &scale, err))
+    managed_open(&m, c, c->resource);
+    if (managed_to_scale(&m, base, old, err) ||
+        write_apply_body(c, json_copy(c->arena, old), &scale, err))
         return -1;
     replicas = json_i64_at(scale, "spec.replicas", 0);
     if (check(c, scale, replicas, err))
+        return -1;
+    if (c->verb != CALL_PATCH || c->patch != PATCH_TYPE_APPLY)
+        managed_track(&m, old, old, scale, scale);
+    if (managed_from_scale(&m, scale, base, err))
         return -1;
     set_number(c->arena, base, paths_of(c)->spec_replicas, replicas);
     json_remove(metadata, "resourceVersion");

@@ -139,6 +139,24 @@ static void compile_list_type(struct compiler *c, uint32_t node, const cJSON *sc
     buf_char(&c->strings, '\0');
 }
 
+/* What a walk by type asks of a node without its rules. */
+static uint32_t node_flags(const cJSON *schema)
+{
+    const cJSON *more = json_get(schema, "additionalProperties");
+    struct str format = json_str_at(schema, "format");
+    uint32_t flags = 0;
+
+    if (json_true(json_get(schema, "x-kubernetes-preserve-unknown-fields")))
+        flags |= NODE_PRESERVE;
+    if (json_true(json_get(schema, "x-kubernetes-embedded-resource")))
+        flags |= NODE_EMBEDDED;
+    if (json_is_bool(more) && !json_true(more))
+        flags |= NODE_CLOSED;
+    if (format.n && !str_eqc(format, "byte"))
+        flags |= NODE_FORMATTED;
+    return flags;
+}
+
 /* --- rules --- */
 
 static void number(const cJSON *schema, const char *key, uint16_t flag, uint16_t *flags,
@@ -243,6 +261,7 @@ static uint32_t compile(struct compiler *c, const cJSON *schema, unsigned depth)
         (json_is_object(more) || json_true(more)))
         c->nodes[node].kind = SCHEMA_MAP;
     compile_list_type(c, node, schema);
+    c->nodes[node].flags = node_flags(schema);
     compile_rules(c, node, schema, depth);
     return node;
 }
@@ -295,6 +314,14 @@ const cJSON *crd_openapi(const struct crd_version *v)
     static const cJSON none = {.type = cJSON_Object};
 
     return v->schema_text ? version_ready(v)->openapi : &none;
+}
+
+const struct schema *crd_schema(const struct crd_version *v, uint32_t *ret_root)
+{
+    if (v->preserve_all || !v->schema_text)
+        return NULL;
+    *ret_root = version_ready(v)->root;
+    return &v->schema;
 }
 
 struct str crd_deprecation(const struct crd_version *v)

@@ -30,12 +30,12 @@ static const struct schema_field FIELDS[] = {
     {215, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* selfLink */
     {179, 4, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* uid */
     /* 19: io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference */
-    {1, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* apiVersion */
+    {1, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* apiVersion */
     {224, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* blockOwnerDeletion */
     {243, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* controller */
-    {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
-    {179, 4, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* uid */
+    {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {179, 4, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* uid */
     /* 25: io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry */
     {1, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {254, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* fieldsType */
@@ -60,8 +60,8 @@ static const struct schema_field FIELDS[] = {
     /* 43: io.k8s.api.core.v1.ComponentCondition */
     {335, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* error */
     {341, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* message */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 19, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 19, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 47: io.k8s.api.core.v1.ComponentStatusList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 25, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -74,7 +74,7 @@ static const struct schema_field FIELDS[] = {
     {215, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* selfLink */
     {390, 24, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shardInfo */
     /* 56: io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo */
-    {400, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
+    {400, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* selector */
     /* 57: io.k8s.api.core.v1.ConfigMap */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {409, 28, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* binaryData */
@@ -98,13 +98,13 @@ static const struct schema_field FIELDS[] = {
     {471, 38, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 74: io.k8s.api.core.v1.EndpointAddress */
     {477, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* hostname */
-    {486, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* ip */
+    {486, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* ip */
     {489, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {498, 16, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* targetRef */
     /* 78: io.k8s.api.core.v1.EndpointPort */
     {508, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* appProtocol */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
-    {520, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
+    {520, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* port */
     {525, 37, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* protocol */
     /* 82: io.k8s.api.core.v1.EndpointsList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -124,8 +124,8 @@ static const struct schema_field FIELDS[] = {
     {17, 3, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metadata */
     {601, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {608, 16, 0, 13, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* related */
-    {616, 2, 0, 14, FIELD_PRINTED, 0, 0}, /* reportingComponent */
-    {635, 2, 0, 15, FIELD_PRINTED, 0, 0}, /* reportingInstance */
+    {616, 2, 0, 14, FIELD_PRINTED, PATCH_ZERO, 0}, /* reportingComponent */
+    {635, 2, 0, 15, FIELD_PRINTED, PATCH_ZERO, 0}, /* reportingInstance */
     {653, 45, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* series */
     {660, 43, 0, 5, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* source */
     {319, 2, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* type */
@@ -153,7 +153,7 @@ static const struct schema_field FIELDS[] = {
     {734, 53, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* max */
     {738, 53, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* maxLimitRequestRatio */
     {759, 53, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* min */
-    {319, 51, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {319, 51, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 122: io.k8s.api.core.v1.LimitRangeList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 56, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -179,8 +179,8 @@ static const struct schema_field FIELDS[] = {
     {769, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 67, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 67, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 143: io.k8s.api.core.v1.NamespaceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 70, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -201,16 +201,16 @@ static const struct schema_field FIELDS[] = {
     {840, 75, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* taints */
     {847, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* unschedulable */
     /* 159: io.k8s.api.core.v1.Taint */
-    {861, 74, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* effect */
-    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
+    {861, 74, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* effect */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
     {872, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeAdded */
     {882, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* value */
     /* 163: io.k8s.api.core.v1.NodeConfigSource */
     {888, 77, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* configMap */
     /* 164: io.k8s.api.core.v1.ConfigMapNodeConfigSource */
-    {898, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kubeletConfigKey */
-    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
-    {169, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* namespace */
+    {898, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kubeletConfigKey */
+    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {169, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* namespace */
     {199, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* resourceVersion */
     {179, 4, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* uid */
     /* 169: io.k8s.api.core.v1.NodeStatus */
@@ -233,35 +233,35 @@ static const struct schema_field FIELDS[] = {
     {769, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 81, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 81, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 189: io.k8s.api.core.v1.NodeAddress */
-    {1064, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* address */
-    {319, 84, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {1064, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* address */
+    {319, 84, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 191: io.k8s.api.core.v1.NodeDaemonEndpoints */
     {1072, 87, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* kubeletEndpoint */
     /* 192: io.k8s.api.core.v1.DaemonEndpoint */
-    {1088, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* Port */
+    {1088, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* Port */
     /* 193: io.k8s.api.core.v1.NodeSystemInfo */
-    {1093, 2, 0, 10, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* architecture */
-    {1106, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* bootID */
-    {1113, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* containerRuntimeVersion */
-    {1137, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kernelVersion */
-    {1151, 2, 0, 8, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kubeProxyVersion */
-    {1168, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kubeletVersion */
-    {1183, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* machineID */
-    {1193, 2, 0, 9, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operatingSystem */
-    {1209, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* osImage */
+    {1093, 2, 0, 10, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* architecture */
+    {1106, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* bootID */
+    {1113, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* containerRuntimeVersion */
+    {1137, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kernelVersion */
+    {1151, 2, 0, 8, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kubeProxyVersion */
+    {1168, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kubeletVersion */
+    {1183, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* machineID */
+    {1193, 2, 0, 9, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operatingSystem */
+    {1209, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* osImage */
     {1217, 89, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* swap */
-    {1222, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* systemUUID */
+    {1222, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* systemUUID */
     /* 204: io.k8s.api.core.v1.NodeSwapStatus */
     {927, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     /* 205: io.k8s.api.core.v1.ContainerImage */
     {1233, 91, 0, 1, FIELD_PRINTED, 0, 0}, /* names */
     {1239, 5, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* sizeBytes */
     /* 207: io.k8s.api.core.v1.AttachedVolume */
-    {1249, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* devicePath */
-    {164, 93, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {1249, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* devicePath */
+    {164, 93, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 209: io.k8s.api.core.v1.NodeConfigStatus */
     {1260, 76, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* active */
     {1267, 76, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* assigned */
@@ -269,7 +269,7 @@ static const struct schema_field FIELDS[] = {
     {1276, 76, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastKnownGood */
     /* 213: io.k8s.api.core.v1.NodeRuntimeHandler */
     {976, 99, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* features */
-    {164, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 215: io.k8s.api.core.v1.NodeRuntimeHandlerFeatures */
     {1290, 9, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* recursiveReadOnlyMounts */
     {1314, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* userNamespaces */
@@ -349,28 +349,28 @@ static const struct schema_field FIELDS[] = {
     /* 284: io.k8s.api.core.v1.GCEPersistentDiskVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1711, 36, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* partition */
-    {1721, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pdName */
+    {1721, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* pdName */
     {1728, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     /* 288: io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1711, 36, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* partition */
     {1728, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeID */
+    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* volumeID */
     /* 292: io.k8s.api.core.v1.HostPathVolumeSource */
-    {1354, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
+    {1354, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* path */
     {319, 111, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* type */
     /* 294: io.k8s.api.core.v1.GlusterfsPersistentVolumeSource */
-    {1746, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* endpoints */
+    {1746, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* endpoints */
     {1756, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* endpointsNamespace */
-    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
+    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* path */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     /* 298: io.k8s.api.core.v1.NFSVolumeSource */
-    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
+    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* path */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {1775, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* server */
+    {1775, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* server */
     /* 301: io.k8s.api.core.v1.RBDPersistentVolumeSource */
     {1704, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fsType */
-    {1782, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* image */
+    {1782, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* image */
     {1808, 2, 1788, 6, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* keyring */
     {1816, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* monitors */
     {1831, 2, 1825, 4, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* pool */
@@ -385,18 +385,18 @@ static const struct schema_field FIELDS[] = {
     {1877, 9, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* chapAuthSession */
     {1704, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1893, 2, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* initiatorName */
-    {1907, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* iqn */
+    {1907, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* iqn */
     {1921, 2, 1911, 4, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* iscsiInterface */
-    {1936, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* lun */
+    {1936, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* lun */
     {1940, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* portals */
     {1728, 9, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 115, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
-    {1948, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* targetPortal */
+    {1948, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* targetPortal */
     /* 322: io.k8s.api.core.v1.CinderPersistentVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 115, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
-    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeID */
+    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* volumeID */
     /* 326: io.k8s.api.core.v1.CephFSPersistentVolumeSource */
     {1816, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* monitors */
     {1354, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* path */
@@ -414,56 +414,56 @@ static const struct schema_field FIELDS[] = {
     {1989, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* datasetName */
     {2001, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* datasetUUID */
     /* 339: io.k8s.api.core.v1.FlexPersistentVolumeSource */
-    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {2020, 7, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* options */
     {1728, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 115, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
     /* 344: io.k8s.api.core.v1.AzureFilePersistentVolumeSource */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {2028, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* secretName */
+    {2028, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* secretName */
     {2039, 2, 0, 4, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* secretNamespace */
-    {2055, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* shareName */
+    {2055, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* shareName */
     /* 348: io.k8s.api.core.v1.VsphereVirtualDiskVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {2065, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* storagePolicyID */
     {2081, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* storagePolicyName */
-    {2099, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumePath */
+    {2099, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* volumePath */
     /* 352: io.k8s.api.core.v1.QuobyteVolumeSource */
     {2110, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* group */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {2116, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* registry */
+    {2116, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* registry */
     {2125, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tenant */
     {1854, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* user */
-    {2132, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volume */
+    {2132, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* volume */
     /* 358: io.k8s.api.core.v1.AzureDiskVolumeSource */
     {2151, 126, 2139, 3, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_HAS_DEFAULT, 0, 0}, /* cachingMode */
-    {2163, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* diskName */
-    {2172, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* diskURI */
+    {2163, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* diskName */
+    {2172, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* diskURI */
     {1704, 2, 2180, 4, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_HAS_DEFAULT, 0, 0}, /* fsType */
     {12, 127, 2187, 6, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_HAS_DEFAULT, 0, 0}, /* kind */
-    {1728, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* readOnly */
+    {1728, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, PATCH_ZERO, 0}, /* readOnly */
     /* 364: io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
-    {2196, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pdID */
+    {2196, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* pdID */
     /* 366: io.k8s.api.core.v1.PortworxVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeID */
+    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* volumeID */
     /* 369: io.k8s.api.core.v1.ScaleIOPersistentVolumeSource */
     {1704, 2, 2201, 9, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* fsType */
-    {2207, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* gateway */
+    {2207, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gateway */
     {2215, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* protectionDomain */
     {1728, 9, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 115, 0, 3, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* secretRef */
     {2232, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* sslEnabled */
     {2261, 2, 2243, 7, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* storageMode */
     {2273, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* storagePool */
-    {2285, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* system */
+    {2285, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* system */
     {2292, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* volumeName */
     /* 379: io.k8s.api.core.v1.LocalVolumeSource */
     {1704, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsType */
-    {1354, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
+    {1354, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* path */
     /* 381: io.k8s.api.core.v1.StorageOSPersistentVolumeSource */
     {1704, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1728, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
@@ -473,14 +473,14 @@ static const struct schema_field FIELDS[] = {
     /* 386: io.k8s.api.core.v1.CSIPersistentVolumeSource */
     {2319, 115, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* controllerExpandSecretRef */
     {2345, 115, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* controllerPublishSecretRef */
-    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {1704, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {2372, 115, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeExpandSecretRef */
     {2392, 115, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodePublishSecretRef */
     {2413, 115, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeStageSecretRef */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {2432, 7, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* volumeAttributes */
-    {2449, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeHandle */
+    {2449, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* volumeHandle */
     /* 396: io.k8s.api.core.v1.VolumeNodeAffinity */
     {2462, 140, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* required */
     /* 397: io.k8s.api.core.v1.NodeSelector */
@@ -489,8 +489,8 @@ static const struct schema_field FIELDS[] = {
     {2489, 144, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchExpressions */
     {2506, 144, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* matchFields */
     /* 400: io.k8s.api.core.v1.NodeSelectorRequirement */
-    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
-    {2518, 143, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operator */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
+    {2518, 143, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
     {2527, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 403: io.k8s.api.core.v1.PersistentVolumeStatus */
     {2534, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastPhaseTransitionTime */
@@ -517,20 +517,20 @@ static const struct schema_field FIELDS[] = {
     {2489, 153, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* matchExpressions */
     {2593, 7, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchLabels */
     /* 423: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement */
-    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
-    {2518, 152, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operator */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
+    {2518, 152, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
     {2527, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 426: io.k8s.api.core.v1.VolumeResourceRequirements */
     {704, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* limits */
     {2605, 53, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requests */
     /* 428: io.k8s.api.core.v1.TypedLocalObjectReference */
     {2614, 2, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* apiGroup */
-    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 431: io.k8s.api.core.v1.TypedObjectReference */
     {2614, 2, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* apiGroup */
-    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {169, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespace */
     /* 435: io.k8s.api.core.v1.PersistentVolumeClaimStatus */
     {1359, 135, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* accessModes */
@@ -546,10 +546,10 @@ static const struct schema_field FIELDS[] = {
     {769, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 160, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 160, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 449: io.k8s.api.core.v1.ModifyVolumeStatus */
-    {349, 165, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
+    {349, 165, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
     {2734, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* targetVolumeAttributesClassName */
     /* 451: io.k8s.api.core.v1.PersistentVolumeClaimList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -631,7 +631,7 @@ static const struct schema_field FIELDS[] = {
     {1489, 110, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hostPath */
     {1782, 209, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* image */
     {1498, 180, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* iscsi */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {1523, 113, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nfs */
     {3398, 183, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeClaim */
     {1570, 128, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* photonPersistentDisk */
@@ -679,7 +679,7 @@ static const struct schema_field FIELDS[] = {
     {3444, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* sizeLimit */
     /* 570: io.k8s.api.core.v1.GitRepoVolumeSource */
     {3454, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* directory */
-    {3464, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* repository */
+    {3464, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* repository */
     {3475, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* revision */
     /* 573: io.k8s.api.core.v1.SecretVolumeSource */
     {3484, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultMode */
@@ -687,33 +687,33 @@ static const struct schema_field FIELDS[] = {
     {3496, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
     {2028, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* secretName */
     /* 577: io.k8s.api.core.v1.KeyToPath */
-    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
     {3505, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* mode */
-    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
+    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* path */
     /* 580: io.k8s.api.core.v1.ISCSIVolumeSource */
     {1859, 9, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* chapAuthDiscovery */
     {1877, 9, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* chapAuthSession */
     {1704, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1893, 2, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* initiatorName */
-    {1907, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* iqn */
+    {1907, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* iqn */
     {1921, 2, 1911, 4, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* iscsiInterface */
-    {1936, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* lun */
+    {1936, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* lun */
     {1940, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* portals */
     {1728, 9, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 181, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
-    {1948, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* targetPortal */
+    {1948, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* targetPortal */
     /* 591: io.k8s.api.core.v1.LocalObjectReference */
-    {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_OMITEMPTY, PATCH_ZERO, 0}, /* name */
     /* 592: io.k8s.api.core.v1.GlusterfsVolumeSource */
-    {1746, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* endpoints */
-    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
+    {1746, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* endpoints */
+    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* path */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     /* 595: io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource */
-    {3510, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* claimName */
+    {3510, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* claimName */
     {1728, 9, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     /* 597: io.k8s.api.core.v1.RBDVolumeSource */
     {1704, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fsType */
-    {1782, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* image */
+    {1782, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* image */
     {1808, 2, 1788, 6, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* keyring */
     {1816, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* monitors */
     {1831, 2, 1825, 4, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* pool */
@@ -721,7 +721,7 @@ static const struct schema_field FIELDS[] = {
     {1836, 181, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
     {1854, 2, 1846, 5, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* user */
     /* 605: io.k8s.api.core.v1.FlexVolumeSource */
-    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {2020, 7, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* options */
     {1728, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
@@ -730,7 +730,7 @@ static const struct schema_field FIELDS[] = {
     {1704, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fsType */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 181, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
-    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeID */
+    {1737, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* volumeID */
     /* 614: io.k8s.api.core.v1.CephFSVolumeSource */
     {1816, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* monitors */
     {1354, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* path */
@@ -744,24 +744,24 @@ static const struct schema_field FIELDS[] = {
     /* 622: io.k8s.api.core.v1.DownwardAPIVolumeFile */
     {3520, 190, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fieldRef */
     {3505, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* mode */
-    {1354, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
+    {1354, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* path */
     {3529, 191, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceFieldRef */
     /* 626: io.k8s.api.core.v1.ObjectFieldSelector */
     {1, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {309, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* fieldPath */
+    {309, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* fieldPath */
     /* 628: io.k8s.api.core.v1.ResourceFieldSelector */
     {3546, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* containerName */
     {3560, 52, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* divisor */
-    {3568, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resource */
+    {3568, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resource */
     /* 631: io.k8s.api.core.v1.AzureFileVolumeSource */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
-    {2028, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* secretName */
-    {2055, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* shareName */
+    {2028, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* secretName */
+    {2055, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* shareName */
     /* 634: io.k8s.api.core.v1.ConfigMapVolumeSource */
     {0, 181, 0, 1, FIELD_INLINE, 0, 0}, /*  */
     {3484, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultMode */
     {356, 179, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* items */
-    {164, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* name */
+    {164, 2, 0, 0, FIELD_OMITEMPTY, PATCH_ZERO, 0}, /* name */
     {3496, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
     /* 639: io.k8s.api.core.v1.ProjectedVolumeSource */
     {3484, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultMode */
@@ -776,19 +776,19 @@ static const struct schema_field FIELDS[] = {
     /* 647: io.k8s.api.core.v1.SecretProjection */
     {0, 181, 0, 1, FIELD_INLINE, 0, 0}, /*  */
     {356, 179, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* items */
-    {164, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* name */
+    {164, 2, 0, 0, FIELD_OMITEMPTY, PATCH_ZERO, 0}, /* name */
     {3496, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
     /* 651: io.k8s.api.core.v1.DownwardAPIProjection */
     {356, 192, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* items */
     /* 652: io.k8s.api.core.v1.ServiceAccountTokenProjection */
     {3639, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* audience */
     {3648, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
-    {1354, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
+    {1354, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* path */
     /* 655: io.k8s.api.core.v1.ClusterTrustBundleProjection */
     {3666, 150, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelector */
     {164, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* name */
     {3496, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
-    {1354, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
+    {1354, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* path */
     {3680, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* signerName */
     /* 660: io.k8s.api.core.v1.PodCertificateProjection */
     {3691, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* certificateChainPath */
@@ -800,14 +800,14 @@ static const struct schema_field FIELDS[] = {
     {3770, 7, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* userAnnotations */
     /* 667: io.k8s.api.core.v1.ScaleIOVolumeSource */
     {1704, 2, 2201, 9, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* fsType */
-    {2207, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* gateway */
+    {2207, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gateway */
     {2215, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* protectionDomain */
     {1728, 9, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {1836, 181, 0, 3, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* secretRef */
     {2232, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* sslEnabled */
     {2261, 2, 2243, 7, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* storageMode */
     {2273, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* storagePool */
-    {2285, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* system */
+    {2285, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* system */
     {2292, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* volumeName */
     /* 677: io.k8s.api.core.v1.StorageOSVolumeSource */
     {1704, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fsType */
@@ -816,7 +816,7 @@ static const struct schema_field FIELDS[] = {
     {2292, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* volumeName */
     {2303, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* volumeNamespace */
     /* 682: io.k8s.api.core.v1.CSIVolumeSource */
-    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {1704, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsType */
     {2392, 181, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodePublishSecretRef */
     {1728, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* readOnly */
@@ -838,7 +838,7 @@ static const struct schema_field FIELDS[] = {
     {3852, 210, 0, 14, FIELD_OMITEMPTY, 0, 0}, /* imagePullPolicy */
     {3868, 255, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lifecycle */
     {3878, 245, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* livenessProbe */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {471, 214, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 3892}, /* ports */
     {3906, 245, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* readinessProbe */
     {3921, 231, 0, 23, FIELD_OMITEMPTY, 0, 0}, /* resizePolicy */
@@ -856,7 +856,7 @@ static const struct schema_field FIELDS[] = {
     {4058, 242, 0, 9, FIELD_OMITEMPTY, PATCH_MERGE, 4048}, /* volumeMounts */
     {4071, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* workingDir */
     /* 717: io.k8s.api.core.v1.ContainerPort */
-    {3892, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* containerPort */
+    {3892, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* containerPort */
     {4082, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* hostIP */
     {4089, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* hostPort */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
@@ -867,10 +867,10 @@ static const struct schema_field FIELDS[] = {
     {1836, 217, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretRef */
     /* 725: io.k8s.api.core.v1.ConfigMapEnvSource */
     {0, 181, 0, 1, FIELD_INLINE, 0, 0}, /*  */
-    {164, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* name */
+    {164, 2, 0, 0, FIELD_OMITEMPTY, PATCH_ZERO, 0}, /* name */
     {3496, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
     /* 728: io.k8s.api.core.v1.EnvVar */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {882, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* value */
     {4124, 220, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* valueFrom */
     /* 731: io.k8s.api.core.v1.EnvVarSource */
@@ -881,24 +881,24 @@ static const struct schema_field FIELDS[] = {
     {4161, 222, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* secretKeyRef */
     /* 736: io.k8s.api.core.v1.ConfigMapKeySelector */
     {0, 181, 0, 1, FIELD_INLINE, 0, 0}, /*  */
-    {868, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
-    {164, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* name */
+    {868, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
+    {164, 2, 0, 0, FIELD_OMITEMPTY, PATCH_ZERO, 0}, /* name */
     {3496, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
     /* 740: io.k8s.api.core.v1.FileKeySelector */
-    {868, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
-    {3496, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optional */
-    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* path */
-    {2292, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* volumeName */
+    {868, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
+    {3496, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, PATCH_ZERO, 0}, /* optional */
+    {1354, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* path */
+    {2292, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* volumeName */
     /* 744: io.k8s.api.core.v1.ResourceRequirements */
     {4174, 227, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* claims */
     {704, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* limits */
     {2605, 53, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requests */
     /* 747: io.k8s.api.core.v1.ResourceClaim */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {4181, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* request */
     /* 749: io.k8s.api.core.v1.ContainerResizePolicy */
-    {4189, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceName */
-    {3094, 230, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* restartPolicy */
+    {4189, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceName */
+    {3094, 230, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* restartPolicy */
     /* 751: io.k8s.api.core.v1.ContainerRestartRule */
     {534, 234, 0, 1, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* action */
     {4202, 235, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exitCodes */
@@ -906,16 +906,16 @@ static const struct schema_field FIELDS[] = {
     {2518, 236, 0, 1, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* operator */
     {2527, 237, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 755: io.k8s.api.core.v1.VolumeMount */
-    {4048, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* mountPath */
+    {4048, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* mountPath */
     {4212, 241, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* mountPropagation */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {1728, 9, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {4229, 240, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* recursiveReadOnly */
     {4247, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* subPath */
     {4255, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* subPathExpr */
     /* 762: io.k8s.api.core.v1.VolumeDevice */
-    {1249, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* devicePath */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {1249, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* devicePath */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 764: io.k8s.api.core.v1.Probe */
     {0, 246, 0, 1, FIELD_INLINE, 0, 0}, /*  */
     {4267, 247, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exec */
@@ -942,14 +942,14 @@ static const struct schema_field FIELDS[] = {
     {520, 249, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
     {4390, 250, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* scheme */
     /* 785: io.k8s.api.core.v1.HTTPHeader */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
-    {882, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {882, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* value */
     /* 787: io.k8s.api.core.v1.TCPSocketAction */
     {677, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* host */
     {520, 249, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
     /* 789: io.k8s.api.core.v1.GRPCAction */
-    {520, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
-    {4397, 2, 0, 2, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* service */
+    {520, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* port */
+    {4397, 2, 0, 2, FIELD_POINTER | FIELD_PRINTED, PATCH_ZERO, 0}, /* service */
     /* 791: io.k8s.api.core.v1.Lifecycle */
     {4405, 256, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* postStart */
     {4415, 256, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preStop */
@@ -960,7 +960,7 @@ static const struct schema_field FIELDS[] = {
     {4434, 257, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* sleep */
     {4353, 253, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* tcpSocket */
     /* 798: io.k8s.api.core.v1.SleepAction */
-    {4440, 5, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* seconds */
+    {4440, 5, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* seconds */
     /* 799: io.k8s.api.core.v1.SecurityContext */
     {4448, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowPrivilegeEscalation */
     {4473, 269, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* appArmorProfile */
@@ -989,10 +989,10 @@ static const struct schema_field FIELDS[] = {
     {4699, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* runAsUserName */
     /* 821: io.k8s.api.core.v1.SeccompProfile */
     {4713, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* localhostProfile */
-    {319, 268, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {319, 268, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 823: io.k8s.api.core.v1.AppArmorProfile */
     {4713, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* localhostProfile */
-    {319, 270, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {319, 270, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 825: io.k8s.api.core.v1.EphemeralContainer */
     {0, 273, 0, 1, FIELD_INLINE, 0, 0}, /*  */
     {3827, 91, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* args */
@@ -1003,7 +1003,7 @@ static const struct schema_field FIELDS[] = {
     {3852, 210, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* imagePullPolicy */
     {3868, 255, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lifecycle */
     {3878, 245, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* livenessProbe */
-    {164, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {471, 214, 0, 0, FIELD_OMITEMPTY, PATCH_MERGE, 3892}, /* ports */
     {3906, 245, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* readinessProbe */
     {3921, 231, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* resizePolicy */
@@ -1070,7 +1070,7 @@ static const struct schema_field FIELDS[] = {
     {4901, 140, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requiredDuringSchedulingIgnoredDuringExecution */
     /* 895: io.k8s.api.core.v1.PreferredSchedulingTerm */
     {4948, 141, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* preference */
-    {4959, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* weight */
+    {4959, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* weight */
     /* 897: io.k8s.api.core.v1.PodAffinity */
     {4853, 298, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* preferredDuringSchedulingIgnoredDuringExecution */
     {4901, 296, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requiredDuringSchedulingIgnoredDuringExecution */
@@ -1080,10 +1080,10 @@ static const struct schema_field FIELDS[] = {
     {4981, 91, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* mismatchLabelKeys */
     {4999, 150, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {5017, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* namespaces */
-    {3313, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* topologyKey */
+    {3313, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* topologyKey */
     /* 905: io.k8s.api.core.v1.WeightedPodAffinityTerm */
     {5028, 295, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* podAffinityTerm */
-    {4959, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* weight */
+    {4959, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* weight */
     /* 907: io.k8s.api.core.v1.Toleration */
     {861, 74, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* effect */
     {868, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* key */
@@ -1092,7 +1092,7 @@ static const struct schema_field FIELDS[] = {
     {882, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* value */
     /* 912: io.k8s.api.core.v1.HostAlias */
     {5062, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* hostnames */
-    {486, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* ip */
+    {486, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* ip */
     /* 914: io.k8s.api.core.v1.PodDNSConfig */
     {5072, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* nameservers */
     {2020, 307, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* options */
@@ -1101,22 +1101,22 @@ static const struct schema_field FIELDS[] = {
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
     {882, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* value */
     /* 919: io.k8s.api.core.v1.PodReadinessGate */
-    {5093, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* conditionType */
+    {5093, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* conditionType */
     /* 920: io.k8s.api.core.v1.TopologySpreadConstraint */
     {3666, 150, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelector */
     {4966, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* matchLabelKeys */
-    {5107, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* maxSkew */
+    {5107, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* maxSkew */
     {5115, 36, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minDomains */
     {5126, 314, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeAffinityPolicy */
     {5145, 314, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeTaintsPolicy */
-    {3313, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* topologyKey */
-    {5162, 313, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* whenUnsatisfiable */
+    {3313, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* topologyKey */
+    {5162, 313, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* whenUnsatisfiable */
     /* 928: io.k8s.api.core.v1.PodOS */
-    {164, 317, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 317, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 929: io.k8s.api.core.v1.PodSchedulingGate */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 930: io.k8s.api.core.v1.PodResourceClaim */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {5180, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceClaimName */
     {5198, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceClaimTemplateName */
     /* 933: io.k8s.api.core.v1.PodSchedulingGroup */
@@ -1149,21 +1149,21 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {5395, 5, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 962: io.k8s.api.core.v1.HostIP */
-    {486, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* ip */
+    {486, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* ip */
     /* 963: io.k8s.api.core.v1.ContainerStatus */
     {2649, 53, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* allocatedResources */
     {5475, 347, 0, 14, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* allocatedResourcesStatus */
     {5500, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* containerID */
-    {1782, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* image */
-    {5512, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* imageID */
+    {1782, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* image */
+    {5512, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* imageID */
     {5520, 332, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastState */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
-    {5530, 9, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* ready */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {5530, 9, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* ready */
     {2583, 225, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resources */
-    {5536, 36, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* restartCount */
+    {5536, 36, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* restartCount */
     {5549, 9, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* started */
     {5557, 332, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* state */
     {4423, 258, 0, 15, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* stopSignal */
@@ -1180,15 +1180,15 @@ static const struct schema_field FIELDS[] = {
     {5590, 6, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* startedAt */
     /* 984: io.k8s.api.core.v1.ContainerStateTerminated */
     {5500, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* containerID */
-    {5600, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* exitCode */
+    {5600, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* exitCode */
     {5609, 6, 0, 6, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* finishedAt */
     {341, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {5620, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* signal */
     {5590, 6, 0, 5, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* startedAt */
     /* 991: io.k8s.api.core.v1.VolumeMountStatus */
-    {4048, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* mountPath */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {4048, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* mountPath */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {4229, 240, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* recursiveReadOnly */
     {5627, 337, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeStatus */
@@ -1199,29 +1199,29 @@ static const struct schema_field FIELDS[] = {
     /* 998: io.k8s.api.core.v1.ContainerUser */
     {5649, 341, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* linux */
     /* 999: io.k8s.api.core.v1.LinuxContainerUser */
-    {5655, 5, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* gid */
+    {5655, 5, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gid */
     {4798, 283, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* supplementalGroups */
-    {179, 5, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* uid */
+    {179, 5, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* uid */
     /* 1002: io.k8s.api.core.v1.ResourceStatus */
-    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {2583, 346, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resources */
     /* 1004: io.k8s.api.core.v1.ResourceHealth */
     {5659, 345, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* health */
     {341, 2, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* message */
-    {5666, 344, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceID */
+    {5666, 344, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceID */
     /* 1007: io.k8s.api.core.v1.PodResourceClaimStatus */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {5180, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceClaimName */
     /* 1009: io.k8s.api.core.v1.PodExtendedResourceClaimStatus */
     {5677, 355, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* requestMappings */
-    {5180, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceClaimName */
+    {5180, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceClaimName */
     /* 1011: io.k8s.api.core.v1.ContainerExtendedResourceRequest */
-    {3546, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* containerName */
-    {5693, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* requestName */
-    {4189, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceName */
+    {3546, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* containerName */
+    {5693, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* requestName */
+    {4189, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceName */
     /* 1014: io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus */
     {2826, 11, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* containers */
-    {5180, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceClaimName */
+    {5180, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceClaimName */
     {2583, 357, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resources */
     /* 1017: io.k8s.api.core.v1.PodAttachOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -1293,7 +1293,7 @@ static const struct schema_field FIELDS[] = {
     {699, 374, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     {349, 375, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1075: io.k8s.api.core.v1.ReplicationControllerSpec */
-    {5851, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
+    {5851, 36, 0, 4, FIELD_OMITEMPTY, PATCH_ZERO, 0}, /* minReadySeconds */
     {5869, 36, 5867, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_HAS_DEFAULT, 0, 0}, /* replicas */
     {400, 281, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selector */
     {5836, 369, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* template */
@@ -1303,13 +1303,13 @@ static const struct schema_field FIELDS[] = {
     {5896, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fullyLabeledReplicas */
     {5395, 5, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {5917, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readyReplicas */
-    {5869, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* replicas */
+    {5869, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* replicas */
     /* 1085: io.k8s.api.core.v1.ReplicationControllerCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 377, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 377, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1090: io.k8s.api.core.v1.ReplicationControllerList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 380, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -1328,8 +1328,8 @@ static const struct schema_field FIELDS[] = {
     /* 1102: io.k8s.api.core.v1.ScopeSelector */
     {2489, 388, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchExpressions */
     /* 1103: io.k8s.api.core.v1.ScopedResourceSelectorRequirement */
-    {2518, 387, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operator */
-    {5957, 383, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scopeName */
+    {2518, 387, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
+    {5957, 383, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* scopeName */
     {2527, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 1106: io.k8s.api.core.v1.ResourceQuotaStatus */
     {5931, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* hard */
@@ -1387,7 +1387,7 @@ static const struct schema_field FIELDS[] = {
     {508, 2, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* appProtocol */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
     {6290, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* nodePort */
-    {520, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
+    {520, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* port */
     {525, 37, 4098, 2, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* protocol */
     {6299, 249, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* targetPort */
     /* 1157: io.k8s.api.core.v1.SessionAffinityConfig */
@@ -1406,15 +1406,15 @@ static const struct schema_field FIELDS[] = {
     {471, 415, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 1166: io.k8s.api.core.v1.PortStatus */
     {335, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* error */
-    {520, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* port */
-    {525, 37, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* protocol */
+    {520, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* port */
+    {525, 37, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* protocol */
     /* 1169: io.k8s.apimachinery.pkg.apis.meta.v1.Condition */
     {769, 6, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
-    {341, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* message */
+    {341, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* message */
     {5395, 5, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
-    {601, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* reason */
-    {349, 418, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {601, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* reason */
+    {349, 418, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1175: io.k8s.api.core.v1.ServiceAccount */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {2797, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* automountServiceAccountToken */
@@ -1475,12 +1475,12 @@ static const struct schema_field FIELDS[] = {
     {2583, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* resources */
     {6560, 437, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scope */
     /* 1224: io.k8s.api.admissionregistration.v1.Variable */
-    {6566, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* expression */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {6566, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* expression */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 1226: io.k8s.api.admissionregistration.v1.Mutation */
     {6577, 444, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* applyConfiguration */
     {6596, 445, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* jsonPatch */
-    {6606, 443, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* patchType */
+    {6606, 443, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* patchType */
     /* 1229: io.k8s.api.admissionregistration.v1.ApplyConfiguration */
     {6566, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* expression */
     /* 1230: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding */
@@ -1518,7 +1518,7 @@ static const struct schema_field FIELDS[] = {
     {6355, 447, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
     {6369, 449, 0, 12, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
     {6472, 439, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchPolicy */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {4999, 150, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {6484, 150, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* objectSelector */
     {6422, 450, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reinvocationPolicy */
@@ -1530,8 +1530,8 @@ static const struct schema_field FIELDS[] = {
     {4397, 462, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     {6748, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* url */
     /* 1268: io.k8s.api.admissionregistration.v1.ServiceReference */
-    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
-    {169, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* namespace */
+    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {169, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* namespace */
     {1354, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* path */
     {520, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* port */
     /* 1272: io.k8s.api.admissionregistration.v1.MutatingWebhookConfigurationList */
@@ -1554,13 +1554,13 @@ static const struct schema_field FIELDS[] = {
     {6769, 472, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* validations */
     {6441, 475, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* variables */
     /* 1288: io.k8s.api.admissionregistration.v1.Validation */
-    {6566, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* expression */
+    {6566, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* expression */
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
     {6781, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* messageExpression */
     {601, 471, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reason */
     /* 1292: io.k8s.api.admissionregistration.v1.AuditAnnotation */
-    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
-    {6799, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* valueExpression */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
+    {6799, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* valueExpression */
     /* 1294: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus */
     {324, 419, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* conditions */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
@@ -1568,8 +1568,8 @@ static const struct schema_field FIELDS[] = {
     /* 1297: io.k8s.api.admissionregistration.v1.TypeChecking */
     {6828, 479, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* expressionWarnings */
     /* 1298: io.k8s.api.admissionregistration.v1.ExpressionWarning */
-    {3520, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* fieldRef */
-    {6847, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* warning */
+    {3520, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* fieldRef */
+    {6847, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* warning */
     /* 1300: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
@@ -1601,7 +1601,7 @@ static const struct schema_field FIELDS[] = {
     {6355, 447, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
     {6369, 449, 0, 11, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
     {6472, 439, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchPolicy */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {4999, 150, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {6484, 150, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* objectSelector */
     {6721, 463, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
@@ -1653,27 +1653,27 @@ static const struct schema_field FIELDS[] = {
     {349, 539, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1367: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec */
     {6976, 534, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* conversion */
-    {2110, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* group */
+    {2110, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* group */
     {1233, 503, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* names */
     {6987, 9, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* preserveUnknownFields */
-    {6560, 504, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scope */
+    {6560, 504, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* scope */
     {7009, 533, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
     /* 1373: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames */
     {7018, 91, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* categories */
-    {12, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
+    {12, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
     {7029, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* listKind */
-    {7038, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* plural */
+    {7038, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* plural */
     {7045, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* shortNames */
     {7056, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* singular */
     /* 1379: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion */
     {7065, 530, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* additionalPrinterColumns */
     {7090, 9, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* deprecated */
     {7101, 2, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* deprecationWarning */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {7120, 506, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* schema */
     {7127, 532, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* selectableFields */
-    {7144, 9, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* served */
-    {7151, 9, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* storage */
+    {7144, 9, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* served */
+    {7151, 9, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* storage */
     {7159, 526, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* subresources */
     /* 1388: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation */
     {7172, 507, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* openAPIV3Schema */
@@ -1740,25 +1740,25 @@ static const struct schema_field FIELDS[] = {
     {6781, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* messageExpression */
     {7749, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optionalOldSelf */
     {601, 524, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reason */
-    {7691, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rule */
+    {7691, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* rule */
     /* 1447: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources */
     {7765, 528, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scale */
     {349, 527, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* status */
     /* 1449: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale */
     {7771, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelectorPath */
-    {7789, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* specReplicasPath */
-    {7806, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* statusReplicasPath */
+    {7789, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* specReplicasPath */
+    {7806, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* statusReplicasPath */
     /* 1452: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceColumnDefinition */
     {7275, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* description */
     {7347, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* format */
-    {7825, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* jsonPath */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {7825, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* jsonPath */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {3037, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* priority */
-    {319, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {319, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1458: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField */
-    {7825, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* jsonPath */
+    {7825, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* jsonPath */
     /* 1459: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion */
-    {7834, 535, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* strategy */
+    {7834, 535, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* strategy */
     {7843, 536, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* webhook */
     /* 1461: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion */
     {6708, 537, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* clientConfig */
@@ -1777,8 +1777,8 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {5395, 5, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 542, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 541, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 542, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 541, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1476: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 545, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -1793,11 +1793,11 @@ static const struct schema_field FIELDS[] = {
     /* 1485: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec */
     {6739, 27, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* caBundle */
     {2110, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* group */
-    {7905, 36, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* groupPriorityMinimum */
+    {7905, 36, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* groupPriorityMinimum */
     {7926, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* insecureSkipTLSVerify */
     {4397, 548, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     {7948, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* version */
-    {7956, 36, 0, 8, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versionPriority */
+    {7956, 36, 0, 8, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* versionPriority */
     /* 1492: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference */
     {164, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* name */
     {169, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* namespace */
@@ -1808,8 +1808,8 @@ static const struct schema_field FIELDS[] = {
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 552, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 551, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 552, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 551, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1501: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 555, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -1820,7 +1820,7 @@ static const struct schema_field FIELDS[] = {
     {420, 58, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* data */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {3475, 5, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* revision */
+    {3475, 5, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* revision */
     /* 1510: io.k8s.api.apps.v1.ControllerRevisionList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 558, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -1847,11 +1847,11 @@ static const struct schema_field FIELDS[] = {
     /* 1528: io.k8s.api.apps.v1.DaemonSetStatus */
     {8046, 36, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* collisionCount */
     {324, 567, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {8061, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* currentNumberScheduled */
-    {8084, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* desiredNumberScheduled */
+    {8061, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* currentNumberScheduled */
+    {8084, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredNumberScheduled */
     {8107, 36, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* numberAvailable */
-    {8123, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* numberMisscheduled */
-    {8142, 36, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* numberReady */
+    {8123, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* numberMisscheduled */
+    {8142, 36, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* numberReady */
     {8154, 36, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* numberUnavailable */
     {5395, 5, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {8172, 36, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* updatedNumberScheduled */
@@ -1859,8 +1859,8 @@ static const struct schema_field FIELDS[] = {
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 566, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 566, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1543: io.k8s.api.apps.v1.DaemonSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 569, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -1899,8 +1899,8 @@ static const struct schema_field FIELDS[] = {
     {8282, 6, 0, 6, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastUpdateTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 577, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 577, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1577: io.k8s.api.apps.v1.DeploymentList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 580, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -1923,14 +1923,14 @@ static const struct schema_field FIELDS[] = {
     {5896, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fullyLabeledReplicas */
     {5395, 5, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {5917, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readyReplicas */
-    {5869, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* replicas */
+    {5869, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* replicas */
     {8226, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* terminatingReplicas */
     /* 1597: io.k8s.api.apps.v1.ReplicaSetCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 585, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 585, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1602: io.k8s.api.apps.v1.ReplicaSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 588, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -1950,7 +1950,7 @@ static const struct schema_field FIELDS[] = {
     {5869, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* replicas */
     {7972, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* revisionHistoryLimit */
     {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
-    {8363, 2, 0, 5, FIELD_PRINTED, 0, 0}, /* serviceName */
+    {8363, 2, 0, 5, FIELD_PRINTED, PATCH_ZERO, 0}, /* serviceName */
     {5836, 369, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
     {7993, 592, 0, 7, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* updateStrategy */
     {8375, 167, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* volumeClaimTemplates */
@@ -1964,24 +1964,24 @@ static const struct schema_field FIELDS[] = {
     {8396, 596, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* whenDeleted */
     {8408, 596, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* whenScaled */
     /* 1628: io.k8s.api.apps.v1.StatefulSetOrdinals */
-    {8419, 36, 0, 1, FIELD_PRINTED, 0, 0}, /* start */
+    {8419, 36, 0, 1, FIELD_PRINTED, PATCH_ZERO, 0}, /* start */
     /* 1629: io.k8s.api.apps.v1.StatefulSetStatus */
-    {5878, 36, 0, 11, FIELD_PRINTED, 0, 0}, /* availableReplicas */
+    {5878, 36, 0, 11, FIELD_PRINTED, PATCH_ZERO, 0}, /* availableReplicas */
     {8046, 36, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* collisionCount */
     {324, 601, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {8425, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* currentReplicas */
     {8441, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* currentRevision */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {5917, 36, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readyReplicas */
-    {5869, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* replicas */
+    {5869, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* replicas */
     {8457, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* updateRevision */
     {8266, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* updatedReplicas */
     /* 1639: io.k8s.api.apps.v1.StatefulSetCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 600, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 600, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1644: io.k8s.api.apps.v1.StatefulSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 603, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -2016,7 +2016,7 @@ static const struct schema_field FIELDS[] = {
     {179, 4, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* uid */
     /* 1669: io.k8s.api.authentication.v1.TokenRequestStatus */
     {8528, 6, 0, 2, FIELD_PRINTED, 0, 0}, /* expirationTimestamp */
-    {8548, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* token */
+    {8548, 2, 0, 1, FIELD_PRINTED, PATCH_ZERO, 0}, /* token */
     /* 1671: io.k8s.api.authentication.v1.TokenReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
@@ -2058,8 +2058,8 @@ static const struct schema_field FIELDS[] = {
     {8628, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* rawSelector */
     {8640, 622, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requirements */
     /* 1704: io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
-    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
-    {2518, 621, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operator */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
+    {2518, 621, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
     {2527, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 1707: io.k8s.api.authorization.v1.LabelSelectorAttributes */
     {8628, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* rawSelector */
@@ -2068,7 +2068,7 @@ static const struct schema_field FIELDS[] = {
     {1354, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* path */
     {8623, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* verb */
     /* 1711: io.k8s.api.authorization.v1.SubjectAccessReviewStatus */
-    {8653, 9, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* allowed */
+    {8653, 9, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* allowed */
     {8661, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* denied */
     {8668, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* evaluationError */
     {601, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* reason */
@@ -2091,7 +2091,7 @@ static const struct schema_field FIELDS[] = {
     {169, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     /* 1728: io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
     {8668, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* evaluationError */
-    {8684, 9, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* incomplete */
+    {8684, 9, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* incomplete */
     {8695, 636, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nonResourceRules */
     {6499, 634, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceRules */
     /* 1732: io.k8s.api.authorization.v1.ResourceRule */
@@ -2109,18 +2109,18 @@ static const struct schema_field FIELDS[] = {
     {699, 639, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     {349, 641, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1743: io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
-    {8734, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* maxReplicas */
+    {8734, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* maxReplicas */
     {8746, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minReplicas */
     {8758, 640, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
     {8773, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* targetCPUUtilizationPercentage */
     /* 1747: io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
     {1, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
-    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
+    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 1750: io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus */
     {8804, 36, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* currentCPUUtilizationPercentage */
-    {8425, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* currentReplicas */
-    {8836, 36, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* desiredReplicas */
+    {8425, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* currentReplicas */
+    {8836, 36, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredReplicas */
     {8852, 6, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastScaleTime */
     {5395, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* observedGeneration */
     /* 1755: io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
@@ -2135,9 +2135,9 @@ static const struct schema_field FIELDS[] = {
     {699, 645, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     {349, 646, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1764: io.k8s.api.autoscaling.v1.ScaleSpec */
-    {5869, 36, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* replicas */
+    {5869, 36, 0, 1, FIELD_OMITEMPTY, PATCH_ZERO, 0}, /* replicas */
     /* 1765: io.k8s.api.autoscaling.v1.ScaleStatus */
-    {5869, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* replicas */
+    {5869, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* replicas */
     {400, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selector */
     /* 1767: io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -2147,7 +2147,7 @@ static const struct schema_field FIELDS[] = {
     {349, 667, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1772: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
     {8866, 661, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* behavior */
-    {8734, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* maxReplicas */
+    {8734, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* maxReplicas */
     {8875, 660, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* metrics */
     {8746, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minReplicas */
     {8758, 649, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
@@ -2157,7 +2157,7 @@ static const struct schema_field FIELDS[] = {
     {8910, 652, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
     {8917, 656, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
     {3568, 657, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
-    {319, 651, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {319, 651, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1783: io.k8s.api.autoscaling.v2.ObjectMetricSource */
     {8922, 649, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
     {8938, 655, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
@@ -2165,20 +2165,20 @@ static const struct schema_field FIELDS[] = {
     /* 1786: io.k8s.api.autoscaling.v2.MetricTarget */
     {8945, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageUtilization */
     {8964, 52, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageValue */
-    {319, 654, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {319, 654, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     {882, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* value */
     /* 1790: io.k8s.api.autoscaling.v2.MetricIdentifier */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {400, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
     /* 1792: io.k8s.api.autoscaling.v2.PodsMetricSource */
     {8938, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
     {26, 653, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1794: io.k8s.api.autoscaling.v2.ResourceMetricSource */
-    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {26, 653, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1796: io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
-    {5705, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* container */
-    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {5705, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* container */
+    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {26, 653, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1799: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
     {8977, 662, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scaleDown */
@@ -2189,14 +2189,14 @@ static const struct schema_field FIELDS[] = {
     {9017, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* stabilizationWindowSeconds */
     {9044, 52, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* tolerance */
     /* 1805: io.k8s.api.autoscaling.v2.HPAScalingPolicy */
-    {4322, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* periodSeconds */
-    {319, 665, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
-    {882, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
+    {4322, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* periodSeconds */
+    {319, 665, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {882, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* value */
     /* 1808: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
     {324, 678, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {9054, 675, 0, 5, FIELD_PRINTED, 0, 0}, /* currentMetrics */
     {8425, 36, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* currentReplicas */
-    {8836, 36, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* desiredReplicas */
+    {8836, 36, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredReplicas */
     {8852, 6, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastScaleTime */
     {5395, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* observedGeneration */
     /* 1814: io.k8s.api.autoscaling.v2.MetricStatus */
@@ -2205,7 +2205,7 @@ static const struct schema_field FIELDS[] = {
     {8910, 669, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
     {8917, 671, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
     {3568, 672, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
-    {319, 651, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {319, 651, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1820: io.k8s.api.autoscaling.v2.ObjectMetricStatus */
     {9069, 670, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
     {8922, 649, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
@@ -2219,17 +2219,17 @@ static const struct schema_field FIELDS[] = {
     {8938, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
     /* 1828: io.k8s.api.autoscaling.v2.ResourceMetricStatus */
     {9069, 670, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
-    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 1830: io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
-    {5705, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* container */
+    {5705, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* container */
     {9069, 670, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
-    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 1833: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 677, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 677, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1838: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 680, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -2245,7 +2245,7 @@ static const struct schema_field FIELDS[] = {
     {9077, 683, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* concurrencyPolicy */
     {9095, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failedJobsHistoryLimit */
     {9118, 684, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* jobTemplate */
-    {9130, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* schedule */
+    {9130, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* schedule */
     {9139, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* startingDeadlineSeconds */
     {9163, 36, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* successfulJobsHistoryLimit */
     {9190, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* suspend */
@@ -2273,16 +2273,16 @@ static const struct schema_field FIELDS[] = {
     /* 1873: io.k8s.api.batch.v1.PodFailurePolicy */
     {6721, 693, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
     /* 1874: io.k8s.api.batch.v1.PodFailurePolicyRule */
-    {534, 688, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* action */
+    {534, 688, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* action */
     {9398, 689, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* onExitCodes */
     {9410, 692, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* onPodConditions */
     /* 1877: io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
     {3546, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerName */
-    {2518, 690, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* operator */
+    {2518, 690, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
     {2527, 237, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* values */
     /* 1880: io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
-    {349, 20, 0, 2, FIELD_PRINTED, 0, 0}, /* status */
-    {319, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1882: io.k8s.api.batch.v1.SuccessPolicy */
     {6721, 696, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
     /* 1883: io.k8s.api.batch.v1.SuccessPolicyRule */
@@ -2320,8 +2320,8 @@ static const struct schema_field FIELDS[] = {
     {769, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 706, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 706, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1914: io.k8s.api.batch.v1.UncountedTerminatedPods */
     {9526, 709, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* failed */
     {9547, 709, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* succeeded */
@@ -2341,7 +2341,7 @@ static const struct schema_field FIELDS[] = {
     {8481, 717, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* extra */
     {8487, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* groups */
     {4181, 27, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* request */
-    {3680, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* signerName */
+    {3680, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* signerName */
     {179, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* uid */
     {9593, 715, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* usages */
     {8494, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* username */
@@ -2353,8 +2353,8 @@ static const struct schema_field FIELDS[] = {
     {8282, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastUpdateTime */
     {341, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 20, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* status */
-    {319, 720, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {349, 20, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 720, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1941: io.k8s.api.certificates.v1.CertificateSigningRequestList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 723, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -2379,7 +2379,7 @@ static const struct schema_field FIELDS[] = {
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1960: io.k8s.api.discovery.v1.EndpointSlice */
-    {9703, 730, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* addressType */
+    {9703, 730, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* addressType */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {1746, 738, 0, 2, FIELD_PRINTED, 0, 0}, /* endpoints */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
@@ -2430,7 +2430,7 @@ static const struct schema_field FIELDS[] = {
     {653, 744, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* series */
     {319, 2, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2004: io.k8s.api.events.v1.EventSeries */
-    {541, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* count */
+    {541, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* count */
     {682, 44, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* lastObservedTime */
     /* 2006: io.k8s.api.events.v1.EventList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -2445,23 +2445,23 @@ static const struct schema_field FIELDS[] = {
     {349, 764, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2015: io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
     {9888, 750, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinguisherMethod */
-    {9908, 36, 0, 2, FIELD_PRINTED, 0, 0}, /* matchingPrecedence */
+    {9908, 36, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* matchingPrecedence */
     {9927, 749, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* priorityLevelConfiguration */
     {6721, 763, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* rules */
     /* 2019: io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
-    {319, 751, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {319, 751, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 2020: io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
     {8695, 762, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* nonResourceRules */
     {6499, 760, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resourceRules */
     {9954, 758, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* subjects */
     /* 2023: io.k8s.api.flowcontrol.v1.Subject */
     {2110, 756, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* group */
-    {12, 754, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
+    {12, 754, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
     {3187, 757, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serviceAccount */
     {1854, 755, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* user */
     /* 2027: io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
-    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
-    {169, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* namespace */
+    {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {169, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* namespace */
     /* 2029: io.k8s.api.flowcontrol.v1.ResourcePolicyRule */
     {6513, 11, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* apiGroups */
     {9963, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* clusterScope */
@@ -2493,7 +2493,7 @@ static const struct schema_field FIELDS[] = {
     /* 2051: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
     {9976, 778, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exempt */
     {9983, 774, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* limited */
-    {319, 773, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {319, 773, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 2054: io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
     {9991, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* borrowingLimitPercent */
     {10013, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lendablePercent */
@@ -2501,11 +2501,11 @@ static const struct schema_field FIELDS[] = {
     {10043, 36, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* nominalConcurrencyShares */
     /* 2058: io.k8s.api.flowcontrol.v1.LimitResponse */
     {10068, 777, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* queuing */
-    {319, 776, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {319, 776, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 2060: io.k8s.api.flowcontrol.v1.QueuingConfiguration */
-    {10076, 36, 0, 2, FIELD_PRINTED, 0, 0}, /* handSize */
-    {10085, 36, 0, 3, FIELD_PRINTED, 0, 0}, /* queueLengthLimit */
-    {10102, 36, 0, 1, FIELD_PRINTED, 0, 0}, /* queues */
+    {10076, 36, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* handSize */
+    {10085, 36, 0, 3, FIELD_PRINTED, PATCH_ZERO, 0}, /* queueLengthLimit */
+    {10102, 36, 0, 1, FIELD_PRINTED, PATCH_ZERO, 0}, /* queues */
     /* 2063: io.k8s.api.flowcontrol.v1.ExemptPriorityLevelConfiguration */
     {10013, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lendablePercent */
     {10043, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nominalConcurrencyShares */
@@ -2554,7 +2554,7 @@ static const struct schema_field FIELDS[] = {
     {3568, 155, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
     {4397, 793, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     /* 2099: io.k8s.api.networking.v1.IngressServiceBackend */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {520, 794, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* port */
     /* 2101: io.k8s.api.networking.v1.ServiceBackendPort */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
@@ -2592,8 +2592,8 @@ static const struct schema_field FIELDS[] = {
     {10196, 812, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parameters */
     /* 2124: io.k8s.api.networking.v1.IngressClassParametersReference */
     {2614, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* apiGroup */
-    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {169, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespace */
     {6560, 2, 0, 4, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* scope */
     /* 2129: io.k8s.api.networking.v1.IngressClassList */
@@ -2628,7 +2628,7 @@ static const struct schema_field FIELDS[] = {
     {4999, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {10214, 150, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podSelector */
     /* 2153: io.k8s.api.networking.v1.IPBlock */
-    {10259, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* cidr */
+    {10259, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* cidr */
     {10264, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* except */
     /* 2155: io.k8s.api.networking.v1.NetworkPolicyEgressRule */
     {471, 821, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
@@ -2655,7 +2655,7 @@ static const struct schema_field FIELDS[] = {
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2172: io.k8s.api.node.v1.RuntimeClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10280, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* handler */
+    {10280, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* handler */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {3011, 838, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* overhead */
@@ -2700,11 +2700,11 @@ static const struct schema_field FIELDS[] = {
     {10459, 848, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* unhealthyPodEvictionPolicy */
     /* 2208: io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
     {324, 419, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {10486, 36, 0, 4, FIELD_PRINTED, 0, 0}, /* currentHealthy */
-    {10501, 36, 0, 5, FIELD_PRINTED, 0, 0}, /* desiredHealthy */
+    {10486, 36, 0, 4, FIELD_PRINTED, PATCH_ZERO, 0}, /* currentHealthy */
+    {10501, 36, 0, 5, FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredHealthy */
     {10516, 850, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* disruptedPods */
-    {10530, 36, 0, 3, FIELD_PRINTED, 0, 0}, /* disruptionsAllowed */
-    {10549, 36, 0, 6, FIELD_PRINTED, 0, 0}, /* expectedPods */
+    {10530, 36, 0, 3, FIELD_PRINTED, PATCH_ZERO, 0}, /* disruptionsAllowed */
+    {10549, 36, 0, 6, FIELD_PRINTED, PATCH_ZERO, 0}, /* expectedPods */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     /* 2215: io.k8s.api.policy.v1.PodDisruptionBudgetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -2733,13 +2733,13 @@ static const struct schema_field FIELDS[] = {
     {9954, 860, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* subjects */
     /* 2235: io.k8s.api.rbac.v1.Subject */
     {2614, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroup */
-    {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {169, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     /* 2239: io.k8s.api.rbac.v1.RoleRef */
-    {2614, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* apiGroup */
-    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* kind */
-    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {2614, 2, 0, 1, FIELD_PRINTED, PATCH_ZERO, 0}, /* apiGroup */
+    {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
+    {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 2242: io.k8s.api.rbac.v1.ClusterRoleBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 863, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -2777,14 +2777,14 @@ static const struct schema_field FIELDS[] = {
     /* 2269: io.k8s.api.resource.v1.DeviceSelector */
     {10638, 875, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* cel */
     /* 2270: io.k8s.api.resource.v1.CELDeviceSelector */
-    {6566, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* expression */
+    {6566, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* expression */
     /* 2271: io.k8s.api.resource.v1.DeviceClassConfiguration */
     {0, 878, 0, 1, FIELD_INLINE, 0, 0}, /*  */
     {10642, 879, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     /* 2273: io.k8s.api.resource.v1.DeviceConfiguration */
     {10642, 879, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     /* 2274: io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
-    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {10196, 58, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* parameters */
     /* 2276: io.k8s.api.resource.v1.DeviceClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -2806,13 +2806,13 @@ static const struct schema_field FIELDS[] = {
     /* 2289: io.k8s.api.resource.v1.DeviceRequest */
     {10669, 887, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exactly */
     {10677, 896, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* firstAvailable */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 2292: io.k8s.api.resource.v1.ExactDeviceRequest */
     {10692, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* adminAccess */
     {10704, 888, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
     {927, 893, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {541, 5, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* count */
-    {10719, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* deviceClassName */
+    {10719, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* deviceClassName */
     {10628, 876, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selectors */
     {3301, 892, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2299: io.k8s.api.resource.v1.DeviceToleration */
@@ -2827,8 +2827,8 @@ static const struct schema_field FIELDS[] = {
     {10704, 888, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
     {927, 893, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {541, 5, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* count */
-    {10719, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* deviceClassName */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {10719, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* deviceClassName */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {10628, 876, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* selectors */
     {3301, 892, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2312: io.k8s.api.resource.v1.DeviceConstraint */
@@ -2855,29 +2855,29 @@ static const struct schema_field FIELDS[] = {
     {10827, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bindingConditions */
     {10845, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* bindingFailureConditions */
     {10870, 894, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* consumedCapacity */
-    {10887, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* device */
-    {2013, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
-    {1831, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
-    {4181, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* request */
+    {10887, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* device */
+    {2013, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
+    {1831, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* pool */
+    {4181, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* request */
     {10894, 4, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
     {3301, 892, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2336: io.k8s.api.resource.v1.DeviceAllocationConfiguration */
     {0, 878, 0, 3, FIELD_INLINE, 0, 0}, /*  */
     {10642, 879, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     {2605, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requests */
-    {660, 909, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* source */
+    {660, 909, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* source */
     /* 2340: io.k8s.api.resource.v1.ResourceClaimConsumerReference */
     {2614, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* apiGroup */
-    {164, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
-    {3568, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resource */
-    {179, 4, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* uid */
+    {164, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {3568, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resource */
+    {179, 4, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* uid */
     /* 2344: io.k8s.api.resource.v1.AllocatedDeviceStatus */
     {324, 419, 0, 4, FIELD_PRINTED, 0, 0}, /* conditions */
     {420, 58, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* data */
-    {10887, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* device */
-    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
+    {10887, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* device */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {10902, 914, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* networkData */
-    {1831, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
+    {1831, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* pool */
     {10894, 2, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
     /* 2351: io.k8s.api.resource.v1.NetworkDeviceData */
     {10914, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* hardwareAddress */
@@ -2909,16 +2909,16 @@ static const struct schema_field FIELDS[] = {
     /* 2372: io.k8s.api.resource.v1.ResourceSliceSpec */
     {10948, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
     {10649, 943, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* devices */
-    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driver */
+    {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {489, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {2995, 140, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
     {10957, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* perDeviceNodeSelection */
     {1831, 924, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
     {10980, 945, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* sharedCounters */
     /* 2380: io.k8s.api.resource.v1.ResourcePool */
-    {132, 5, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* generation */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
-    {10995, 5, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceSliceCount */
+    {132, 5, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* generation */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {10995, 5, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceSliceCount */
     /* 2383: io.k8s.api.resource.v1.Device */
     {10948, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
     {11014, 9, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowMultipleAllocations */
@@ -2928,7 +2928,7 @@ static const struct schema_field FIELDS[] = {
     {11050, 9, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* bindsToNode */
     {927, 933, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* capacity */
     {11062, 937, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* consumesCounters */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {11079, 942, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* nodeAllocatableResourceMappings */
     {489, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {2995, 140, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
@@ -2954,13 +2954,13 @@ static const struct schema_field FIELDS[] = {
     {759, 52, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* min */
     {11183, 52, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* step */
     /* 2412: io.k8s.api.resource.v1.DeviceCounterConsumption */
-    {11188, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* counterSet */
+    {11188, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* counterSet */
     {11199, 936, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
     /* 2414: io.k8s.api.resource.v1.Counter */
     {882, 52, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
     /* 2415: io.k8s.api.resource.v1.DeviceTaint */
-    {861, 891, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* effect */
-    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
+    {861, 891, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* effect */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
     {872, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeAdded */
     {882, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* value */
     /* 2419: io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
@@ -2968,7 +2968,7 @@ static const struct schema_field FIELDS[] = {
     {11229, 941, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacityKey */
     /* 2421: io.k8s.api.resource.v1.CounterSet */
     {11199, 936, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 2423: io.k8s.api.resource.v1.ResourceSliceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 947, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -2981,7 +2981,7 @@ static const struct schema_field FIELDS[] = {
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {3020, 311, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preemptionPolicy */
-    {882, 36, 0, 2, FIELD_PRINTED, 0, 0}, /* value */
+    {882, 36, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* value */
     /* 2434: io.k8s.api.scheduling.v1.PriorityClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 950, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -3005,7 +3005,7 @@ static const struct schema_field FIELDS[] = {
     {11440, 957, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tokenRequests */
     {11454, 954, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* volumeLifecycleModes */
     /* 2453: io.k8s.api.storage.v1.TokenRequest */
-    {3639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* audience */
+    {3639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* audience */
     {3648, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
     /* 2455: io.k8s.api.storage.v1.CSIDriverList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -3021,8 +3021,8 @@ static const struct schema_field FIELDS[] = {
     {11475, 964, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_MERGE, 164}, /* drivers */
     /* 2464: io.k8s.api.storage.v1.CSINodeDriver */
     {915, 963, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocatable */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* name */
-    {11483, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nodeID */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {11483, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* nodeID */
     {11490, 91, 0, 3, FIELD_PRINTED, 0, 0}, /* topologyKeys */
     /* 2468: io.k8s.api.storage.v1.VolumeNodeResources */
     {541, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* count */
@@ -3038,7 +3038,7 @@ static const struct schema_field FIELDS[] = {
     {11503, 52, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maximumVolumeSize */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {11521, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeTopology */
-    {1626, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* storageClassName */
+    {1626, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* storageClassName */
     /* 2480: io.k8s.api.storage.v1.CSIStorageCapacityList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 969, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
@@ -3052,13 +3052,13 @@ static const struct schema_field FIELDS[] = {
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {1510, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* mountOptions */
     {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
-    {11573, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* provisioner */
+    {11573, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* provisioner */
     {11585, 137, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reclaimPolicy */
     {11599, 971, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeBindingMode */
     /* 2494: io.k8s.api.core.v1.TopologySelectorTerm */
     {11617, 974, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchLabelExpressions */
     /* 2495: io.k8s.api.core.v1.TopologySelectorLabelRequirement */
-    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* key */
+    {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
     {2527, 91, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* values */
     /* 2497: io.k8s.api.storage.v1.StorageClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -3072,15 +3072,15 @@ static const struct schema_field FIELDS[] = {
     {699, 979, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     {349, 981, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2506: io.k8s.api.storage.v1.VolumeAttachmentSpec */
-    {11639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* attacher */
-    {489, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nodeName */
+    {11639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* attacher */
+    {489, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* nodeName */
     {660, 980, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* source */
     /* 2509: io.k8s.api.storage.v1.VolumeAttachmentSource */
     {11648, 106, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* inlineVolumeSpec */
     {11665, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeName */
     /* 2511: io.k8s.api.storage.v1.VolumeAttachmentStatus */
     {11686, 982, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachError */
-    {11698, 9, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* attached */
+    {11698, 9, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* attached */
     {11707, 7, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attachmentMetadata */
     {11726, 982, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* detachError */
     /* 2515: io.k8s.api.storage.v1.VolumeError */
@@ -3094,7 +3094,7 @@ static const struct schema_field FIELDS[] = {
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2522: io.k8s.api.storage.v1.VolumeAttributesClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {11748, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* driverName */
+    {11748, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driverName */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
@@ -3142,7 +3142,7 @@ static const struct schema_field FIELDS[] = {
     {11873, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* watch */
     /* 2563: io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
     {8910, 58, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* object */
-    {319, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* type */
+    {319, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 2565: io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
@@ -3155,1004 +3155,1004 @@ static const struct schema_field FIELDS[] = {
 };
 
 static const struct schema_node NODES[] = {
-    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 0, 0, 0}, /* 0  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 0, 0, 0, 11879}, /* 1 io.k8s.api.core.v1.Binding */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 0}, /* 2  */
-    {SCHEMA_OBJECT, LIST_MAP, 15, 4, 0, 0, 11906}, /* 3 io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 11954}, /* 4 io.k8s.apimachinery.pkg.types.UID */
-    {SCHEMA_INT64, LIST_ATOMIC, 0, 0, 0, 0, 0}, /* 5  */
-    {SCHEMA_TIME, LIST_ATOMIC, 0, 0, 0, 0, 11988}, /* 6 io.k8s.apimachinery.pkg.apis.meta.v1.Time */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 2, 0, 0}, /* 7  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 6, 19, 0, 0, 12030}, /* 8 io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference */
-    {SCHEMA_BOOL, LIST_ATOMIC, 0, 0, 0, 0, 0}, /* 9  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 8, 12082, 0}, /* 10  */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 2, 0, 0}, /* 11  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 25, 0, 0, 12087}, /* 12 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12143}, /* 13 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsOperationType */
-    {SCHEMA_FIELDS_V1, LIST_ATOMIC, 0, 0, 0, 0, 12207}, /* 14 io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1 */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 12, 0, 0}, /* 15  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 32, 0, 0, 12253}, /* 16 io.k8s.api.core.v1.ObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 39, 0, 0, 12288}, /* 17 io.k8s.api.core.v1.ComponentStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 43, 0, 0, 12323}, /* 18 io.k8s.api.core.v1.ComponentCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12361}, /* 19 io.k8s.api.core.v1.ComponentConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12403}, /* 20 io.k8s.api.core.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 18, 12438, 0}, /* 21  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 47, 0, 0, 12444}, /* 22 io.k8s.api.core.v1.ComponentStatusList */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 51, 0, 0, 12483}, /* 23 io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 56, 0, 0, 12529}, /* 24 io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 17, 0, 0}, /* 25  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 57, 0, 0, 12576}, /* 26 io.k8s.api.core.v1.ConfigMap */
-    {SCHEMA_BYTES, LIST_ATOMIC, 0, 0, 0, 0, 0}, /* 27  */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 27, 0, 0}, /* 28  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 63, 0, 0, 12605}, /* 29 io.k8s.api.core.v1.ConfigMapList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 26, 0, 0}, /* 30  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 67, 0, 0, 12638}, /* 31 io.k8s.api.core.v1.Endpoints */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 71, 0, 0, 12667}, /* 32 io.k8s.api.core.v1.EndpointSubset */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 74, 0, 0, 12701}, /* 33 io.k8s.api.core.v1.EndpointAddress */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 33, 0, 0}, /* 34  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 78, 0, 0, 12736}, /* 35 io.k8s.api.core.v1.EndpointPort */
-    {SCHEMA_INT32, LIST_ATOMIC, 0, 0, 0, 0, 0}, /* 36  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12768}, /* 37 io.k8s.api.core.v1.Protocol */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 35, 0, 0}, /* 38  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 32, 0, 0}, /* 39  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 82, 0, 0, 12796}, /* 40 io.k8s.api.core.v1.EndpointsList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 31, 0, 0}, /* 41  */
-    {SCHEMA_OBJECT, LIST_MAP, 17, 86, 0, 0, 12829}, /* 42 io.k8s.api.core.v1.Event */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 103, 0, 0, 12854}, /* 43 io.k8s.api.core.v1.EventSource */
-    {SCHEMA_MICRO_TIME, LIST_ATOMIC, 0, 0, 0, 0, 12885}, /* 44 io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 105, 0, 0, 12932}, /* 45 io.k8s.api.core.v1.EventSeries */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 107, 0, 0, 12963}, /* 46 io.k8s.api.core.v1.EventList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 42, 0, 0}, /* 47  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 111, 0, 0, 12992}, /* 48 io.k8s.api.core.v1.LimitRange */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 115, 0, 0, 13022}, /* 49 io.k8s.api.core.v1.LimitRangeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 116, 0, 0, 13056}, /* 50 io.k8s.api.core.v1.LimitRangeItem */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13090}, /* 51 io.k8s.api.core.v1.LimitType */
-    {SCHEMA_QUANTITY, LIST_ATOMIC, 0, 0, 0, 0, 13119}, /* 52 io.k8s.apimachinery.pkg.api.resource.Quantity */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 13165}, /* 53 io.k8s.api.core.v1.ResourceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 50, 0, 0}, /* 54  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 122, 0, 0, 13197}, /* 55 io.k8s.api.core.v1.LimitRangeList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 48, 0, 0}, /* 56  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 126, 0, 0, 13231}, /* 57 io.k8s.api.core.v1.List */
-    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 0, 0, 13255}, /* 58 io.k8s.apimachinery.pkg.runtime.RawExtension */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 58, 0, 0}, /* 59  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 130, 0, 0, 13300}, /* 60 io.k8s.api.core.v1.Namespace */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 135, 0, 0, 13329}, /* 61 io.k8s.api.core.v1.NamespaceSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13362}, /* 62 io.k8s.api.core.v1.FinalizerName */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 62, 0, 0}, /* 63  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 136, 0, 0, 13395}, /* 64 io.k8s.api.core.v1.NamespaceStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13430}, /* 65 io.k8s.api.core.v1.NamespacePhase */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 138, 0, 0, 13464}, /* 66 io.k8s.api.core.v1.NamespaceCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13502}, /* 67 io.k8s.api.core.v1.NamespaceConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 66, 12438, 0}, /* 68  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 143, 0, 0, 13544}, /* 69 io.k8s.api.core.v1.NamespaceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 60, 0, 0}, /* 70  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 147, 0, 0, 13577}, /* 71 io.k8s.api.core.v1.Node */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 152, 0, 0, 13601}, /* 72 io.k8s.api.core.v1.NodeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 159, 0, 0, 13629}, /* 73 io.k8s.api.core.v1.Taint */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13654}, /* 74 io.k8s.api.core.v1.TaintEffect */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 73, 0, 0}, /* 75  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 163, 0, 0, 13685}, /* 76 io.k8s.api.core.v1.NodeConfigSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 164, 0, 0, 13721}, /* 77 io.k8s.api.core.v1.ConfigMapNodeConfigSource */
-    {SCHEMA_OBJECT, LIST_MAP, 14, 169, 0, 0, 13766}, /* 78 io.k8s.api.core.v1.NodeStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13796}, /* 79 io.k8s.api.core.v1.NodePhase */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 183, 0, 0, 13825}, /* 80 io.k8s.api.core.v1.NodeCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13858}, /* 81 io.k8s.api.core.v1.NodeConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 80, 12438, 0}, /* 82  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 189, 0, 0, 13895}, /* 83 io.k8s.api.core.v1.NodeAddress */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13926}, /* 84 io.k8s.api.core.v1.NodeAddressType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 83, 12438, 0}, /* 85  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 191, 0, 0, 13961}, /* 86 io.k8s.api.core.v1.NodeDaemonEndpoints */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 192, 0, 0, 14000}, /* 87 io.k8s.api.core.v1.DaemonEndpoint */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 193, 0, 0, 14034}, /* 88 io.k8s.api.core.v1.NodeSystemInfo */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 204, 0, 0, 14068}, /* 89 io.k8s.api.core.v1.NodeSwapStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 205, 0, 0, 14102}, /* 90 io.k8s.api.core.v1.ContainerImage */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 2, 0, 0}, /* 91  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 90, 0, 0}, /* 92  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14136}, /* 93 io.k8s.api.core.v1.UniqueVolumeName */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 93, 0, 0}, /* 94  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 207, 0, 0, 14172}, /* 95 io.k8s.api.core.v1.AttachedVolume */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 95, 0, 0}, /* 96  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 209, 0, 0, 14206}, /* 97 io.k8s.api.core.v1.NodeConfigStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 213, 0, 0, 14242}, /* 98 io.k8s.api.core.v1.NodeRuntimeHandler */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 215, 0, 0, 14280}, /* 99 io.k8s.api.core.v1.NodeRuntimeHandlerFeatures */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 98, 0, 0}, /* 100  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 217, 0, 0, 14326}, /* 101 io.k8s.api.core.v1.NodeFeatures */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 218, 0, 0, 14358}, /* 102 io.k8s.api.core.v1.NodeList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 71, 0, 0}, /* 103  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 14386}, /* 104 io.k8s.api.core.v1.NodeProxyOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 225, 0, 0, 14422}, /* 105 io.k8s.api.core.v1.PersistentVolume */
-    {SCHEMA_OBJECT, LIST_MAP, 32, 230, 0, 0, 14458}, /* 106 io.k8s.api.core.v1.PersistentVolumeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 22, 262, 0, 0, 14498}, /* 107 io.k8s.api.core.v1.PersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 284, 0, 0, 14540}, /* 108 io.k8s.api.core.v1.GCEPersistentDiskVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 288, 0, 0, 14589}, /* 109 io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 292, 0, 0, 14641}, /* 110 io.k8s.api.core.v1.HostPathVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14681}, /* 111 io.k8s.api.core.v1.HostPathType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 294, 0, 0, 14713}, /* 112 io.k8s.api.core.v1.GlusterfsPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 298, 0, 0, 14764}, /* 113 io.k8s.api.core.v1.NFSVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 301, 0, 0, 14799}, /* 114 io.k8s.api.core.v1.RBDPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 309, 0, 0, 14844}, /* 115 io.k8s.api.core.v1.SecretReference */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 311, 0, 0, 14879}, /* 116 io.k8s.api.core.v1.ISCSIPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 322, 0, 0, 14926}, /* 117 io.k8s.api.core.v1.CinderPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 326, 0, 0, 14974}, /* 118 io.k8s.api.core.v1.CephFSPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 332, 0, 0, 15022}, /* 119 io.k8s.api.core.v1.FCVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 337, 0, 0, 15056}, /* 120 io.k8s.api.core.v1.FlockerVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 339, 0, 0, 15095}, /* 121 io.k8s.api.core.v1.FlexPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 344, 0, 0, 15141}, /* 122 io.k8s.api.core.v1.AzureFilePersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 348, 0, 0, 15192}, /* 123 io.k8s.api.core.v1.VsphereVirtualDiskVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 352, 0, 0, 15242}, /* 124 io.k8s.api.core.v1.QuobyteVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 358, 0, 0, 15281}, /* 125 io.k8s.api.core.v1.AzureDiskVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15322}, /* 126 io.k8s.api.core.v1.AzureDataDiskCachingMode */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15366}, /* 127 io.k8s.api.core.v1.AzureDataDiskKind */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 364, 0, 0, 15403}, /* 128 io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 366, 0, 0, 15455}, /* 129 io.k8s.api.core.v1.PortworxVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 369, 0, 0, 15495}, /* 130 io.k8s.api.core.v1.ScaleIOPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 379, 0, 0, 15544}, /* 131 io.k8s.api.core.v1.LocalVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 381, 0, 0, 15581}, /* 132 io.k8s.api.core.v1.StorageOSPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 386, 0, 0, 15632}, /* 133 io.k8s.api.core.v1.CSIPersistentVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15677}, /* 134 io.k8s.api.core.v1.PersistentVolumeAccessMode */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 134, 0, 0}, /* 135  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 32, 0, 0, 12253}, /* 136 io.k8s.api.core.v1.ObjectReference */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15723}, /* 137 io.k8s.api.core.v1.PersistentVolumeReclaimPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15772}, /* 138 io.k8s.api.core.v1.PersistentVolumeMode */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 396, 0, 0, 15812}, /* 139 io.k8s.api.core.v1.VolumeNodeAffinity */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 397, 0, 0, 15850}, /* 140 io.k8s.api.core.v1.NodeSelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 398, 0, 0, 15882}, /* 141 io.k8s.api.core.v1.NodeSelectorTerm */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 400, 0, 0, 15918}, /* 142 io.k8s.api.core.v1.NodeSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15961}, /* 143 io.k8s.api.core.v1.NodeSelectorOperator */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 142, 0, 0}, /* 144  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 141, 0, 0}, /* 145  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 403, 0, 0, 16001}, /* 146 io.k8s.api.core.v1.PersistentVolumeStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16043}, /* 147 io.k8s.api.core.v1.PersistentVolumePhase */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 407, 0, 0, 16084}, /* 148 io.k8s.api.core.v1.PersistentVolumeClaim */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 412, 0, 0, 16125}, /* 149 io.k8s.api.core.v1.PersistentVolumeClaimSpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 421, 0, 0, 16170}, /* 150 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 423, 0, 0, 16221}, /* 151 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16283}, /* 152 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorOperator */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 151, 0, 0}, /* 153  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 426, 0, 0, 16342}, /* 154 io.k8s.api.core.v1.VolumeResourceRequirements */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 428, 0, 0, 16388}, /* 155 io.k8s.api.core.v1.TypedLocalObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 431, 0, 0, 16433}, /* 156 io.k8s.api.core.v1.TypedObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 435, 0, 0, 16473}, /* 157 io.k8s.api.core.v1.PersistentVolumeClaimStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16520}, /* 158 io.k8s.api.core.v1.PersistentVolumeClaimPhase */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 443, 0, 0, 16566}, /* 159 io.k8s.api.core.v1.PersistentVolumeClaimCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16616}, /* 160 io.k8s.api.core.v1.PersistentVolumeClaimConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 159, 12438, 0}, /* 161  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16670}, /* 162 io.k8s.api.core.v1.ClaimResourceStatus */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 162, 0, 16709}, /* 163 map[v1.ResourceName]v1.ClaimResourceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 449, 0, 0, 16752}, /* 164 io.k8s.api.core.v1.ModifyVolumeStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16790}, /* 165 io.k8s.api.core.v1.PersistentVolumeClaimModifyVolumeStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 451, 0, 0, 16849}, /* 166 io.k8s.api.core.v1.PersistentVolumeClaimList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 148, 0, 0}, /* 167  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 455, 0, 0, 16894}, /* 168 io.k8s.api.core.v1.PersistentVolumeList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 105, 0, 0}, /* 169  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 459, 0, 0, 16934}, /* 170 io.k8s.api.core.v1.Pod */
-    {SCHEMA_OBJECT, LIST_MAP, 42, 464, 0, 0, 16957}, /* 171 io.k8s.api.core.v1.PodSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 32, 506, 0, 0, 16984}, /* 172 io.k8s.api.core.v1.Volume */
-    {SCHEMA_OBJECT, LIST_MAP, 30, 538, 0, 0, 17010}, /* 173 io.k8s.api.core.v1.VolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 568, 0, 0, 17042}, /* 174 io.k8s.api.core.v1.EmptyDirVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 17082}, /* 175 io.k8s.api.core.v1.StorageMedium */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 570, 0, 0, 17115}, /* 176 io.k8s.api.core.v1.GitRepoVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 573, 0, 0, 17154}, /* 177 io.k8s.api.core.v1.SecretVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 577, 0, 0, 17192}, /* 178 io.k8s.api.core.v1.KeyToPath */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 178, 0, 0}, /* 179  */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 580, 0, 0, 17221}, /* 180 io.k8s.api.core.v1.ISCSIVolumeSource */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 591, 0, 0, 17258}, /* 181 io.k8s.api.core.v1.LocalObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 592, 0, 0, 17298}, /* 182 io.k8s.api.core.v1.GlusterfsVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 595, 0, 0, 17339}, /* 183 io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 597, 0, 0, 17392}, /* 184 io.k8s.api.core.v1.RBDVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 605, 0, 0, 17427}, /* 185 io.k8s.api.core.v1.FlexVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 610, 0, 0, 17463}, /* 186 io.k8s.api.core.v1.CinderVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 614, 0, 0, 17501}, /* 187 io.k8s.api.core.v1.CephFSVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 620, 0, 0, 17539}, /* 188 io.k8s.api.core.v1.DownwardAPIVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 622, 0, 0, 17582}, /* 189 io.k8s.api.core.v1.DownwardAPIVolumeFile */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 626, 0, 0, 17623}, /* 190 io.k8s.api.core.v1.ObjectFieldSelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 628, 0, 0, 17662}, /* 191 io.k8s.api.core.v1.ResourceFieldSelector */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 189, 0, 0}, /* 192  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 631, 0, 0, 17703}, /* 193 io.k8s.api.core.v1.AzureFileVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 634, 0, 0, 17744}, /* 194 io.k8s.api.core.v1.ConfigMapVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 639, 0, 0, 17785}, /* 195 io.k8s.api.core.v1.ProjectedVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 641, 0, 0, 17826}, /* 196 io.k8s.api.core.v1.VolumeProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 17862}, /* 197 io.k8s.api.core.v1.SecretProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 651, 0, 0, 17898}, /* 198 io.k8s.api.core.v1.DownwardAPIProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 17939}, /* 199 io.k8s.api.core.v1.ConfigMapProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 652, 0, 0, 17978}, /* 200 io.k8s.api.core.v1.ServiceAccountTokenProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 655, 0, 0, 18027}, /* 201 io.k8s.api.core.v1.ClusterTrustBundleProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 660, 0, 0, 18075}, /* 202 io.k8s.api.core.v1.PodCertificateProjection */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 196, 0, 0}, /* 203  */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 667, 0, 0, 18119}, /* 204 io.k8s.api.core.v1.ScaleIOVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 677, 0, 0, 18158}, /* 205 io.k8s.api.core.v1.StorageOSVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 682, 0, 0, 18199}, /* 206 io.k8s.api.core.v1.CSIVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 687, 0, 0, 18234}, /* 207 io.k8s.api.core.v1.EphemeralVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 688, 0, 0, 18275}, /* 208 io.k8s.api.core.v1.PersistentVolumeClaimTemplate */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 690, 0, 0, 18324}, /* 209 io.k8s.api.core.v1.ImageVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18361}, /* 210 io.k8s.api.core.v1.PullPolicy */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 172, 18391, 0}, /* 211  */
-    {SCHEMA_OBJECT, LIST_MAP, 25, 692, 0, 0, 18397}, /* 212 io.k8s.api.core.v1.Container */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 717, 0, 0, 18426}, /* 213 io.k8s.api.core.v1.ContainerPort */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 213, 18459, 0}, /* 214  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 722, 0, 0, 18483}, /* 215 io.k8s.api.core.v1.EnvFromSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 18516}, /* 216 io.k8s.api.core.v1.ConfigMapEnvSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 18554}, /* 217 io.k8s.api.core.v1.SecretEnvSource */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 215, 0, 0}, /* 218  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 728, 0, 0, 18589}, /* 219 io.k8s.api.core.v1.EnvVar */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 731, 0, 0, 18615}, /* 220 io.k8s.api.core.v1.EnvVarSource */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 18647}, /* 221 io.k8s.api.core.v1.ConfigMapKeySelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 18687}, /* 222 io.k8s.api.core.v1.SecretKeySelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 740, 0, 0, 18724}, /* 223 io.k8s.api.core.v1.FileKeySelector */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 219, 18391, 0}, /* 224  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 744, 0, 0, 18759}, /* 225 io.k8s.api.core.v1.ResourceRequirements */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 747, 0, 0, 18799}, /* 226 io.k8s.api.core.v1.ResourceClaim */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 226, 18391, 0}, /* 227  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 749, 0, 0, 18832}, /* 228 io.k8s.api.core.v1.ContainerResizePolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18873}, /* 229 io.k8s.api.core.v1.ResourceName */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18905}, /* 230 io.k8s.api.core.v1.ResourceResizeRestartPolicy */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 228, 0, 0}, /* 231  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18952}, /* 232 io.k8s.api.core.v1.ContainerRestartPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 751, 0, 0, 18994}, /* 233 io.k8s.api.core.v1.ContainerRestartRule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19034}, /* 234 io.k8s.api.core.v1.ContainerRestartRuleAction */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 753, 0, 0, 19080}, /* 235 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodes */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19131}, /* 236 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodesOperator */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 36, 0, 0}, /* 237  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 233, 0, 0}, /* 238  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 755, 0, 0, 19190}, /* 239 io.k8s.api.core.v1.VolumeMount */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19221}, /* 240 io.k8s.api.core.v1.RecursiveReadOnlyMode */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19262}, /* 241 io.k8s.api.core.v1.MountPropagationMode */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 239, 19302, 0}, /* 242  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 762, 0, 0, 19313}, /* 243 io.k8s.api.core.v1.VolumeDevice */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 243, 19345, 0}, /* 244  */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 764, 0, 0, 19357}, /* 245 io.k8s.api.core.v1.Probe */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 775, 0, 0, 19382}, /* 246 io.k8s.api.core.v1.ProbeHandler */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 779, 0, 0, 19414}, /* 247 io.k8s.api.core.v1.ExecAction */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 780, 0, 0, 19444}, /* 248 io.k8s.api.core.v1.HTTPGetAction */
-    {SCHEMA_INT_OR_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19477}, /* 249 io.k8s.apimachinery.pkg.util.intstr.IntOrString */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19525}, /* 250 io.k8s.api.core.v1.URIScheme */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 19554}, /* 251 io.k8s.api.core.v1.HTTPHeader */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 251, 0, 0}, /* 252  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 787, 0, 0, 19584}, /* 253 io.k8s.api.core.v1.TCPSocketAction */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 789, 0, 0, 19619}, /* 254 io.k8s.api.core.v1.GRPCAction */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 791, 0, 0, 19649}, /* 255 io.k8s.api.core.v1.Lifecycle */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 794, 0, 0, 19678}, /* 256 io.k8s.api.core.v1.LifecycleHandler */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 798, 0, 0, 19714}, /* 257 io.k8s.api.core.v1.SleepAction */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19745}, /* 258 io.k8s.api.core.v1.Signal */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19771}, /* 259 io.k8s.api.core.v1.TerminationMessagePolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 12, 799, 0, 0, 19815}, /* 260 io.k8s.api.core.v1.SecurityContext */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 811, 0, 0, 19850}, /* 261 io.k8s.api.core.v1.Capabilities */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19882}, /* 262 io.k8s.api.core.v1.Capability */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 262, 0, 0}, /* 263  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 813, 0, 0, 19912}, /* 264 io.k8s.api.core.v1.SELinuxOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 817, 0, 0, 19946}, /* 265 io.k8s.api.core.v1.WindowsSecurityContextOptions */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19995}, /* 266 io.k8s.api.core.v1.ProcMountType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 821, 0, 0, 20028}, /* 267 io.k8s.api.core.v1.SeccompProfile */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20062}, /* 268 io.k8s.api.core.v1.SeccompProfileType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 823, 0, 0, 20100}, /* 269 io.k8s.api.core.v1.AppArmorProfile */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20135}, /* 270 io.k8s.api.core.v1.AppArmorProfileType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 212, 18391, 0}, /* 271  */
-    {SCHEMA_OBJECT, LIST_MAP, 27, 825, 0, 0, 20174}, /* 272 io.k8s.api.core.v1.EphemeralContainer */
-    {SCHEMA_OBJECT, LIST_MAP, 25, 852, 0, 0, 20212}, /* 273 io.k8s.api.core.v1.EphemeralContainerCommon */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 213, 0, 0}, /* 274  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 219, 0, 0}, /* 275  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 239, 0, 0}, /* 276  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 243, 0, 0}, /* 277  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 272, 18391, 0}, /* 278  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20256}, /* 279 io.k8s.api.core.v1.RestartPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20289}, /* 280 io.k8s.api.core.v1.DNSPolicy */
-    {SCHEMA_MAP, LIST_ATOMIC, 0, 0, 2, 0, 0}, /* 281  */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 877, 0, 0, 20318}, /* 282 io.k8s.api.core.v1.PodSecurityContext */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 5, 0, 0}, /* 283  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20356}, /* 284 io.k8s.api.core.v1.SupplementalGroupsPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 20400}, /* 285 io.k8s.api.core.v1.Sysctl */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 285, 0, 0}, /* 286  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20426}, /* 287 io.k8s.api.core.v1.PodFSGroupChangePolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20468}, /* 288 io.k8s.api.core.v1.PodSELinuxChangePolicy */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 181, 18391, 0}, /* 289  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 890, 0, 0, 20510}, /* 290 io.k8s.api.core.v1.Affinity */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 893, 0, 0, 20538}, /* 291 io.k8s.api.core.v1.NodeAffinity */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 895, 0, 0, 20570}, /* 292 io.k8s.api.core.v1.PreferredSchedulingTerm */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 292, 0, 0}, /* 293  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 20613}, /* 294 io.k8s.api.core.v1.PodAffinity */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 899, 0, 0, 20644}, /* 295 io.k8s.api.core.v1.PodAffinityTerm */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 295, 0, 0}, /* 296  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 905, 0, 0, 20679}, /* 297 io.k8s.api.core.v1.WeightedPodAffinityTerm */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 297, 0, 0}, /* 298  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 20722}, /* 299 io.k8s.api.core.v1.PodAntiAffinity */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 907, 0, 0, 20757}, /* 300 io.k8s.api.core.v1.Toleration */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20787}, /* 301 io.k8s.api.core.v1.TolerationOperator */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 300, 0, 0}, /* 302  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 912, 0, 0, 20825}, /* 303 io.k8s.api.core.v1.HostAlias */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 303, 20854, 0}, /* 304  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 914, 0, 0, 20858}, /* 305 io.k8s.api.core.v1.PodDNSConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 917, 0, 0, 20890}, /* 306 io.k8s.api.core.v1.PodDNSConfigOption */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 306, 0, 0}, /* 307  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 919, 0, 0, 20928}, /* 308 io.k8s.api.core.v1.PodReadinessGate */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20964}, /* 309 io.k8s.api.core.v1.PodConditionType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 308, 0, 0}, /* 310  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21000}, /* 311 io.k8s.api.core.v1.PreemptionPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 920, 0, 0, 21036}, /* 312 io.k8s.api.core.v1.TopologySpreadConstraint */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21080}, /* 313 io.k8s.api.core.v1.UnsatisfiableConstraintAction */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21129}, /* 314 io.k8s.api.core.v1.NodeInclusionPolicy */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 312, 21168, 0}, /* 315  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 928, 0, 0, 21199}, /* 316 io.k8s.api.core.v1.PodOS */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21224}, /* 317 io.k8s.api.core.v1.OSName */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 21250}, /* 318 io.k8s.api.core.v1.PodSchedulingGate */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 318, 18391, 0}, /* 319  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 930, 0, 0, 21287}, /* 320 io.k8s.api.core.v1.PodResourceClaim */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 320, 18391, 0}, /* 321  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 933, 0, 0, 21323}, /* 322 io.k8s.api.core.v1.PodSchedulingGroup */
-    {SCHEMA_OBJECT, LIST_MAP, 21, 934, 0, 0, 21361}, /* 323 io.k8s.api.core.v1.PodStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21390}, /* 324 io.k8s.api.core.v1.PodPhase */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 955, 0, 0, 21418}, /* 325 io.k8s.api.core.v1.PodCondition */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 325, 12438, 0}, /* 326  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 21450}, /* 327 io.k8s.api.core.v1.HostIP */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 327, 0, 0}, /* 328  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 21476}, /* 329 io.k8s.api.core.v1.PodIP */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 329, 20854, 0}, /* 330  */
-    {SCHEMA_OBJECT, LIST_MAP, 15, 963, 0, 0, 21501}, /* 331 io.k8s.api.core.v1.ContainerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 978, 0, 0, 21536}, /* 332 io.k8s.api.core.v1.ContainerState */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 981, 0, 0, 21570}, /* 333 io.k8s.api.core.v1.ContainerStateWaiting */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 983, 0, 0, 21611}, /* 334 io.k8s.api.core.v1.ContainerStateRunning */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 984, 0, 0, 21652}, /* 335 io.k8s.api.core.v1.ContainerStateTerminated */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 991, 0, 0, 21696}, /* 336 io.k8s.api.core.v1.VolumeMountStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 996, 0, 0, 21733}, /* 337 io.k8s.api.core.v1.VolumeStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 997, 0, 0, 21765}, /* 338 io.k8s.api.core.v1.ImageVolumeStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 336, 19302, 0}, /* 339  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 998, 0, 0, 21802}, /* 340 io.k8s.api.core.v1.ContainerUser */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 999, 0, 0, 21835}, /* 341 io.k8s.api.core.v1.LinuxContainerUser */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1002, 0, 0, 21873}, /* 342 io.k8s.api.core.v1.ResourceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1004, 0, 0, 21907}, /* 343 io.k8s.api.core.v1.ResourceHealth */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21941}, /* 344 io.k8s.api.core.v1.ResourceID */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21971}, /* 345 io.k8s.api.core.v1.ResourceHealthStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 343, 22011, 0}, /* 346  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 342, 18391, 0}, /* 347  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 331, 0, 0}, /* 348  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22023}, /* 349 io.k8s.api.core.v1.PodQOSClass */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22054}, /* 350 io.k8s.api.core.v1.PodResizeStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1007, 0, 0, 22089}, /* 351 io.k8s.api.core.v1.PodResourceClaimStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 351, 18391, 0}, /* 352  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1009, 0, 0, 22131}, /* 353 io.k8s.api.core.v1.PodExtendedResourceClaimStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1011, 0, 0, 22181}, /* 354 io.k8s.api.core.v1.ContainerExtendedResourceRequest */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 354, 0, 0}, /* 355  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1014, 0, 0, 22233}, /* 356 io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 22287}, /* 357 map[v1.ResourceName]resource.Quantity */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 356, 0, 0}, /* 358  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1017, 0, 0, 22325}, /* 359 io.k8s.api.core.v1.PodAttachOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1024, 0, 0, 22361}, /* 360 io.k8s.api.core.v1.PodExecOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1032, 0, 0, 22395}, /* 361 io.k8s.api.core.v1.PodList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 170, 0, 0}, /* 362  */
-    {SCHEMA_OBJECT, LIST_MAP, 12, 1036, 0, 0, 22422}, /* 363 io.k8s.api.core.v1.PodLogOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1048, 0, 0, 22455}, /* 364 io.k8s.api.core.v1.PodPortForwardOptions */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 36, 0, 0}, /* 365  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 22496}, /* 366 io.k8s.api.core.v1.PodProxyOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1051, 0, 0, 22531}, /* 367 io.k8s.api.core.v1.PodStatusResult */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1055, 0, 0, 22566}, /* 368 io.k8s.api.core.v1.PodTemplate */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1059, 0, 0, 22597}, /* 369 io.k8s.api.core.v1.PodTemplateSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1061, 0, 0, 22632}, /* 370 io.k8s.api.core.v1.PodTemplateList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 368, 0, 0}, /* 371  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1065, 0, 0, 22667}, /* 372 io.k8s.api.core.v1.RangeAllocation */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1070, 0, 0, 22702}, /* 373 io.k8s.api.core.v1.ReplicationController */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1075, 0, 0, 22743}, /* 374 io.k8s.api.core.v1.ReplicationControllerSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1079, 0, 0, 22788}, /* 375 io.k8s.api.core.v1.ReplicationControllerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1085, 0, 0, 22835}, /* 376 io.k8s.api.core.v1.ReplicationControllerCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22885}, /* 377 io.k8s.api.core.v1.ReplicationControllerConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 376, 12438, 0}, /* 378  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1090, 0, 0, 22939}, /* 379 io.k8s.api.core.v1.ReplicationControllerList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 373, 0, 0}, /* 380  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1094, 0, 0, 22984}, /* 381 io.k8s.api.core.v1.ResourceQuota */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1099, 0, 0, 23017}, /* 382 io.k8s.api.core.v1.ResourceQuotaSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23054}, /* 383 io.k8s.api.core.v1.ResourceQuotaScope */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 383, 0, 0}, /* 384  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 1102, 0, 0, 23092}, /* 385 io.k8s.api.core.v1.ScopeSelector */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1103, 0, 0, 23125}, /* 386 io.k8s.api.core.v1.ScopedResourceSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23178}, /* 387 io.k8s.api.core.v1.ScopeSelectorOperator */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 386, 0, 0}, /* 388  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1106, 0, 0, 23219}, /* 389 io.k8s.api.core.v1.ResourceQuotaStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1108, 0, 0, 23258}, /* 390 io.k8s.api.core.v1.ResourceQuotaList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 381, 0, 0}, /* 391  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1112, 0, 0, 23295}, /* 392 io.k8s.api.core.v1.Secret */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23321}, /* 393 io.k8s.api.core.v1.SecretType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1119, 0, 0, 23351}, /* 394 io.k8s.api.core.v1.SecretList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 392, 0, 0}, /* 395  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1123, 0, 0, 23381}, /* 396 io.k8s.api.core.v1.SerializedReference */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1126, 0, 0, 23420}, /* 397 io.k8s.api.core.v1.Service */
-    {SCHEMA_OBJECT, LIST_MAP, 20, 1131, 0, 0, 23447}, /* 398 io.k8s.api.core.v1.ServiceSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1151, 0, 0, 23478}, /* 399 io.k8s.api.core.v1.ServicePort */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 399, 23509, 0}, /* 400  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23524}, /* 401 io.k8s.api.core.v1.ServiceType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23555}, /* 402 io.k8s.api.core.v1.ServiceAffinity */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23590}, /* 403 io.k8s.api.core.v1.ServiceExternalTrafficPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1157, 0, 0, 23638}, /* 404 io.k8s.api.core.v1.SessionAffinityConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1158, 0, 0, 23679}, /* 405 io.k8s.api.core.v1.ClientIPConfig */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23713}, /* 406 io.k8s.api.core.v1.IPFamily */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 406, 0, 0}, /* 407  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23741}, /* 408 io.k8s.api.core.v1.IPFamilyPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23775}, /* 409 io.k8s.api.core.v1.ServiceInternalTrafficPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1159, 0, 0, 23823}, /* 410 io.k8s.api.core.v1.ServiceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1161, 0, 0, 23856}, /* 411 io.k8s.api.core.v1.LoadBalancerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1162, 0, 0, 23894}, /* 412 io.k8s.api.core.v1.LoadBalancerIngress */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23933}, /* 413 io.k8s.api.core.v1.LoadBalancerIPMode */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 23971}, /* 414 io.k8s.api.core.v1.PortStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 414, 0, 0}, /* 415  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 412, 0, 0}, /* 416  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1169, 0, 0, 24001}, /* 417 io.k8s.apimachinery.pkg.apis.meta.v1.Condition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24048}, /* 418 io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 417, 12438, 0}, /* 419  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1175, 0, 0, 24101}, /* 420 io.k8s.api.core.v1.ServiceAccount */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 16, 18391, 0}, /* 421  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 181, 0, 0}, /* 422  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1181, 0, 0, 24135}, /* 423 io.k8s.api.core.v1.ServiceAccountList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 420, 0, 0}, /* 424  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1185, 0, 0, 24173}, /* 425 io.k8s.api.core.v1.ServiceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 397, 0, 0}, /* 426  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 24204}, /* 427 io.k8s.api.core.v1.ServiceProxyOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1189, 0, 0, 24243}, /* 428 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1193, 0, 0, 24303}, /* 429 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicySpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1200, 0, 0, 24367}, /* 430 io.k8s.api.admissionregistration.v1.ParamKind */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 5, 1202, 0, 0, 24413}, /* 431 io.k8s.api.admissionregistration.v1.MatchResources */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 1207, 0, 0, 24464}, /* 432 io.k8s.api.admissionregistration.v1.NamedRuleWithOperations */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1214, 0, 0, 24524}, /* 433 io.k8s.api.admissionregistration.v1.RuleWithOperations */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24579}, /* 434 io.k8s.api.admissionregistration.v1.OperationType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 434, 0, 0}, /* 435  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1220, 0, 0, 24629}, /* 436 io.k8s.api.admissionregistration.v1.Rule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24670}, /* 437 io.k8s.api.admissionregistration.v1.ScopeType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 432, 0, 0}, /* 438  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24716}, /* 439 io.k8s.api.admissionregistration.v1.MatchPolicyType */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1224, 0, 0, 24768}, /* 440 io.k8s.api.admissionregistration.v1.Variable */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 440, 0, 0}, /* 441  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1226, 0, 0, 24813}, /* 442 io.k8s.api.admissionregistration.v1.Mutation */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24858}, /* 443 io.k8s.api.admissionregistration.v1.PatchType */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 24904}, /* 444 io.k8s.api.admissionregistration.v1.ApplyConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 24959}, /* 445 io.k8s.api.admissionregistration.v1.JSONPatch */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 442, 0, 0}, /* 446  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25005}, /* 447 io.k8s.api.admissionregistration.v1.FailurePolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1224, 0, 0, 25059}, /* 448 io.k8s.api.admissionregistration.v1.MatchCondition */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 448, 18391, 0}, /* 449  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25110}, /* 450 io.k8s.api.admissionregistration.v1.ReinvocationPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1230, 0, 0, 25169}, /* 451 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1234, 0, 0, 25236}, /* 452 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1237, 0, 0, 25307}, /* 453 io.k8s.api.admissionregistration.v1.ParamRef */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25352}, /* 454 io.k8s.api.admissionregistration.v1.ParameterNotFoundActionType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1241, 0, 0, 25416}, /* 455 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 451, 0, 0}, /* 456  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1245, 0, 0, 25487}, /* 457 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 428, 0, 0}, /* 458  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1249, 0, 0, 25551}, /* 459 io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 12, 1253, 0, 0, 25616}, /* 460 io.k8s.api.admissionregistration.v1.MutatingWebhook */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1265, 0, 0, 25668}, /* 461 io.k8s.api.admissionregistration.v1.WebhookClientConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 25724}, /* 462 io.k8s.api.admissionregistration.v1.ServiceReference */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 433, 0, 0}, /* 463  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25777}, /* 464 io.k8s.api.admissionregistration.v1.SideEffectClass */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 460, 18391, 0}, /* 465  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1272, 0, 0, 25829}, /* 466 io.k8s.api.admissionregistration.v1.MutatingWebhookConfigurationList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 459, 0, 0}, /* 467  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1276, 0, 0, 25898}, /* 468 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1281, 0, 0, 25960}, /* 469 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicySpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1288, 0, 0, 26026}, /* 470 io.k8s.api.admissionregistration.v1.Validation */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26073}, /* 471 io.k8s.apimachinery.pkg.apis.meta.v1.StatusReason */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 470, 0, 0}, /* 472  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1292, 0, 0, 26123}, /* 473 io.k8s.api.admissionregistration.v1.AuditAnnotation */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 473, 0, 0}, /* 474  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 440, 18391, 0}, /* 475  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1294, 0, 0, 26175}, /* 476 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1297, 0, 0, 26243}, /* 477 io.k8s.api.admissionregistration.v1.TypeChecking */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1298, 0, 0, 26292}, /* 478 io.k8s.api.admissionregistration.v1.ExpressionWarning */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 478, 0, 0}, /* 479  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1300, 0, 0, 26346}, /* 480 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1304, 0, 0, 26415}, /* 481 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26488}, /* 482 io.k8s.api.admissionregistration.v1.ValidationAction */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 482, 0, 0}, /* 483  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1308, 0, 0, 26541}, /* 484 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 480, 0, 0}, /* 485  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1312, 0, 0, 26614}, /* 486 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 468, 0, 0}, /* 487  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1316, 0, 0, 26680}, /* 488 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 1320, 0, 0, 26747}, /* 489 io.k8s.api.admissionregistration.v1.ValidatingWebhook */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 489, 18391, 0}, /* 490  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1331, 0, 0, 26801}, /* 491 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfigurationList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 488, 0, 0}, /* 492  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1335, 0, 0, 26872}, /* 493 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionReview */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1339, 0, 0, 26946}, /* 494 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1342, 0, 0, 27021}, /* 495 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionResponse */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1345, 0, 0, 27097}, /* 496 io.k8s.apimachinery.pkg.apis.meta.v1.Status */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1353, 0, 0, 27141}, /* 497 io.k8s.apimachinery.pkg.apis.meta.v1.StatusDetails */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1359, 0, 0, 27192}, /* 498 io.k8s.apimachinery.pkg.apis.meta.v1.StatusCause */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27241}, /* 499 io.k8s.apimachinery.pkg.apis.meta.v1.CauseType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 498, 0, 0}, /* 500  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1362, 0, 0, 27288}, /* 501 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1367, 0, 0, 27370}, /* 502 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1373, 0, 0, 27456}, /* 503 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27543}, /* 504 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ResourceScope */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 1379, 0, 0, 27614}, /* 505 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1388, 0, 0, 27703}, /* 506 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation */
-    {SCHEMA_OBJECT, LIST_MAP, 44, 1389, 0, 0, 27785}, /* 507 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27858}, /* 508 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaURL */
-    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 0, 0, 27929}, /* 509 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON */
-    {SCHEMA_DOUBLE, LIST_ATOMIC, 0, 0, 0, 0, 0}, /* 510  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 509, 0, 0}, /* 511  */
-    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 513, 0, 27991}, /* 512 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1433, 0, 0, 27991}, /* 513 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 507, 0, 0}, /* 514  */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 507, 0, 0}, /* 515  */
-    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 517, 0, 28071}, /* 516 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1435, 0, 0, 28071}, /* 517 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
-    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 519, 0, 28150}, /* 518 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1437, 0, 0, 28150}, /* 519 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 518, 0, 28236}, /* 520 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDependencies */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 507, 0, 28316}, /* 521 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDefinitions */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1439, 0, 0, 28395}, /* 522 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1441, 0, 0, 28474}, /* 523 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 28546}, /* 524 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.FieldValueErrorReason */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 523, 28698, 28625}, /* 525 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRules */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1447, 0, 0, 28704}, /* 526 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources */
-    {SCHEMA_OBJECT, LIST_MAP, 0, 0, 0, 0, 28788}, /* 527 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1449, 0, 0, 28877}, /* 528 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1452, 0, 0, 28965}, /* 529 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceColumnDefinition */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 529, 0, 0}, /* 530  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1458, 0, 0, 29053}, /* 531 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 531, 0, 0}, /* 532  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 505, 0, 0}, /* 533  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1459, 0, 0, 29126}, /* 534 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29208}, /* 535 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1461, 0, 0, 29288}, /* 536 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1463, 0, 0, 29363}, /* 537 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 29440}, /* 538 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ServiceReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1466, 0, 0, 29514}, /* 539 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1470, 0, 0, 29602}, /* 540 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29693}, /* 541 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29788}, /* 542 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 540, 12438, 0}, /* 543  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1476, 0, 0, 29861}, /* 544 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 501, 0, 0}, /* 545  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1480, 0, 0, 29947}, /* 546 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1485, 0, 0, 30009}, /* 547 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1492, 0, 0, 30075}, /* 548 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1495, 0, 0, 30143}, /* 549 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1496, 0, 0, 30211}, /* 550 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30282}, /* 551 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30357}, /* 552 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 550, 12438, 0}, /* 553  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1501, 0, 0, 30424}, /* 554 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 546, 0, 0}, /* 555  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1505, 0, 0, 30490}, /* 556 io.k8s.api.apps.v1.ControllerRevision */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1510, 0, 0, 30528}, /* 557 io.k8s.api.apps.v1.ControllerRevisionList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 556, 0, 0}, /* 558  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1514, 0, 0, 30570}, /* 559 io.k8s.api.apps.v1.DaemonSet */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1519, 0, 0, 30599}, /* 560 io.k8s.api.apps.v1.DaemonSetSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1524, 0, 0, 30632}, /* 561 io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30675}, /* 562 io.k8s.api.apps.v1.DaemonSetUpdateStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 30722}, /* 563 io.k8s.api.apps.v1.RollingUpdateDaemonSet */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 1528, 0, 0, 30764}, /* 564 io.k8s.api.apps.v1.DaemonSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1538, 0, 0, 30799}, /* 565 io.k8s.api.apps.v1.DaemonSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30837}, /* 566 io.k8s.api.apps.v1.DaemonSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 565, 12438, 0}, /* 567  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1543, 0, 0, 30879}, /* 568 io.k8s.api.apps.v1.DaemonSetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 559, 0, 0}, /* 569  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1547, 0, 0, 30912}, /* 570 io.k8s.api.apps.v1.Deployment */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1552, 0, 0, 30942}, /* 571 io.k8s.api.apps.v1.DeploymentSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1560, 0, 0, 30976}, /* 572 io.k8s.api.apps.v1.DeploymentStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31014}, /* 573 io.k8s.api.apps.v1.DeploymentStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 31056}, /* 574 io.k8s.api.apps.v1.RollingUpdateDeployment */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 1562, 0, 0, 31099}, /* 575 io.k8s.api.apps.v1.DeploymentStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1571, 0, 0, 31135}, /* 576 io.k8s.api.apps.v1.DeploymentCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31174}, /* 577 io.k8s.api.apps.v1.DeploymentConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 576, 12438, 0}, /* 578  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1577, 0, 0, 31217}, /* 579 io.k8s.api.apps.v1.DeploymentList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 570, 0, 0}, /* 580  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1581, 0, 0, 31251}, /* 581 io.k8s.api.apps.v1.ReplicaSet */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1586, 0, 0, 31281}, /* 582 io.k8s.api.apps.v1.ReplicaSetSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1590, 0, 0, 31315}, /* 583 io.k8s.api.apps.v1.ReplicaSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1597, 0, 0, 31351}, /* 584 io.k8s.api.apps.v1.ReplicaSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31390}, /* 585 io.k8s.api.apps.v1.ReplicaSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 584, 12438, 0}, /* 586  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1602, 0, 0, 31433}, /* 587 io.k8s.api.apps.v1.ReplicaSetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 581, 0, 0}, /* 588  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1606, 0, 0, 31467}, /* 589 io.k8s.api.apps.v1.StatefulSet */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 1611, 0, 0, 31498}, /* 590 io.k8s.api.apps.v1.StatefulSetSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31533}, /* 591 io.k8s.api.apps.v1.PodManagementPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1622, 0, 0, 31576}, /* 592 io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31621}, /* 593 io.k8s.api.apps.v1.StatefulSetUpdateStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1624, 0, 0, 31670}, /* 594 io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1626, 0, 0, 31722}, /* 595 io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31789}, /* 596 io.k8s.api.apps.v1.PersistentVolumeClaimRetentionPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1628, 0, 0, 31849}, /* 597 io.k8s.api.apps.v1.StatefulSetOrdinals */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 1629, 0, 0, 31888}, /* 598 io.k8s.api.apps.v1.StatefulSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1639, 0, 0, 31925}, /* 599 io.k8s.api.apps.v1.StatefulSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31965}, /* 600 io.k8s.api.apps.v1.StatefulSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 599, 12438, 0}, /* 601  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1644, 0, 0, 32009}, /* 602 io.k8s.api.apps.v1.StatefulSetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 589, 0, 0}, /* 603  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1648, 0, 0, 32044}, /* 604 io.k8s.api.authentication.v1.SelfSubjectReview */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1652, 0, 0, 32091}, /* 605 io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1653, 0, 0, 32144}, /* 606 io.k8s.api.authentication.v1.UserInfo */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 32182}, /* 607 io.k8s.api.authentication.v1.ExtraValue */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 607, 0, 0}, /* 608  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1657, 0, 0, 32222}, /* 609 io.k8s.api.authentication.v1.TokenRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1662, 0, 0, 32264}, /* 610 io.k8s.api.authentication.v1.TokenRequestSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1665, 0, 0, 32310}, /* 611 io.k8s.api.authentication.v1.BoundObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1669, 0, 0, 32360}, /* 612 io.k8s.api.authentication.v1.TokenRequestStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1671, 0, 0, 32408}, /* 613 io.k8s.api.authentication.v1.TokenReview */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1676, 0, 0, 32449}, /* 614 io.k8s.api.authentication.v1.TokenReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1678, 0, 0, 32494}, /* 615 io.k8s.api.authentication.v1.TokenReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 32541}, /* 616 io.k8s.api.authorization.v1.LocalSubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1687, 0, 0, 32594}, /* 617 io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 1693, 0, 0, 32646}, /* 618 io.k8s.api.authorization.v1.ResourceAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1702, 0, 0, 32693}, /* 619 io.k8s.api.authorization.v1.FieldSelectorAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1704, 0, 0, 32745}, /* 620 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32807}, /* 621 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorOperator */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 620, 0, 0}, /* 622  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1707, 0, 0, 32866}, /* 623 io.k8s.api.authorization.v1.LabelSelectorAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1709, 0, 0, 32918}, /* 624 io.k8s.api.authorization.v1.NonResourceAttributes */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 32968}, /* 625 io.k8s.api.authorization.v1.ExtraValue */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 625, 0, 0}, /* 626  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1711, 0, 0, 33007}, /* 627 io.k8s.api.authorization.v1.SubjectAccessReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1715, 0, 0, 33061}, /* 628 io.k8s.api.authorization.v1.SelfSubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1720, 0, 0, 33113}, /* 629 io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1722, 0, 0, 33169}, /* 630 io.k8s.api.authorization.v1.SelfSubjectRulesReview */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1727, 0, 0, 33220}, /* 631 io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1728, 0, 0, 33275}, /* 632 io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1732, 0, 0, 33328}, /* 633 io.k8s.api.authorization.v1.ResourceRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 633, 0, 0}, /* 634  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1736, 0, 0, 33369}, /* 635 io.k8s.api.authorization.v1.NonResourceRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 635, 0, 0}, /* 636  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 33413}, /* 637 io.k8s.api.authorization.v1.SubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1738, 0, 0, 33461}, /* 638 io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1743, 0, 0, 33511}, /* 639 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 1747, 0, 0, 33565}, /* 640 io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1750, 0, 0, 33619}, /* 641 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1755, 0, 0, 33675}, /* 642 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 638, 0, 0}, /* 643  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1759, 0, 0, 33729}, /* 644 io.k8s.api.autoscaling.v1.Scale */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1764, 0, 0, 33761}, /* 645 io.k8s.api.autoscaling.v1.ScaleSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1765, 0, 0, 33797}, /* 646 io.k8s.api.autoscaling.v1.ScaleStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1767, 0, 0, 33835}, /* 647 io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1772, 0, 0, 33885}, /* 648 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1747, 0, 0, 33939}, /* 649 io.k8s.api.autoscaling.v2.CrossVersionObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1777, 0, 0, 33993}, /* 650 io.k8s.api.autoscaling.v2.MetricSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34030}, /* 651 io.k8s.api.autoscaling.v2.MetricSourceType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1783, 0, 0, 34073}, /* 652 io.k8s.api.autoscaling.v2.ObjectMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1786, 0, 0, 34118}, /* 653 io.k8s.api.autoscaling.v2.MetricTarget */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34157}, /* 654 io.k8s.api.autoscaling.v2.MetricTargetType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1790, 0, 0, 34200}, /* 655 io.k8s.api.autoscaling.v2.MetricIdentifier */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 34243}, /* 656 io.k8s.api.autoscaling.v2.PodsMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1794, 0, 0, 34286}, /* 657 io.k8s.api.autoscaling.v2.ResourceMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1796, 0, 0, 34333}, /* 658 io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 34389}, /* 659 io.k8s.api.autoscaling.v2.ExternalMetricSource */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 650, 0, 0}, /* 660  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1799, 0, 0, 34436}, /* 661 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1801, 0, 0, 34494}, /* 662 io.k8s.api.autoscaling.v2.HPAScalingRules */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34536}, /* 663 io.k8s.api.autoscaling.v2.ScalingPolicySelect */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1805, 0, 0, 34582}, /* 664 io.k8s.api.autoscaling.v2.HPAScalingPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34625}, /* 665 io.k8s.api.autoscaling.v2.HPAScalingPolicyType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 664, 0, 0}, /* 666  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1808, 0, 0, 34672}, /* 667 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1814, 0, 0, 34728}, /* 668 io.k8s.api.autoscaling.v2.MetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1820, 0, 0, 34767}, /* 669 io.k8s.api.autoscaling.v2.ObjectMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1823, 0, 0, 34812}, /* 670 io.k8s.api.autoscaling.v2.MetricValueStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 34856}, /* 671 io.k8s.api.autoscaling.v2.PodsMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1828, 0, 0, 34899}, /* 672 io.k8s.api.autoscaling.v2.ResourceMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1830, 0, 0, 34946}, /* 673 io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 35002}, /* 674 io.k8s.api.autoscaling.v2.ExternalMetricStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 668, 0, 0}, /* 675  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1833, 0, 0, 35049}, /* 676 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35108}, /* 677 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 676, 12438, 0}, /* 678  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1838, 0, 0, 35171}, /* 679 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 647, 0, 0}, /* 680  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1842, 0, 0, 35225}, /* 681 io.k8s.api.batch.v1.CronJob */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1847, 0, 0, 35253}, /* 682 io.k8s.api.batch.v1.CronJobSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35285}, /* 683 io.k8s.api.batch.v1.ConcurrencyPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1855, 0, 0, 35323}, /* 684 io.k8s.api.batch.v1.JobTemplateSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 16, 1857, 0, 0, 35359}, /* 685 io.k8s.api.batch.v1.JobSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1873, 0, 0, 35387}, /* 686 io.k8s.api.batch.v1.PodFailurePolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1874, 0, 0, 35424}, /* 687 io.k8s.api.batch.v1.PodFailurePolicyRule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35465}, /* 688 io.k8s.api.batch.v1.PodFailurePolicyAction */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1877, 0, 0, 35508}, /* 689 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35567}, /* 690 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesOperator */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1880, 0, 0, 35623}, /* 691 io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 691, 0, 0}, /* 692  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 687, 0, 0}, /* 693  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1882, 0, 0, 35682}, /* 694 io.k8s.api.batch.v1.SuccessPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1883, 0, 0, 35716}, /* 695 io.k8s.api.batch.v1.SuccessPolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 695, 0, 0}, /* 696  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35754}, /* 697 io.k8s.api.batch.v1.CompletionMode */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35789}, /* 698 io.k8s.api.batch.v1.PodReplacementPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1885, 0, 0, 35830}, /* 699 io.k8s.api.batch.v1.CronJobStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 16, 0, 0}, /* 700  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1888, 0, 0, 35864}, /* 701 io.k8s.api.batch.v1.CronJobList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 681, 0, 0}, /* 702  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1892, 0, 0, 35896}, /* 703 io.k8s.api.batch.v1.Job */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 1897, 0, 0, 35920}, /* 704 io.k8s.api.batch.v1.JobStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1908, 0, 0, 35950}, /* 705 io.k8s.api.batch.v1.JobCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35983}, /* 706 io.k8s.api.batch.v1.JobConditionType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 705, 0, 0}, /* 707  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1914, 0, 0, 36020}, /* 708 io.k8s.api.batch.v1.UncountedTerminatedPods */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 4, 0, 0}, /* 709  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1916, 0, 0, 36064}, /* 710 io.k8s.api.batch.v1.JobList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 703, 0, 0}, /* 711  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1920, 0, 0, 36092}, /* 712 io.k8s.api.certificates.v1.CertificateSigningRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1925, 0, 0, 36145}, /* 713 io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36202}, /* 714 io.k8s.api.certificates.v1.KeyUsage */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 714, 0, 0}, /* 715  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 36238}, /* 716 io.k8s.api.certificates.v1.ExtraValue */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 716, 0, 0}, /* 717  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1933, 0, 0, 36276}, /* 718 io.k8s.api.certificates.v1.CertificateSigningRequestStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1935, 0, 0, 36335}, /* 719 io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36397}, /* 720 io.k8s.api.certificates.v1.RequestConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 719, 12438, 0}, /* 721  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1941, 0, 0, 36445}, /* 722 io.k8s.api.certificates.v1.CertificateSigningRequestList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 712, 0, 0}, /* 723  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1945, 0, 0, 36502}, /* 724 io.k8s.api.coordination.v1.Lease */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1949, 0, 0, 36535}, /* 725 io.k8s.api.coordination.v1.LeaseSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36572}, /* 726 io.k8s.api.coordination.v1.CoordinatedLeaseStrategy */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1956, 0, 0, 36624}, /* 727 io.k8s.api.coordination.v1.LeaseList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 724, 0, 0}, /* 728  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1960, 0, 0, 36661}, /* 729 io.k8s.api.discovery.v1.EndpointSlice */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36699}, /* 730 io.k8s.api.discovery.v1.AddressType */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1966, 0, 0, 36735}, /* 731 io.k8s.api.discovery.v1.Endpoint */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1974, 0, 0, 36768}, /* 732 io.k8s.api.discovery.v1.EndpointConditions */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1977, 0, 0, 36811}, /* 733 io.k8s.api.discovery.v1.EndpointHints */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 36849}, /* 734 io.k8s.api.discovery.v1.ForZone */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 734, 0, 0}, /* 735  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 36881}, /* 736 io.k8s.api.discovery.v1.ForNode */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 736, 0, 0}, /* 737  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 731, 0, 0}, /* 738  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1979, 0, 0, 36913}, /* 739 io.k8s.api.discovery.v1.EndpointPort */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 739, 0, 0}, /* 740  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1983, 0, 0, 36950}, /* 741 io.k8s.api.discovery.v1.EndpointSliceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 729, 0, 0}, /* 742  */
-    {SCHEMA_OBJECT, LIST_MAP, 17, 1987, 0, 0, 36992}, /* 743 io.k8s.api.events.v1.Event */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2004, 0, 0, 37019}, /* 744 io.k8s.api.events.v1.EventSeries */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2006, 0, 0, 37052}, /* 745 io.k8s.api.events.v1.EventList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 743, 0, 0}, /* 746  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2010, 0, 0, 37083}, /* 747 io.k8s.api.flowcontrol.v1.FlowSchema */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2015, 0, 0, 37120}, /* 748 io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 37161}, /* 749 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationReference */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2019, 0, 0, 37223}, /* 750 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37273}, /* 751 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethodType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2020, 0, 0, 37327}, /* 752 io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2023, 0, 0, 37377}, /* 753 io.k8s.api.flowcontrol.v1.Subject */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37411}, /* 754 io.k8s.api.flowcontrol.v1.SubjectKind */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 37449}, /* 755 io.k8s.api.flowcontrol.v1.UserSubject */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 37487}, /* 756 io.k8s.api.flowcontrol.v1.GroupSubject */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2027, 0, 0, 37526}, /* 757 io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 753, 0, 0}, /* 758  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2029, 0, 0, 37574}, /* 759 io.k8s.api.flowcontrol.v1.ResourcePolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 759, 0, 0}, /* 760  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2034, 0, 0, 37619}, /* 761 io.k8s.api.flowcontrol.v1.NonResourcePolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 761, 0, 0}, /* 762  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 752, 0, 0}, /* 763  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2036, 0, 0, 37667}, /* 764 io.k8s.api.flowcontrol.v1.FlowSchemaStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2037, 0, 0, 37710}, /* 765 io.k8s.api.flowcontrol.v1.FlowSchemaCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37756}, /* 766 io.k8s.api.flowcontrol.v1.FlowSchemaConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37806}, /* 767 io.k8s.api.flowcontrol.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 765, 12438, 0}, /* 768  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2042, 0, 0, 37848}, /* 769 io.k8s.api.flowcontrol.v1.FlowSchemaList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 747, 0, 0}, /* 770  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2046, 0, 0, 37889}, /* 771 io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2051, 0, 0, 37942}, /* 772 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37999}, /* 773 io.k8s.api.flowcontrol.v1.PriorityLevelEnablement */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2054, 0, 0, 38049}, /* 774 io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2058, 0, 0, 38109}, /* 775 io.k8s.api.flowcontrol.v1.LimitResponse */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 38149}, /* 776 io.k8s.api.flowcontrol.v1.LimitResponseType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2060, 0, 0, 38193}, /* 777 io.k8s.api.flowcontrol.v1.QueuingConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2063, 0, 0, 38240}, /* 778 io.k8s.api.flowcontrol.v1.ExemptPriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2065, 0, 0, 38299}, /* 779 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2066, 0, 0, 38358}, /* 780 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 38420}, /* 781 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 780, 12438, 0}, /* 782  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2071, 0, 0, 38486}, /* 783 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 771, 0, 0}, /* 784  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2075, 0, 0, 38543}, /* 785 io.k8s.api.networking.v1.IPAddress */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2079, 0, 0, 38578}, /* 786 io.k8s.api.networking.v1.IPAddressSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2080, 0, 0, 38617}, /* 787 io.k8s.api.networking.v1.ParentReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2084, 0, 0, 38658}, /* 788 io.k8s.api.networking.v1.IPAddressList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 785, 0, 0}, /* 789  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2088, 0, 0, 38697}, /* 790 io.k8s.api.networking.v1.Ingress */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2093, 0, 0, 38730}, /* 791 io.k8s.api.networking.v1.IngressSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2097, 0, 0, 38767}, /* 792 io.k8s.api.networking.v1.IngressBackend */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2099, 0, 0, 38807}, /* 793 io.k8s.api.networking.v1.IngressServiceBackend */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 2101, 0, 0, 38854}, /* 794 io.k8s.api.networking.v1.ServiceBackendPort */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2103, 0, 0, 38898}, /* 795 io.k8s.api.networking.v1.IngressTLS */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 795, 0, 0}, /* 796  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2105, 0, 0, 38934}, /* 797 io.k8s.api.networking.v1.IngressRule */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2108, 0, 0, 38971}, /* 798 io.k8s.api.networking.v1.IngressRuleValue */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2109, 0, 0, 39013}, /* 799 io.k8s.api.networking.v1.HTTPIngressRuleValue */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2110, 0, 0, 39059}, /* 800 io.k8s.api.networking.v1.HTTPIngressPath */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39100}, /* 801 io.k8s.api.networking.v1.PathType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 800, 0, 0}, /* 802  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 797, 0, 0}, /* 803  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2113, 0, 0, 39134}, /* 804 io.k8s.api.networking.v1.IngressStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2114, 0, 0, 39173}, /* 805 io.k8s.api.networking.v1.IngressLoadBalancerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2115, 0, 0, 39224}, /* 806 io.k8s.api.networking.v1.IngressLoadBalancerIngress */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 39276}, /* 807 io.k8s.api.networking.v1.IngressPortStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 807, 0, 0}, /* 808  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 806, 0, 0}, /* 809  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2118, 0, 0, 39319}, /* 810 io.k8s.api.networking.v1.IngressClass */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2122, 0, 0, 39357}, /* 811 io.k8s.api.networking.v1.IngressClassSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2124, 0, 0, 39399}, /* 812 io.k8s.api.networking.v1.IngressClassParametersReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2129, 0, 0, 39456}, /* 813 io.k8s.api.networking.v1.IngressClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 810, 0, 0}, /* 814  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2133, 0, 0, 39498}, /* 815 io.k8s.api.networking.v1.IngressList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 790, 0, 0}, /* 816  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2137, 0, 0, 39535}, /* 817 io.k8s.api.networking.v1.NetworkPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2141, 0, 0, 39574}, /* 818 io.k8s.api.networking.v1.NetworkPolicySpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2145, 0, 0, 39617}, /* 819 io.k8s.api.networking.v1.NetworkPolicyIngressRule */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2147, 0, 0, 39667}, /* 820 io.k8s.api.networking.v1.NetworkPolicyPort */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 820, 0, 0}, /* 821  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2150, 0, 0, 39710}, /* 822 io.k8s.api.networking.v1.NetworkPolicyPeer */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2153, 0, 0, 39753}, /* 823 io.k8s.api.networking.v1.IPBlock */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 822, 0, 0}, /* 824  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 819, 0, 0}, /* 825  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2155, 0, 0, 39786}, /* 826 io.k8s.api.networking.v1.NetworkPolicyEgressRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 826, 0, 0}, /* 827  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39835}, /* 828 io.k8s.api.networking.v1.PolicyType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 828, 0, 0}, /* 829  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2157, 0, 0, 39871}, /* 830 io.k8s.api.networking.v1.NetworkPolicyList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 817, 0, 0}, /* 831  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2161, 0, 0, 39914}, /* 832 io.k8s.api.networking.v1.ServiceCIDR */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2166, 0, 0, 39951}, /* 833 io.k8s.api.networking.v1.ServiceCIDRSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2167, 0, 0, 39992}, /* 834 io.k8s.api.networking.v1.ServiceCIDRStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2168, 0, 0, 40035}, /* 835 io.k8s.api.networking.v1.ServiceCIDRList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 832, 0, 0}, /* 836  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 2172, 0, 0, 40076}, /* 837 io.k8s.api.node.v1.RuntimeClass */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2178, 0, 0, 40108}, /* 838 io.k8s.api.node.v1.Overhead */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2179, 0, 0, 40136}, /* 839 io.k8s.api.node.v1.Scheduling */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2181, 0, 0, 40166}, /* 840 io.k8s.api.node.v1.RuntimeClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 837, 0, 0}, /* 841  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2185, 0, 0, 40202}, /* 842 io.k8s.api.policy.v1.Eviction */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2189, 0, 0, 40232}, /* 843 io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2197, 0, 0, 40283}, /* 844 io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40334}, /* 845 io.k8s.apimachinery.pkg.apis.meta.v1.DeletionPropagation */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2199, 0, 0, 40391}, /* 846 io.k8s.api.policy.v1.PodDisruptionBudget */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2204, 0, 0, 40432}, /* 847 io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40477}, /* 848 io.k8s.api.policy.v1.UnhealthyPodEvictionPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2208, 0, 0, 40529}, /* 849 io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 6, 0, 0}, /* 850  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2215, 0, 0, 40576}, /* 851 io.k8s.api.policy.v1.PodDisruptionBudgetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 846, 0, 0}, /* 852  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2219, 0, 0, 40621}, /* 853 io.k8s.api.rbac.v1.ClusterRole */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2224, 0, 0, 40652}, /* 854 io.k8s.api.rbac.v1.PolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 854, 0, 0}, /* 855  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2229, 0, 0, 40682}, /* 856 io.k8s.api.rbac.v1.AggregationRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 150, 0, 0}, /* 857  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 40717}, /* 858 io.k8s.api.rbac.v1.ClusterRoleBinding */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 2235, 0, 0, 40755}, /* 859 io.k8s.api.rbac.v1.Subject */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 859, 0, 0}, /* 860  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 2239, 0, 0, 40782}, /* 861 io.k8s.api.rbac.v1.RoleRef */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2242, 0, 0, 40809}, /* 862 io.k8s.api.rbac.v1.ClusterRoleBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 858, 0, 0}, /* 863  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2246, 0, 0, 40851}, /* 864 io.k8s.api.rbac.v1.ClusterRoleList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 853, 0, 0}, /* 865  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2250, 0, 0, 40886}, /* 866 io.k8s.api.rbac.v1.Role */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 40910}, /* 867 io.k8s.api.rbac.v1.RoleBinding */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2254, 0, 0, 40941}, /* 868 io.k8s.api.rbac.v1.RoleBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 867, 0, 0}, /* 869  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2258, 0, 0, 40976}, /* 870 io.k8s.api.rbac.v1.RoleList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 866, 0, 0}, /* 871  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2262, 0, 0, 41004}, /* 872 io.k8s.api.resource.v1.DeviceClass */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2266, 0, 0, 41039}, /* 873 io.k8s.api.resource.v1.DeviceClassSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2269, 0, 0, 41078}, /* 874 io.k8s.api.resource.v1.DeviceSelector */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2270, 0, 0, 41116}, /* 875 io.k8s.api.resource.v1.CELDeviceSelector */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 874, 0, 0}, /* 876  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2271, 0, 0, 41157}, /* 877 io.k8s.api.resource.v1.DeviceClassConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2273, 0, 0, 41205}, /* 878 io.k8s.api.resource.v1.DeviceConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2274, 0, 0, 41248}, /* 879 io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 877, 0, 0}, /* 880  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2276, 0, 0, 41297}, /* 881 io.k8s.api.resource.v1.DeviceClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 872, 0, 0}, /* 882  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2280, 0, 0, 41336}, /* 883 io.k8s.api.resource.v1.ResourceClaim */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2285, 0, 0, 41373}, /* 884 io.k8s.api.resource.v1.ResourceClaimSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2286, 0, 0, 41414}, /* 885 io.k8s.api.resource.v1.DeviceClaim */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2289, 0, 0, 41449}, /* 886 io.k8s.api.resource.v1.DeviceRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2292, 0, 0, 41486}, /* 887 io.k8s.api.resource.v1.ExactDeviceRequest */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41528}, /* 888 io.k8s.api.resource.v1.DeviceAllocationMode */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2299, 0, 0, 41572}, /* 889 io.k8s.api.resource.v1.DeviceToleration */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41612}, /* 890 io.k8s.api.resource.v1.DeviceTolerationOperator */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41660}, /* 891 io.k8s.api.resource.v1.DeviceTaintEffect */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 889, 0, 0}, /* 892  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2304, 0, 0, 41701}, /* 893 io.k8s.api.resource.v1.CapacityRequirements */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 41745}, /* 894 map[v1.QualifiedName]resource.Quantity */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2305, 0, 0, 41784}, /* 895 io.k8s.api.resource.v1.DeviceSubRequest */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 895, 0, 0}, /* 896  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 886, 0, 0}, /* 897  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2312, 0, 0, 41824}, /* 898 io.k8s.api.resource.v1.DeviceConstraint */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41864}, /* 899 io.k8s.api.resource.v1.FullyQualifiedName */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 898, 0, 0}, /* 900  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2315, 0, 0, 41906}, /* 901 io.k8s.api.resource.v1.DeviceClaimConfiguration */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 901, 0, 0}, /* 902  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2318, 0, 0, 41954}, /* 903 io.k8s.api.resource.v1.ResourceClaimStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2321, 0, 0, 41997}, /* 904 io.k8s.api.resource.v1.AllocationResult */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2324, 0, 0, 42037}, /* 905 io.k8s.api.resource.v1.DeviceAllocationResult */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 2326, 0, 0, 42083}, /* 906 io.k8s.api.resource.v1.DeviceRequestAllocationResult */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 906, 0, 0}, /* 907  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2336, 0, 0, 42136}, /* 908 io.k8s.api.resource.v1.DeviceAllocationConfiguration */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 42189}, /* 909 io.k8s.api.resource.v1.AllocationConfigSource */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 908, 0, 0}, /* 910  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2340, 0, 0, 42235}, /* 911 io.k8s.api.resource.v1.ResourceClaimConsumerReference */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 911, 12082, 0}, /* 912  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2344, 0, 0, 42289}, /* 913 io.k8s.api.resource.v1.AllocatedDeviceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2351, 0, 0, 42334}, /* 914 io.k8s.api.resource.v1.NetworkDeviceData */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 913, 42375, 0}, /* 915  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2354, 0, 0, 42403}, /* 916 io.k8s.api.resource.v1.ResourceClaimList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 883, 0, 0}, /* 917  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2358, 0, 0, 42444}, /* 918 io.k8s.api.resource.v1.ResourceClaimTemplate */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2362, 0, 0, 42489}, /* 919 io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2364, 0, 0, 42538}, /* 920 io.k8s.api.resource.v1.ResourceClaimTemplateList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 918, 0, 0}, /* 921  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2368, 0, 0, 42587}, /* 922 io.k8s.api.resource.v1.ResourceSlice */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2372, 0, 0, 42624}, /* 923 io.k8s.api.resource.v1.ResourceSliceSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2380, 0, 0, 42665}, /* 924 io.k8s.api.resource.v1.ResourcePool */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 2383, 0, 0, 42701}, /* 925 io.k8s.api.resource.v1.Device */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2396, 0, 0, 42731}, /* 926 io.k8s.api.resource.v1.DeviceAttribute */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 9, 0, 0}, /* 927  */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 926, 0, 42770}, /* 928 map[v1.QualifiedName]v1.DeviceAttribute */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2404, 0, 0, 42810}, /* 929 io.k8s.api.resource.v1.DeviceCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2406, 0, 0, 42848}, /* 930 io.k8s.api.resource.v1.CapacityRequestPolicy */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 52, 0, 0}, /* 931  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2409, 0, 0, 42893}, /* 932 io.k8s.api.resource.v1.CapacityRequestPolicyRange */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 929, 0, 42943}, /* 933 map[v1.QualifiedName]v1.DeviceCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2412, 0, 0, 42982}, /* 934 io.k8s.api.resource.v1.DeviceCounterConsumption */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2414, 0, 0, 43030}, /* 935 io.k8s.api.resource.v1.Counter */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 935, 0, 0}, /* 936  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 934, 0, 0}, /* 937  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2415, 0, 0, 43061}, /* 938 io.k8s.api.resource.v1.DeviceTaint */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 938, 0, 0}, /* 939  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2419, 0, 0, 43096}, /* 940 io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43150}, /* 941 io.k8s.api.resource.v1.QualifiedName */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 940, 0, 43187}, /* 942 map[v1.ResourceName]v1.NodeAllocatableResourceMapping */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 925, 0, 0}, /* 943  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2421, 0, 0, 43241}, /* 944 io.k8s.api.resource.v1.CounterSet */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 944, 0, 0}, /* 945  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2423, 0, 0, 43275}, /* 946 io.k8s.api.resource.v1.ResourceSliceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 922, 0, 0}, /* 947  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2427, 0, 0, 43316}, /* 948 io.k8s.api.scheduling.v1.PriorityClass */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2434, 0, 0, 43355}, /* 949 io.k8s.api.scheduling.v1.PriorityClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 948, 0, 0}, /* 950  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2438, 0, 0, 43398}, /* 951 io.k8s.api.storage.v1.CSIDriver */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 2442, 0, 0, 43430}, /* 952 io.k8s.api.storage.v1.CSIDriverSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43466}, /* 953 io.k8s.api.storage.v1.VolumeLifecycleMode */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 953, 0, 0}, /* 954  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43508}, /* 955 io.k8s.api.storage.v1.FSGroupPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2453, 0, 0, 43544}, /* 956 io.k8s.api.storage.v1.TokenRequest */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 956, 0, 0}, /* 957  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2455, 0, 0, 43579}, /* 958 io.k8s.api.storage.v1.CSIDriverList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 951, 0, 0}, /* 959  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2459, 0, 0, 43615}, /* 960 io.k8s.api.storage.v1.CSINode */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2463, 0, 0, 43645}, /* 961 io.k8s.api.storage.v1.CSINodeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2464, 0, 0, 43679}, /* 962 io.k8s.api.storage.v1.CSINodeDriver */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2468, 0, 0, 43715}, /* 963 io.k8s.api.storage.v1.VolumeNodeResources */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 962, 18391, 0}, /* 964  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2469, 0, 0, 43757}, /* 965 io.k8s.api.storage.v1.CSINodeList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 960, 0, 0}, /* 966  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2473, 0, 0, 43791}, /* 967 io.k8s.api.storage.v1.CSIStorageCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2480, 0, 0, 43832}, /* 968 io.k8s.api.storage.v1.CSIStorageCapacityList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 967, 0, 0}, /* 969  */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 2484, 0, 0, 43877}, /* 970 io.k8s.api.storage.v1.StorageClass */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43912}, /* 971 io.k8s.api.storage.v1.VolumeBindingMode */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 2494, 0, 0, 43952}, /* 972 io.k8s.api.core.v1.TopologySelectorTerm */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2495, 0, 0, 43992}, /* 973 io.k8s.api.core.v1.TopologySelectorLabelRequirement */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 973, 0, 0}, /* 974  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 972, 0, 0}, /* 975  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2497, 0, 0, 44044}, /* 976 io.k8s.api.storage.v1.StorageClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 970, 0, 0}, /* 977  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2501, 0, 0, 44083}, /* 978 io.k8s.api.storage.v1.VolumeAttachment */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2506, 0, 0, 44122}, /* 979 io.k8s.api.storage.v1.VolumeAttachmentSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2509, 0, 0, 44165}, /* 980 io.k8s.api.storage.v1.VolumeAttachmentSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2511, 0, 0, 44210}, /* 981 io.k8s.api.storage.v1.VolumeAttachmentStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2515, 0, 0, 44255}, /* 982 io.k8s.api.storage.v1.VolumeError */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2518, 0, 0, 44289}, /* 983 io.k8s.api.storage.v1.VolumeAttachmentList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 978, 0, 0}, /* 984  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2522, 0, 0, 44332}, /* 985 io.k8s.api.storage.v1.VolumeAttributesClass */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2527, 0, 0, 44376}, /* 986 io.k8s.api.storage.v1.VolumeAttributesClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 985, 0, 0}, /* 987  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2531, 0, 0, 44424}, /* 988 io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2536, 0, 0, 44475}, /* 989 io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 2541, 0, 0, 44526}, /* 990 io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2547, 0, 0, 44576}, /* 991 io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 2550, 0, 0, 44624}, /* 992 io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 44673}, /* 993 io.k8s.apimachinery.pkg.apis.meta.v1.ResourceVersionMatch */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2563, 0, 0, 44731}, /* 994 io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2565, 0, 0, 44779}, /* 995 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2568, 0, 0, 44838}, /* 996 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 995, 0, 0}, /* 997  */
+    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 0  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 0, 0, 0, 11879, 0}, /* 1 io.k8s.api.core.v1.Binding */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 2  */
+    {SCHEMA_OBJECT, LIST_MAP, 15, 4, 0, 0, 11906, 0}, /* 3 io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 11954, 0}, /* 4 io.k8s.apimachinery.pkg.types.UID */
+    {SCHEMA_INT64, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 5  */
+    {SCHEMA_TIME, LIST_ATOMIC, 0, 0, 0, 0, 11988, 0}, /* 6 io.k8s.apimachinery.pkg.apis.meta.v1.Time */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 2, 0, 0, 0}, /* 7  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 6, 19, 0, 0, 12030, 0}, /* 8 io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference */
+    {SCHEMA_BOOL, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 9  */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 8, 12082, 0, 0}, /* 10  */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 2, 0, 0, 0}, /* 11  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 25, 0, 0, 12087, 0}, /* 12 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12143, 0}, /* 13 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsOperationType */
+    {SCHEMA_FIELDS_V1, LIST_ATOMIC, 0, 0, 0, 0, 12207, 0}, /* 14 io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1 */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 12, 0, 0, 0}, /* 15  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 32, 0, 0, 12253, 0}, /* 16 io.k8s.api.core.v1.ObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 39, 0, 0, 12288, 0}, /* 17 io.k8s.api.core.v1.ComponentStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 43, 0, 0, 12323, 0}, /* 18 io.k8s.api.core.v1.ComponentCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12361, 0}, /* 19 io.k8s.api.core.v1.ComponentConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12403, 0}, /* 20 io.k8s.api.core.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 18, 12438, 0, 0}, /* 21  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 47, 0, 0, 12444, 0}, /* 22 io.k8s.api.core.v1.ComponentStatusList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 51, 0, 0, 12483, 0}, /* 23 io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 56, 0, 0, 12529, 0}, /* 24 io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 17, 0, 0, 0}, /* 25  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 57, 0, 0, 12576, 0}, /* 26 io.k8s.api.core.v1.ConfigMap */
+    {SCHEMA_BYTES, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 27  */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 27, 0, 0, 0}, /* 28  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 63, 0, 0, 12605, 0}, /* 29 io.k8s.api.core.v1.ConfigMapList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 26, 0, 0, 0}, /* 30  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 67, 0, 0, 12638, 0}, /* 31 io.k8s.api.core.v1.Endpoints */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 71, 0, 0, 12667, 0}, /* 32 io.k8s.api.core.v1.EndpointSubset */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 74, 0, 0, 12701, 0}, /* 33 io.k8s.api.core.v1.EndpointAddress */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 33, 0, 0, 0}, /* 34  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 78, 0, 0, 12736, 0}, /* 35 io.k8s.api.core.v1.EndpointPort */
+    {SCHEMA_INT32, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 36  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12768, 0}, /* 37 io.k8s.api.core.v1.Protocol */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 35, 0, 0, 0}, /* 38  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 32, 0, 0, 0}, /* 39  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 82, 0, 0, 12796, 0}, /* 40 io.k8s.api.core.v1.EndpointsList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 31, 0, 0, 0}, /* 41  */
+    {SCHEMA_OBJECT, LIST_MAP, 17, 86, 0, 0, 12829, 0}, /* 42 io.k8s.api.core.v1.Event */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 103, 0, 0, 12854, 0}, /* 43 io.k8s.api.core.v1.EventSource */
+    {SCHEMA_MICRO_TIME, LIST_ATOMIC, 0, 0, 0, 0, 12885, 0}, /* 44 io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 105, 0, 0, 12932, 0}, /* 45 io.k8s.api.core.v1.EventSeries */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 107, 0, 0, 12963, 0}, /* 46 io.k8s.api.core.v1.EventList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 42, 0, 0, 0}, /* 47  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 111, 0, 0, 12992, 0}, /* 48 io.k8s.api.core.v1.LimitRange */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 115, 0, 0, 13022, 0}, /* 49 io.k8s.api.core.v1.LimitRangeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 116, 0, 0, 13056, 0}, /* 50 io.k8s.api.core.v1.LimitRangeItem */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13090, 0}, /* 51 io.k8s.api.core.v1.LimitType */
+    {SCHEMA_QUANTITY, LIST_ATOMIC, 0, 0, 0, 0, 13119, 0}, /* 52 io.k8s.apimachinery.pkg.api.resource.Quantity */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 13165, 0}, /* 53 io.k8s.api.core.v1.ResourceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 50, 0, 0, 0}, /* 54  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 122, 0, 0, 13197, 0}, /* 55 io.k8s.api.core.v1.LimitRangeList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 48, 0, 0, 0}, /* 56  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 126, 0, 0, 13231, 0}, /* 57 io.k8s.api.core.v1.List */
+    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 0, 0, 13255, 0}, /* 58 io.k8s.apimachinery.pkg.runtime.RawExtension */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 58, 0, 0, 0}, /* 59  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 130, 0, 0, 13300, 0}, /* 60 io.k8s.api.core.v1.Namespace */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 135, 0, 0, 13329, 0}, /* 61 io.k8s.api.core.v1.NamespaceSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13362, 0}, /* 62 io.k8s.api.core.v1.FinalizerName */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 62, 0, 0, 0}, /* 63  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 136, 0, 0, 13395, 0}, /* 64 io.k8s.api.core.v1.NamespaceStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13430, 0}, /* 65 io.k8s.api.core.v1.NamespacePhase */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 138, 0, 0, 13464, 0}, /* 66 io.k8s.api.core.v1.NamespaceCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13502, 0}, /* 67 io.k8s.api.core.v1.NamespaceConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 66, 12438, 0, 0}, /* 68  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 143, 0, 0, 13544, 0}, /* 69 io.k8s.api.core.v1.NamespaceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 60, 0, 0, 0}, /* 70  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 147, 0, 0, 13577, 0}, /* 71 io.k8s.api.core.v1.Node */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 152, 0, 0, 13601, 0}, /* 72 io.k8s.api.core.v1.NodeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 159, 0, 0, 13629, 0}, /* 73 io.k8s.api.core.v1.Taint */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13654, 0}, /* 74 io.k8s.api.core.v1.TaintEffect */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 73, 0, 0, 0}, /* 75  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 163, 0, 0, 13685, 0}, /* 76 io.k8s.api.core.v1.NodeConfigSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 164, 0, 0, 13721, 0}, /* 77 io.k8s.api.core.v1.ConfigMapNodeConfigSource */
+    {SCHEMA_OBJECT, LIST_MAP, 14, 169, 0, 0, 13766, 0}, /* 78 io.k8s.api.core.v1.NodeStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13796, 0}, /* 79 io.k8s.api.core.v1.NodePhase */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 183, 0, 0, 13825, 0}, /* 80 io.k8s.api.core.v1.NodeCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13858, 0}, /* 81 io.k8s.api.core.v1.NodeConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 80, 12438, 0, 0}, /* 82  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 189, 0, 0, 13895, 0}, /* 83 io.k8s.api.core.v1.NodeAddress */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13926, 0}, /* 84 io.k8s.api.core.v1.NodeAddressType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 83, 12438, 0, 0}, /* 85  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 191, 0, 0, 13961, 0}, /* 86 io.k8s.api.core.v1.NodeDaemonEndpoints */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 192, 0, 0, 14000, 0}, /* 87 io.k8s.api.core.v1.DaemonEndpoint */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 193, 0, 0, 14034, 0}, /* 88 io.k8s.api.core.v1.NodeSystemInfo */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 204, 0, 0, 14068, 0}, /* 89 io.k8s.api.core.v1.NodeSwapStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 205, 0, 0, 14102, 0}, /* 90 io.k8s.api.core.v1.ContainerImage */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 2, 0, 0, 0}, /* 91  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 90, 0, 0, 0}, /* 92  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14136, 0}, /* 93 io.k8s.api.core.v1.UniqueVolumeName */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 93, 0, 0, 0}, /* 94  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 207, 0, 0, 14172, 0}, /* 95 io.k8s.api.core.v1.AttachedVolume */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 95, 0, 0, 0}, /* 96  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 209, 0, 0, 14206, 0}, /* 97 io.k8s.api.core.v1.NodeConfigStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 213, 0, 0, 14242, 0}, /* 98 io.k8s.api.core.v1.NodeRuntimeHandler */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 215, 0, 0, 14280, 0}, /* 99 io.k8s.api.core.v1.NodeRuntimeHandlerFeatures */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 98, 0, 0, 0}, /* 100  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 217, 0, 0, 14326, 0}, /* 101 io.k8s.api.core.v1.NodeFeatures */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 218, 0, 0, 14358, 0}, /* 102 io.k8s.api.core.v1.NodeList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 71, 0, 0, 0}, /* 103  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 14386, 0}, /* 104 io.k8s.api.core.v1.NodeProxyOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 225, 0, 0, 14422, 0}, /* 105 io.k8s.api.core.v1.PersistentVolume */
+    {SCHEMA_OBJECT, LIST_MAP, 32, 230, 0, 0, 14458, 0}, /* 106 io.k8s.api.core.v1.PersistentVolumeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 22, 262, 0, 0, 14498, 0}, /* 107 io.k8s.api.core.v1.PersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 284, 0, 0, 14540, 0}, /* 108 io.k8s.api.core.v1.GCEPersistentDiskVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 288, 0, 0, 14589, 0}, /* 109 io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 292, 0, 0, 14641, 0}, /* 110 io.k8s.api.core.v1.HostPathVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14681, 0}, /* 111 io.k8s.api.core.v1.HostPathType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 294, 0, 0, 14713, 0}, /* 112 io.k8s.api.core.v1.GlusterfsPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 298, 0, 0, 14764, 0}, /* 113 io.k8s.api.core.v1.NFSVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 301, 0, 0, 14799, 0}, /* 114 io.k8s.api.core.v1.RBDPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 309, 0, 0, 14844, 0}, /* 115 io.k8s.api.core.v1.SecretReference */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 311, 0, 0, 14879, 0}, /* 116 io.k8s.api.core.v1.ISCSIPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 322, 0, 0, 14926, 0}, /* 117 io.k8s.api.core.v1.CinderPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 326, 0, 0, 14974, 0}, /* 118 io.k8s.api.core.v1.CephFSPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 332, 0, 0, 15022, 0}, /* 119 io.k8s.api.core.v1.FCVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 337, 0, 0, 15056, 0}, /* 120 io.k8s.api.core.v1.FlockerVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 339, 0, 0, 15095, 0}, /* 121 io.k8s.api.core.v1.FlexPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 344, 0, 0, 15141, 0}, /* 122 io.k8s.api.core.v1.AzureFilePersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 348, 0, 0, 15192, 0}, /* 123 io.k8s.api.core.v1.VsphereVirtualDiskVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 352, 0, 0, 15242, 0}, /* 124 io.k8s.api.core.v1.QuobyteVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 358, 0, 0, 15281, 0}, /* 125 io.k8s.api.core.v1.AzureDiskVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15322, 0}, /* 126 io.k8s.api.core.v1.AzureDataDiskCachingMode */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15366, 0}, /* 127 io.k8s.api.core.v1.AzureDataDiskKind */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 364, 0, 0, 15403, 0}, /* 128 io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 366, 0, 0, 15455, 0}, /* 129 io.k8s.api.core.v1.PortworxVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 369, 0, 0, 15495, 0}, /* 130 io.k8s.api.core.v1.ScaleIOPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 379, 0, 0, 15544, 0}, /* 131 io.k8s.api.core.v1.LocalVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 381, 0, 0, 15581, 0}, /* 132 io.k8s.api.core.v1.StorageOSPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 386, 0, 0, 15632, 0}, /* 133 io.k8s.api.core.v1.CSIPersistentVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15677, 0}, /* 134 io.k8s.api.core.v1.PersistentVolumeAccessMode */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 134, 0, 0, 0}, /* 135  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 32, 0, 0, 12253, 0}, /* 136 io.k8s.api.core.v1.ObjectReference */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15723, 0}, /* 137 io.k8s.api.core.v1.PersistentVolumeReclaimPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15772, 0}, /* 138 io.k8s.api.core.v1.PersistentVolumeMode */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 396, 0, 0, 15812, 0}, /* 139 io.k8s.api.core.v1.VolumeNodeAffinity */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 397, 0, 0, 15850, 0}, /* 140 io.k8s.api.core.v1.NodeSelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 398, 0, 0, 15882, 0}, /* 141 io.k8s.api.core.v1.NodeSelectorTerm */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 400, 0, 0, 15918, 0}, /* 142 io.k8s.api.core.v1.NodeSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15961, 0}, /* 143 io.k8s.api.core.v1.NodeSelectorOperator */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 142, 0, 0, 0}, /* 144  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 141, 0, 0, 0}, /* 145  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 403, 0, 0, 16001, 0}, /* 146 io.k8s.api.core.v1.PersistentVolumeStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16043, 0}, /* 147 io.k8s.api.core.v1.PersistentVolumePhase */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 407, 0, 0, 16084, 0}, /* 148 io.k8s.api.core.v1.PersistentVolumeClaim */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 412, 0, 0, 16125, 0}, /* 149 io.k8s.api.core.v1.PersistentVolumeClaimSpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 421, 0, 0, 16170, 0}, /* 150 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 423, 0, 0, 16221, 0}, /* 151 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16283, 0}, /* 152 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorOperator */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 151, 0, 0, 0}, /* 153  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 426, 0, 0, 16342, 0}, /* 154 io.k8s.api.core.v1.VolumeResourceRequirements */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 428, 0, 0, 16388, 0}, /* 155 io.k8s.api.core.v1.TypedLocalObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 431, 0, 0, 16433, 0}, /* 156 io.k8s.api.core.v1.TypedObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 435, 0, 0, 16473, 0}, /* 157 io.k8s.api.core.v1.PersistentVolumeClaimStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16520, 0}, /* 158 io.k8s.api.core.v1.PersistentVolumeClaimPhase */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 443, 0, 0, 16566, 0}, /* 159 io.k8s.api.core.v1.PersistentVolumeClaimCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16616, 0}, /* 160 io.k8s.api.core.v1.PersistentVolumeClaimConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 159, 12438, 0, 0}, /* 161  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16670, 0}, /* 162 io.k8s.api.core.v1.ClaimResourceStatus */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 162, 0, 16709, 0}, /* 163 map[v1.ResourceName]v1.ClaimResourceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 449, 0, 0, 16752, 0}, /* 164 io.k8s.api.core.v1.ModifyVolumeStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16790, 0}, /* 165 io.k8s.api.core.v1.PersistentVolumeClaimModifyVolumeStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 451, 0, 0, 16849, 0}, /* 166 io.k8s.api.core.v1.PersistentVolumeClaimList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 148, 0, 0, 0}, /* 167  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 455, 0, 0, 16894, 0}, /* 168 io.k8s.api.core.v1.PersistentVolumeList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 105, 0, 0, 0}, /* 169  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 459, 0, 0, 16934, 0}, /* 170 io.k8s.api.core.v1.Pod */
+    {SCHEMA_OBJECT, LIST_MAP, 42, 464, 0, 0, 16957, 0}, /* 171 io.k8s.api.core.v1.PodSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 32, 506, 0, 0, 16984, 0}, /* 172 io.k8s.api.core.v1.Volume */
+    {SCHEMA_OBJECT, LIST_MAP, 30, 538, 0, 0, 17010, 0}, /* 173 io.k8s.api.core.v1.VolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 568, 0, 0, 17042, 0}, /* 174 io.k8s.api.core.v1.EmptyDirVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 17082, 0}, /* 175 io.k8s.api.core.v1.StorageMedium */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 570, 0, 0, 17115, 0}, /* 176 io.k8s.api.core.v1.GitRepoVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 573, 0, 0, 17154, 0}, /* 177 io.k8s.api.core.v1.SecretVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 577, 0, 0, 17192, 0}, /* 178 io.k8s.api.core.v1.KeyToPath */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 178, 0, 0, 0}, /* 179  */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 580, 0, 0, 17221, 0}, /* 180 io.k8s.api.core.v1.ISCSIVolumeSource */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 591, 0, 0, 17258, 0}, /* 181 io.k8s.api.core.v1.LocalObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 592, 0, 0, 17298, 0}, /* 182 io.k8s.api.core.v1.GlusterfsVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 595, 0, 0, 17339, 0}, /* 183 io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 597, 0, 0, 17392, 0}, /* 184 io.k8s.api.core.v1.RBDVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 605, 0, 0, 17427, 0}, /* 185 io.k8s.api.core.v1.FlexVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 610, 0, 0, 17463, 0}, /* 186 io.k8s.api.core.v1.CinderVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 614, 0, 0, 17501, 0}, /* 187 io.k8s.api.core.v1.CephFSVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 620, 0, 0, 17539, 0}, /* 188 io.k8s.api.core.v1.DownwardAPIVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 622, 0, 0, 17582, 0}, /* 189 io.k8s.api.core.v1.DownwardAPIVolumeFile */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 626, 0, 0, 17623, 0}, /* 190 io.k8s.api.core.v1.ObjectFieldSelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 628, 0, 0, 17662, 0}, /* 191 io.k8s.api.core.v1.ResourceFieldSelector */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 189, 0, 0, 0}, /* 192  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 631, 0, 0, 17703, 0}, /* 193 io.k8s.api.core.v1.AzureFileVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 634, 0, 0, 17744, 0}, /* 194 io.k8s.api.core.v1.ConfigMapVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 639, 0, 0, 17785, 0}, /* 195 io.k8s.api.core.v1.ProjectedVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 641, 0, 0, 17826, 0}, /* 196 io.k8s.api.core.v1.VolumeProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 17862, 0}, /* 197 io.k8s.api.core.v1.SecretProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 651, 0, 0, 17898, 0}, /* 198 io.k8s.api.core.v1.DownwardAPIProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 17939, 0}, /* 199 io.k8s.api.core.v1.ConfigMapProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 652, 0, 0, 17978, 0}, /* 200 io.k8s.api.core.v1.ServiceAccountTokenProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 655, 0, 0, 18027, 0}, /* 201 io.k8s.api.core.v1.ClusterTrustBundleProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 660, 0, 0, 18075, 0}, /* 202 io.k8s.api.core.v1.PodCertificateProjection */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 196, 0, 0, 0}, /* 203  */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 667, 0, 0, 18119, 0}, /* 204 io.k8s.api.core.v1.ScaleIOVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 677, 0, 0, 18158, 0}, /* 205 io.k8s.api.core.v1.StorageOSVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 682, 0, 0, 18199, 0}, /* 206 io.k8s.api.core.v1.CSIVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 687, 0, 0, 18234, 0}, /* 207 io.k8s.api.core.v1.EphemeralVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 688, 0, 0, 18275, 0}, /* 208 io.k8s.api.core.v1.PersistentVolumeClaimTemplate */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 690, 0, 0, 18324, 0}, /* 209 io.k8s.api.core.v1.ImageVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18361, 0}, /* 210 io.k8s.api.core.v1.PullPolicy */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 172, 18391, 0, 0}, /* 211  */
+    {SCHEMA_OBJECT, LIST_MAP, 25, 692, 0, 0, 18397, 0}, /* 212 io.k8s.api.core.v1.Container */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 717, 0, 0, 18426, 0}, /* 213 io.k8s.api.core.v1.ContainerPort */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 213, 18459, 0, 0}, /* 214  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 722, 0, 0, 18483, 0}, /* 215 io.k8s.api.core.v1.EnvFromSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 18516, 0}, /* 216 io.k8s.api.core.v1.ConfigMapEnvSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 18554, 0}, /* 217 io.k8s.api.core.v1.SecretEnvSource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 215, 0, 0, 0}, /* 218  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 728, 0, 0, 18589, 0}, /* 219 io.k8s.api.core.v1.EnvVar */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 731, 0, 0, 18615, 0}, /* 220 io.k8s.api.core.v1.EnvVarSource */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 18647, 0}, /* 221 io.k8s.api.core.v1.ConfigMapKeySelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 18687, 0}, /* 222 io.k8s.api.core.v1.SecretKeySelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 740, 0, 0, 18724, 0}, /* 223 io.k8s.api.core.v1.FileKeySelector */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 219, 18391, 0, 0}, /* 224  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 744, 0, 0, 18759, 0}, /* 225 io.k8s.api.core.v1.ResourceRequirements */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 747, 0, 0, 18799, 0}, /* 226 io.k8s.api.core.v1.ResourceClaim */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 226, 18391, 0, 0}, /* 227  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 749, 0, 0, 18832, 0}, /* 228 io.k8s.api.core.v1.ContainerResizePolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18873, 0}, /* 229 io.k8s.api.core.v1.ResourceName */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18905, 0}, /* 230 io.k8s.api.core.v1.ResourceResizeRestartPolicy */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 228, 0, 0, 0}, /* 231  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18952, 0}, /* 232 io.k8s.api.core.v1.ContainerRestartPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 751, 0, 0, 18994, 0}, /* 233 io.k8s.api.core.v1.ContainerRestartRule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19034, 0}, /* 234 io.k8s.api.core.v1.ContainerRestartRuleAction */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 753, 0, 0, 19080, 0}, /* 235 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodes */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19131, 0}, /* 236 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodesOperator */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 36, 0, 0, 0}, /* 237  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 233, 0, 0, 0}, /* 238  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 755, 0, 0, 19190, 0}, /* 239 io.k8s.api.core.v1.VolumeMount */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19221, 0}, /* 240 io.k8s.api.core.v1.RecursiveReadOnlyMode */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19262, 0}, /* 241 io.k8s.api.core.v1.MountPropagationMode */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 239, 19302, 0, 0}, /* 242  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 762, 0, 0, 19313, 0}, /* 243 io.k8s.api.core.v1.VolumeDevice */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 243, 19345, 0, 0}, /* 244  */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 764, 0, 0, 19357, 0}, /* 245 io.k8s.api.core.v1.Probe */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 775, 0, 0, 19382, 0}, /* 246 io.k8s.api.core.v1.ProbeHandler */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 779, 0, 0, 19414, 0}, /* 247 io.k8s.api.core.v1.ExecAction */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 780, 0, 0, 19444, 0}, /* 248 io.k8s.api.core.v1.HTTPGetAction */
+    {SCHEMA_INT_OR_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19477, 0}, /* 249 io.k8s.apimachinery.pkg.util.intstr.IntOrString */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19525, 0}, /* 250 io.k8s.api.core.v1.URIScheme */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 19554, 0}, /* 251 io.k8s.api.core.v1.HTTPHeader */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 251, 0, 0, 0}, /* 252  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 787, 0, 0, 19584, 0}, /* 253 io.k8s.api.core.v1.TCPSocketAction */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 789, 0, 0, 19619, 0}, /* 254 io.k8s.api.core.v1.GRPCAction */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 791, 0, 0, 19649, 0}, /* 255 io.k8s.api.core.v1.Lifecycle */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 794, 0, 0, 19678, 0}, /* 256 io.k8s.api.core.v1.LifecycleHandler */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 798, 0, 0, 19714, 0}, /* 257 io.k8s.api.core.v1.SleepAction */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19745, 0}, /* 258 io.k8s.api.core.v1.Signal */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19771, 0}, /* 259 io.k8s.api.core.v1.TerminationMessagePolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 12, 799, 0, 0, 19815, 0}, /* 260 io.k8s.api.core.v1.SecurityContext */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 811, 0, 0, 19850, 0}, /* 261 io.k8s.api.core.v1.Capabilities */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19882, 0}, /* 262 io.k8s.api.core.v1.Capability */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 262, 0, 0, 0}, /* 263  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 813, 0, 0, 19912, 0}, /* 264 io.k8s.api.core.v1.SELinuxOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 817, 0, 0, 19946, 0}, /* 265 io.k8s.api.core.v1.WindowsSecurityContextOptions */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19995, 0}, /* 266 io.k8s.api.core.v1.ProcMountType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 821, 0, 0, 20028, 0}, /* 267 io.k8s.api.core.v1.SeccompProfile */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20062, 0}, /* 268 io.k8s.api.core.v1.SeccompProfileType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 823, 0, 0, 20100, 0}, /* 269 io.k8s.api.core.v1.AppArmorProfile */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20135, 0}, /* 270 io.k8s.api.core.v1.AppArmorProfileType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 212, 18391, 0, 0}, /* 271  */
+    {SCHEMA_OBJECT, LIST_MAP, 27, 825, 0, 0, 20174, 0}, /* 272 io.k8s.api.core.v1.EphemeralContainer */
+    {SCHEMA_OBJECT, LIST_MAP, 25, 852, 0, 0, 20212, 0}, /* 273 io.k8s.api.core.v1.EphemeralContainerCommon */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 213, 0, 0, 0}, /* 274  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 219, 0, 0, 0}, /* 275  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 239, 0, 0, 0}, /* 276  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 243, 0, 0, 0}, /* 277  */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 272, 18391, 0, 0}, /* 278  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20256, 0}, /* 279 io.k8s.api.core.v1.RestartPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20289, 0}, /* 280 io.k8s.api.core.v1.DNSPolicy */
+    {SCHEMA_MAP, LIST_ATOMIC, 0, 0, 2, 0, 0, 0}, /* 281  */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 877, 0, 0, 20318, 0}, /* 282 io.k8s.api.core.v1.PodSecurityContext */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 5, 0, 0, 0}, /* 283  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20356, 0}, /* 284 io.k8s.api.core.v1.SupplementalGroupsPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 20400, 0}, /* 285 io.k8s.api.core.v1.Sysctl */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 285, 0, 0, 0}, /* 286  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20426, 0}, /* 287 io.k8s.api.core.v1.PodFSGroupChangePolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20468, 0}, /* 288 io.k8s.api.core.v1.PodSELinuxChangePolicy */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 181, 18391, 0, 0}, /* 289  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 890, 0, 0, 20510, 0}, /* 290 io.k8s.api.core.v1.Affinity */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 893, 0, 0, 20538, 0}, /* 291 io.k8s.api.core.v1.NodeAffinity */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 895, 0, 0, 20570, 0}, /* 292 io.k8s.api.core.v1.PreferredSchedulingTerm */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 292, 0, 0, 0}, /* 293  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 20613, 0}, /* 294 io.k8s.api.core.v1.PodAffinity */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 899, 0, 0, 20644, 0}, /* 295 io.k8s.api.core.v1.PodAffinityTerm */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 295, 0, 0, 0}, /* 296  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 905, 0, 0, 20679, 0}, /* 297 io.k8s.api.core.v1.WeightedPodAffinityTerm */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 297, 0, 0, 0}, /* 298  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 20722, 0}, /* 299 io.k8s.api.core.v1.PodAntiAffinity */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 907, 0, 0, 20757, 0}, /* 300 io.k8s.api.core.v1.Toleration */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20787, 0}, /* 301 io.k8s.api.core.v1.TolerationOperator */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 300, 0, 0, 0}, /* 302  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 912, 0, 0, 20825, 0}, /* 303 io.k8s.api.core.v1.HostAlias */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 303, 20854, 0, 0}, /* 304  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 914, 0, 0, 20858, 0}, /* 305 io.k8s.api.core.v1.PodDNSConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 917, 0, 0, 20890, 0}, /* 306 io.k8s.api.core.v1.PodDNSConfigOption */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 306, 0, 0, 0}, /* 307  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 919, 0, 0, 20928, 0}, /* 308 io.k8s.api.core.v1.PodReadinessGate */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20964, 0}, /* 309 io.k8s.api.core.v1.PodConditionType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 308, 0, 0, 0}, /* 310  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21000, 0}, /* 311 io.k8s.api.core.v1.PreemptionPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 920, 0, 0, 21036, 0}, /* 312 io.k8s.api.core.v1.TopologySpreadConstraint */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21080, 0}, /* 313 io.k8s.api.core.v1.UnsatisfiableConstraintAction */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21129, 0}, /* 314 io.k8s.api.core.v1.NodeInclusionPolicy */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 312, 21168, 0, 0}, /* 315  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 928, 0, 0, 21199, 0}, /* 316 io.k8s.api.core.v1.PodOS */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21224, 0}, /* 317 io.k8s.api.core.v1.OSName */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 21250, 0}, /* 318 io.k8s.api.core.v1.PodSchedulingGate */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 318, 18391, 0, 0}, /* 319  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 930, 0, 0, 21287, 0}, /* 320 io.k8s.api.core.v1.PodResourceClaim */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 320, 18391, 0, 0}, /* 321  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 933, 0, 0, 21323, 0}, /* 322 io.k8s.api.core.v1.PodSchedulingGroup */
+    {SCHEMA_OBJECT, LIST_MAP, 21, 934, 0, 0, 21361, 0}, /* 323 io.k8s.api.core.v1.PodStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21390, 0}, /* 324 io.k8s.api.core.v1.PodPhase */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 955, 0, 0, 21418, 0}, /* 325 io.k8s.api.core.v1.PodCondition */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 325, 12438, 0, 0}, /* 326  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 21450, 0}, /* 327 io.k8s.api.core.v1.HostIP */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 327, 0, 0, 0}, /* 328  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 21476, 0}, /* 329 io.k8s.api.core.v1.PodIP */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 329, 20854, 0, 0}, /* 330  */
+    {SCHEMA_OBJECT, LIST_MAP, 15, 963, 0, 0, 21501, 0}, /* 331 io.k8s.api.core.v1.ContainerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 978, 0, 0, 21536, 0}, /* 332 io.k8s.api.core.v1.ContainerState */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 981, 0, 0, 21570, 0}, /* 333 io.k8s.api.core.v1.ContainerStateWaiting */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 983, 0, 0, 21611, 0}, /* 334 io.k8s.api.core.v1.ContainerStateRunning */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 984, 0, 0, 21652, 0}, /* 335 io.k8s.api.core.v1.ContainerStateTerminated */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 991, 0, 0, 21696, 0}, /* 336 io.k8s.api.core.v1.VolumeMountStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 996, 0, 0, 21733, 0}, /* 337 io.k8s.api.core.v1.VolumeStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 997, 0, 0, 21765, 0}, /* 338 io.k8s.api.core.v1.ImageVolumeStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 336, 19302, 0, 0}, /* 339  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 998, 0, 0, 21802, 0}, /* 340 io.k8s.api.core.v1.ContainerUser */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 999, 0, 0, 21835, 0}, /* 341 io.k8s.api.core.v1.LinuxContainerUser */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1002, 0, 0, 21873, 0}, /* 342 io.k8s.api.core.v1.ResourceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1004, 0, 0, 21907, 0}, /* 343 io.k8s.api.core.v1.ResourceHealth */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21941, 0}, /* 344 io.k8s.api.core.v1.ResourceID */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21971, 0}, /* 345 io.k8s.api.core.v1.ResourceHealthStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 343, 22011, 0, 0}, /* 346  */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 342, 18391, 0, 0}, /* 347  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 331, 0, 0, 0}, /* 348  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22023, 0}, /* 349 io.k8s.api.core.v1.PodQOSClass */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22054, 0}, /* 350 io.k8s.api.core.v1.PodResizeStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1007, 0, 0, 22089, 0}, /* 351 io.k8s.api.core.v1.PodResourceClaimStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 351, 18391, 0, 0}, /* 352  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1009, 0, 0, 22131, 0}, /* 353 io.k8s.api.core.v1.PodExtendedResourceClaimStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1011, 0, 0, 22181, 0}, /* 354 io.k8s.api.core.v1.ContainerExtendedResourceRequest */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 354, 0, 0, 0}, /* 355  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1014, 0, 0, 22233, 0}, /* 356 io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 22287, 0}, /* 357 map[v1.ResourceName]resource.Quantity */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 356, 0, 0, 0}, /* 358  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1017, 0, 0, 22325, 0}, /* 359 io.k8s.api.core.v1.PodAttachOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1024, 0, 0, 22361, 0}, /* 360 io.k8s.api.core.v1.PodExecOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1032, 0, 0, 22395, 0}, /* 361 io.k8s.api.core.v1.PodList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 170, 0, 0, 0}, /* 362  */
+    {SCHEMA_OBJECT, LIST_MAP, 12, 1036, 0, 0, 22422, 0}, /* 363 io.k8s.api.core.v1.PodLogOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1048, 0, 0, 22455, 0}, /* 364 io.k8s.api.core.v1.PodPortForwardOptions */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 36, 0, 0, 0}, /* 365  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 22496, 0}, /* 366 io.k8s.api.core.v1.PodProxyOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1051, 0, 0, 22531, 0}, /* 367 io.k8s.api.core.v1.PodStatusResult */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1055, 0, 0, 22566, 0}, /* 368 io.k8s.api.core.v1.PodTemplate */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1059, 0, 0, 22597, 0}, /* 369 io.k8s.api.core.v1.PodTemplateSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1061, 0, 0, 22632, 0}, /* 370 io.k8s.api.core.v1.PodTemplateList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 368, 0, 0, 0}, /* 371  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1065, 0, 0, 22667, 0}, /* 372 io.k8s.api.core.v1.RangeAllocation */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1070, 0, 0, 22702, 0}, /* 373 io.k8s.api.core.v1.ReplicationController */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1075, 0, 0, 22743, 0}, /* 374 io.k8s.api.core.v1.ReplicationControllerSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1079, 0, 0, 22788, 0}, /* 375 io.k8s.api.core.v1.ReplicationControllerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1085, 0, 0, 22835, 0}, /* 376 io.k8s.api.core.v1.ReplicationControllerCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22885, 0}, /* 377 io.k8s.api.core.v1.ReplicationControllerConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 376, 12438, 0, 0}, /* 378  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1090, 0, 0, 22939, 0}, /* 379 io.k8s.api.core.v1.ReplicationControllerList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 373, 0, 0, 0}, /* 380  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1094, 0, 0, 22984, 0}, /* 381 io.k8s.api.core.v1.ResourceQuota */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1099, 0, 0, 23017, 0}, /* 382 io.k8s.api.core.v1.ResourceQuotaSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23054, 0}, /* 383 io.k8s.api.core.v1.ResourceQuotaScope */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 383, 0, 0, 0}, /* 384  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 1102, 0, 0, 23092, 0}, /* 385 io.k8s.api.core.v1.ScopeSelector */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1103, 0, 0, 23125, 0}, /* 386 io.k8s.api.core.v1.ScopedResourceSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23178, 0}, /* 387 io.k8s.api.core.v1.ScopeSelectorOperator */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 386, 0, 0, 0}, /* 388  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1106, 0, 0, 23219, 0}, /* 389 io.k8s.api.core.v1.ResourceQuotaStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1108, 0, 0, 23258, 0}, /* 390 io.k8s.api.core.v1.ResourceQuotaList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 381, 0, 0, 0}, /* 391  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1112, 0, 0, 23295, 0}, /* 392 io.k8s.api.core.v1.Secret */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23321, 0}, /* 393 io.k8s.api.core.v1.SecretType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1119, 0, 0, 23351, 0}, /* 394 io.k8s.api.core.v1.SecretList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 392, 0, 0, 0}, /* 395  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1123, 0, 0, 23381, 0}, /* 396 io.k8s.api.core.v1.SerializedReference */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1126, 0, 0, 23420, 0}, /* 397 io.k8s.api.core.v1.Service */
+    {SCHEMA_OBJECT, LIST_MAP, 20, 1131, 0, 0, 23447, 0}, /* 398 io.k8s.api.core.v1.ServiceSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1151, 0, 0, 23478, 0}, /* 399 io.k8s.api.core.v1.ServicePort */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 399, 23509, 0, 0}, /* 400  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23524, 0}, /* 401 io.k8s.api.core.v1.ServiceType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23555, 0}, /* 402 io.k8s.api.core.v1.ServiceAffinity */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23590, 0}, /* 403 io.k8s.api.core.v1.ServiceExternalTrafficPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1157, 0, 0, 23638, 0}, /* 404 io.k8s.api.core.v1.SessionAffinityConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1158, 0, 0, 23679, 0}, /* 405 io.k8s.api.core.v1.ClientIPConfig */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23713, 0}, /* 406 io.k8s.api.core.v1.IPFamily */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 406, 0, 0, 0}, /* 407  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23741, 0}, /* 408 io.k8s.api.core.v1.IPFamilyPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23775, 0}, /* 409 io.k8s.api.core.v1.ServiceInternalTrafficPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1159, 0, 0, 23823, 0}, /* 410 io.k8s.api.core.v1.ServiceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1161, 0, 0, 23856, 0}, /* 411 io.k8s.api.core.v1.LoadBalancerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1162, 0, 0, 23894, 0}, /* 412 io.k8s.api.core.v1.LoadBalancerIngress */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23933, 0}, /* 413 io.k8s.api.core.v1.LoadBalancerIPMode */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 23971, 0}, /* 414 io.k8s.api.core.v1.PortStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 414, 0, 0, 0}, /* 415  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 412, 0, 0, 0}, /* 416  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1169, 0, 0, 24001, 0}, /* 417 io.k8s.apimachinery.pkg.apis.meta.v1.Condition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24048, 0}, /* 418 io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 417, 12438, 0, 0}, /* 419  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1175, 0, 0, 24101, 0}, /* 420 io.k8s.api.core.v1.ServiceAccount */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 16, 18391, 0, 0}, /* 421  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 181, 0, 0, 0}, /* 422  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1181, 0, 0, 24135, 0}, /* 423 io.k8s.api.core.v1.ServiceAccountList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 420, 0, 0, 0}, /* 424  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1185, 0, 0, 24173, 0}, /* 425 io.k8s.api.core.v1.ServiceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 397, 0, 0, 0}, /* 426  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 24204, 0}, /* 427 io.k8s.api.core.v1.ServiceProxyOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1189, 0, 0, 24243, 0}, /* 428 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1193, 0, 0, 24303, 0}, /* 429 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicySpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1200, 0, 0, 24367, 0}, /* 430 io.k8s.api.admissionregistration.v1.ParamKind */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 5, 1202, 0, 0, 24413, 0}, /* 431 io.k8s.api.admissionregistration.v1.MatchResources */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 1207, 0, 0, 24464, 0}, /* 432 io.k8s.api.admissionregistration.v1.NamedRuleWithOperations */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1214, 0, 0, 24524, 0}, /* 433 io.k8s.api.admissionregistration.v1.RuleWithOperations */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24579, 0}, /* 434 io.k8s.api.admissionregistration.v1.OperationType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 434, 0, 0, 0}, /* 435  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1220, 0, 0, 24629, 0}, /* 436 io.k8s.api.admissionregistration.v1.Rule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24670, 0}, /* 437 io.k8s.api.admissionregistration.v1.ScopeType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 432, 0, 0, 0}, /* 438  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24716, 0}, /* 439 io.k8s.api.admissionregistration.v1.MatchPolicyType */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1224, 0, 0, 24768, 0}, /* 440 io.k8s.api.admissionregistration.v1.Variable */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 440, 0, 0, 0}, /* 441  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1226, 0, 0, 24813, 0}, /* 442 io.k8s.api.admissionregistration.v1.Mutation */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24858, 0}, /* 443 io.k8s.api.admissionregistration.v1.PatchType */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 24904, 0}, /* 444 io.k8s.api.admissionregistration.v1.ApplyConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 24959, 0}, /* 445 io.k8s.api.admissionregistration.v1.JSONPatch */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 442, 0, 0, 0}, /* 446  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25005, 0}, /* 447 io.k8s.api.admissionregistration.v1.FailurePolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1224, 0, 0, 25059, 0}, /* 448 io.k8s.api.admissionregistration.v1.MatchCondition */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 448, 18391, 0, 0}, /* 449  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25110, 0}, /* 450 io.k8s.api.admissionregistration.v1.ReinvocationPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1230, 0, 0, 25169, 0}, /* 451 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1234, 0, 0, 25236, 0}, /* 452 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1237, 0, 0, 25307, 0}, /* 453 io.k8s.api.admissionregistration.v1.ParamRef */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25352, 0}, /* 454 io.k8s.api.admissionregistration.v1.ParameterNotFoundActionType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1241, 0, 0, 25416, 0}, /* 455 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 451, 0, 0, 0}, /* 456  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1245, 0, 0, 25487, 0}, /* 457 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 428, 0, 0, 0}, /* 458  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1249, 0, 0, 25551, 0}, /* 459 io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 12, 1253, 0, 0, 25616, 0}, /* 460 io.k8s.api.admissionregistration.v1.MutatingWebhook */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1265, 0, 0, 25668, 0}, /* 461 io.k8s.api.admissionregistration.v1.WebhookClientConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 25724, 0}, /* 462 io.k8s.api.admissionregistration.v1.ServiceReference */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 433, 0, 0, 0}, /* 463  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25777, 0}, /* 464 io.k8s.api.admissionregistration.v1.SideEffectClass */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 460, 18391, 0, 0}, /* 465  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1272, 0, 0, 25829, 0}, /* 466 io.k8s.api.admissionregistration.v1.MutatingWebhookConfigurationList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 459, 0, 0, 0}, /* 467  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1276, 0, 0, 25898, 0}, /* 468 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1281, 0, 0, 25960, 0}, /* 469 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicySpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1288, 0, 0, 26026, 0}, /* 470 io.k8s.api.admissionregistration.v1.Validation */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26073, 0}, /* 471 io.k8s.apimachinery.pkg.apis.meta.v1.StatusReason */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 470, 0, 0, 0}, /* 472  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1292, 0, 0, 26123, 0}, /* 473 io.k8s.api.admissionregistration.v1.AuditAnnotation */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 473, 0, 0, 0}, /* 474  */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 440, 18391, 0, 0}, /* 475  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1294, 0, 0, 26175, 0}, /* 476 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1297, 0, 0, 26243, 0}, /* 477 io.k8s.api.admissionregistration.v1.TypeChecking */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1298, 0, 0, 26292, 0}, /* 478 io.k8s.api.admissionregistration.v1.ExpressionWarning */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 478, 0, 0, 0}, /* 479  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1300, 0, 0, 26346, 0}, /* 480 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1304, 0, 0, 26415, 0}, /* 481 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26488, 0}, /* 482 io.k8s.api.admissionregistration.v1.ValidationAction */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 482, 0, 0, 0}, /* 483  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1308, 0, 0, 26541, 0}, /* 484 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 480, 0, 0, 0}, /* 485  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1312, 0, 0, 26614, 0}, /* 486 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 468, 0, 0, 0}, /* 487  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1316, 0, 0, 26680, 0}, /* 488 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 1320, 0, 0, 26747, 0}, /* 489 io.k8s.api.admissionregistration.v1.ValidatingWebhook */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 489, 18391, 0, 0}, /* 490  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1331, 0, 0, 26801, 0}, /* 491 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfigurationList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 488, 0, 0, 0}, /* 492  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1335, 0, 0, 26872, 0}, /* 493 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionReview */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1339, 0, 0, 26946, 0}, /* 494 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1342, 0, 0, 27021, 0}, /* 495 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionResponse */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1345, 0, 0, 27097, 0}, /* 496 io.k8s.apimachinery.pkg.apis.meta.v1.Status */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1353, 0, 0, 27141, 0}, /* 497 io.k8s.apimachinery.pkg.apis.meta.v1.StatusDetails */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1359, 0, 0, 27192, 0}, /* 498 io.k8s.apimachinery.pkg.apis.meta.v1.StatusCause */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27241, 0}, /* 499 io.k8s.apimachinery.pkg.apis.meta.v1.CauseType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 498, 0, 0, 0}, /* 500  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1362, 0, 0, 27288, 0}, /* 501 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1367, 0, 0, 27370, 0}, /* 502 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1373, 0, 0, 27456, 0}, /* 503 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27543, 0}, /* 504 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ResourceScope */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 1379, 0, 0, 27614, 0}, /* 505 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1388, 0, 0, 27703, 0}, /* 506 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation */
+    {SCHEMA_OBJECT, LIST_MAP, 44, 1389, 0, 0, 27785, 0}, /* 507 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27858, 0}, /* 508 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaURL */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 0, 0, 27929, 0}, /* 509 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON */
+    {SCHEMA_DOUBLE, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 510  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 509, 0, 0, 0}, /* 511  */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 513, 0, 27991, 0}, /* 512 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1433, 0, 0, 27991, 0}, /* 513 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 507, 0, 0, 0}, /* 514  */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 507, 0, 0, 0}, /* 515  */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 517, 0, 28071, 0}, /* 516 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1435, 0, 0, 28071, 0}, /* 517 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 519, 0, 28150, 0}, /* 518 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1437, 0, 0, 28150, 0}, /* 519 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 518, 0, 28236, 0}, /* 520 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDependencies */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 507, 0, 28316, 0}, /* 521 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDefinitions */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1439, 0, 0, 28395, 0}, /* 522 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1441, 0, 0, 28474, 0}, /* 523 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 28546, 0}, /* 524 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.FieldValueErrorReason */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 523, 28698, 28625, 0}, /* 525 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRules */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1447, 0, 0, 28704, 0}, /* 526 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources */
+    {SCHEMA_OBJECT, LIST_MAP, 0, 0, 0, 0, 28788, 0}, /* 527 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1449, 0, 0, 28877, 0}, /* 528 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1452, 0, 0, 28965, 0}, /* 529 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceColumnDefinition */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 529, 0, 0, 0}, /* 530  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1458, 0, 0, 29053, 0}, /* 531 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 531, 0, 0, 0}, /* 532  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 505, 0, 0, 0}, /* 533  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1459, 0, 0, 29126, 0}, /* 534 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29208, 0}, /* 535 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1461, 0, 0, 29288, 0}, /* 536 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1463, 0, 0, 29363, 0}, /* 537 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 29440, 0}, /* 538 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ServiceReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1466, 0, 0, 29514, 0}, /* 539 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1470, 0, 0, 29602, 0}, /* 540 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29693, 0}, /* 541 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29788, 0}, /* 542 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 540, 12438, 0, 0}, /* 543  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1476, 0, 0, 29861, 0}, /* 544 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 501, 0, 0, 0}, /* 545  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1480, 0, 0, 29947, 0}, /* 546 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1485, 0, 0, 30009, 0}, /* 547 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1492, 0, 0, 30075, 0}, /* 548 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1495, 0, 0, 30143, 0}, /* 549 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1496, 0, 0, 30211, 0}, /* 550 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30282, 0}, /* 551 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30357, 0}, /* 552 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 550, 12438, 0, 0}, /* 553  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1501, 0, 0, 30424, 0}, /* 554 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 546, 0, 0, 0}, /* 555  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1505, 0, 0, 30490, 0}, /* 556 io.k8s.api.apps.v1.ControllerRevision */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1510, 0, 0, 30528, 0}, /* 557 io.k8s.api.apps.v1.ControllerRevisionList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 556, 0, 0, 0}, /* 558  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1514, 0, 0, 30570, 0}, /* 559 io.k8s.api.apps.v1.DaemonSet */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1519, 0, 0, 30599, 0}, /* 560 io.k8s.api.apps.v1.DaemonSetSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1524, 0, 0, 30632, 0}, /* 561 io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30675, 0}, /* 562 io.k8s.api.apps.v1.DaemonSetUpdateStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 30722, 0}, /* 563 io.k8s.api.apps.v1.RollingUpdateDaemonSet */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 1528, 0, 0, 30764, 0}, /* 564 io.k8s.api.apps.v1.DaemonSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1538, 0, 0, 30799, 0}, /* 565 io.k8s.api.apps.v1.DaemonSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30837, 0}, /* 566 io.k8s.api.apps.v1.DaemonSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 565, 12438, 0, 0}, /* 567  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1543, 0, 0, 30879, 0}, /* 568 io.k8s.api.apps.v1.DaemonSetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 559, 0, 0, 0}, /* 569  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1547, 0, 0, 30912, 0}, /* 570 io.k8s.api.apps.v1.Deployment */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1552, 0, 0, 30942, 0}, /* 571 io.k8s.api.apps.v1.DeploymentSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1560, 0, 0, 30976, 0}, /* 572 io.k8s.api.apps.v1.DeploymentStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31014, 0}, /* 573 io.k8s.api.apps.v1.DeploymentStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 31056, 0}, /* 574 io.k8s.api.apps.v1.RollingUpdateDeployment */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 1562, 0, 0, 31099, 0}, /* 575 io.k8s.api.apps.v1.DeploymentStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1571, 0, 0, 31135, 0}, /* 576 io.k8s.api.apps.v1.DeploymentCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31174, 0}, /* 577 io.k8s.api.apps.v1.DeploymentConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 576, 12438, 0, 0}, /* 578  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1577, 0, 0, 31217, 0}, /* 579 io.k8s.api.apps.v1.DeploymentList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 570, 0, 0, 0}, /* 580  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1581, 0, 0, 31251, 0}, /* 581 io.k8s.api.apps.v1.ReplicaSet */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1586, 0, 0, 31281, 0}, /* 582 io.k8s.api.apps.v1.ReplicaSetSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1590, 0, 0, 31315, 0}, /* 583 io.k8s.api.apps.v1.ReplicaSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1597, 0, 0, 31351, 0}, /* 584 io.k8s.api.apps.v1.ReplicaSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31390, 0}, /* 585 io.k8s.api.apps.v1.ReplicaSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 584, 12438, 0, 0}, /* 586  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1602, 0, 0, 31433, 0}, /* 587 io.k8s.api.apps.v1.ReplicaSetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 581, 0, 0, 0}, /* 588  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1606, 0, 0, 31467, 0}, /* 589 io.k8s.api.apps.v1.StatefulSet */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 1611, 0, 0, 31498, 0}, /* 590 io.k8s.api.apps.v1.StatefulSetSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31533, 0}, /* 591 io.k8s.api.apps.v1.PodManagementPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1622, 0, 0, 31576, 0}, /* 592 io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31621, 0}, /* 593 io.k8s.api.apps.v1.StatefulSetUpdateStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1624, 0, 0, 31670, 0}, /* 594 io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1626, 0, 0, 31722, 0}, /* 595 io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31789, 0}, /* 596 io.k8s.api.apps.v1.PersistentVolumeClaimRetentionPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1628, 0, 0, 31849, 0}, /* 597 io.k8s.api.apps.v1.StatefulSetOrdinals */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 1629, 0, 0, 31888, 0}, /* 598 io.k8s.api.apps.v1.StatefulSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1639, 0, 0, 31925, 0}, /* 599 io.k8s.api.apps.v1.StatefulSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31965, 0}, /* 600 io.k8s.api.apps.v1.StatefulSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 599, 12438, 0, 0}, /* 601  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1644, 0, 0, 32009, 0}, /* 602 io.k8s.api.apps.v1.StatefulSetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 589, 0, 0, 0}, /* 603  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1648, 0, 0, 32044, 0}, /* 604 io.k8s.api.authentication.v1.SelfSubjectReview */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1652, 0, 0, 32091, 0}, /* 605 io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1653, 0, 0, 32144, 0}, /* 606 io.k8s.api.authentication.v1.UserInfo */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 32182, 0}, /* 607 io.k8s.api.authentication.v1.ExtraValue */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 607, 0, 0, 0}, /* 608  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1657, 0, 0, 32222, 0}, /* 609 io.k8s.api.authentication.v1.TokenRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1662, 0, 0, 32264, 0}, /* 610 io.k8s.api.authentication.v1.TokenRequestSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1665, 0, 0, 32310, 0}, /* 611 io.k8s.api.authentication.v1.BoundObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1669, 0, 0, 32360, 0}, /* 612 io.k8s.api.authentication.v1.TokenRequestStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1671, 0, 0, 32408, 0}, /* 613 io.k8s.api.authentication.v1.TokenReview */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1676, 0, 0, 32449, 0}, /* 614 io.k8s.api.authentication.v1.TokenReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1678, 0, 0, 32494, 0}, /* 615 io.k8s.api.authentication.v1.TokenReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 32541, 0}, /* 616 io.k8s.api.authorization.v1.LocalSubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1687, 0, 0, 32594, 0}, /* 617 io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 1693, 0, 0, 32646, 0}, /* 618 io.k8s.api.authorization.v1.ResourceAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1702, 0, 0, 32693, 0}, /* 619 io.k8s.api.authorization.v1.FieldSelectorAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1704, 0, 0, 32745, 0}, /* 620 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32807, 0}, /* 621 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorOperator */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 620, 0, 0, 0}, /* 622  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1707, 0, 0, 32866, 0}, /* 623 io.k8s.api.authorization.v1.LabelSelectorAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1709, 0, 0, 32918, 0}, /* 624 io.k8s.api.authorization.v1.NonResourceAttributes */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 32968, 0}, /* 625 io.k8s.api.authorization.v1.ExtraValue */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 625, 0, 0, 0}, /* 626  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1711, 0, 0, 33007, 0}, /* 627 io.k8s.api.authorization.v1.SubjectAccessReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1715, 0, 0, 33061, 0}, /* 628 io.k8s.api.authorization.v1.SelfSubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1720, 0, 0, 33113, 0}, /* 629 io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1722, 0, 0, 33169, 0}, /* 630 io.k8s.api.authorization.v1.SelfSubjectRulesReview */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1727, 0, 0, 33220, 0}, /* 631 io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1728, 0, 0, 33275, 0}, /* 632 io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1732, 0, 0, 33328, 0}, /* 633 io.k8s.api.authorization.v1.ResourceRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 633, 0, 0, 0}, /* 634  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1736, 0, 0, 33369, 0}, /* 635 io.k8s.api.authorization.v1.NonResourceRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 635, 0, 0, 0}, /* 636  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 33413, 0}, /* 637 io.k8s.api.authorization.v1.SubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1738, 0, 0, 33461, 0}, /* 638 io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1743, 0, 0, 33511, 0}, /* 639 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 1747, 0, 0, 33565, 0}, /* 640 io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1750, 0, 0, 33619, 0}, /* 641 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1755, 0, 0, 33675, 0}, /* 642 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 638, 0, 0, 0}, /* 643  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1759, 0, 0, 33729, 0}, /* 644 io.k8s.api.autoscaling.v1.Scale */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1764, 0, 0, 33761, 0}, /* 645 io.k8s.api.autoscaling.v1.ScaleSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1765, 0, 0, 33797, 0}, /* 646 io.k8s.api.autoscaling.v1.ScaleStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1767, 0, 0, 33835, 0}, /* 647 io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1772, 0, 0, 33885, 0}, /* 648 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1747, 0, 0, 33939, 0}, /* 649 io.k8s.api.autoscaling.v2.CrossVersionObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1777, 0, 0, 33993, 0}, /* 650 io.k8s.api.autoscaling.v2.MetricSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34030, 0}, /* 651 io.k8s.api.autoscaling.v2.MetricSourceType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1783, 0, 0, 34073, 0}, /* 652 io.k8s.api.autoscaling.v2.ObjectMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1786, 0, 0, 34118, 0}, /* 653 io.k8s.api.autoscaling.v2.MetricTarget */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34157, 0}, /* 654 io.k8s.api.autoscaling.v2.MetricTargetType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1790, 0, 0, 34200, 0}, /* 655 io.k8s.api.autoscaling.v2.MetricIdentifier */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 34243, 0}, /* 656 io.k8s.api.autoscaling.v2.PodsMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1794, 0, 0, 34286, 0}, /* 657 io.k8s.api.autoscaling.v2.ResourceMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1796, 0, 0, 34333, 0}, /* 658 io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 34389, 0}, /* 659 io.k8s.api.autoscaling.v2.ExternalMetricSource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 650, 0, 0, 0}, /* 660  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1799, 0, 0, 34436, 0}, /* 661 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1801, 0, 0, 34494, 0}, /* 662 io.k8s.api.autoscaling.v2.HPAScalingRules */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34536, 0}, /* 663 io.k8s.api.autoscaling.v2.ScalingPolicySelect */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1805, 0, 0, 34582, 0}, /* 664 io.k8s.api.autoscaling.v2.HPAScalingPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34625, 0}, /* 665 io.k8s.api.autoscaling.v2.HPAScalingPolicyType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 664, 0, 0, 0}, /* 666  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1808, 0, 0, 34672, 0}, /* 667 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1814, 0, 0, 34728, 0}, /* 668 io.k8s.api.autoscaling.v2.MetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1820, 0, 0, 34767, 0}, /* 669 io.k8s.api.autoscaling.v2.ObjectMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1823, 0, 0, 34812, 0}, /* 670 io.k8s.api.autoscaling.v2.MetricValueStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 34856, 0}, /* 671 io.k8s.api.autoscaling.v2.PodsMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1828, 0, 0, 34899, 0}, /* 672 io.k8s.api.autoscaling.v2.ResourceMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1830, 0, 0, 34946, 0}, /* 673 io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 35002, 0}, /* 674 io.k8s.api.autoscaling.v2.ExternalMetricStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 668, 0, 0, 0}, /* 675  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1833, 0, 0, 35049, 0}, /* 676 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35108, 0}, /* 677 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 676, 12438, 0, 0}, /* 678  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1838, 0, 0, 35171, 0}, /* 679 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 647, 0, 0, 0}, /* 680  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1842, 0, 0, 35225, 0}, /* 681 io.k8s.api.batch.v1.CronJob */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1847, 0, 0, 35253, 0}, /* 682 io.k8s.api.batch.v1.CronJobSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35285, 0}, /* 683 io.k8s.api.batch.v1.ConcurrencyPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1855, 0, 0, 35323, 0}, /* 684 io.k8s.api.batch.v1.JobTemplateSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 16, 1857, 0, 0, 35359, 0}, /* 685 io.k8s.api.batch.v1.JobSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1873, 0, 0, 35387, 0}, /* 686 io.k8s.api.batch.v1.PodFailurePolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1874, 0, 0, 35424, 0}, /* 687 io.k8s.api.batch.v1.PodFailurePolicyRule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35465, 0}, /* 688 io.k8s.api.batch.v1.PodFailurePolicyAction */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1877, 0, 0, 35508, 0}, /* 689 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35567, 0}, /* 690 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesOperator */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1880, 0, 0, 35623, 0}, /* 691 io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 691, 0, 0, 0}, /* 692  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 687, 0, 0, 0}, /* 693  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1882, 0, 0, 35682, 0}, /* 694 io.k8s.api.batch.v1.SuccessPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1883, 0, 0, 35716, 0}, /* 695 io.k8s.api.batch.v1.SuccessPolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 695, 0, 0, 0}, /* 696  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35754, 0}, /* 697 io.k8s.api.batch.v1.CompletionMode */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35789, 0}, /* 698 io.k8s.api.batch.v1.PodReplacementPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1885, 0, 0, 35830, 0}, /* 699 io.k8s.api.batch.v1.CronJobStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 16, 0, 0, 0}, /* 700  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1888, 0, 0, 35864, 0}, /* 701 io.k8s.api.batch.v1.CronJobList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 681, 0, 0, 0}, /* 702  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1892, 0, 0, 35896, 0}, /* 703 io.k8s.api.batch.v1.Job */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 1897, 0, 0, 35920, 0}, /* 704 io.k8s.api.batch.v1.JobStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1908, 0, 0, 35950, 0}, /* 705 io.k8s.api.batch.v1.JobCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35983, 0}, /* 706 io.k8s.api.batch.v1.JobConditionType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 705, 0, 0, 0}, /* 707  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1914, 0, 0, 36020, 0}, /* 708 io.k8s.api.batch.v1.UncountedTerminatedPods */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 4, 0, 0, 0}, /* 709  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1916, 0, 0, 36064, 0}, /* 710 io.k8s.api.batch.v1.JobList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 703, 0, 0, 0}, /* 711  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1920, 0, 0, 36092, 0}, /* 712 io.k8s.api.certificates.v1.CertificateSigningRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1925, 0, 0, 36145, 0}, /* 713 io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36202, 0}, /* 714 io.k8s.api.certificates.v1.KeyUsage */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 714, 0, 0, 0}, /* 715  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 36238, 0}, /* 716 io.k8s.api.certificates.v1.ExtraValue */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 716, 0, 0, 0}, /* 717  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1933, 0, 0, 36276, 0}, /* 718 io.k8s.api.certificates.v1.CertificateSigningRequestStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1935, 0, 0, 36335, 0}, /* 719 io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36397, 0}, /* 720 io.k8s.api.certificates.v1.RequestConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 719, 12438, 0, 0}, /* 721  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1941, 0, 0, 36445, 0}, /* 722 io.k8s.api.certificates.v1.CertificateSigningRequestList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 712, 0, 0, 0}, /* 723  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1945, 0, 0, 36502, 0}, /* 724 io.k8s.api.coordination.v1.Lease */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1949, 0, 0, 36535, 0}, /* 725 io.k8s.api.coordination.v1.LeaseSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36572, 0}, /* 726 io.k8s.api.coordination.v1.CoordinatedLeaseStrategy */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1956, 0, 0, 36624, 0}, /* 727 io.k8s.api.coordination.v1.LeaseList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 724, 0, 0, 0}, /* 728  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1960, 0, 0, 36661, 0}, /* 729 io.k8s.api.discovery.v1.EndpointSlice */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36699, 0}, /* 730 io.k8s.api.discovery.v1.AddressType */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1966, 0, 0, 36735, 0}, /* 731 io.k8s.api.discovery.v1.Endpoint */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1974, 0, 0, 36768, 0}, /* 732 io.k8s.api.discovery.v1.EndpointConditions */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1977, 0, 0, 36811, 0}, /* 733 io.k8s.api.discovery.v1.EndpointHints */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 36849, 0}, /* 734 io.k8s.api.discovery.v1.ForZone */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 734, 0, 0, 0}, /* 735  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 36881, 0}, /* 736 io.k8s.api.discovery.v1.ForNode */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 736, 0, 0, 0}, /* 737  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 731, 0, 0, 0}, /* 738  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1979, 0, 0, 36913, 0}, /* 739 io.k8s.api.discovery.v1.EndpointPort */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 739, 0, 0, 0}, /* 740  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1983, 0, 0, 36950, 0}, /* 741 io.k8s.api.discovery.v1.EndpointSliceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 729, 0, 0, 0}, /* 742  */
+    {SCHEMA_OBJECT, LIST_MAP, 17, 1987, 0, 0, 36992, 0}, /* 743 io.k8s.api.events.v1.Event */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2004, 0, 0, 37019, 0}, /* 744 io.k8s.api.events.v1.EventSeries */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2006, 0, 0, 37052, 0}, /* 745 io.k8s.api.events.v1.EventList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 743, 0, 0, 0}, /* 746  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2010, 0, 0, 37083, 0}, /* 747 io.k8s.api.flowcontrol.v1.FlowSchema */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2015, 0, 0, 37120, 0}, /* 748 io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 37161, 0}, /* 749 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationReference */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2019, 0, 0, 37223, 0}, /* 750 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37273, 0}, /* 751 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethodType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2020, 0, 0, 37327, 0}, /* 752 io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2023, 0, 0, 37377, 0}, /* 753 io.k8s.api.flowcontrol.v1.Subject */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37411, 0}, /* 754 io.k8s.api.flowcontrol.v1.SubjectKind */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 37449, 0}, /* 755 io.k8s.api.flowcontrol.v1.UserSubject */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 37487, 0}, /* 756 io.k8s.api.flowcontrol.v1.GroupSubject */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2027, 0, 0, 37526, 0}, /* 757 io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 753, 0, 0, 0}, /* 758  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2029, 0, 0, 37574, 0}, /* 759 io.k8s.api.flowcontrol.v1.ResourcePolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 759, 0, 0, 0}, /* 760  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2034, 0, 0, 37619, 0}, /* 761 io.k8s.api.flowcontrol.v1.NonResourcePolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 761, 0, 0, 0}, /* 762  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 752, 0, 0, 0}, /* 763  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2036, 0, 0, 37667, 0}, /* 764 io.k8s.api.flowcontrol.v1.FlowSchemaStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2037, 0, 0, 37710, 0}, /* 765 io.k8s.api.flowcontrol.v1.FlowSchemaCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37756, 0}, /* 766 io.k8s.api.flowcontrol.v1.FlowSchemaConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37806, 0}, /* 767 io.k8s.api.flowcontrol.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 765, 12438, 0, 0}, /* 768  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2042, 0, 0, 37848, 0}, /* 769 io.k8s.api.flowcontrol.v1.FlowSchemaList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 747, 0, 0, 0}, /* 770  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2046, 0, 0, 37889, 0}, /* 771 io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2051, 0, 0, 37942, 0}, /* 772 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37999, 0}, /* 773 io.k8s.api.flowcontrol.v1.PriorityLevelEnablement */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2054, 0, 0, 38049, 0}, /* 774 io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2058, 0, 0, 38109, 0}, /* 775 io.k8s.api.flowcontrol.v1.LimitResponse */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 38149, 0}, /* 776 io.k8s.api.flowcontrol.v1.LimitResponseType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2060, 0, 0, 38193, 0}, /* 777 io.k8s.api.flowcontrol.v1.QueuingConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2063, 0, 0, 38240, 0}, /* 778 io.k8s.api.flowcontrol.v1.ExemptPriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2065, 0, 0, 38299, 0}, /* 779 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2066, 0, 0, 38358, 0}, /* 780 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 38420, 0}, /* 781 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 780, 12438, 0, 0}, /* 782  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2071, 0, 0, 38486, 0}, /* 783 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 771, 0, 0, 0}, /* 784  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2075, 0, 0, 38543, 0}, /* 785 io.k8s.api.networking.v1.IPAddress */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2079, 0, 0, 38578, 0}, /* 786 io.k8s.api.networking.v1.IPAddressSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2080, 0, 0, 38617, 0}, /* 787 io.k8s.api.networking.v1.ParentReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2084, 0, 0, 38658, 0}, /* 788 io.k8s.api.networking.v1.IPAddressList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 785, 0, 0, 0}, /* 789  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2088, 0, 0, 38697, 0}, /* 790 io.k8s.api.networking.v1.Ingress */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2093, 0, 0, 38730, 0}, /* 791 io.k8s.api.networking.v1.IngressSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2097, 0, 0, 38767, 0}, /* 792 io.k8s.api.networking.v1.IngressBackend */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2099, 0, 0, 38807, 0}, /* 793 io.k8s.api.networking.v1.IngressServiceBackend */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 2101, 0, 0, 38854, 0}, /* 794 io.k8s.api.networking.v1.ServiceBackendPort */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2103, 0, 0, 38898, 0}, /* 795 io.k8s.api.networking.v1.IngressTLS */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 795, 0, 0, 0}, /* 796  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2105, 0, 0, 38934, 0}, /* 797 io.k8s.api.networking.v1.IngressRule */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2108, 0, 0, 38971, 0}, /* 798 io.k8s.api.networking.v1.IngressRuleValue */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2109, 0, 0, 39013, 0}, /* 799 io.k8s.api.networking.v1.HTTPIngressRuleValue */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2110, 0, 0, 39059, 0}, /* 800 io.k8s.api.networking.v1.HTTPIngressPath */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39100, 0}, /* 801 io.k8s.api.networking.v1.PathType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 800, 0, 0, 0}, /* 802  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 797, 0, 0, 0}, /* 803  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2113, 0, 0, 39134, 0}, /* 804 io.k8s.api.networking.v1.IngressStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2114, 0, 0, 39173, 0}, /* 805 io.k8s.api.networking.v1.IngressLoadBalancerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2115, 0, 0, 39224, 0}, /* 806 io.k8s.api.networking.v1.IngressLoadBalancerIngress */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 39276, 0}, /* 807 io.k8s.api.networking.v1.IngressPortStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 807, 0, 0, 0}, /* 808  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 806, 0, 0, 0}, /* 809  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2118, 0, 0, 39319, 0}, /* 810 io.k8s.api.networking.v1.IngressClass */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2122, 0, 0, 39357, 0}, /* 811 io.k8s.api.networking.v1.IngressClassSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2124, 0, 0, 39399, 0}, /* 812 io.k8s.api.networking.v1.IngressClassParametersReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2129, 0, 0, 39456, 0}, /* 813 io.k8s.api.networking.v1.IngressClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 810, 0, 0, 0}, /* 814  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2133, 0, 0, 39498, 0}, /* 815 io.k8s.api.networking.v1.IngressList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 790, 0, 0, 0}, /* 816  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2137, 0, 0, 39535, 0}, /* 817 io.k8s.api.networking.v1.NetworkPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2141, 0, 0, 39574, 0}, /* 818 io.k8s.api.networking.v1.NetworkPolicySpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2145, 0, 0, 39617, 0}, /* 819 io.k8s.api.networking.v1.NetworkPolicyIngressRule */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2147, 0, 0, 39667, 0}, /* 820 io.k8s.api.networking.v1.NetworkPolicyPort */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 820, 0, 0, 0}, /* 821  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2150, 0, 0, 39710, 0}, /* 822 io.k8s.api.networking.v1.NetworkPolicyPeer */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2153, 0, 0, 39753, 0}, /* 823 io.k8s.api.networking.v1.IPBlock */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 822, 0, 0, 0}, /* 824  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 819, 0, 0, 0}, /* 825  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2155, 0, 0, 39786, 0}, /* 826 io.k8s.api.networking.v1.NetworkPolicyEgressRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 826, 0, 0, 0}, /* 827  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39835, 0}, /* 828 io.k8s.api.networking.v1.PolicyType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 828, 0, 0, 0}, /* 829  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2157, 0, 0, 39871, 0}, /* 830 io.k8s.api.networking.v1.NetworkPolicyList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 817, 0, 0, 0}, /* 831  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2161, 0, 0, 39914, 0}, /* 832 io.k8s.api.networking.v1.ServiceCIDR */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2166, 0, 0, 39951, 0}, /* 833 io.k8s.api.networking.v1.ServiceCIDRSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2167, 0, 0, 39992, 0}, /* 834 io.k8s.api.networking.v1.ServiceCIDRStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2168, 0, 0, 40035, 0}, /* 835 io.k8s.api.networking.v1.ServiceCIDRList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 832, 0, 0, 0}, /* 836  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2172, 0, 0, 40076, 0}, /* 837 io.k8s.api.node.v1.RuntimeClass */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2178, 0, 0, 40108, 0}, /* 838 io.k8s.api.node.v1.Overhead */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2179, 0, 0, 40136, 0}, /* 839 io.k8s.api.node.v1.Scheduling */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2181, 0, 0, 40166, 0}, /* 840 io.k8s.api.node.v1.RuntimeClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 837, 0, 0, 0}, /* 841  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2185, 0, 0, 40202, 0}, /* 842 io.k8s.api.policy.v1.Eviction */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2189, 0, 0, 40232, 0}, /* 843 io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2197, 0, 0, 40283, 0}, /* 844 io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40334, 0}, /* 845 io.k8s.apimachinery.pkg.apis.meta.v1.DeletionPropagation */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2199, 0, 0, 40391, 0}, /* 846 io.k8s.api.policy.v1.PodDisruptionBudget */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2204, 0, 0, 40432, 0}, /* 847 io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40477, 0}, /* 848 io.k8s.api.policy.v1.UnhealthyPodEvictionPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2208, 0, 0, 40529, 0}, /* 849 io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 6, 0, 0, 0}, /* 850  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2215, 0, 0, 40576, 0}, /* 851 io.k8s.api.policy.v1.PodDisruptionBudgetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 846, 0, 0, 0}, /* 852  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2219, 0, 0, 40621, 0}, /* 853 io.k8s.api.rbac.v1.ClusterRole */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2224, 0, 0, 40652, 0}, /* 854 io.k8s.api.rbac.v1.PolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 854, 0, 0, 0}, /* 855  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2229, 0, 0, 40682, 0}, /* 856 io.k8s.api.rbac.v1.AggregationRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 150, 0, 0, 0}, /* 857  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 40717, 0}, /* 858 io.k8s.api.rbac.v1.ClusterRoleBinding */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 2235, 0, 0, 40755, 0}, /* 859 io.k8s.api.rbac.v1.Subject */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 859, 0, 0, 0}, /* 860  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 2239, 0, 0, 40782, 0}, /* 861 io.k8s.api.rbac.v1.RoleRef */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2242, 0, 0, 40809, 0}, /* 862 io.k8s.api.rbac.v1.ClusterRoleBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 858, 0, 0, 0}, /* 863  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2246, 0, 0, 40851, 0}, /* 864 io.k8s.api.rbac.v1.ClusterRoleList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 853, 0, 0, 0}, /* 865  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2250, 0, 0, 40886, 0}, /* 866 io.k8s.api.rbac.v1.Role */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 40910, 0}, /* 867 io.k8s.api.rbac.v1.RoleBinding */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2254, 0, 0, 40941, 0}, /* 868 io.k8s.api.rbac.v1.RoleBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 867, 0, 0, 0}, /* 869  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2258, 0, 0, 40976, 0}, /* 870 io.k8s.api.rbac.v1.RoleList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 866, 0, 0, 0}, /* 871  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2262, 0, 0, 41004, 0}, /* 872 io.k8s.api.resource.v1.DeviceClass */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2266, 0, 0, 41039, 0}, /* 873 io.k8s.api.resource.v1.DeviceClassSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2269, 0, 0, 41078, 0}, /* 874 io.k8s.api.resource.v1.DeviceSelector */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2270, 0, 0, 41116, 0}, /* 875 io.k8s.api.resource.v1.CELDeviceSelector */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 874, 0, 0, 0}, /* 876  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2271, 0, 0, 41157, 0}, /* 877 io.k8s.api.resource.v1.DeviceClassConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2273, 0, 0, 41205, 0}, /* 878 io.k8s.api.resource.v1.DeviceConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2274, 0, 0, 41248, 0}, /* 879 io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 877, 0, 0, 0}, /* 880  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2276, 0, 0, 41297, 0}, /* 881 io.k8s.api.resource.v1.DeviceClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 872, 0, 0, 0}, /* 882  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2280, 0, 0, 41336, 0}, /* 883 io.k8s.api.resource.v1.ResourceClaim */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2285, 0, 0, 41373, 0}, /* 884 io.k8s.api.resource.v1.ResourceClaimSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2286, 0, 0, 41414, 0}, /* 885 io.k8s.api.resource.v1.DeviceClaim */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2289, 0, 0, 41449, 0}, /* 886 io.k8s.api.resource.v1.DeviceRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2292, 0, 0, 41486, 0}, /* 887 io.k8s.api.resource.v1.ExactDeviceRequest */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41528, 0}, /* 888 io.k8s.api.resource.v1.DeviceAllocationMode */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2299, 0, 0, 41572, 0}, /* 889 io.k8s.api.resource.v1.DeviceToleration */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41612, 0}, /* 890 io.k8s.api.resource.v1.DeviceTolerationOperator */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41660, 0}, /* 891 io.k8s.api.resource.v1.DeviceTaintEffect */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 889, 0, 0, 0}, /* 892  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2304, 0, 0, 41701, 0}, /* 893 io.k8s.api.resource.v1.CapacityRequirements */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 41745, 0}, /* 894 map[v1.QualifiedName]resource.Quantity */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2305, 0, 0, 41784, 0}, /* 895 io.k8s.api.resource.v1.DeviceSubRequest */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 895, 0, 0, 0}, /* 896  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 886, 0, 0, 0}, /* 897  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2312, 0, 0, 41824, 0}, /* 898 io.k8s.api.resource.v1.DeviceConstraint */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41864, 0}, /* 899 io.k8s.api.resource.v1.FullyQualifiedName */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 898, 0, 0, 0}, /* 900  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2315, 0, 0, 41906, 0}, /* 901 io.k8s.api.resource.v1.DeviceClaimConfiguration */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 901, 0, 0, 0}, /* 902  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2318, 0, 0, 41954, 0}, /* 903 io.k8s.api.resource.v1.ResourceClaimStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2321, 0, 0, 41997, 0}, /* 904 io.k8s.api.resource.v1.AllocationResult */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2324, 0, 0, 42037, 0}, /* 905 io.k8s.api.resource.v1.DeviceAllocationResult */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 2326, 0, 0, 42083, 0}, /* 906 io.k8s.api.resource.v1.DeviceRequestAllocationResult */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 906, 0, 0, 0}, /* 907  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2336, 0, 0, 42136, 0}, /* 908 io.k8s.api.resource.v1.DeviceAllocationConfiguration */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 42189, 0}, /* 909 io.k8s.api.resource.v1.AllocationConfigSource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 908, 0, 0, 0}, /* 910  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2340, 0, 0, 42235, 0}, /* 911 io.k8s.api.resource.v1.ResourceClaimConsumerReference */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 911, 12082, 0, 0}, /* 912  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2344, 0, 0, 42289, 0}, /* 913 io.k8s.api.resource.v1.AllocatedDeviceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2351, 0, 0, 42334, 0}, /* 914 io.k8s.api.resource.v1.NetworkDeviceData */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 913, 42375, 0, 0}, /* 915  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2354, 0, 0, 42403, 0}, /* 916 io.k8s.api.resource.v1.ResourceClaimList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 883, 0, 0, 0}, /* 917  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2358, 0, 0, 42444, 0}, /* 918 io.k8s.api.resource.v1.ResourceClaimTemplate */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2362, 0, 0, 42489, 0}, /* 919 io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2364, 0, 0, 42538, 0}, /* 920 io.k8s.api.resource.v1.ResourceClaimTemplateList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 918, 0, 0, 0}, /* 921  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2368, 0, 0, 42587, 0}, /* 922 io.k8s.api.resource.v1.ResourceSlice */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2372, 0, 0, 42624, 0}, /* 923 io.k8s.api.resource.v1.ResourceSliceSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2380, 0, 0, 42665, 0}, /* 924 io.k8s.api.resource.v1.ResourcePool */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 2383, 0, 0, 42701, 0}, /* 925 io.k8s.api.resource.v1.Device */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2396, 0, 0, 42731, 0}, /* 926 io.k8s.api.resource.v1.DeviceAttribute */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 9, 0, 0, 0}, /* 927  */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 926, 0, 42770, 0}, /* 928 map[v1.QualifiedName]v1.DeviceAttribute */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2404, 0, 0, 42810, 0}, /* 929 io.k8s.api.resource.v1.DeviceCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2406, 0, 0, 42848, 0}, /* 930 io.k8s.api.resource.v1.CapacityRequestPolicy */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 52, 0, 0, 0}, /* 931  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2409, 0, 0, 42893, 0}, /* 932 io.k8s.api.resource.v1.CapacityRequestPolicyRange */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 929, 0, 42943, 0}, /* 933 map[v1.QualifiedName]v1.DeviceCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2412, 0, 0, 42982, 0}, /* 934 io.k8s.api.resource.v1.DeviceCounterConsumption */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2414, 0, 0, 43030, 0}, /* 935 io.k8s.api.resource.v1.Counter */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 935, 0, 0, 0}, /* 936  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 934, 0, 0, 0}, /* 937  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2415, 0, 0, 43061, 0}, /* 938 io.k8s.api.resource.v1.DeviceTaint */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 938, 0, 0, 0}, /* 939  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2419, 0, 0, 43096, 0}, /* 940 io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43150, 0}, /* 941 io.k8s.api.resource.v1.QualifiedName */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 940, 0, 43187, 0}, /* 942 map[v1.ResourceName]v1.NodeAllocatableResourceMapping */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 925, 0, 0, 0}, /* 943  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2421, 0, 0, 43241, 0}, /* 944 io.k8s.api.resource.v1.CounterSet */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 944, 0, 0, 0}, /* 945  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2423, 0, 0, 43275, 0}, /* 946 io.k8s.api.resource.v1.ResourceSliceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 922, 0, 0, 0}, /* 947  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2427, 0, 0, 43316, 0}, /* 948 io.k8s.api.scheduling.v1.PriorityClass */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2434, 0, 0, 43355, 0}, /* 949 io.k8s.api.scheduling.v1.PriorityClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 948, 0, 0, 0}, /* 950  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2438, 0, 0, 43398, 0}, /* 951 io.k8s.api.storage.v1.CSIDriver */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 2442, 0, 0, 43430, 0}, /* 952 io.k8s.api.storage.v1.CSIDriverSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43466, 0}, /* 953 io.k8s.api.storage.v1.VolumeLifecycleMode */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 953, 0, 0, 0}, /* 954  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43508, 0}, /* 955 io.k8s.api.storage.v1.FSGroupPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2453, 0, 0, 43544, 0}, /* 956 io.k8s.api.storage.v1.TokenRequest */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 956, 0, 0, 0}, /* 957  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2455, 0, 0, 43579, 0}, /* 958 io.k8s.api.storage.v1.CSIDriverList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 951, 0, 0, 0}, /* 959  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2459, 0, 0, 43615, 0}, /* 960 io.k8s.api.storage.v1.CSINode */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2463, 0, 0, 43645, 0}, /* 961 io.k8s.api.storage.v1.CSINodeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2464, 0, 0, 43679, 0}, /* 962 io.k8s.api.storage.v1.CSINodeDriver */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2468, 0, 0, 43715, 0}, /* 963 io.k8s.api.storage.v1.VolumeNodeResources */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 962, 18391, 0, 0}, /* 964  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2469, 0, 0, 43757, 0}, /* 965 io.k8s.api.storage.v1.CSINodeList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 960, 0, 0, 0}, /* 966  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2473, 0, 0, 43791, 0}, /* 967 io.k8s.api.storage.v1.CSIStorageCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2480, 0, 0, 43832, 0}, /* 968 io.k8s.api.storage.v1.CSIStorageCapacityList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 967, 0, 0, 0}, /* 969  */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 2484, 0, 0, 43877, 0}, /* 970 io.k8s.api.storage.v1.StorageClass */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43912, 0}, /* 971 io.k8s.api.storage.v1.VolumeBindingMode */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 2494, 0, 0, 43952, 0}, /* 972 io.k8s.api.core.v1.TopologySelectorTerm */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2495, 0, 0, 43992, 0}, /* 973 io.k8s.api.core.v1.TopologySelectorLabelRequirement */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 973, 0, 0, 0}, /* 974  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 972, 0, 0, 0}, /* 975  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2497, 0, 0, 44044, 0}, /* 976 io.k8s.api.storage.v1.StorageClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 970, 0, 0, 0}, /* 977  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2501, 0, 0, 44083, 0}, /* 978 io.k8s.api.storage.v1.VolumeAttachment */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2506, 0, 0, 44122, 0}, /* 979 io.k8s.api.storage.v1.VolumeAttachmentSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2509, 0, 0, 44165, 0}, /* 980 io.k8s.api.storage.v1.VolumeAttachmentSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2511, 0, 0, 44210, 0}, /* 981 io.k8s.api.storage.v1.VolumeAttachmentStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2515, 0, 0, 44255, 0}, /* 982 io.k8s.api.storage.v1.VolumeError */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2518, 0, 0, 44289, 0}, /* 983 io.k8s.api.storage.v1.VolumeAttachmentList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 978, 0, 0, 0}, /* 984  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2522, 0, 0, 44332, 0}, /* 985 io.k8s.api.storage.v1.VolumeAttributesClass */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2527, 0, 0, 44376, 0}, /* 986 io.k8s.api.storage.v1.VolumeAttributesClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 985, 0, 0, 0}, /* 987  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2531, 0, 0, 44424, 0}, /* 988 io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2536, 0, 0, 44475, 0}, /* 989 io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2541, 0, 0, 44526, 0}, /* 990 io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2547, 0, 0, 44576, 0}, /* 991 io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 2550, 0, 0, 44624, 0}, /* 992 io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 44673, 0}, /* 993 io.k8s.apimachinery.pkg.apis.meta.v1.ResourceVersionMatch */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2563, 0, 0, 44731, 0}, /* 994 io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2565, 0, 0, 44779, 0}, /* 995 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2568, 0, 0, 44838, 0}, /* 996 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 995, 0, 0, 0}, /* 997  */
 };
 
 const struct schema_root SCHEMA_ROOTS[] = {

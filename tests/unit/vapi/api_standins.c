@@ -194,6 +194,13 @@ const cJSON *crd_openapi(const struct crd_version *v)
     return NULL;
 }
 
+const struct schema *crd_schema(const struct crd_version *v, uint32_t *ret_root)
+{
+    (void)v;
+    (void)ret_root;
+    return NULL;
+}
+
 struct str crd_deprecation(const struct crd_version *v)
 {
     (void)v;

@@ -106,7 +106,7 @@ func (t *table) emitNodes(w *bufio.Writer, p *pool, first []int) {
 		if n.typeName != "" {
 			name = p.add(n.typeName)
 		}
-		fmt.Fprintf(w, "    {SCHEMA_%s, LIST_%s, %d, %d, %d, %d, %d}, /* %d %s */\n", n.kind, n.listType,
+		fmt.Fprintf(w, "    {SCHEMA_%s, LIST_%s, %d, %d, %d, %d, %d, 0}, /* %d %s */\n", n.kind, n.listType,
 			len(n.fields), first[i], n.elem, p.addKeys(n.keys), name, i, n.typeName)
 	}
 	fmt.Fprintln(w, "};")

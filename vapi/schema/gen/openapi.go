@@ -143,3 +143,15 @@ func (p *property) defaultText() string {
 		return text
 	}
 }
+
+// A scalar that is Go's zero value when nobody sets it. As a key of a list map it still counts.
+func (p *property) defaultsToZero() bool {
+	if p == nil {
+		return false
+	}
+	switch string(p.Default) {
+	case `""`, "0", "false":
+		return true
+	}
+	return false
+}

@@ -105,7 +105,7 @@ func (t *table) node(typ reflect.Type, use *property) uint32 {
 	}
 	name := openapiName(typ)
 	if kind, ok := special[name]; ok {
-		return t.share(node{kind: kind, listType: "ATOMIC", typeName: name})
+		return t.share(node{kind: kind, listType: listTypeOf(name), typeName: name})
 	}
 	if either[name] {
 		return t.eitherNode(typ, name)
@@ -127,13 +127,21 @@ func (t *table) node(typ reflect.Type, use *property) uint32 {
 	panic("unknown kind of type: " + typ.String())
 }
 
+// OpenAPI knows nothing of JSON's shape: its objects are merged field by field, those of RawExtension whole.
+func listTypeOf(name string) string {
+	if strings.HasSuffix(name, ".JSON") {
+		return "MAP"
+	}
+	return "ATOMIC"
+}
+
 func (t *table) eitherNode(typ reflect.Type, name string) uint32 {
 	if id, ok := t.objects[name]; ok {
 		return id
 	}
 	id := uint32(len(t.nodes))
 	t.objects[name] = id
-	t.nodes = append(t.nodes, node{kind: "ANY", listType: "ATOMIC", typeName: name})
+	t.nodes = append(t.nodes, node{kind: "ANY", listType: "MAP", typeName: name})
 	t.nodes[id].elem = t.object(typ, name+"(wire)", nil)
 	return id
 }
@@ -216,6 +224,9 @@ func (t *table) fields(typ reflect.Type, facts *model, wire bool) []field {
 			o.flags = append(o.flags, "PRINTED")
 		}
 		o.patch, o.patchKey = patch(f)
+		if use.defaultsToZero() {
+			o.patch = append(o.patch, "ZERO")
+		}
 		if o.def = use.defaultText(); o.def != "" {
 			o.flags = append(o.flags, "HAS_DEFAULT")
 		}

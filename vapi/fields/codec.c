@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fieldsV1, the form of a set in objects: one JSON object per step, "." for a path that is in the
+ * set and has more below. It must read whatever a client stored. Source: structured-merge-diff
+ * fieldpath/serialize.go. */
+#include "fields.h"
+
+#include "../schema/tree.h"
+
+/* A shared empty object would be linked into several lists: each member is a node of its own. */
+static cJSON *print(struct arena *a, const struct field_set *x, bool self)
+{
+    cJSON *object = json_new_object(a);
+
+    if (self)
+        tree_add(object, ".", json_new_object(a));
+    for (uint32_t i = 0; x && i < x->n; i++) {
+        const struct field_item *item = &x->items[i];
+
+        tree_add(object, element_print(a, &item->element),
+                 print(a, item->below, item->member && item->below));
+    }
+    return object;
+}
+
+cJSON *set_to_json(struct arena *a, const struct field_set *x)
+{
+    return print(a, x, false);
+}
+
+/* *member: whether the path that leads here is in the set. */
+static int parse(struct arena *a, const cJSON *fields, struct field_set **ret, bool *member,
+                 unsigned depth)
+{
+    struct field_set *made = NULL;
+
+    if (depth == FIELDS_DEPTH || (!json_is_object(fields) && !json_is_null(fields)))
+        return -1;
+    *member = false;
+    json_each(step, fields)
+    {
+        struct field_set *below = NULL;
+        struct element e;
+        bool child;
+        int bad;
+
+        if (step->string[0] == '.' && !step->string[1]) {
+            *member = true;
+            continue;
+        }
+        bad = element_parse(a, step->string, &e);
+        if (bad > 0)
+            continue;
+        if (bad || parse(a, step, &below, &child, depth + 1))
+            return -1;
+        set_add(a, &made, &e, child, below);
+    }
+    *ret = set_finish(a, made);
+    *member |= !made;
+    return 0;
+}
+
+int set_from_json(struct arena *a, const cJSON *fields, struct field_set **ret)
+{
+    bool ignored;
+
+    *ret = NULL;
+    return fields ? parse(a, fields, ret, &ignored, 0) : 0;
+}

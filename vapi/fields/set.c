@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sets of paths as sorted trees. Operations take time linear in what they are given and share what
+ * did not change: no set that was handed out may be changed. Source: structured-merge-diff
+ * fieldpath/set.go. */
+#include "fields.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- construction ---- */
+
+static void append(struct arena *a, struct field_set **x, const struct field_item *item)
+{
+    struct field_set *set = *x;
+
+    if (!set)
+        set = *x = ARENA_NEW(a, struct field_set);
+    if (set->n == set->cap) {
+        uint32_t cap = set->cap ? 2 * set->cap : 4;
+        struct field_item *items = arena_alloc(a, cap * sizeof(*items));
+
+        if (set->n)
+            memcpy(items, set->items, set->n * sizeof(*items));
+        set->items = items;
+        set->cap = cap;
+    }
+    set->items[set->n++] = *item;
+}
+
+void set_add(struct arena *a, struct field_set **x, const struct element *e, bool member,
+             struct field_set *below)
+{
+    if (member || below)
+        append(a, x, &(struct field_item){*e, member, below});
+}
+
+static int by_element(const void *x, const void *y)
+{
+    const struct field_item *a = x, *b = y;
+
+    return element_cmp(&a->element, &b->element);
+}
+
+static bool is_sorted(const struct field_set *x)
+{
+    for (uint32_t i = 1; i < x->n; i++)
+        if (element_cmp(&x->items[i - 1].element, &x->items[i].element) >= 0)
+            return false;
+    return true;
+}
+
+struct field_set *set_finish(struct arena *a, struct field_set *x)
+{
+    uint32_t n = 0;
+
+    if (!x || is_sorted(x))
+        return x;
+    qsort(x->items, x->n, sizeof(*x->items), by_element);
+    for (uint32_t i = 0; i < x->n; i++) {
+        struct field_item *last = n ? &x->items[n - 1] : NULL;
+
+        if (last && element_cmp(&last->element, &x->items[i].element) == 0) {
+            last->member |= x->items[i].member;
+            last->below = set_union(a, last->below, x->items[i].below);
+        } else {
+            x->items[n++] = x->items[i];
+        }
+    }
+    x->n = n;
+    return x;
+}
+
+/* ---- two sets side by side ---- */
+
+static const struct field_item *at(const struct field_set *x, uint32_t i)
+{
+    return x && i < x->n ? &x->items[i] : NULL;
+}
+
+/* The next step of either; both when they have the same. False at the end. */
+static bool side_by_side(const struct field_set *x, const struct field_set *y, uint32_t *i,
+                         uint32_t *j, const struct field_item **left,
+                         const struct field_item **right)
+{
+    int order;
+
+    *left = at(x, *i);
+    *right = at(y, *j);
+    if (!*left && !*right)
+        return false;
+    order = !*left ? 1 : !*right ? -1 : element_cmp(&(*left)->element, &(*right)->element);
+    if (order < 0)
+        *right = NULL;
+    else if (order > 0)
+        *left = NULL;
+    *i += *left != NULL;
+    *j += *right != NULL;
+    return true;
+}
+
+struct field_set *set_union(struct arena *a, struct field_set *x, struct field_set *y)
+{
+    const struct field_item *left, *right;
+    struct field_set *made = NULL;
+    uint32_t i = 0, j = 0;
+
+    if (!x || !y || x == y)
+        return x ? x : y;
+    while (side_by_side(x, y, &i, &j, &left, &right)) {
+        if (left && right)
+            set_add(a, &made, &left->element, left->member || right->member,
+                    set_union(a, left->below, right->below));
+        else
+            append(a, &made, left ? left : right);
+    }
+    return made;
+}
+
+struct field_set *set_intersection(struct arena *a, struct field_set *x, struct field_set *y)
+{
+    const struct field_item *left, *right;
+    struct field_set *made = NULL;
+    uint32_t i = 0, j = 0;
+
+    if (!x || !y)
+        return NULL;
+    while (side_by_side(x, y, &i, &j, &left, &right)) {
+        if (left && right)
+            set_add(a, &made, &left->element, left->member && right->member,
+                    set_intersection(a, left->below, right->below));
+    }
+    return made;
+}
+
+struct field_set *set_difference(struct arena *a, struct field_set *x, struct field_set *y)
+{
+    const struct field_item *left, *right;
+    struct field_set *made = NULL;
+    uint32_t i = 0, j = 0;
+
+    if (!x || !y)
+        return x;
+    while (side_by_side(x, y, &i, &j, &left, &right)) {
+        if (left && right)
+            set_add(a, &made, &left->element, left->member && !right->member,
+                    set_difference(a, left->below, right->below));
+        else if (left)
+            append(a, &made, left);
+    }
+    return made;
+}
+
+struct field_set *set_without(struct arena *a, struct field_set *x, struct field_set *y)
+{
+    const struct field_item *left, *right;
+    struct field_set *made = NULL;
+    uint32_t i = 0, j = 0;
+
+    if (!x || !y)
+        return x;
+    while (side_by_side(x, y, &i, &j, &left, &right)) {
+        if (left && !right)
+            append(a, &made, left);
+        else if (left && !right->member)
+            set_add(a, &made, &left->element, left->member,
+                    set_without(a, left->below, right->below));
+    }
+    return made;
+}
+
+static bool matches(const struct element *e, const char *pattern)
+{
+    return strcmp(pattern, "*") == 0 || (e->kind == ELEMENT_FIELD && str_eqc(e->name, pattern));
+}
+
+/* A member on the way is kept as well, as upstream's matcher does. */
+struct field_set *set_matching(struct arena *a, struct field_set *x, const char *const *pattern)
+{
+    struct field_set *made = NULL;
+
+    if (!x || !pattern[0])
+        return x;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct field_item *item = &x->items[i];
+
+        if (matches(&item->element, pattern[0]))
+            set_add(a, &made, &item->element, item->member,
+                    set_matching(a, item->below, pattern + 1));
+    }
+    return made;
+}
+
+/* ---- look-ups ---- */
+
+const struct field_item *set_find(const struct field_set *x, const struct element *e)
+{
+    uint32_t low = 0, high = x ? x->n : 0;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int order = element_cmp(e, &x->items[middle].element);
+
+        if (order == 0)
+            return &x->items[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+bool set_has(const struct field_set *x, const struct element *const *steps, size_t n)
+{
+    const struct field_item *item = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        item = set_find(i ? item->below : x, steps[i]);
+        if (!item)
+            return false;
+    }
+    return item && item->member;
+}
+
+bool set_has_path(const struct field_set *x, const char *dotted)
+{
+    struct str rest = str_c(dotted);
+    const struct field_item *item = NULL;
+
+    while (rest.p) {
+        struct element e = {.kind = ELEMENT_FIELD, .name = str_cut(&rest, '.')};
+
+        item = set_find(item ? item->below : x, &e);
+        if (!item)
+            return false;
+    }
+    return item && item->member;
+}
+
+static struct field_set *set_of_path(struct arena *a, struct str path)
+{
+    struct field_set *made = NULL;
+    struct str first = str_cut(&path, '.');
+    struct element e = element_field(arena_cstr(a, first));
+
+    set_add(a, &made, &e, !path.p, path.p ? set_of_path(a, path) : NULL);
+    return made;
+}
+
+struct field_set *set_of(struct arena *a, const char *const *paths)
+{
+    struct field_set *made = NULL;
+
+    for (; *paths; paths++)
+        made = set_union(a, made, set_of_path(a, str_c(*paths)));
+    return made;
+}
+
+/* ---- each path ---- */
+
+struct visit {
+    struct arena *arena;
+    set_path_cb each;
+    void *ctx;
+    const struct element *steps[FIELDS_DEPTH];
+};
+
+static struct str path_text(struct arena *a, const struct element *const *steps, size_t n)
+{
+    struct buf b = BUF_INIT(0);
+    struct str text;
+
+    for (size_t i = 0; i < n; i++)
+        element_text(&b, steps[i]);
+    text = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return text;
+}
+
+/* The members of a level come before what is below them. */
+static void visit(struct visit *v, const struct field_set *x, size_t depth)
+{
+    if (!x || depth == FIELDS_DEPTH)
+        return;
+    for (uint32_t i = 0; i < x->n; i++) {
+        v->steps[depth] = &x->items[i].element;
+        if (x->items[i].member)
+            v->each(v->ctx, path_text(v->arena, v->steps, depth + 1), v->steps, depth + 1);
+    }
+    for (uint32_t i = 0; i < x->n; i++) {
+        v->steps[depth] = &x->items[i].element;
+        visit(v, x->items[i].below, depth + 1);
+    }
+}
+
+void set_each(struct arena *a, const struct field_set *x, set_path_cb each, void *ctx)
+{
+    struct visit *v = ARENA_NEW(a, struct visit);
+
+    v->arena = a;
+    v->each = each;
+    v->ctx = ctx;
+    visit(v, x, 0);
+}

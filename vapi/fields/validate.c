@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether a value has its type, asked of what a client applies: the walks that follow rely on it.
+ * Source: structured-merge-diff typed/validate.go. */
+#include "fields.h"
+
+#define MAX_PROBLEMS 64
+
+struct step {
+    const struct step *up;
+    const struct element *element; /* NULL at the root */
+};
+
+struct walk {
+    struct arena *arena;
+    struct str problems[MAX_PROBLEMS];
+    size_t n;
+};
+
+static void add_path(struct buf *b, const struct step *at)
+{
+    if (!at || !at->element)
+        return;
+    add_path(b, at->up);
+    element_text(b, at->element);
+}
+
+static void note(struct walk *w, const struct step *at, const char *problem)
+{
+    struct buf b = BUF_INIT(16 * 1024);
+
+    if (w->n == MAX_PROBLEMS)
+        return;
+    add_path(&b, at);
+    buf_addc(&b, b.n ? ": " : "");
+    buf_addc(&b, problem);
+    w->problems[w->n++] = arena_str(w->arena, buf_str(&b));
+    buf_fini(&b);
+}
+
+static void validate(struct walk *w, struct field_type t, const cJSON *value,
+                     const struct step *at);
+
+static const char *expected(struct walk *w, const char *what, const cJSON *value)
+{
+    return arena_printf(w->arena, "expected %s, got &{%.*s}", what,
+                        STR_F(json_is_string(value) ? json_str(value) : json_text(w->arena, value)))
+        .p;
+}
+
+static void validate_map(struct walk *w, const struct atom *t, const cJSON *value,
+                         const struct step *at)
+{
+    if (json_is_null(value))
+        return;
+    if (!json_is_object(value)) {
+        note(w, at, expected(w, "map", value));
+        return;
+    }
+    json_each(member, value)
+    {
+        struct element e = element_field(member->string);
+        struct step here = {at, &e};
+        bool declared;
+        struct field_type type = type_member(t, member->string, &declared);
+
+        if (type.form == TYPE_NONE) {
+            note(w, &here, "field not declared in schema");
+            return;
+        }
+        validate(w, type, member, &here);
+    }
+}
+
+static void note_duplicate(struct walk *w, const struct element *e, const struct step *at)
+{
+    struct buf b = BUF_INIT(16 * 1024);
+
+    buf_addc(&b, "duplicate entries for key ");
+    element_text(&b, e);
+    note(w, at, arena_str(w->arena, buf_str(&b)).p);
+    buf_fini(&b);
+}
+
+static void validate_items(struct walk *w, const struct atom *t, const cJSON *value,
+                           const struct step *at)
+{
+    struct items items;
+    struct str why = STR_NULL;
+    bool bad = items_of(w->arena, t, value, &items, &why) != 0;
+
+    /* What stands before an item without identity was looked at upstream as well. */
+    for (uint32_t i = 0; !bad && i < items.n; i++) {
+        struct step here = {at, &items.at[i].element};
+
+        if (items.at[i].twin != i)
+            note_duplicate(w, &items.at[i].element, at);
+        validate(w, type_item(t), items.at[i].value, &here);
+    }
+    if (bad)
+        note(w, at, why.p);
+}
+
+static void validate_list(struct walk *w, const struct atom *t, const cJSON *value,
+                          const struct step *at)
+{
+    int64_t i = 0;
+
+    if (json_is_null(value))
+        return;
+    if (!json_is_array(value)) {
+        note(w, at, expected(w, "list", value));
+        return;
+    }
+    if (!t->atomic_list) {
+        validate_items(w, t, value, at);
+        return;
+    }
+    json_each(item, value)
+    {
+        struct element e = {.kind = ELEMENT_INDEX, .index = i++};
+        struct step here = {at, &e};
+
+        validate(w, type_item(t), item, &here);
+    }
+}
+
+static void validate(struct walk *w, struct field_type t, const cJSON *value, const struct step *at)
+{
+    struct atom atom;
+    const char *problem;
+
+    atom_of(t, &atom);
+    switch (atom_choose(atom_deduce(&atom, value))) {
+    case ATOM_MAP:
+        validate_map(w, &atom, value, at);
+        return;
+    case ATOM_LIST:
+        validate_list(w, &atom, value, at);
+        return;
+    case ATOM_SCALAR:
+        problem = scalar_problem(w->arena, &atom, value);
+        if (problem)
+            note(w, at, problem);
+        return;
+    default:
+        note(w, at, "schema error: invalid atom: inlined");
+    }
+}
+
+int typed_validate(struct arena *a, struct field_type t, const cJSON *value, struct err *err)
+{
+    struct walk *w = ARENA_NEW(a, struct walk);
+    struct buf b = BUF_INIT(256 * 1024);
+
+    w->arena = a;
+    validate(w, t, value, &(struct step){NULL, NULL});
+    if (!w->n)
+        return 0;
+    buf_addc(&b, w->n > 1 ? "errors:" : "");
+    for (size_t i = 0; i < w->n; i++) {
+        buf_addc(&b, w->n > 1 ? "\n  " : "");
+        buf_add(&b, w->problems[i]);
+    }
+    err_set(err, &ERR_BAD_REQUEST, "%.*s", STR_F(buf_str(&b)));
+    buf_fini(&b);
+    return -1;
+}
