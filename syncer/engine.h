@@ -133,8 +133,13 @@ struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, s
 void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
                  const struct mapping *m);
 void mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name);
-/* Makes uid the current one (what was goes to the old); false when it is already. */
+/* Makes uid the current one (what was goes to the old; the oldest is lost when mapping_is_full());
+ * false when it is already. */
 bool mapping_begin(struct mapping *m, struct str uid);
+bool mapping_is_full(const struct mapping *m);
+/* A host object of ours left: were it never seen by a run, this is the last word of it. */
+void mapping_note_left(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                       struct str uid, struct str host_uid);
 /* Was uid ever the uid of a virtual object under this key? The proof before a deletion. */
 bool mapping_knows(const struct mapping *m, struct str uid);
 
@@ -153,6 +158,7 @@ struct sync_run {
     struct str uid;       /* of virtual_ */
     struct str host_uid;  /* metadata.uid of host */
     struct str owner_uid; /* virtual uid the host object carries */
+    bool was_tried;       /* an attempt before this run's own has no certain end yet */
 };
 /* False when there is nothing to look at: the key is not "ns/name", or its object is not committed
  * yet (the commit brings the key back). */
@@ -168,6 +174,14 @@ struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, s
  * when it carries this virtual object's uid, removed when it carries another one of ours, and else
  * said. */
 void sync_create(struct sync_run *run, const cJSON *object);
+/* Around any create under this key: notes it first, and its end when the answer says for certain what
+ * became of it. What is not certain keeps the record for as long as it may still happen. */
+void sync_attempt(struct sync_run *run);
+void sync_attempt_over(struct sync_run *run, const struct err *err);
+/* No answer, or one that does not say whether it was done. */
+bool sync_is_uncertain(const struct err *err);
+/* Nothing of the virtual uids before is on the host any more: their GPUs are free. */
+void sync_forget_old(struct sync_run *run);
 /* With the uid of what we saw; grace -1: the object's own. */
 void sync_delete(struct sync_run *run, int64_t grace_s);
 /* A merge patch (or type) of the host object, refused when it is another one by now. */
@@ -209,7 +223,9 @@ int pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
 void pod_create(struct sync_run *run);
 /* True: a change is under way. */
 bool pod_update_down(struct sync_run *run);
+/* True: a write is under way; when it turns out to have changed nothing, pod_settled() follows. */
 bool pod_update_up(struct sync_run *run);
+void pod_settled(struct sync_run *run); /* what is left to do when the tenant knows it all */
 void pod_remove_virtual(struct sync_run *run, int64_t grace_s);
 /* The virtual pod's PodScheduled condition while it is not on the host. */
 void pod_say_waiting(struct sync_run *run, const char *reason, struct str message);

@@ -79,9 +79,43 @@ bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
     return !is_under_way(run);
 }
 
+/* The record as it is now: the tenant may have put a successor into it while we asked. False: it
+ * did, and what the answer says is for its run to find. */
+static bool refresh_mapping(struct sync_run *run)
+{
+    run->mapping = mapping_get(run->syncer, run->arena, run->id, run->ns, run->name);
+    return run->mapping.exists && str_eq(run->mapping.uid, run->uid);
+}
+
 static void put_mapping(struct sync_run *run)
 {
     mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
+}
+
+void sync_attempt(struct sync_run *run)
+{
+    mapping_begin(&run->mapping, run->uid);
+    run->was_tried = run->mapping.tried;
+    run->mapping.tried = true;
+    put_mapping(run);
+}
+
+void sync_attempt_over(struct sync_run *run, const struct err *err)
+{
+    if (run->was_tried || (err && sync_is_uncertain(err)) || !refresh_mapping(run))
+        return;
+    run->mapping.tried = false;
+    put_mapping(run);
+}
+
+void sync_forget_old(struct sync_run *run)
+{
+    if (!run->mapping.n_old)
+        return;
+    for (size_t i = 0; i < run->mapping.n_old; i++)
+        ledger_release(run->syncer, run->mapping.old[i]);
+    run->mapping.n_old = 0;
+    put_mapping(run);
 }
 
 /* --- asking --- */
@@ -126,8 +160,7 @@ static struct str print(struct arena *a, const cJSON *tree)
     return json_text(a, tree);
 }
 
-/* No answer, or one that does not say whether it was done. */
-static bool is_uncertain(const struct err *err)
+bool sync_is_uncertain(const struct err *err)
 {
     return err->kind == &ERR_UNAVAILABLE || err->kind == &ERR_TIMEOUT || err->kind->code >= 500;
 }
@@ -146,7 +179,7 @@ void sync_refused(struct sync_run *run, const struct err *err)
 {
     struct str text;
 
-    if (!is_uncertain(err) && run->virtual_ && err->kind != &ERR_TOO_MANY_REQUESTS) {
+    if (!sync_is_uncertain(err) && run->virtual_ && err->kind != &ERR_TOO_MANY_REQUESTS) {
         text = translate_text_up(run->arena, &run->syncer->tenant, err->message,
                                  str_c(run->host_name), run->ns, run->name);
         reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
@@ -157,12 +190,15 @@ void sync_refused(struct sync_run *run, const struct err *err)
 
 /* --- create --- */
 
+/* Under this name there is this object of ours: none of its predecessors is any more. */
 static void adopt(struct sync_run *run, const cJSON *object)
 {
-    run->mapping.exists = true;
+    if (!refresh_mapping(run))
+        return;
     run->mapping.tried = false;
     run->mapping.host_uid = sync_uid(object);
     put_mapping(run);
+    sync_forget_old(run);
 }
 
 static void refuse_foreign(struct sync_run *run)
@@ -224,13 +260,10 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
         sync_ask(run, &q, on_existing);
         return;
     }
-    if (err && !is_uncertain(err)) {
-        run->mapping.tried = false;
-        put_mapping(run);
-    }
-    if (err)
+    if (err) {
+        sync_attempt_over(run, err);
         sync_refused(run, err);
-    else
+    } else
         reconcile_again_after(run->reconcile, 1000);
 }
 
@@ -239,9 +272,7 @@ void sync_create(struct sync_run *run, const cJSON *object)
     struct host_request q = {.method = "POST"};
 
     assert(run->virtual_);
-    mapping_begin(&run->mapping, run->uid);
-    run->mapping.tried = true;
-    put_mapping(run);
+    sync_attempt(run);
     q.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
     q.body = print(run->arena, object);
     sync_ask(run, &q, on_created);
@@ -345,7 +376,8 @@ bool sync_settle_owner(struct sync_run *run)
         return false;
     if (str_eq(run->owner_uid, run->uid)) {
         if (!str_eq(run->mapping.host_uid, run->host_uid) || !str_eq(run->mapping.uid, run->uid)) {
-            mapping_begin(&run->mapping, run->uid);
+            if (mapping_begin(&run->mapping, run->uid))
+                put_mapping(run);
             adopt(run, run->host);
         }
         return false;

@@ -27,31 +27,43 @@ static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod
 
 /* Should the store refuse what follows, the pod's controller finds the record without a pod and
  * takes both back. */
-static void note_pod(struct syncer *s, struct arena *a, const cJSON *pod)
+static void note_pod(struct syncer *s, const cJSON *pod, struct mapping *m)
 {
     struct str ns = json_str_at(pod, "metadata.namespace");
     struct str name = json_str_at(pod, "metadata.name");
-    struct mapping m = mapping_get(s, a, SYNC_PODS, ns, name);
 
-    mapping_begin(&m, sync_uid(pod));
-    mapping_put(s, SYNC_PODS, ns, name, &m);
+    mapping_begin(m, sync_uid(pod));
+    mapping_put(s, SYNC_PODS, ns, name, m);
     syncer_add(s, SYNC_PODS, ns, name);
+}
+
+/* Every pod of this name that was forced away may still be on the host; so many are kept account
+ * of. */
+static int check_predecessors(const struct mapping *m, struct str name, struct err *err)
+{
+    if (!mapping_is_full(m))
+        return 0;
+    return err_set(err, &ERR_TOO_MANY_REQUESTS,
+                   "pods \"%.*s\" was removed and created again %d times before the host cluster "
+                   "could follow; try again later",
+                   STR_F(name), MAPPING_OLD);
 }
 
 static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool dry_run,
                      struct err *err)
 {
+    struct str name = json_str_at(pod, "metadata.name");
+    struct mapping m = mapping_get(s, a, SYNC_PODS, json_str_at(pod, "metadata.namespace"), name);
     struct pool_choice choice;
     bool queued;
 
-    if (pod_choose(s, a, pod, &choice, err))
+    if (check_predecessors(&m, name, err) || pod_choose(s, a, pod, &choice, err))
         return -1;
     if (!sync_is_terminal(pod) &&
-        ledger_charge(s, a, &choice, sync_uid(pod), json_str_at(pod, "metadata.name"), dry_run,
-                      &queued, err))
+        ledger_charge(s, a, &choice, sync_uid(pod), name, dry_run, &queued, err))
         return -1;
     if (!dry_run)
-        note_pod(s, a, pod);
+        note_pod(s, pod, &m);
     return 0;
 }
 

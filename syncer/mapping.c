@@ -80,7 +80,6 @@ bool mapping_begin(struct mapping *m, struct str uid)
     if (m->exists && str_eq(m->uid, uid))
         return false;
     if (m->exists && m->uid.n) {
-        /* The oldest leaves: its host object had six successors to be removed by. */
         if (m->n_old < MAPPING_OLD)
             m->n_old++;
         for (size_t i = m->n_old - 1; i > 0; i--)
@@ -90,9 +89,27 @@ bool mapping_begin(struct mapping *m, struct str uid)
     m->exists = true;
     m->uid = uid;
     m->host_uid = STR("");
-    m->tried = false;
     m->gone_s = 0;
     return true;
+}
+
+bool mapping_is_full(const struct mapping *m)
+{
+    return m->n_old == MAPPING_OLD;
+}
+
+void mapping_note_left(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                       struct str uid, struct str host_uid)
+{
+    struct arena *a = arena_new(0);
+    struct mapping m = mapping_get(s, a, id, ns, name);
+
+    if (m.exists && str_eq(m.uid, uid) && !m.host_uid.n) {
+        m.host_uid = host_uid;
+        m.tried = false;
+        mapping_put(s, id, ns, name, &m);
+    }
+    arena_free(a);
 }
 
 bool mapping_knows(const struct mapping *m, struct str uid)

@@ -12,7 +12,7 @@ static const struct resource *pods(const struct sync_run *run)
 /* --- answers of the virtual API --- */
 
 struct up {
-    struct reconcile *reconcile;
+    struct sync_run run;
 };
 
 /* A conflict is another writer's progress: its event brings the key back. */
@@ -23,14 +23,14 @@ static void on_answer(void *ctx, const struct err *err, const struct store_objec
     (void)object;
     if (err && (err->kind == &ERR_CONFLICT || err->kind == &ERR_NOT_FOUND))
         err = NULL;
-    reconcile_release(up->reconcile, err);
+    reconcile_release(up->run.reconcile, err);
 }
 
 static struct up *up_begin(struct sync_run *run)
 {
     struct up *up = ARENA_NEW(run->arena, struct up);
 
-    up->reconcile = run->reconcile;
+    up->run = *run;
     reconcile_hold(run->reconcile);
     return up;
 }
@@ -66,10 +66,29 @@ static void bind(struct sync_run *run, struct str node)
 
 /* --- the status --- */
 
+static bool is_revision(const struct store_object *o, const cJSON *object)
+{
+    int64_t revision = 0;
+
+    return o && str_to_i64(json_str_at(object, "metadata.resourceVersion"), &revision) &&
+           o->revision == revision;
+}
+
+/* What the API makes of the host's words may be what it had: then no event brings the key back, and
+ * the run goes on. */
+static void on_status(void *ctx, const struct err *err, const struct store_object *object)
+{
+    struct up *up = ctx;
+
+    if (!err && up->run.host && is_revision(object, up->run.virtual_))
+        pod_settled(&up->run);
+    on_answer(ctx, err, object);
+}
+
 static void write_status(struct sync_run *run, cJSON *status)
 {
     json_set(run->arena, run->virtual_, "status", status);
-    vapi_update(run->syncer->api, pods(run), STR("status"), run->virtual_, on_answer,
+    vapi_update(run->syncer->api, pods(run), STR("status"), run->virtual_, on_status,
                 up_begin(run));
 }
 

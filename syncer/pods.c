@@ -44,8 +44,11 @@ static void pod_lost(struct sync_run *run)
     bool deleting = sync_is_deleting(run->virtual_);
 
     ledger_release(run->syncer, run->uid);
-    if (sync_is_terminal(run->virtual_) && !deleting)
-        return; /* the host cleans up what finished; the tenant keeps its result */
+    if (sync_is_terminal(run->virtual_) && !deleting) {
+        /* The host cleans up what finished; the tenant keeps its result. */
+        (void)tokens_remove(run);
+        return;
+    }
     if (!deleting)
         reconcile_event(run->reconcile, run->virtual_, "Warning", "PodRemoved",
                         "the host cluster removed it");
@@ -56,6 +59,8 @@ static void pod_absent(struct sync_run *run)
 {
     bool known = run->mapping.exists && str_eq(run->mapping.uid, run->uid);
 
+    if (!run->mapping.tried)
+        sync_forget_old(run);
     if (known && run->mapping.host_uid.n)
         pod_lost(run);
     else if (sync_is_deleting(run->virtual_))
@@ -96,25 +101,29 @@ static bool pod_deletion(struct sync_run *run)
     return false;
 }
 
-static void pod_present(struct sync_run *run)
+void pod_settled(struct sync_run *run)
 {
     struct str key = reconcile_key(run->reconcile);
     bool failed = str_eqc(json_str_at(run->host, "status.phase"), "Failed");
 
-    if (sync_settle_owner(run))
-        return;
-    if (pod_deletion(run))
-        return;
-    if (sync_is_terminal(run->host))
-        ledger_release(run->syncer, run->uid);
-    if (pod_update_up(run))
-        return;
     if (failed_note(run->syncer->failed, key, failed) && sync_is_terminal(run->virtual_)) {
         sync_delete(run, -1);
         return;
     }
-    if (!sync_is_terminal(run->host) && !sync_is_deleting(run->host) && tokens_ensure(run))
+    if (sync_is_terminal(run->host))
+        (void)tokens_remove(run);
+    else if (!sync_is_deleting(run->host) && tokens_ensure(run))
         pod_update_down(run);
+}
+
+static void pod_present(struct sync_run *run)
+{
+    if (sync_settle_owner(run) || pod_deletion(run))
+        return;
+    if (sync_is_terminal(run->host))
+        ledger_release(run->syncer, run->uid);
+    if (!pod_update_up(run))
+        pod_settled(run);
 }
 
 static void reconcile_pod(struct reconcile *r)
@@ -142,15 +151,28 @@ static struct syncer *syncer_in(struct controller *c)
     return vapi_get_hooks(controller_api(c))->ctx;
 }
 
+/* What a pod refers to is its spec's, which later only ephemeral containers add to; and it needs
+ * none of it once it has finished. */
+static bool may_change_refs(const struct store_event *e)
+{
+    struct str bytes = e->object->bytes;
+
+    return e->type == STORE_ADDED || str_contains(bytes, STR("ephemeralContainers")) ||
+           str_contains(bytes, STR("\"Succeeded\"")) || str_contains(bytes, STR("\"Failed\""));
+}
+
 static void count_refs(struct syncer *s, const struct store_event *e)
 {
     struct arena *a = arena_new(0);
     struct str key = key_join(a, e->object->ns, e->object->name);
+    cJSON *pod;
 
-    if (e->type == STORE_DELETED)
+    if (e->type == STORE_DELETED) {
         refs_pod(s->refs, key, NULL);
-    else if (e->type == STORE_ADDED || str_contains(e->object->bytes, STR("ephemeralContainers")))
-        refs_pod(s->refs, key, vapi_tree(a, e->object));
+    } else if (may_change_refs(e)) {
+        pod = vapi_tree(a, e->object);
+        refs_pod(s->refs, key, sync_is_terminal(pod) ? NULL : pod);
+    }
     arena_free(a);
 }
 

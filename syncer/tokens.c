@@ -131,6 +131,8 @@ static const struct host_object *find_secret(struct sync_run *run, char name[64]
 static void on_written(struct sync_run *run, const struct host_answer *answer,
                        const struct err *err)
 {
+    if (!run->host)
+        sync_attempt_over(run, err);
     if (!err) {
         reflector_learn(run->syncer->watches[SYNC_SECRETS].reflector, answer->body);
         syncer_add(run->syncer, SYNC_PODS, run->ns, run->name);
@@ -158,6 +160,8 @@ static void write_secret(struct sync_run *run, struct str name, const char *meth
         return;
     }
     secret = secret_of(run, &t, name);
+    if (!run->host)
+        sync_attempt(run);
     q.path = sync_path(run->arena, run->syncer, SYNC_SECRETS, patch ? name : STR(""), "");
     q.body = json_text(run->arena, secret);
     if (patch)

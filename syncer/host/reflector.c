@@ -105,12 +105,12 @@ static struct entry *entry_new(struct reflector *f, cJSON *object, uint64_t revi
     e->object.uid = mem_str(json_str_at(object, "metadata.uid"));
     e->object.revision = revision;
     e->object.bytes = reduced_bytes(f, object);
-    e->round = f->round;
     return e;
 }
 
-/* Takes a sight of an object; an older one than we have only counts as "still there". */
-static void put(struct reflector *f, cJSON *object)
+/* Takes a sight of an object; an older one than we have only counts as "still there", and only a
+ * list can say that for all: what came otherwise while it was made may have gone before it. */
+static void put(struct reflector *f, cJSON *object, bool listed)
 {
     struct str name = json_str_at(object, "metadata.name");
     uint64_t revision = revision_of(object);
@@ -118,11 +118,12 @@ static void put(struct reflector *f, cJSON *object)
 
     if (!name.n)
         return;
-    if (old && revision && revision <= old->object.revision) {
+    if (old && listed)
         old->round = f->round;
+    if (old && revision && revision <= old->object.revision)
         return;
-    }
     e = entry_new(f, object, revision);
+    e->round = listed ? f->round : old ? old->round : 0;
     if (old)
         map_remove(&f->objects, &old->by_name);
     map_put(&f->objects, &e->by_name, e->object.name);
@@ -290,7 +291,7 @@ static void take_page(struct reflector *f, struct arena *a, struct str body)
         back_off(f, LISTING);
         return;
     }
-    json_each(item, json_get(page, "items")) put(f, item);
+    json_each(item, json_get(page, "items")) put(f, item, true);
 
     struct str cont = json_str_at(page, "metadata.continue");
     mem_free(f->cont.p);
@@ -371,7 +372,7 @@ static void take_event(struct reflector *f, const cJSON *event)
         return;
     f->failures = 0;
     if (str_eqc(type, "ADDED") || str_eqc(type, "MODIFIED"))
-        put(f, object);
+        put(f, object, false);
     else if (str_eqc(type, "DELETED"))
         take_removed(f, object);
     else if (!str_eqc(type, "BOOKMARK"))
@@ -570,7 +571,7 @@ void reflector_learn(struct reflector *f, struct str bytes)
 
         /* The watch has been past it and there is none: it was removed meanwhile. */
         if (revision && (find(f, name) || revision > f->revision))
-            put(f, object);
+            put(f, object, false);
     }
     arena_free(a);
 }

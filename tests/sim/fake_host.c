@@ -34,7 +34,8 @@ struct event {
 struct created {
     struct map_entry entry;
     char *uid;
-    unsigned n;
+    unsigned doubled;
+    bool told;
 };
 
 struct wire {
@@ -179,11 +180,22 @@ static void drop(struct fake_host *h, struct arena *a, struct object **at)
     object_free(o);
 }
 
+static struct created *account_of(struct fake_host *h, struct str uid)
+{
+    struct map_entry *e = map_get(&h->created, uid);
+
+    return e ? CONTAINER(e, struct created, entry) : NULL;
+}
+
+static struct str virtual_uid(const cJSON *tree)
+{
+    return json_str(json_get(json_path(tree, "metadata.annotations"), "sublet.dev/uid"));
+}
+
 static void count_created(struct fake_host *h, const cJSON *tree)
 {
-    struct str uid = json_str(json_get(json_path(tree, "metadata.annotations"), "sublet.dev/uid"));
-    struct map_entry *e = map_get(&h->created, uid);
-    struct created *c = e ? CONTAINER(e, struct created, entry) : NULL;
+    struct str uid = virtual_uid(tree);
+    struct created *c = account_of(h, uid);
 
     if (!uid.n)
         return;
@@ -192,14 +204,26 @@ static void count_created(struct fake_host *h, const cJSON *tree)
         c->uid = mem_strdup(uid);
         map_put(&h->created, &c->entry, str_c(c->uid));
     }
-    c->n++;
+    c->doubled += c->told;
 }
 
-unsigned fake_host_created(struct fake_host *h, struct str virtual_uid)
+/* These bytes are on their way to the syncer. */
+static void note_told(struct fake_host *h, struct arena *a, const char *plural, struct str bytes)
 {
-    struct map_entry *e = map_get(&h->created, virtual_uid);
+    struct created *c;
 
-    return e ? CONTAINER(e, struct created, entry)->n : 0;
+    if (strcmp(plural, "pods") != 0)
+        return;
+    c = account_of(h, virtual_uid(parse(a, bytes)));
+    if (c)
+        c->told = true;
+}
+
+unsigned fake_host_doubled(struct fake_host *h, struct str uid)
+{
+    struct created *c = account_of(h, uid);
+
+    return c ? c->doubled : 0;
 }
 
 static void fill(struct fake_host *h, struct arena *a, const char *plural, cJSON *tree)
@@ -282,6 +306,13 @@ static void answer_status(struct wire *w, int status, const char *reason)
     arena_free(a);
 }
 
+/* An answer that gets lost on the way goes here. */
+static void ignore_data(void *ctx, struct str bytes)
+{
+    (void)ctx;
+    (void)bytes;
+}
+
 /* --- verbs --- */
 
 struct target {
@@ -327,6 +358,8 @@ static void do_list(struct fake_host *h, struct wire *w, struct target *t)
             buf_char(&b, ',');
         buf_add(&b, o->bytes);
         first = false;
+        if (w->handler.data != ignore_data)
+            note_told(h, t->arena, o->plural, o->bytes);
     }
     buf_addc(&b, "]}");
     answer(w, 200, buf_str(&b));
@@ -342,10 +375,13 @@ static void do_get(struct fake_host *h, struct wire *w, struct target *t)
         return;
     }
     o = *find(h, t->plural, t->name);
-    if (o)
-        answer(w, 200, o->bytes);
-    else
+    if (!o) {
         answer_status(w, 404, "NotFound");
+        return;
+    }
+    if (w->handler.data != ignore_data)
+        note_told(h, t->arena, o->plural, o->bytes);
+    answer(w, 200, o->bytes);
 }
 
 static void do_create(struct fake_host *h, struct wire *w, struct target *t)
@@ -367,6 +403,8 @@ static void do_create(struct fake_host *h, struct wire *w, struct target *t)
     store(h, t->arena, t->plural, tree);
     if (!strcmp(t->plural, "pods"))
         count_created(h, tree);
+    if (w->handler.data != ignore_data)
+        note_told(h, t->arena, t->plural, (*find(h, t->plural, name))->bytes);
     answer(w, 201, (*find(h, t->plural, name))->bytes);
 }
 
@@ -443,7 +481,11 @@ static void do_delete(struct fake_host *h, struct wire *w, struct target *t)
 
 static void send_event(struct wire *w, const struct event *e)
 {
+    struct arena *a = arena_new(0);
     struct buf b = BUF_INIT(0);
+
+    note_told(w->line->host, a, e->plural, e->bytes);
+    arena_free(a);
 
     buf_printf(&b, "{\"type\":\"%s\",\"object\":", e->type);
     buf_add(&b, e->bytes);
@@ -505,12 +547,6 @@ static void execute(struct fake_host *h, struct wire *w)
 }
 
 /* --- the transport --- */
-
-static void ignore_data(void *ctx, struct str bytes)
-{
-    (void)ctx;
-    (void)bytes;
-}
 
 static void ignore_end(void *ctx, int status, int64_t retry, const char *failure, bool timed_out)
 {

@@ -10,7 +10,7 @@
 
 #include "engine.h"
 
-#define PATIENCE_MS 60000
+#define PATIENCE_MS 30000
 
 /* --- time --- */
 
@@ -49,6 +49,8 @@ void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what)
     uint64_t end = uv_hrtime() / 1000000 + PATIENCE_MS;
 
     while (!is(s)) {
+        if (uv_hrtime() / 1000000 > end && s->explain)
+            s->explain(s);
         if (uv_hrtime() / 1000000 > end)
             fail_msg("seed %llu: waited in vain for %s (last refusal: %s)",
                      (unsigned long long)s->seed, what, s->refusal);

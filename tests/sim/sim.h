@@ -37,6 +37,7 @@ struct sim {
     bool flag, timed_out;
     unsigned writes;   /* of the test's own, under way */
     char refusal[256]; /* of the last write that was refused */
+    void (*explain)(struct sim *s); /* prints what is apart, when a wait was in vain */
 };
 
 /* config: YAML over `name: sim` and a host namespace; NULL for none. */

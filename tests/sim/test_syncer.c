@@ -65,7 +65,7 @@ static bool worlds_agree(struct sim *s)
 {
     struct arena *a = arena_new(0);
     cJSON *pods = sim_list(s, a, "pods", ""), *host_pods = fake_host_list(s->host, a, "pods");
-    size_t with_host = 0;
+    size_t with_host = 0, running = 0;
     bool same = s->writes == 0;
 
     json_each(pod, pods)
@@ -74,12 +74,12 @@ static bool worlds_agree(struct sim *s)
 
         same &= agree(pod, host);
         with_host += host != NULL;
+        running += host && str_eqc(json_str_at(host, "status.phase"), "Running");
     }
     same &= with_host == fake_host_count(s->host, "pods");
-    /* One token Secret for each pod there is on the host (and copies of what they refer to). */
-    same &= fake_host_count(s->host, "secrets") >= with_host;
-    same &= with_host || !fake_host_count(s->host, "secrets");
-    same &= with_host || !fake_host_count(s->host, "configmaps");
+    /* One token Secret for each pod that runs on the host, and copies of what they refer to. */
+    same &= fake_host_count(s->host, "secrets") == running;
+    same &= running || !fake_host_count(s->host, "configmaps");
     arena_free(a);
     return same;
 }
@@ -122,12 +122,43 @@ static void no_pod_was_made_twice(struct sim *s, const cJSON *pods)
 {
     json_each(pod, pods)
     {
-        unsigned n = fake_host_created(s->host, json_str_at(pod, "metadata.uid"));
-
-        if (n > 1)
-            fail_msg("seed %llu: pod %.*s was created %u times", (unsigned long long)s->seed,
-                     STR_F(json_str_at(pod, "metadata.name")), n);
+        if (fake_host_doubled(s->host, json_str_at(pod, "metadata.uid")))
+            fail_msg("seed %llu: pod %.*s was created twice", (unsigned long long)s->seed,
+                     STR_F(json_str_at(pod, "metadata.name")));
     }
+}
+
+static void print_objects(const char *where, const cJSON *list)
+{
+    json_each(o, list) print_message(
+        "%s %.*s uid %.*s of %.*s rv %.*s phase %.*s node %.*s deleted %.*s\n", where,
+        STR_F(json_str_at(o, "metadata.name")), STR_F(json_str_at(o, "metadata.uid")),
+        STR_F(json_str(json_get(json_path(o, "metadata.annotations"), "sublet.dev/uid"))),
+        STR_F(json_str_at(o, "metadata.resourceVersion")), STR_F(json_str_at(o, "status.phase")),
+        STR_F(json_str_at(o, "spec.nodeName")),
+        STR_F(json_str_at(o, "metadata.deletionTimestamp")));
+}
+
+static bool print_record(void *ctx, struct str key, struct str value)
+{
+    (void)ctx;
+    print_message("record %.*s = %.*s\n", STR_F(key), STR_F(value));
+    return true;
+}
+
+static void print_worlds(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+
+    print_objects("virtual", sim_list(s, a, "pods", ""));
+    print_objects("host", fake_host_list(s->host, a, "pods"));
+    print_objects("host secret", fake_host_list(s->host, a, "secrets"));
+    print_message("secrets %zu, configmaps %zu, services %zu, writes %u\n",
+                  fake_host_count(s->host, "secrets"), fake_host_count(s->host, "configmaps"),
+                  fake_host_count(s->host, "services"), s->writes);
+    store_record_each(s->store, RECORD_MAPPING, STR(""), print_record, NULL);
+    store_record_each(s->store, RECORD_LEDGER, STR("gpu/"), print_record, NULL);
+    arena_free(a);
 }
 
 /* --- single stories --- */
@@ -156,6 +187,7 @@ static struct sim *new_sim(uint64_t seed, const char *config)
 {
     struct sim *s = sim_new(seed, config);
 
+    s->explain = print_worlds;
     sim_until(s, account_is_there, "the default service account");
     return s;
 }
@@ -346,6 +378,30 @@ static void test_referenced_data_follows(void **state)
     sim_free(s);
 }
 
+static bool no_data(struct sim *s)
+{
+    return !fake_host_count(s->host, "secrets") && !fake_host_count(s->host, "configmaps");
+}
+
+/* Its token and copies leave with its last container, not with its record. */
+static void test_finished_pod_needs_nothing(void **state)
+{
+    struct sim *s = new_sim(8, NULL);
+
+    (void)state;
+    create_pod(s, "a", "", "");
+    sim_until(s, pod_runs, "the pod to run");
+    assert_false(no_data(s));
+    assert_true(fake_host_finish_pod(s->host, "Succeeded"));
+    sim_until(s, no_data, "its data to go");
+    sim_until(s, worlds_agree, "both worlds to agree");
+    assert_int_equal(fake_host_count(s->host, "pods"), 1);
+    assert_true(fake_host_remove(s->host, "pods", NULL));
+    sim_until(s, worlds_agree, "both worlds to agree");
+    assert_int_equal(records(s, RECORD_MAPPING, "pods/"), 1);
+    sim_free(s);
+}
+
 /* --- everything at once --- */
 
 static void random_op(struct sim *s)
@@ -416,6 +472,23 @@ static void remove_everything(struct sim *s)
     sim_writes_done(s);
 }
 
+/* Records stay for as long as a create whose answer was lost may still happen. */
+static bool nothing_recorded_in_time(struct sim *s)
+{
+    if (nothing_recorded(s))
+        return true;
+    sim_jump(s, 10);
+    return false;
+}
+
+static bool is_empty_in_time(struct sim *s)
+{
+    if (is_empty(s))
+        return true;
+    sim_jump(s, 10);
+    return false;
+}
+
 static void storm(uint64_t seed)
 {
     struct sim *s = new_sim(seed, POOLS);
@@ -438,29 +511,27 @@ static void storm(uint64_t seed)
     sim_until(s, worlds_agree, "both worlds to agree");
     no_pod_was_made_twice(s, sim_list(s, a, "pods", ""));
     remove_everything(s);
-    sim_jump(s, 200); /* creates whose answers were lost are over by now */
-    sim_until(s, is_empty, "the host to be empty");
-    sim_jump(s, 200);
-    sim_until(s, nothing_recorded, "no records");
+    sim_until(s, is_empty_in_time, "the host to be empty");
+    sim_until(s, nothing_recorded_in_time, "no records");
     assert_int_equal(fake_host_trespasses(s->host), 0);
     assert_true(fake_host_remove(s->host, "pods", "stranger"));
     arena_free(a);
     sim_free(s);
 }
 
-/* Random faults over random work. Seeds 1001, 1010, 1012, 1013 and 1027 still find the two worlds
- * apart at times: until those defects are mended the storms blow when asked for (SEED=n, SEEDS=n),
- * not in every run. */
+/* Random faults over random work: a dozen seeds in every run, others when asked for (SEED=n for
+ * one, SEEDS=n for the first n). */
 static void test_storms(void **state)
 {
-    const char *seed = getenv("SEED"), *count = getenv("SEEDS");
+    const char *seed = getenv("SEED"), *seeds = getenv("SEEDS");
+    uint64_t count = seeds ? strtoull(seeds, NULL, 10) : 12;
 
     (void)state;
     if (seed) {
         storm((uint64_t)strtoull(seed, NULL, 10));
         return;
     }
-    for (uint64_t i = 1; i <= strtoull(count, NULL, 10); i++)
+    for (uint64_t i = 1; i <= count; i++)
         storm(1000 + i);
 }
 
@@ -474,6 +545,8 @@ int main(void)
         cmocka_unit_test(test_quota_is_exact),
         cmocka_unit_test(test_queue_lets_the_next_one_in),
         cmocka_unit_test(test_referenced_data_follows),
+        cmocka_unit_test(test_finished_pod_needs_nothing),
+        cmocka_unit_test(test_storms),
     };
     const struct CMUnitTest storms[] = {cmocka_unit_test(test_storms)};
 

@@ -10,6 +10,7 @@ struct world {
     bool synced, refused, want_reached;
     const char *want; /* want_reached when told ends with it */
     const char *pages[3];
+    const char *learn; /* told before the second page is */
     unsigned page, fail_lists;
     int watch_status;
     bool hold_watch;
@@ -61,6 +62,8 @@ static void answer(struct fake_server *s, struct net_exchange *x, const struct n
         fake_reply(x, 500, "{}");
         return;
     }
+    if (w->learn && w->page == 1)
+        reflector_learn(w->f, str_c(w->learn));
     fake_reply(x, 200, w->pages[w->page]);
     if (w->page < 2 && w->pages[w->page + 1])
         w->page++;
@@ -272,6 +275,22 @@ static void test_learned_objects_are_ordered_by_revision(void **state)
     world_close(&w);
 }
 
+/* The answer to a create is no part of the list that is being made: when the list is younger and
+ * does not have the object, it went in between, and no watch will say so. */
+static void test_learned_during_a_list(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.pages[0] = LIST("20", ",\"continue\":\"c\"", OBJ("a", "ua", "1"));
+    w.pages[1] = LIST("20", "", "");
+    w.learn = OBJ("n", "un", "10");
+    world_sync(&w);
+    assert_str(buf_str(&w.told), "+a1 +n10 -n10 ");
+    world_close(&w);
+}
+
 static void test_late_removal_of_a_predecessor(void **state)
 {
     struct world w;
@@ -342,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_refused_watch_with_410_lists),
         cmocka_unit_test(test_failed_list_is_no_empty_list),
         cmocka_unit_test(test_learned_objects_are_ordered_by_revision),
+        cmocka_unit_test(test_learned_during_a_list),
         cmocka_unit_test(test_late_removal_of_a_predecessor),
         cmocka_unit_test(test_refusal_is_told_once_and_not_hammered),
         cmocka_unit_test(test_host_away_and_back),
