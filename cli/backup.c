@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sublet backup` and `sublet restore`: one file that holds a whole virtual cluster, its keys
+ * included. A running process is asked for the copy, a store that nobody has open is copied here.
+ * Must never write over a store, nor leave a file that only looks like a backup. */
+#include "cli.h"
+#include "control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <uv.h>
+
+#include <sublet/store_admin.h>
+
+#define ANSWER_LIMIT 4096
+
+struct backup {
+    struct arena *arena;
+    struct err err;
+    const char *directory; /* of the store */
+    const char *copy;      /* <directory>/backup.db */
+    const char *file;      /* where the backup is, or goes to; "-": the standard streams */
+};
+
+static int fail(struct backup *b, const char *what, const char *path)
+{
+    return err_set(&b->err, &ERR_STORAGE, "cannot %s %s: %s", what, path, strerrordesc_np(errno));
+}
+
+/* --- arguments --- */
+
+/* `name FILE` is taken out, the rest is configuration. */
+static const char *take_argument(int *argc, char **argv, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (int i = 0; i < *argc; i++) {
+        bool joined = !strncmp(argv[i], name, n) && argv[i][n] == '=';
+        bool apart = !strcmp(argv[i], name) && i + 1 < *argc;
+        const char *value = joined ? argv[i] + n + 1 : apart ? argv[i + 1] : NULL;
+
+        if (!value)
+            continue;
+        for (int k = i; k + 1 + apart < *argc; k++)
+            argv[k] = argv[k + 1 + apart];
+        *argc -= 1 + apart;
+        return value;
+    }
+    return "-";
+}
+
+static int prepare(struct backup *b, int argc, char **argv, const char *name)
+{
+    struct config config;
+
+    err_init(&b->err, b->arena);
+    b->file = take_argument(&argc, argv, name);
+    if (cli_config(b->arena, argc, argv, &config))
+        return -1;
+    b->directory = arena_cstr(b->arena, config.data_dir);
+    b->copy = arena_printf(b->arena, "%s/" CONTROL_BACKUP, b->directory).p;
+    return 0;
+}
+
+/* --- copying bytes --- */
+
+static int pump(struct backup *b, int from, int to)
+{
+    char bytes[65536];
+    ssize_t n;
+
+    while ((n = read(from, bytes, sizeof(bytes))) != 0) {
+        if (n < 0)
+            return fail(b, "read", "the backup");
+        for (ssize_t at = 0, wrote; at < n; at += wrote) {
+            wrote = write(to, bytes + at, (size_t)(n - at));
+            if (wrote <= 0)
+                return fail(b, "write", b->file);
+        }
+    }
+    return 0;
+}
+
+/* From a file into one that appears under its name when it is whole. */
+static int copy_file(struct backup *b, int from, const char *to)
+{
+    const char *partial = arena_printf(b->arena, "%s.partial", to).p;
+    int fd = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int result;
+
+    if (fd < 0)
+        return fail(b, "create", partial);
+    result = pump(b, from, fd);
+    if (!result && fsync(fd))
+        result = fail(b, "write", partial);
+    close(fd);
+    if (!result && rename(partial, to))
+        result = fail(b, "rename", partial);
+    if (result)
+        unlink(partial);
+    return result;
+}
+
+static int give_copy(struct backup *b)
+{
+    int fd = open(b->copy, O_RDONLY | O_CLOEXEC), result;
+
+    if (fd < 0)
+        return fail(b, "open", b->copy);
+    result = strcmp(b->file, "-") ? copy_file(b, fd, b->file) : pump(b, fd, STDOUT_FILENO);
+    close(fd);
+    return result;
+}
+
+/* --- from a process that serves --- */
+
+/* -1 without an error: nobody is there. */
+static int connect_control(struct backup *b)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int directory = open(b->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (directory < 0)
+        fail(b, "open", b->directory);
+    if (directory >= 0 && fd >= 0) {
+        control_address(directory, address.sun_path);
+        if (connect(fd, (struct sockaddr *)&address, sizeof(address))) {
+            if (errno != ENOENT && errno != ECONNREFUSED)
+                fail(b, "reach", b->directory);
+            close(fd);
+            fd = -1;
+        }
+    }
+    if (directory >= 0)
+        close(directory);
+    return fd;
+}
+
+/* The copy is there while the line is held. */
+static int ask_server(struct backup *b, int fd)
+{
+    char text[ANSWER_LIMIT];
+    size_t n = 0;
+    ssize_t got;
+
+    if (write(fd, "backup\n", 7) != 7)
+        return fail(b, "ask", "the running process");
+    while (n < sizeof(text) && (got = read(fd, text + n, sizeof(text) - n)) > 0) {
+        n += (size_t)got;
+        if (text[n - 1] == '\n')
+            break;
+    }
+    struct str answer = str_trim((struct str){text, n});
+    if (str_eqc(answer, "ok"))
+        return give_copy(b);
+    return err_set(&b->err, &ERR_STORAGE, "the running process says: %.*s",
+                   STR_F(answer.n ? answer : STR("nothing")));
+}
+
+/* --- of a store that nobody has open --- */
+
+struct offline {
+    struct backup *backup;
+    struct store *store;
+    int result;
+};
+
+static void on_closed(void *ctx)
+{
+    (void)ctx;
+}
+
+static void on_copied(void *ctx, const struct err *err)
+{
+    struct offline *o = ctx;
+
+    if (err)
+        o->result = err_set(&o->backup->err, err->kind, "%.*s", STR_F(err->message));
+    store_close(o->store, on_closed, NULL);
+}
+
+/* A store that is not there must not be made. */
+static int check_exists(struct backup *b)
+{
+    struct stat st;
+
+    if (!stat(arena_printf(b->arena, "%s/state.db", b->directory).p, &st))
+        return 0;
+    return fail(b, "find", arena_printf(b->arena, "%s/state.db", b->directory).p);
+}
+
+static int copy_offline(struct backup *b)
+{
+    struct store_options options = {.path = b->directory};
+    struct offline o = {.backup = b};
+    uv_loop_t loop;
+
+    if (check_exists(b))
+        return -1;
+    uv_loop_init(&loop);
+    if (store_open(&loop, &options, &o.store, &b->err))
+        o.result = -1;
+    else
+        store_backup(o.store, b->copy, on_copied, &o);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_loop_close(&loop);
+    if (!o.result) {
+        o.result = give_copy(b);
+        unlink(b->copy);
+    }
+    return o.result;
+}
+
+/* --- the commands --- */
+
+static int finish(struct backup *b, int result)
+{
+    if (result && b->err.kind)
+        fprintf(stderr, "sublet: %.*s\n", STR_F(b->err.message));
+    arena_free(b->arena);
+    return result ? 1 : 0;
+}
+
+int cmd_backup(int argc, char **argv)
+{
+    struct backup b = {.arena = arena_new(0)};
+    int fd, result;
+
+    if (prepare(&b, argc, argv, "--output"))
+        return finish(&b, -1);
+    if (!strcmp(b.file, "-") && isatty(STDOUT_FILENO)) {
+        err_set(&b.err, &ERR_BAD_REQUEST, "a backup is no text: give --output FILE, or a pipe");
+        return finish(&b, -1);
+    }
+    umask(077);
+    fd = connect_control(&b);
+    if (b.err.kind)
+        return finish(&b, -1);
+    result = fd >= 0 ? ask_server(&b, fd) : copy_offline(&b);
+    if (fd >= 0)
+        close(fd);
+    return finish(&b, result);
+}
+
+/* What comes by a pipe is put down first: it must be whole before anything is made of it. */
+static int take_input(struct backup *b)
+{
+    const char *path = arena_printf(b->arena, "%s/restore.db", b->directory).p;
+
+    if (strcmp(b->file, "-"))
+        return 0;
+    if (mkdir(b->directory, 0700) && errno != EEXIST)
+        return fail(b, "make", b->directory);
+    b->file = path;
+    return copy_file(b, STDIN_FILENO, path);
+}
+
+int cmd_restore(int argc, char **argv)
+{
+    struct backup b = {.arena = arena_new(0)};
+    bool piped;
+    int result;
+
+    if (prepare(&b, argc, argv, "--input"))
+        return finish(&b, -1);
+    umask(077);
+    piped = !strcmp(b.file, "-");
+    result = take_input(&b) || store_restore(b.file, b.directory, &b.err) ? -1 : 0;
+    if (piped)
+        unlink(b.file);
+    if (!result)
+        printf("%s: restored; the next start goes on from there\n", b.directory);
+    return finish(&b, result);
+}

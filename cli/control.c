@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control socket. Why: one process owns the store, so a consistent copy of it while it serves
+ * can only be asked for. The copy is put beside the store, and stays while who asked for it holds
+ * the line. Must never take a path from anybody, wait for a client, or leave a copy behind.
+ *
+ *   line "backup" --> store_backup --> "ok" --> the client reads the file --> hangs up --> removed
+ *                          '--- failed --> "error: ..."
+ */
+#include "control.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <uv.h>
+
+#define CONTROL_MAGIC 0x6374726cu
+#define CLIENTS_MAX   4
+#define LINE_MAX_     32
+
+struct client {
+    uv_pipe_t pipe;
+    struct control *control;
+    char line[LINE_MAX_];
+    size_t n;
+    bool asked, closing;
+};
+
+struct control {
+    unsigned magic;
+    int directory; /* open */
+    struct str copy;
+    struct store *store;
+    uv_pipe_t listener;
+    struct client *clients[CLIENTS_MAX];
+    struct client *owner; /* of the copy there is, or will be */
+    unsigned n_open;      /* pipes that are not closed yet */
+    bool copying, copied, closing, listener_closed;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+static void remove_copy(struct control *c)
+{
+    unlinkat(c->directory, CONTROL_BACKUP, 0);
+    c->copied = false;
+}
+
+static void maybe_closed(struct control *c)
+{
+    void (*closed)(void *ctx) = c->closed;
+    void *ctx = c->closed_ctx;
+
+    if (!c->closing || !c->listener_closed || c->copying || c->n_open)
+        return;
+    unlinkat(c->directory, CONTROL_SOCKET, 0);
+    close(c->directory);
+    mem_free(c->copy.p);
+    c->magic = 0;
+    mem_free(c);
+    closed(ctx);
+}
+
+/* --- clients --- */
+
+static void on_client_closed(uv_handle_t *handle)
+{
+    struct client *client = handle->data;
+    struct control *c = client->control;
+
+    for (size_t i = 0; i < CLIENTS_MAX; i++)
+        if (c->clients[i] == client)
+            c->clients[i] = NULL;
+    mem_free(client);
+    c->n_open--;
+    maybe_closed(c);
+}
+
+static void client_close(struct client *client)
+{
+    struct control *c = client->control;
+
+    if (client->closing)
+        return;
+    client->closing = true;
+    if (c->owner == client) {
+        c->owner = NULL;
+        if (c->copied)
+            remove_copy(c);
+    }
+    uv_close((uv_handle_t *)&client->pipe, on_client_closed);
+}
+
+/* An answer is one line, which an empty socket takes at once. */
+static void answer(struct client *client, struct str text)
+{
+    uv_buf_t bytes = {.len = text.n};
+
+    memcpy(&bytes.base, &text.p, sizeof(bytes.base)); /* libuv's type is not const */
+    if (uv_try_write((uv_stream_t *)&client->pipe, &bytes, 1) != (int)text.n)
+        client_close(client);
+}
+
+static void on_copied(void *ctx, const struct err *err)
+{
+    struct control *c = ctx;
+    struct arena *a = arena_new(0);
+
+    assert(c->magic == CONTROL_MAGIC && c->copying);
+    c->copying = false;
+    c->copied = !err;
+    if (!c->owner && c->copied)
+        remove_copy(c);
+    else if (err && c->owner)
+        answer(c->owner, arena_printf(a, "error: %.*s\n", STR_F(err->message)));
+    else if (c->owner)
+        answer(c->owner, STR("ok\n"));
+    if (err)
+        c->owner = NULL;
+    arena_free(a);
+    maybe_closed(c);
+}
+
+static void run_line(struct client *client, struct str line)
+{
+    struct control *c = client->control;
+
+    if (!str_eqc(line, "backup")) {
+        answer(client, STR("error: unknown request\n"));
+    } else if (c->owner || c->copying) {
+        answer(client, STR("error: another backup is under way\n"));
+    } else {
+        c->owner = client;
+        c->copying = true;
+        store_backup(c->store, c->copy.p, on_copied, c);
+    }
+}
+
+static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
+{
+    struct client *client = handle->data;
+
+    (void)wanted;
+    *ret = (uv_buf_t){.base = client->line + client->n, .len = LINE_MAX_ - client->n};
+}
+
+/* What follows the line is of no interest, until the end of it all is. */
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
+{
+    struct client *client = stream->data;
+    struct str line;
+
+    (void)bytes;
+    assert(client->control->magic == CONTROL_MAGIC);
+    if (n < 0) {
+        client_close(client);
+        return;
+    }
+    if (client->asked)
+        return;
+    client->n += (size_t)n;
+    line = (struct str){client->line, client->n};
+    if (str_find(line, '\n') == line.n) {
+        if (client->n == LINE_MAX_)
+            client_close(client);
+        return;
+    }
+    client->asked = true;
+    client->n = 0;
+    run_line(client, str_cut(&line, '\n'));
+}
+
+/* One too many is turned away: a connection nobody takes would stop all that follow. */
+static void on_client(uv_stream_t *listener, int status)
+{
+    struct control *c = listener->data;
+    struct client *client;
+    size_t i;
+
+    assert(c->magic == CONTROL_MAGIC);
+    if (status < 0 || c->closing)
+        return;
+    for (i = 0; i < CLIENTS_MAX && c->clients[i]; i++)
+        ;
+    client = NEW(struct client);
+    client->control = c;
+    c->n_open++;
+    uv_pipe_init(listener->loop, &client->pipe, 0);
+    client->pipe.data = client;
+    if (i < CLIENTS_MAX)
+        c->clients[i] = client;
+    if (uv_accept(listener, (uv_stream_t *)&client->pipe) || i == CLIENTS_MAX ||
+        uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read))
+        client_close(client);
+}
+
+/* --- life --- */
+
+void control_address(int directory, char ret[64])
+{
+    snprintf(ret, 64, "/proc/self/fd/%d/" CONTROL_SOCKET, directory);
+}
+
+static int listen_socket(struct control *c)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    control_address(c->directory, address.sun_path);
+    unlinkat(c->directory, CONTROL_SOCKET, 0);
+    if (fd < 0)
+        return -1;
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
+        fchmodat(c->directory, CONTROL_SOCKET, 0600, 0) || uv_pipe_open(&c->listener, fd)) {
+        close(fd);
+        return -1;
+    }
+    return uv_listen((uv_stream_t *)&c->listener, CLIENTS_MAX, on_client);
+}
+
+static void on_listener_closed(uv_handle_t *handle)
+{
+    struct control *c = handle->data;
+
+    c->listener_closed = true;
+    maybe_closed(c);
+}
+
+static void on_nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+int control_open(struct uv_loop_s *loop, struct store *store, struct str directory,
+                 struct control **ret, struct err *err)
+{
+    struct control *c = NEW(struct control);
+    struct arena *a = arena_new(0);
+
+    *c = (struct control){.magic = CONTROL_MAGIC, .store = store};
+    c->copy = mem_str(arena_printf(a, "%.*s/" CONTROL_BACKUP, STR_F(directory)));
+    c->directory = open(arena_cstr(a, directory), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    arena_free(a);
+    uv_pipe_init(loop, &c->listener, 0);
+    c->listener.data = c;
+    remove_copy(c); /* what a kill left */
+    if (c->directory >= 0 && !listen_socket(c)) {
+        *ret = c;
+        return 0;
+    }
+    err_set(err, &ERR_STORAGE, "%.*s/" CONTROL_SOCKET ": cannot listen", STR_F(directory));
+    control_close(c, on_nothing, NULL);
+    return -1;
+}
+
+void control_close(struct control *c, void (*closed)(void *ctx), void *ctx)
+{
+    assert(c->magic == CONTROL_MAGIC && !c->closing);
+    c->closing = true;
+    c->closed = closed;
+    c->closed_ctx = ctx;
+    for (size_t i = 0; i < CLIENTS_MAX; i++)
+        if (c->clients[i])
+            client_close(c->clients[i]);
+    uv_close((uv_handle_t *)&c->listener, on_listener_closed);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The socket `<data-dir>/control` on which a running process takes requests of its own commands:
+ * one line each, `backup`. Who may open the directory may ask; nobody else. */
+#pragma once
+
+#include <sublet/store.h>
+
+#define CONTROL_SOCKET "control"
+#define CONTROL_BACKUP "backup.db" /* in the data directory; goes when who asked for it hangs up   \
+                                    */
+
+struct control;
+/* Errors: STORAGE. Only the process that holds the store may call it. */
+int control_open(struct uv_loop_s *loop, struct store *store, struct str directory,
+                 struct control **ret, struct err *err) MUST_CHECK;
+/* Waits for a backup under way. */
+void control_close(struct control *c, void (*closed)(void *ctx), void *ctx);
+
+/* Where the socket is for a process that has the directory open: never too long for an address. */
+void control_address(int directory, char ret[64]);
