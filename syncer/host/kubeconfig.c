@@ -164,21 +164,21 @@ int kubeconfig_parse(struct arena *a, struct str text, struct str directory, str
 
 /* --- a pod --- */
 
-static int load_in_cluster(struct arena *a, struct kubeconfig *ret, struct err *err)
+int kubeconfig_in_cluster(struct arena *a, struct str host, struct str port, struct str account,
+                          struct kubeconfig *ret, struct err *err)
 {
-    struct str host = str_c(getenv("KUBERNETES_SERVICE_HOST"));
-    struct str port = str_c(getenv("KUBERNETES_SERVICE_PORT"));
-    struct kubeconfig k = {.token_file = STR(ACCOUNT "token"), .ca_file = STR(ACCOUNT "ca.crt")};
     bool v6 = str_find(host, ':') != host.n;
+    struct kubeconfig k = {.server = arena_printf(a, "https://%s%.*s%s:%.*s", v6 ? "[" : "",
+                                                  STR_F(host), v6 ? "]" : "", STR_F(port)),
+                           .token_file = arena_printf(a, "%.*stoken", STR_F(account)),
+                           .ca_file = arena_printf(a, "%.*sca.crt", STR_F(account))};
 
     if (!host.n || !port.n)
         return err_set(err, &ERR_BAD_REQUEST,
                        "no host.kubeconfig, and not in a pod: KUBERNETES_SERVICE_HOST is not set");
-    k.server = arena_printf(a, "https://%s%.*s%s:%.*s", v6 ? "[" : "", STR_F(host), v6 ? "]" : "",
-                            STR_F(port));
     if (kubeconfig_read_file(a, k.ca_file, FILE_LIMIT, &k.ca, err) ||
         kubeconfig_read_file(a, k.token_file, FILE_LIMIT, &k.token, err))
-        return -1;
+        return err_wrap(err, "the pod's service account");
     *ret = k;
     return 0;
 }
@@ -188,7 +188,9 @@ int kubeconfig_load(struct arena *a, struct str path, struct kubeconfig *ret, st
     struct str text, directory;
 
     if (!path.n)
-        return load_in_cluster(a, ret, err);
+        return kubeconfig_in_cluster(a, str_c(getenv("KUBERNETES_SERVICE_HOST")),
+                                     str_c(getenv("KUBERNETES_SERVICE_PORT")), STR(ACCOUNT), ret,
+                                     err);
     if (kubeconfig_read_file(a, path, FILE_LIMIT, &text, err))
         return -1;
     size_t slash = str_rfind(path, '/');

@@ -20,6 +20,10 @@ struct kubeconfig {
 /* path empty: the service account of this pod. Everything is copied into a. */
 int kubeconfig_load(struct arena *a, struct str path, struct kubeconfig *ret,
                     struct err *err) MUST_CHECK;
+/* Credentials as a pod finds them: `token` and `ca.crt` in account (ends with "/"), both read anew
+ * while they are used, and the API server by its address. */
+int kubeconfig_in_cluster(struct arena *a, struct str host, struct str port, struct str account,
+                          struct kubeconfig *ret, struct err *err) MUST_CHECK;
 /* The text of a kubeconfig in `directory` (for relative paths). */
 int kubeconfig_parse(struct arena *a, struct str text, struct str directory, struct kubeconfig *ret,
                      struct err *err) MUST_CHECK;

@@ -136,6 +136,50 @@ static void test_outside_a_pod(void **state)
     assert_true(str_contains(err.message, STR("not in a pod")));
 }
 
+static void put_file(const char *directory, const char *name, const char *text)
+{
+    char path[64];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+}
+
+static void test_in_a_pod(void **state)
+{
+    char directory[] = "/tmp/sublet-sa-XXXXXX", path[64];
+    struct str account;
+    struct kubeconfig k;
+    struct err err;
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    account = arena_printf(arena, "%s/", directory);
+    put_file(directory, "token", "one\n");
+    err_init(&err, arena);
+    assert_int_equal(kubeconfig_in_cluster(arena, STR("10.96.0.1"), STR("443"), account, &k, &err),
+                     -1);
+    assert_true(str_has_prefix(err.message, STR("the pod's service account: cannot open")));
+
+    put_file(directory, "ca.crt", "PEM");
+    assert_int_equal(kubeconfig_in_cluster(arena, STR("fd00::1"), STR("6443"), account, &k, &err),
+                     0);
+    assert_str(k.server, "https://[fd00::1]:6443");
+    assert_str(k.ca, "PEM");
+    assert_str(k.token, "one\n");
+    /* Both are replaced under way. */
+    assert_true(str_has_suffix(k.token_file, STR("/token")));
+    assert_true(str_has_suffix(k.ca_file, STR("/ca.crt")));
+    assert_false(k.insecure);
+    snprintf(path, sizeof(path), "%s/ca.crt", directory);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/token", directory);
+    unlink(path);
+    rmdir(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +187,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_files_are_relative_to_the_kubeconfig, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refusals_name_the_place, setup, teardown),
         cmocka_unit_test_setup_teardown(test_outside_a_pod, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_in_a_pod, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
