@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command in README.md and docs/ is run: blocks marked `sh demo` here, against the demo; those marked
+`sh by=FILE` by FILE, which must exist. A block of sh without a mark is an error: nobody would notice it rot."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from testenv.binaries import TREE
+from testenv.demo import demo  # noqa: F401 - a fixture
+
+BLOCK = re.compile(r"^```(\S+)?(?: ([^\n]*))?\n(.*?)^```$", re.M | re.S)
+SHELLS = {"sh", "bash", "shell", "console"}
+
+
+def pages():
+    docs = sorted(f for f in os.listdir(os.path.join(TREE, "docs")) if f.endswith(".md"))
+    return ["README.md", *(os.path.join("docs", f) for f in docs)]
+
+
+def blocks(page):
+    """(language, mark, text) of each fenced block."""
+    with open(os.path.join(TREE, page), encoding="utf-8") as f:
+        return [(m.group(1) or "", m.group(2) or "", m.group(3)) for m in BLOCK.finditer(f.read())]
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_block_has_a_runner(page):
+    for language, mark, text in blocks(page):
+        if language not in SHELLS:
+            continue
+        assert mark == "demo" or mark.startswith("by="), f"{page}: who runs this?\n{text}"
+        if mark.startswith("by="):
+            assert os.path.exists(os.path.join(TREE, mark[3:])), f"{page}: {mark} is not there"
+
+
+@pytest.mark.parametrize("page", [p for p in pages() if any(b[:2] == ("sh", "demo") for b in blocks(p))])
+def test_commands_work(page, demo):  # noqa: F811
+    for language, mark, text in blocks(page):
+        if language == "sh" and mark == "demo":
+            run(demo, text)
+
+
+def run(demo, text):  # noqa: F811
+    """The block as it stands, but for where this session's demo is."""
+    programs = os.path.join(demo.dir, "programs")
+    os.makedirs(programs, exist_ok=True)
+    for name, target in (("kubectl", demo.kubectl_path), ("sublet", demo.env["SUBLET_BIN"])):
+        if not os.path.lexists(os.path.join(programs, name)):
+            os.symlink(os.path.abspath(target), os.path.join(programs, name))
+    # `set -e` would not see a command that was to fail and did not.
+    text = re.sub(r"^! (.*)$", r"if \1; then exit 1; fi", text.replace("build/demo", demo.dir), flags=re.M)
+    r = subprocess.run(["/bin/bash", "-euo", "pipefail", "-c", text], text=True, capture_output=True, timeout=120,
+                       check=False, cwd=TREE, env={**demo.env, "PATH": programs + ":" + os.environ["PATH"]})
+    assert r.returncode == 0, text + r.stdout + r.stderr
+
+
+def test_links_lead_somewhere():
+    for page in pages():
+        with open(os.path.join(TREE, page), encoding="utf-8") as f:
+            text = f.read()
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+            assert os.path.exists(os.path.normpath(os.path.join(TREE, os.path.dirname(page), target))), \
+                f"{page}: {target}"
