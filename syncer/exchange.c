@@ -92,6 +92,12 @@ static void put_mapping(struct sync_run *run)
     mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
 }
 
+void sync_take_mapping(struct sync_run *run)
+{
+    if (mapping_begin(&run->mapping, run->uid))
+        put_mapping(run);
+}
+
 void sync_attempt(struct sync_run *run)
 {
     mapping_begin(&run->mapping, run->uid);
@@ -376,8 +382,7 @@ bool sync_settle_owner(struct sync_run *run)
         return false;
     if (str_eq(run->owner_uid, run->uid)) {
         if (!str_eq(run->mapping.host_uid, run->host_uid) || !str_eq(run->mapping.uid, run->uid)) {
-            if (mapping_begin(&run->mapping, run->uid))
-                put_mapping(run);
+            sync_take_mapping(run);
             adopt(run, run->host);
         }
         return false;

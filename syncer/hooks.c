@@ -52,11 +52,16 @@ static int check_predecessors(const struct mapping *m, struct str name, struct e
 static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool dry_run,
                      struct err *err)
 {
-    struct str name = json_str_at(pod, "metadata.name");
-    struct mapping m = mapping_get(s, a, SYNC_PODS, json_str_at(pod, "metadata.namespace"), name);
+    struct str ns = json_str_at(pod, "metadata.namespace"),
+               name = json_str_at(pod, "metadata.name");
+    struct mapping m = mapping_get(s, a, SYNC_PODS, ns, name);
     struct pool_choice choice;
     bool queued;
 
+    /* Somebody was faster, while this one was admitted: the store says so, and its record stands.
+     */
+    if (store_latest(s->store, syncer_resource(s, "", "pods")->storage, ns, name))
+        return 0;
     if (check_predecessors(&m, name, err) || pod_choose(s, a, pod, &choice, err))
         return -1;
     if (!sync_is_terminal(pod) &&

@@ -75,10 +75,21 @@ void mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str
     arena_free(a);
 }
 
+static void drop_old(struct mapping *m, struct str uid)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->n_old; i++)
+        if (!str_eq(m->old[i], uid))
+            m->old[n++] = m->old[i];
+    m->n_old = n;
+}
+
 bool mapping_begin(struct mapping *m, struct str uid)
 {
     if (m->exists && str_eq(m->uid, uid))
         return false;
+    drop_old(m, uid);
     if (m->exists && m->uid.n) {
         if (m->n_old < MAPPING_OLD)
             m->n_old++;

@@ -59,6 +59,7 @@ static void pod_absent(struct sync_run *run)
 {
     bool known = run->mapping.exists && str_eq(run->mapping.uid, run->uid);
 
+    sync_take_mapping(run);
     if (!run->mapping.tried)
         sync_forget_old(run);
     if (known && run->mapping.host_uid.n)
