@@ -1,145 +1,297 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sublet and kube-apiserver + etcd in one run, on this machine: start, memory, rates; printed as ratios.
+"""Sublet and kube-apiserver + etcd in one run, on this machine, and the machine's own limits beside them.
 
-`tests/run bench`, or `/usr/bin/python3 tests/bench/bench.py`. Both get the same requests from the same
-generator (h2load, HTTP/2, 32 in flight) with a service account's token. Both sync every write: etcd by its
-default, Sublet by synchronous=FULL. Nothing is asserted: figures are for people.
+`tests/run bench`, or `/usr/bin/python3 tests/bench`. Both get the same requests from the same
+generator (HTTP/2 over TLS, a service account's token). Both sync every write: etcd by its default,
+Sublet by synchronous=FULL. Rounds alternate between them, so that a noisy machine is noisy for both;
+ratios are taken round by round. Nothing is asserted: figures are for people.
 """
+import argparse
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
+                os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
+from limits import FileServer, sqlite_rows  # noqa: E402
+from load import SWAP, Target, both, config_map, watch_latencies, watch_rate  # noqa: E402
+from measure import Table, cpu_seconds, memory_mb, memory_of  # noqa: E402
 from testenv import HostCluster, VirtualCluster  # noqa: E402
+from testenv.pki import Pki  # noqa: E402
 from testenv.wait import eventually  # noqa: E402
 
-ROUNDS = 3
-CMS = "/api/v1/namespaces/default/configmaps"
+LISTED = 3000
+PATCHED = 64
+WATCHERS = 20
+PODS = 200
+SETTLE = 5       # seconds before idle memory is read
+PATCH = "application/json-patch+json"
 
 
-class Target:
-    """An API server under load."""
+# --- rates and latencies of one server ---------------------------------------------------------------
 
-    def __init__(self, name, api, url, directory):
-        self.name = name
-        self.api = api
-        self.url = url
-        self.dir = directory
-        api.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": "bench"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                        "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": "bench"}]})
-        self.token = api.create_service_account("default", "bench")
+class Round:
+    """One round of everything against one target: {row: value}."""
 
-    def load(self, path, n, body=None, streams=8):
-        """Requests per second of n requests, 4 connections with `streams` in flight each."""
-        command = ["h2load", "-n", str(n), "-c", "4", "-m", str(streams),
-                   "-H", f"authorization: Bearer {self.token}"]
-        if body is not None:
-            file = os.path.join(self.dir, "body.json")
-            with open(file, "w", encoding="utf-8") as f:
-                json.dump(body, f)
-            command += ["-H", "content-type: application/json", "-d", file]
-        out = subprocess.run(command + [self.url + path], capture_output=True, text=True, check=True,
-                             timeout=600).stdout
-        done = re.search(r"(\d+) 2xx", out)
-        assert done and int(done.group(1)) == n, f"{self.name} {path}: {out}"
-        return float(re.search(r"finished in [^,]+, ([\d.]+) req/s", out).group(1))
+    def __init__(self, target, scale):
+        self.target = target
+        self.scale = scale
+        self.cms = target.namespace("bench")
+
+    def n(self, full):
+        return max(50, int(full * self.scale))
+
+    def run(self):
+        rows = {}
+        for step in (self.create, self.get, self.list, self.patch, self.watch):
+            rows.update(step())
+        return rows
+
+    def create(self):
+        t = self.target
+        rate = t.load(self.cms, self.n(4000), body=config_map()).rate
+        alone = both(t.load(self.cms, self.n(500), 1, 1, body=config_map()).latencies)
+        return {"create/s": rate, "create p50": alone[0], "create p99": alone[1]}
+
+    def get(self):
+        t = self.target
+        if t.api.raw("GET", f"{self.cms}/one")[0] == 404:
+            t.api.post(self.cms, config_map("one"))
+        path = f"{self.cms}/one"
+        rate = t.load(path, self.n(20000)).rate
+        alone = both(t.load(path, self.n(2000), 1, 1).latencies)
+        return {"get/s": rate, "get p50": alone[0], "get p99": alone[1]}
+
+    def list(self):
+        t = self.target
+        path = t.namespace("listed")
+        there = len(t.api.get(path)["items"])
+        if there < LISTED:
+            t.load(path, LISTED - there, body=config_map())
+        rate = t.load(path, self.n(100), streams=1).rate
+        alone = both(t.load(path, 50, 1, 1).latencies)
+        return {"list/s": rate, "list p50": alone[0], "list p99": alone[1]}
+
+    def patch(self):
+        t = self.target
+        path = t.namespace("patched")
+        paths = [f"{path}/p{i}" for i in range(PATCHED)]
+        if t.api.raw("GET", paths[-1])[0] == 404:
+            for i in range(PATCHED):
+                t.api.post(path, config_map(f"p{i}"))
+        # One connection: no two patches of one object are under way at once.
+        rate = t.load(paths, self.n(4000), 1, 32, SWAP, "PATCH", PATCH).rate
+        alone = both(t.load(paths, self.n(500), 1, 1, SWAP, "PATCH", PATCH).latencies)
+        return {"patch/s": rate, "patch p50": alone[0], "patch p99": alone[1]}
+
+    def watch(self):
+        t = self.target
+        path = t.namespace("watched")
+        rate = watch_rate(t, path, WATCHERS, self.n(1000))
+        alone = both(watch_latencies(t, path, self.n(200)))
+        return {"watch/s": rate, "watch p50": alone[0], "watch p99": alone[1]}
 
 
-def config_map(size=1024):
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "b-"},
-            "data": {"payload": "x" * size}}
+ROWS = [  # of a round, in the table's words; more is better
+    ("create/s", "create/s, 1 KB ConfigMap, 32 in flight", True),
+    ("create p50", "  one in flight, p50, ms", False), ("create p99", "  p99, ms", False),
+    ("get/s", "get/s of it, 32 in flight", True),
+    ("get p50", "  one in flight, p50, ms", False), ("get p99", "  p99, ms", False),
+    ("list/s", "list/s of 3,000, 4 in flight", True),
+    ("list p50", "  one in flight, p50, ms", False), ("list p99", "  p99, ms", False),
+    ("patch/s", "patch/s, 32 in flight", True),
+    ("patch p50", "  one in flight, p50, ms", False), ("patch p99", "  p99, ms", False),
+    ("watch/s", "events/s to 20 watches", True),
+    ("watch p50", "  write to event, p50, ms", False), ("watch p99", "  p99, ms", False),
+]
 
 
-def measure(target):
-    """One round of every rate."""
-    one = target.api.post(CMS, config_map())["metadata"]["name"]
-    rates = {"create/s, 1 KB, 32 in flight": target.load(CMS, 4000, config_map()),
-             "get/s of it": target.load(f"{CMS}/{one}", 20000)}
-    ns = "/api/v1/namespaces/listed/configmaps"
-    if target.api.raw("GET", "/api/v1/namespaces/listed")[0] == 404:
-        target.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace",
-                                               "metadata": {"name": "listed"}})
-        eventually(lambda: target.load(ns, 3000, config_map()), 10, "3,000 objects to list")
-    rates["list/s of 3,000"] = target.load(ns, 40, streams=1)
-    return rates
+# --- limits ------------------------------------------------------------------------------------------
+
+def limits_of(files, directory, target, scale):
+    """The same rows from the machine alone."""
+    one = target.api.raw("GET", "/api/v1/namespaces/bench/configmaps/one")[2]
+    rows = {"create/s": sqlite_rows(directory, one)}
+    if not files:
+        return rows
+    path = files.put("one", one)
+    rows["get/s"] = files.load(path, int(20000 * scale)).rate
+    rows["get p50"], rows["get p99"] = both(files.load(path, int(2000 * scale), 1, 1).latencies)
+    path = files.put("all", target.api.raw("GET", "/api/v1/namespaces/listed/configmaps")[2])
+    rows["list/s"] = files.load(path, int(100 * scale), streams=1).rate
+    rows["list p50"], rows["list p99"] = both(files.load(path, 50, 1, 1).latencies)
+    return rows
 
 
-def memory_mb(pid):
-    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
-        text = f.read()
-    kb = {k: int(v) for k, v in re.findall(r"(\w+): +(\d+) kB", text)}
-    return {"resident": kb["Rss"] / 1024, "proportional": kb["Pss"] / 1024,
-            "private": (kb["Private_Clean"] + kb["Private_Dirty"]) / 1024}
+# --- start, idle, pods -------------------------------------------------------------------------------
 
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def starts(vc):
-    """Seconds from exec to the ready line, over fresh stores; a tenth of them is thrown away at each end."""
+def starts(vc, n=10):
+    """Seconds from exec to the ready line, over fresh stores."""
     taken = []
-    for _ in range(10):
+    for _ in range(n):
         begin = time.monotonic()
         vc.start(wait=False)
-        eventually(lambda: vc._read_ready_line(), 30, "ready", interval=0.001)
+        eventually(vc._read_ready_line, 30, "ready", interval=0.001)
         taken.append(time.monotonic() - begin)
         vc.process.stop()
         subprocess.run(["rm", "-rf", vc.store], check=True)
-    return statistics.median(taken)
+    return taken
+
+
+def idle_of(pids, seconds):
+    """(memory, % of a core) of processes that nobody asks anything."""
+    before = [cpu_seconds(p) for p in pids]
+    time.sleep(seconds)
+    used = sum(cpu_seconds(p) - b for p, b in zip(pids, before))
+    return memory_of(pids), 100 * used / seconds
+
+
+def pod(i):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"pod-{i}"},
+            "spec": {"automountServiceAccountToken": False,
+                     "containers": [{"name": "main", "image": "busybox:1"}]}}
+
+
+def running(api, path):
+    code, _, text = api.raw("GET", path, query={"fieldSelector": "status.phase=Running"},
+                            accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+    assert code == 200, text
+    return len(json.loads(text)["items"])
+
+
+def pods_to_running(api, namespace):
+    """Seconds from the first create to all Running, one client creating as fast as it is answered."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    begin = time.monotonic()
+    for i in range(PODS):
+        api.post(path, pod(i))
+
+    deadline = begin + 300
+    while running(api, path) < PODS:
+        assert time.monotonic() < deadline, f"{running(api, path)} of {PODS} pods run"
+        time.sleep(0.05)
+    taken = time.monotonic() - begin
+    api.delete(path, query={"gracePeriodSeconds": "0"})
+    eventually(lambda: not api.get(path)["items"], 120, "the pods to go")
+    return taken
+
+
+def start_rest(host):
+    """What runs pods on the host: not needed, and not running, before."""
+    for name in host.ORDER[2:]:
+        host.components[name].start()
+    for name in host.ORDER[2:]:
+        host.wait_ready(name)
+    eventually(lambda: host.api.get("/api/v1/namespaces/default/serviceaccounts/default"), 60,
+               "the default service account")
+    for i in range(4):
+        host.add_cpu_node(f"cpu-{i}")
+
+
+def measure_pods(host, directory, rounds):
+    start_rest(host)
+    for namespace in ("direct", "team"):
+        host.create_namespace(namespace)
+    vc = VirtualCluster("pods", directory, host, "team").start()
+    try:
+        eventually(lambda: vc.api.get("/api/v1/namespaces/default/serviceaccounts/default"), 30, "account")
+        pairs = [(pods_to_running(vc.api, "default"), pods_to_running(host.api, "direct"))
+                 for _ in range(rounds)]
+    finally:
+        vc.stop()
+    return [p[0] for p in pairs], [p[1] for p in pairs]
+
+
+# --- all of it ---------------------------------------------------------------------------------------
+
+class Bench:
+    def __init__(self, directory, rounds, scale):
+        self.dir = directory
+        self.rounds = rounds
+        self.scale = scale
+        self.host = HostCluster(os.path.join(directory, "host"), durable=True)
+        self.vc = VirtualCluster("bench", os.path.join(directory, "tenant"))
+        self.beside = VirtualCluster("beside", os.path.join(directory, "tenant"))
+        self.table = Table("peer")
+
+    def run(self):
+        say("start")
+        begin = time.monotonic()
+        self.host.start_component("etcd")
+        self.host.start_component("kube-apiserver")
+        peer_start = time.monotonic() - begin
+        self.table.add("start to ready, s", starts(self.vc), [peer_start])
+        self.idle()
+        self.loads()
+        say("pods")
+        ours, direct = measure_pods(self.host, self.dir, self.rounds)
+        self.table.add(f"{PODS} pods to Running, s (host alone)", ours, direct)
+
+    def peer_pids(self):
+        return [self.host.components[c].pid for c in ("kube-apiserver", "etcd")]
+
+    def idle(self):
+        """Beside another tenant, as tenants are: the program's own pages are shared."""
+        say("idle")
+        self.beside.start()
+        self.vc.start()
+        time.sleep(SETTLE)
+        memory, cpu = idle_of([self.vc.pid], 20)
+        peer_memory, peer_cpu = idle_of(self.peer_pids(), 10)
+        for kind in memory:
+            self.table.add(f"{kind} memory idle, MB", [memory[kind]], [peer_memory[kind]])
+        self.table.add("CPU idle, % of a core", [cpu], [peer_cpu])
+
+    def loads(self):
+        ours = Target("sublet", self.vc.api, self.vc.api.server.geturl(), self.vc.dir)
+        peer = Target("kube-apiserver + etcd", self.host.api, self.host.url, self.host.dir)
+        files = FileServer.start(self.dir, Pki(os.path.join(self.dir, "pki")))
+        rounds = []
+        try:
+            for i in range(self.rounds):
+                say(f"load, round {i + 1} of {self.rounds}")
+                rounds.append((Round(ours, self.scale).run(), Round(peer, self.scale).run(),
+                               limits_of(files, self.dir, ours, self.scale)))
+        finally:
+            if files:
+                files.stop()
+        for key, what, more in ROWS:
+            self.table.add(what, *([r[i][key] for r in rounds if key in r[i]] for i in range(3)), more=more)
+        time.sleep(SETTLE)
+        after, peer_after = memory_mb(self.vc.pid), memory_of(self.peer_pids())
+        for kind in ("resident", "private"):
+            self.table.add(f"{kind} memory after it, MB", [after[kind]], [peer_after[kind]])
+
+    def stop(self):
+        self.vc.stop()
+        self.beside.stop()
+        self.host.stop()
+
+
+def say(what):
+    print(f"bench: {what}", file=sys.stderr, flush=True)
 
 
 def main():
+    parser = argparse.ArgumentParser(description="Measures Sublet beside kube-apiserver and etcd.")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the number of requests")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as directory:
-        host = HostCluster(os.path.join(directory, "host"), durable=True)
-        vc = VirtualCluster("bench", os.path.join(directory, "tenant"))
+        bench = Bench(directory, options.rounds, options.scale)
         try:
-            begin = time.monotonic()
-            host.start_component("etcd")
-            host.start_component("kube-apiserver")
-            host.wait_ready("kube-apiserver")
-            peer_start = time.monotonic() - begin
-            ours_start = starts(vc)
-            vc.start()
-            time.sleep(5)
-            idle, before = memory_mb(vc.pid), cpu_seconds(vc.pid)
-            time.sleep(20)
-            cpu = (cpu_seconds(vc.pid) - before) / 20
-            peer_memory = sum(memory_mb(host.components[c].pid)["resident"]
-                              for c in ("kube-apiserver", "etcd"))
-            ours = Target("sublet", vc.api, vc.api.server.geturl(), vc.dir)
-            peer = Target("kube-apiserver + etcd", host.api, host.url, host.dir)
-            rounds = [(measure(ours), measure(peer)) for _ in range(ROUNDS)]
-            loaded = memory_mb(vc.pid)
+            bench.run()
         finally:
-            vc.stop()
-            host.stop()
-    print(f"{'':34}{'sublet':>12}{'peer':>12}{'ratio':>9}  (spread over {ROUNDS} rounds)")
-    print(f"{'start to ready, s':34}{ours_start:12.3f}{peer_start:12.3f}{peer_start / ours_start:8.1f}x")
-    print(f"{'resident idle, MB':34}{idle['resident']:12.1f}{peer_memory:12.1f}"
-          f"{peer_memory / idle['resident']:8.1f}x")
-    for kind in ("proportional", "private"):
-        print(f"{kind + ' idle, MB':34}{idle[kind]:12.1f}")
-    print(f"{'CPU idle, % of a core':34}{100 * cpu:12.2f}")
-    for what in rounds[0][0]:
-        a = [r[0][what] for r in rounds]
-        b = [r[1][what] for r in rounds]
-        ratios = [x / y for x, y in zip(a, b)]
-        print(f"{what:34}{statistics.median(a):12.0f}{statistics.median(b):12.0f}"
-              f"{statistics.median(ratios):8.1f}x  ({min(ratios):.1f} to {max(ratios):.1f})")
-    print(f"{'resident after it, MB':34}{loaded['resident']:12.1f}")
+            bench.stop()
+    bench.table.print()
+    print(f"\npeer: kube-apiserver and etcd; limit: nghttpd with the same bytes, SQLite with the same rows; "
+          f"medians over {options.rounds} rounds, on {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":
