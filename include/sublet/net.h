@@ -81,6 +81,9 @@ void net_abort(struct net_exchange *x);
  * backlog fell to zero. Either may be NULL. Set in request(). */
 void net_on(struct net_exchange *x, void (*closed)(void *ctx), void (*drained)(void *ctx),
             void *ctx);
+/* The reader of this answer may pause for as long as it likes (a person behind a pager): stalled_ms
+ * is not for its connection. Only for answers whose writer waits for drained(). */
+void net_patience(struct net_exchange *x);
 struct arena *net_arena(struct net_exchange *x);
 /* No callback of yours is ever called inside a call of these, but release() may be. A backlog
  * beyond 64 MiB cuts the exchange. After net_end(), net_abort() or closed() of the connection,

@@ -8,6 +8,9 @@
 #include "curl_impl.h"
 
 #include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <sublet/encode.h>
 
@@ -45,6 +48,14 @@ static void *raw_open(struct transport *base, const struct raw_handler *h)
     return r;
 }
 
+/* Who pauses at the other end (a pager, a process that does not read) is not gone. */
+static void be_patient(curl_socket_t fd)
+{
+    unsigned never = 0;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof(never));
+}
+
 /* From settle(): out of libcurl, and of the caller. */
 void curl_raw_opened(struct raw *r, CURLcode result)
 {
@@ -58,6 +69,7 @@ void curl_raw_opened(struct raw *r, CURLcode result)
     if (result == CURLE_OK) {
         r->poll = curl_poll_new(r->transport, fd);
         r->poll->raw = r;
+        be_patient(fd);
     }
     if (result == CURLE_PEER_FAILED_VERIFICATION)
         r->transport->credentials_at = INT64_MIN / 2;

@@ -456,7 +456,7 @@ static bool output_stalled(struct net_conn *c, int64_t now)
 {
     size_t left = uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp);
 
-    if (!c->writing)
+    if (!c->writing || c->patient)
         return false;
     if (left != c->progress_left) {
         c->progress_left = left;
@@ -487,7 +487,8 @@ static bool exchange_late(const struct net_exchange *x, int64_t now)
 
 static bool answer_stalled(const struct net_exchange *x, int64_t now)
 {
-    return x->backlogged && now - x->progress_at >= x->conn->server->options.stalled_ms;
+    return x->backlogged && !x->patient &&
+           now - x->progress_at >= x->conn->server->options.stalled_ms;
 }
 
 static void sweep_exchanges(struct net_conn *c, int64_t now)
@@ -534,6 +535,19 @@ static void watch_peer(struct net_conn *c)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
+}
+
+/* Probes of a closed window count as unacknowledged to the kernel: it must not give up either. */
+void conn_be_patient(struct net_conn *c)
+{
+    unsigned never = 0;
+    uv_os_fd_t fd;
+
+    if (c->patient || c->detached)
+        return;
+    c->patient = true;
+    if (uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0)
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof(never));
 }
 
 void conn_start(struct net_conn *c)

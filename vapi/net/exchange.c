@@ -400,6 +400,14 @@ void net_on(struct net_exchange *x, void (*closed)(void *ctx), void (*drained)(v
     x->ctx = ctx;
 }
 
+void net_patience(struct net_exchange *x)
+{
+    assert(x->magic == EXCHANGE_MAGIC);
+    x->patient = true;
+    if (x->conn->state != CONN_CLOSING)
+        conn_be_patient(x->conn);
+}
+
 struct arena *net_arena(struct net_exchange *x)
 {
     assert(x->magic == EXCHANGE_MAGIC);

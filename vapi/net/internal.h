@@ -82,6 +82,7 @@ struct net_exchange {
     bool upgradable; /* the request asks for it (HTTP/1.1) */
     bool upgraded;   /* a pipe now: raw bytes both ways */
     bool paused;     /* the pipe toward us */
+    bool patient;    /* it may stand still */
     bool refused;    /* answered by net itself, before the request was read whole */
     bool discarding; /* answered, but the request still comes (HTTP/2) */
     size_t discarded;
@@ -162,6 +163,7 @@ struct net_conn {
 
     bool dirty, reading, hold;
     bool finishing; /* closes once all is written */
+    bool patient;   /* one of its exchanges is, or was */
     bool broken;    /* TLS can or may write nothing more */
     bool detached;  /* has no socket: tests and fuzzing; what it sends is dropped */
     bool said_goodbye;
@@ -225,6 +227,7 @@ void conn_feed(struct net_conn *c, struct str bytes);
 void conn_end_of_input(struct net_conn *c);
 void conn_dirty(struct net_conn *c);
 void conn_flush(struct net_conn *c);
+void conn_be_patient(struct net_conn *c);
 void conn_sweep(struct net_conn *c, int64_t now);
 /* Closes now; nothing more is sent. */
 void conn_close(struct net_conn *c);

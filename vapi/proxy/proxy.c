@@ -224,5 +224,6 @@ void sub_proxy(struct call *c)
     c->state = p;
     c->cancel = on_gone;
     c->drained = on_drained;
+    net_patience(c->exchange);
     vapi_get_hooks(c->api)->connect(vapi_get_hooks(c->api)->ctx, p);
 }

@@ -37,7 +37,7 @@ static void on_exchange_closed(void *ctx)
 {
     struct call *call = ctx;
 
-    call->f->closed++;
+    __atomic_add_fetch(&call->f->closed, 1, __ATOMIC_RELAXED); /* clients wait for it */
     call->f->running--;
     call->x = NULL;
     if (call->timed)
@@ -193,7 +193,9 @@ static void on_request(void *ctx, struct net_exchange *x, const struct net_reque
         respond(x, r->body);
     } else if (str_eqc(r->path, "/size")) {
         route_size(call, number);
-    } else if (str_eqc(r->path, "/stream")) {
+    } else if (str_eqc(r->path, "/stream") || str_eqc(r->path, "/patient")) {
+        if (str_eqc(r->path, "/patient"))
+            net_patience(x);
         call->left = number;
         call->writing = true;
         begin(call, "");

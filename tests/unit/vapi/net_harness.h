@@ -5,7 +5,8 @@
  *
  *   GET /hello          "hello"                      any  /echo        the body back
  *   GET /size?N         N bytes, in pieces           GET  /stream?N    N bytes, streamed with
- * drained() GET /watch          one line, then nothing       GET  /later       "later", 50 ms later
+ * drained() GET /patient?N        the same, to a reader that may pause
+ *   GET /watch          one line, then nothing       GET  /later       "later", 50 ms later
  *   GET /peer           cn|organizations|rejected    GET  /request     method, path, query, headers
  *   GET /never          no answer, until closed      GET  /abort       one line, then cut
  *   GET /pipe           upgrades; gives back what comes, ends with the peer */

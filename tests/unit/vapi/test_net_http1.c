@@ -379,6 +379,34 @@ static void test_stalled_reader(void **state)
     net_fixture_close(&f);
 }
 
+/* A reader that was told it may pause is waited for, and gets everything. */
+static void do_pause(struct net_fixture *f, void *arg)
+{
+    size_t *got = arg;
+    char block[65536];
+    ssize_t n;
+    int fd = raw_connect(f);
+
+    raw_send(fd, STR("GET /patient?20000000 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"));
+    usleep(2500000); /* several times stalled_ms, and of the sweeping timer */
+    while ((n = read(fd, block, sizeof(block))) > 0)
+        *got += (size_t)n;
+    close(fd);
+}
+
+static void test_patience(void **state)
+{
+    struct net_options options = {.stalled_ms = 300};
+    struct net_fixture f;
+    size_t got = 0;
+
+    (void)state;
+    net_fixture_open(&f, false, &options);
+    net_fixture_run(&f, do_pause, &got);
+    assert_true(got > 20000000);
+    net_fixture_close(&f);
+}
+
 /* A client that closes its half behind the request still gets the answer; a watch ends. */
 static void do_half_close(struct net_fixture *f, void *arg)
 {
@@ -631,14 +659,23 @@ static void test_graceful_close(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_garbage),    cmocka_unit_test(test_every_split),
-        cmocka_unit_test(test_pipelining), cmocka_unit_test(test_http_1_0),
-        cmocka_unit_test(test_continue),   cmocka_unit_test(test_continue_too_large),
-        cmocka_unit_test(test_floods),     cmocka_unit_test(test_slow_peers),
-        cmocka_unit_test(test_trickle),    cmocka_unit_test(test_stalled_reader),
-        cmocka_unit_test(test_half_close), cmocka_unit_test(test_max_connections),
-        cmocka_unit_test(test_upgrade),    cmocka_unit_test(test_upgrade_backpressure),
-        cmocka_unit_test(test_no_upgrade), cmocka_unit_test(test_graceful_close),
+        cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_every_split),
+        cmocka_unit_test(test_pipelining),
+        cmocka_unit_test(test_http_1_0),
+        cmocka_unit_test(test_continue),
+        cmocka_unit_test(test_continue_too_large),
+        cmocka_unit_test(test_floods),
+        cmocka_unit_test(test_slow_peers),
+        cmocka_unit_test(test_trickle),
+        cmocka_unit_test(test_stalled_reader),
+        cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_half_close),
+        cmocka_unit_test(test_max_connections),
+        cmocka_unit_test(test_upgrade),
+        cmocka_unit_test(test_upgrade_backpressure),
+        cmocka_unit_test(test_no_upgrade),
+        cmocka_unit_test(test_graceful_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
