@@ -123,14 +123,14 @@ static int give_copy(struct backup *b)
 /* -1 without an error: nobody is there. */
 static int connect_control(struct backup *b)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct sockaddr_un address;
     int directory = open(b->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (directory < 0)
         fail(b, "open", b->directory);
     if (directory >= 0 && fd >= 0) {
-        control_address(directory, address.sun_path);
+        control_address(b->directory, directory, &address);
         if (connect(fd, (struct sockaddr *)&address, sizeof(address))) {
             if (errno != ENOENT && errno != ECONNREFUSED)
                 fail(b, "reach", b->directory);

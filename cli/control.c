@@ -9,6 +9,7 @@
 #include "control.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -200,20 +201,25 @@ static void on_client(uv_stream_t *listener, int status)
 
 /* --- life --- */
 
-void control_address(int directory, char ret[64])
+void control_address(const char *path, int directory, struct sockaddr_un *ret)
 {
-    snprintf(ret, 64, "/proc/self/fd/%d/" CONTROL_SOCKET, directory);
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(path) + sizeof("/" CONTROL_SOCKET) <= sizeof(ret->sun_path))
+        snprintf(ret->sun_path, sizeof(ret->sun_path), "%s/" CONTROL_SOCKET, path);
+    else
+        snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" CONTROL_SOCKET,
+                 directory);
 }
 
-static int listen_socket(struct control *c)
+static int listen_socket(struct control *c, const char *path)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un address;
 
-    control_address(c->directory, address.sun_path);
-    unlinkat(c->directory, CONTROL_SOCKET, 0);
     if (fd < 0)
         return -1;
+    control_address(path, c->directory, &address);
+    unlinkat(c->directory, CONTROL_SOCKET, 0);
     if (bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
         fchmodat(c->directory, CONTROL_SOCKET, 0600, 0) || uv_pipe_open(&c->listener, fd)) {
         close(fd);
@@ -240,21 +246,26 @@ int control_open(struct uv_loop_s *loop, struct store *store, struct str directo
 {
     struct control *c = NEW(struct control);
     struct arena *a = arena_new(0);
+    const char *path = arena_cstr(a, directory);
+    int result = -1;
 
     *c = (struct control){.magic = CONTROL_MAGIC, .store = store};
-    c->copy = mem_str(arena_printf(a, "%.*s/" CONTROL_BACKUP, STR_F(directory)));
-    c->directory = open(arena_cstr(a, directory), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    arena_free(a);
+    c->copy = mem_str(arena_printf(a, "%s/" CONTROL_BACKUP, path));
+    c->directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     uv_pipe_init(loop, &c->listener, 0);
     c->listener.data = c;
-    remove_copy(c); /* what a kill left */
-    if (c->directory >= 0 && !listen_socket(c)) {
-        *ret = c;
-        return 0;
+    if (c->directory >= 0) {
+        remove_copy(c); /* what a kill left */
+        result = listen_socket(c, path);
     }
-    err_set(err, &ERR_STORAGE, "%.*s/" CONTROL_SOCKET ": cannot listen", STR_F(directory));
-    control_close(c, on_nothing, NULL);
-    return -1;
+    if (result) {
+        err_set(err, &ERR_STORAGE, "%s/" CONTROL_SOCKET ": %s", path, strerrordesc_np(errno));
+        control_close(c, on_nothing, NULL);
+    } else {
+        *ret = c;
+    }
+    arena_free(a);
+    return result;
 }
 
 void control_close(struct control *c, void (*closed)(void *ctx), void *ctx)

@@ -6,8 +6,9 @@
 #include <sublet/store.h>
 
 #define CONTROL_SOCKET "control"
-#define CONTROL_BACKUP "backup.db" /* in the data directory; goes when who asked for it hangs up   \
-                                    */
+#define CONTROL_BACKUP                                                                             \
+    "backup.db" /* in the data directory; goes when who asked for it hangs up                      \
+                 */
 
 struct control;
 /* Errors: STORAGE. Only the process that holds the store may call it. */
@@ -16,5 +17,7 @@ int control_open(struct uv_loop_s *loop, struct store *store, struct str directo
 /* Waits for a backup under way. */
 void control_close(struct control *c, void (*closed)(void *ctx), void *ctx);
 
-/* Where the socket is for a process that has the directory open: never too long for an address. */
-void control_address(int directory, char ret[64]);
+struct sockaddr_un;
+/* The address of the socket in `path`, which is open as `directory`: addresses are short, so a long
+ * path goes by the descriptor. */
+void control_address(const char *path, int directory, struct sockaddr_un *ret);
