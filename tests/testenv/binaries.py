@@ -32,6 +32,15 @@ def sublet():
     raise AssertionError(f"no sublet program at {' or '.join(candidates)}: build it, or set SUBLET_BIN")
 
 
+def release():
+    """The release build of it: SUBLET_RELEASE_BIN, else the one beside the dev build."""
+    build = os.environ.get("SUBLET_BUILD") or os.path.join(TREE, "build", "dev")
+    path = os.environ.get("SUBLET_RELEASE_BIN") or os.path.join(
+        os.path.dirname(os.path.abspath(build)), "release", "cli", "sublet")
+    assert os.access(path, os.X_OK), f"no release build at {path}: run `tests/run build`, or set SUBLET_RELEASE_BIN"
+    return os.path.abspath(path)
+
+
 def crds(*operators):
     """Paths of the CustomResourceDefinitions of real operators; see crds.sh for their names."""
     return subprocess.run([os.path.join(HERE, "crds.sh"), *operators], stdout=subprocess.PIPE,

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backup while serving, and what a restored cluster is."""
+import os
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from testenv import binaries, eventually
+
+
+def sublet(command, data_dir, *args, stdin=None):
+    return subprocess.run([binaries.sublet(), command, "--data-dir", str(data_dir), *map(str, args)],
+                          input=stdin, capture_output=True, check=False)
+
+
+def names(vc):
+    return set(vc.kubectl.names("configmaps"))
+
+
+@pytest.fixture
+def vc(tenant):
+    return tenant("research", on=False)
+
+
+def test_a_copy_is_whole_and_goes_on(vc, tenant, tmp_path):
+    """Writes go on meanwhile: the copy has all that was answered before it was asked for."""
+    k, api, answered, stop = vc.kubectl, vc.api.clone(), [], threading.Event()
+    k("create", "namespace", "lab")
+    k("create", "secret", "generic", "key", "-n", "lab", "--from-literal=a=b")
+
+    def write():
+        while not stop.is_set():
+            api.post("/api/v1/namespaces/default/configmaps", {
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"m{len(answered)}"},
+                "data": {"x": "y" * 5000}})
+            answered.append(f"m{len(answered)}")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        eventually(lambda: len(answered) > 50, 60, "some writes")
+        before = set(answered)
+        copy = tmp_path / "copy.db"
+        r = sublet("backup", vc.store, "--output", copy)
+        assert r.returncode == 0, r.stderr
+        piped = sublet("backup", vc.store)
+        assert piped.returncode == 0 and piped.stdout.startswith(b"SQLite format 3\0")
+    finally:
+        stop.set()
+        writer.join()
+        api.close()
+    assert copy.stat().st_mode & 0o777 == 0o600
+    eventually(lambda: "backup.db" not in os.listdir(vc.store), 20, "the copy beside the store to go")
+    revision = int(k.json("get", "namespace", "lab")["metadata"]["resourceVersion"])
+    uid = k.json("get", "namespace", "lab")["metadata"]["uid"]
+    ca = open(vc.kubeconfig, encoding="utf-8").read().split("certificate-authority-data: ")[1].split()[0]
+    vc.stop()
+
+    other = tenant("research", on=False, start=False)
+    r = sublet("restore", other.store, stdin=piped.stdout)
+    assert r.returncode == 0, r.stderr
+    other.start()
+    assert before <= names(other)
+    lab = other.kubectl.json("get", "namespace", "lab")
+    assert lab["metadata"]["uid"] == uid and int(lab["metadata"]["resourceVersion"]) == revision
+    assert ca in open(other.kubeconfig, encoding="utf-8").read()
+    other.kubectl("create", "configmap", "later")
+    assert int(other.kubectl.json("get", "configmap", "later")["metadata"]["resourceVersion"]) > revision + 10**8
+    other.stop()
+    assert sublet("backup", other.store, "--output", tmp_path / "offline.db").returncode == 0
+    third = tenant("research", on=False, start=False)
+    assert sublet("restore", third.store, "--input", tmp_path / "offline.db").returncode == 0
+    assert "later" in names(third.start())
+
+
+def test_what_is_refused(vc, tmp_path):
+    copy = tmp_path / "copy.db"
+    assert sublet("backup", vc.store, "--output", copy).returncode == 0
+    r = sublet("restore", vc.store, "--input", copy)
+    assert r.returncode == 1 and b"is in use by another process" in r.stderr
+    r = sublet("backup", vc.store, "--output", tmp_path / "none" / "copy.db")
+    assert r.returncode == 1 and b"cannot create" in r.stderr
+    r = sublet("backup", tmp_path / "nowhere")
+    assert r.returncode == 1 and b"nowhere" in r.stderr
+    (tmp_path / "empty").mkdir()
+    r = sublet("backup", tmp_path / "empty")
+    assert r.returncode == 1 and b"state.db" in r.stderr and os.listdir(tmp_path / "empty") == []
+    for junk in (b"", b"no database at all", copy.read_bytes()[:5000]):
+        target = tmp_path / "target"
+        r = sublet("restore", target, stdin=junk)
+        assert r.returncode == 1 and b"sublet: " in r.stderr, junk[:20]
+        assert "restore.db" not in os.listdir(target)
+    vc.stop()
+    r = sublet("restore", vc.store, "--input", copy)
+    assert r.returncode == 1 and b"exists already" in r.stderr
+
+
+def test_the_socket_bears_anything(vc):
+    def line(data, answers=True):
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(20)
+        s.connect(os.path.join(vc.store, "control"))
+        s.sendall(data)
+        return s, s.recv(200) if answers else b""
+
+    assert os.stat(os.path.join(vc.store, "control")).st_mode & 0o777 == 0o600
+    assert line(b"format c:\n")[1] == b"error: unknown request\n"
+    assert line(b"x" * 100)[1] == b""
+    first, answer = line(b"backup\nbackup\nmore")
+    assert answer == b"ok\n" and os.path.exists(os.path.join(vc.store, "backup.db"))
+    assert line(b"backup\n")[1] == b"error: another backup is under way\n"
+    idle = [line(b"", False)[0] for _ in range(6)]
+    first.close()
+    for s in idle:
+        s.close()
+    eventually(lambda: "backup.db" not in os.listdir(vc.store), 20, "the copy to go with who asked for it")
+    eventually(lambda: line(b"backup\n")[1] == b"ok\n", 20, "the next to be served")
+    line(b"backup\n", False)
+    vc.stop()
+    assert not {"control", "backup.db"} & set(os.listdir(vc.store))

@@ -1,0 +1,455 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Helm chart: what it renders, what it refuses and how, and that its Role is enough for the main job."""
+import base64
+import copy
+import ipaddress
+import os
+import re
+import secrets
+import subprocess
+
+import pytest
+import yaml
+
+from testenv import ApiError, VirtualCluster, binaries, eventually
+from testenv.helm import CHART, Helm
+from testenv.nodes import pool_config
+from testenv.pki import derive_kubeconfig
+from testenv.virtual import merge
+
+GPU = "nvidia.com/gpu"
+METADATA = ipaddress.ip_network("169.254.0.0/16")
+
+POOLS = {"config": {
+    "pools": [pool_config("a100", "a100", kind="dedicated", per_pod=4),
+              pool_config("shared", "l4", kind="shared", priorityTiers={"high": "gpu-high"})],
+    "bindings": [{"pool": "a100", "guarantee": 8},
+                 {"pool": "shared", "guarantee": "4", "burst": "4", "default": True}]}}
+EVERYTHING = merge(POOLS, {
+    "config": {"name": "lab", "kubeconfig": {"server": "https://lab.gpu.example"},
+               "listen": {"address": "0.0.0.0:9443", "names": ["lab.gpu.example"]},
+               "policy": {"podSecurity": "restricted", "verdict": "enforce", "labels": {"allow": ["rack/"]}},
+               "store": {"maxObjects": 2000000}, "host": {"qps": 50}, "log": {"level": "debug"}},
+    "image": {"digest": "sha256:" + "a" * 64, "pullSecrets": [{"name": "pull"}]},
+    "service": {"type": "LoadBalancer", "port": 8443, "nodePort": 30443, "annotations": {"a": "b"},
+                "loadBalancerSourceRanges": ["10.0.0.0/8"]},
+    "persistence": {"storageClass": "standard", "annotations": {"a": "b"}},
+    "rbac": {"clusterRole": {"enabled": True}},
+    "serviceAccount": {"name": "runner", "annotations": {"a": "b"}},
+    "networkPolicy": {"dns": {"cidrs": ["169.254.20.10/32"]}, "publicEgress": {"enabled": True},
+                      "clients": [{"namespaceSelector": {}}], "hostApi": {"cidrs": ["10.0.0.1/32"]},
+                      "egress": [{"to": [{"ipBlock": {"cidr": "10.9.0.0/16"}}]}],
+                      "ingress": [{"from": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]}]},
+    "limitRange": {"max": {"memory": "64Gi"}, "min": {"cpu": "10m"}},
+    "podAnnotations": {"a": "b"}, "nodeSelector": {"a": "b"}, "priorityClassName": "high",
+    "tolerations": [{"key": "a", "operator": "Exists"}], "affinity": {"nodeAffinity": {}}})
+LITTLE = {"persistence": {"enabled": False}, "networkPolicy": {"enabled": False}, "resources": None,
+          "quota": {"enabled": False}, "limitRange": {"enabled": False}, "rbac": {"create": False},
+          "serviceAccount": {"create": False, "name": "given"}}
+VALUES = {"defaults": {}, "pools": POOLS, "everything": EVERYTHING, "little": LITTLE}
+
+
+@pytest.fixture(scope="module")
+def helm(tmp_path_factory):
+    return Helm(tmp_path_factory.mktemp("helm"))
+
+
+def by_kind(objects, kind, name=None):
+    found = [o for o in objects if o["kind"] == kind and name in (None, o["metadata"]["name"])]
+    assert len(found) == 1, [(o["kind"], o["metadata"]["name"]) for o in objects]
+    return found[0]
+
+
+def config_of(objects):
+    return by_kind(objects, "ConfigMap")["data"]["config.yaml"]
+
+
+def check(tmp_path, text):
+    """What `sublet check` says of a configuration."""
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    return subprocess.run([binaries.sublet(), "check", "--config", path], capture_output=True, text=True,
+                          check=False)
+
+
+# --- rendering ------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())
+def test_lint_and_render(helm, tmp_path, values):
+    out = helm("lint", "--strict", CHART, values=values)
+    assert "0 chart(s) failed" in out and "[WARNING]" not in out
+    objects = helm.template("research", "team-research", values)
+    seen = set()
+    for o in objects:
+        key = (o["kind"], o["metadata"]["name"])
+        assert key not in seen and o["apiVersion"], key
+        seen.add(key)
+        if not o["kind"].startswith("Cluster"):
+            assert o["metadata"]["namespace"] == "team-research", key
+        assert o["metadata"]["labels"]["app.kubernetes.io/instance"] == "research", key
+    answer = check(tmp_path, config_of(objects))
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_a_release_is_all_a_tenant_needs_and_nothing_cluster_wide(helm):
+    objects = helm.template("research", "team-research")
+    assert sorted(o["kind"] for o in objects) == sorted(
+        ["StatefulSet", "Service", "ServiceAccount", "Role", "RoleBinding", "ConfigMap", "ResourceQuota",
+         "LimitRange"] + 3 * ["NetworkPolicy"])
+    assert yaml.safe_load(config_of(objects)) == {
+        "name": "research", "host": {"namespace": "team-research"}, "store": {"maxBytes": "256Mi"},
+        "kubeconfig": {"server": "https://research.team-research.svc"}, "pools": [], "bindings": []}
+    rules = by_kind(objects, "Role")["rules"]
+    assert not [r for r in rules if "*" in r["verbs"] + r["resources"] + r["apiGroups"]]
+    assert by_kind(helm.template("research", "t", {"service": {"port": 8443}}), "ConfigMap")["data"][
+        "config.yaml"].count("server: https://research.t.svc:8443\n") == 1
+
+
+def test_cluster_roles_are_asked_for(helm):
+    objects = helm.template("research", "t", {"rbac": {"clusterRole": {"enabled": True}}})
+    role = by_kind(objects, "ClusterRole")
+    assert {r["resources"][0] for r in role["rules"]} == {"nodes", "storageclasses", "priorityclasses"}
+    assert {v for r in role["rules"] for v in r["verbs"]} == {"list", "watch"}
+    objects = helm.template("research", "t", {"rbac": {"clusterRole": {"name": "readers"}}})
+    assert by_kind(objects, "ClusterRoleBinding")["roleRef"]["name"] == "readers"
+    assert "ClusterRole" not in {o["kind"] for o in objects}
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())
+def test_the_pod_is_restricted(helm, values):
+    pod = by_kind(helm.template("research", "t", values), "StatefulSet")["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] > 0
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod) and pod["enableServiceLinks"] is False
+    assert len(pod["containers"]) == 1
+    container = pod["containers"][0]
+    assert container["securityContext"] == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                                            "capabilities": {"drop": ["ALL"]}}
+    for probe, path in (("livenessProbe", "/livez"), ("readinessProbe", "/readyz"), ("startupProbe", "/livez")):
+        assert container[probe]["httpGet"] == {"path": path, "port": "https", "scheme": "HTTPS"}
+    assert {m["mountPath"] for m in container["volumeMounts"]} == {"/data", "/etc/sublet"}
+
+
+def test_a_tenant_cannot_pose_as_its_control_plane(helm):
+    """Labels of app.kubernetes.io go down to the host as they are; those of sublet.dev never."""
+    objects = helm.template("research", "t", POOLS)
+    selectors = [by_kind(objects, "Service")["spec"]["selector"],
+                 by_kind(objects, "StatefulSet")["spec"]["selector"]["matchLabels"],
+                 by_kind(objects, "NetworkPolicy", "research-control-plane")["spec"]["podSelector"]["matchLabels"]]
+    for selector in selectors:
+        assert any(key.startswith("sublet.dev/") for key in selector)
+    labels = by_kind(objects, "StatefulSet")["spec"]["template"]["metadata"]["labels"]
+    assert all(selectors[0].items() <= labels.items() for _ in selectors)
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["defaults", "everything"])
+def test_no_policy_opens_what_machines_keep(helm, values):
+    objects = helm.template("research", "t", values)
+    policies = [o["spec"] for o in objects if o["kind"] == "NetworkPolicy"]
+    assert {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]} in policies
+    named = (values.get("networkPolicy", {}).get("dns") or {}).get("cidrs", [])
+    for rule in [r for p in policies for r in p.get("egress", [])]:
+        assert rule["to"], "a rule without `to` allows everything"
+        for peer in rule["to"]:
+            block = peer.get("ipBlock")
+            if not block or block["cidr"] in named or ":" in block["cidr"]:
+                continue
+            if ipaddress.ip_network(block["cidr"]).overlaps(METADATA):
+                assert str(METADATA) in block["except"]
+
+
+def quota_of(helm, values):
+    return by_kind(helm.template("research", "t", values), "ResourceQuota")["spec"]["hard"]
+
+
+def test_the_hosts_gpu_quota_follows_the_bindings(helm):
+    assert quota_of(helm, {})["requests.nvidia.com/gpu"] == "0"
+    assert quota_of(helm, POOLS)["requests.nvidia.com/gpu"] == "16"
+    shares = {"config": {
+        "pools": [{"name": "mig", "mode": "mig", "profiles": {"1g.10gb": {"gpuEq": "1/7"},
+                                                              "3g.40gb+me": {"gpuEq": "3/7"}}},
+                  {"name": "slices", "mode": "time-slicing", "resources": {GPU: {"gpuEq": 0.25}},
+                   "rename": {GPU: "nvidia.com/gpu.shared"}},
+                  {"name": "whole"}, {"name": "more", "mode": "exclusive"}],
+        "bindings": [{"pool": "mig", "guarantee": 2.5}, {"pool": "slices", "burst": "1/2"},
+                     {"pool": "whole", "guarantee": "2", "burst": 1}, {"pool": "more", "guarantee": "0.05"}]}}
+    hard = quota_of(helm, shares)
+    assert {k: v for k, v in hard.items() if "nvidia" in k} == {
+        "requests.nvidia.com/mig-1g.10gb": "17", "requests.nvidia.com/mig-3g.40gb.me": "5",
+        "requests.nvidia.com/gpu.shared": "2", "requests.nvidia.com/gpu": "3"}
+    hard = quota_of(helm, {"quota": {"gpu": False, "hard": {"pods": 10, "requests.memory": 2000000000}},
+                           "service": {"type": "NodePort"}})
+    assert hard["pods"] == "11" and hard["requests.memory"] == "2000000000" and hard["services.nodeports"] == "1"
+    assert "requests.nvidia.com/gpu" not in hard
+
+
+# --- mistakes -------------------------------------------------------------------------------------------
+
+def in_config(**keys):
+    return {"config": keys}
+
+
+MISTAKES = {
+    "a word": (in_config(policy={"verdict": "fast"}),
+               r"at '/config/policy/verdict': value must be one of 'off', 'warn', 'enforce'"),
+    "a key": (in_config(polcy={}), r"at '/config': additional properties 'polcy' not allowed"),
+    "a deep key": (in_config(store={"maxBites": "1Gi"}), r"at '/config/store': additional properties 'maxBites'"),
+    "a type": (in_config(listen={"names": "a"}), r"at '/config/listen/names': got string, want array"),
+    "a bound": (in_config(host={"qps": 0}), r"at '/config/host/qps': minimum: got 0, want 1"),
+    "a quantity": (in_config(store={"maxBytes": "lots"}), r"at '/config/store/maxBytes': 'lots' does not match"),
+    "a duration": (in_config(policy={"verdictTimeout": "soon"}), r"/config/policy/verdictTimeout'"),
+    "a pool's key": (in_config(pools=[{"name": "a", "tolerates": []}]), r"at '/config/pools/0': .*'tolerates'"),
+    "a pool's mode": (in_config(pools=[{"name": "a", "mode": "fast"}]),
+                      r"at '/config/pools/0/mode': value must be one of 'exclusive', 'mig'"),
+    "a toleration of all": (in_config(pools=[{"name": "a", "tolerations": [{"operator": "Exists"}]}]),
+                            r"/config/pools/0/tolerations/0': missing property 'key'"),
+    "a binding without amount": (in_config(pools=[{"name": "a"}], bindings=[{"pool": "a"}]),
+                                 r"at '/config/bindings/0': missing property 'guarantee'"),
+    "a binding to nothing": (in_config(pools=[{"name": "a"}], bindings=[{"pool": "b", "burst": 1}]),
+                             r'config\.bindings\[0\]\.pool: no pool is called "b": config\.pools has \[a\]'),
+    "a binding twice": (in_config(pools=[{"name": "a"}], bindings=2 * [{"pool": "a", "burst": 1}]),
+                        r'config\.bindings\[1\]\.pool: pool "a" is bound already'),
+    "a pool twice": (in_config(pools=2 * [{"name": "a"}]), r'config\.pools\[1\]\.name: there are two pools'),
+    "a namespace": (in_config(host={"namespace": "other"}),
+                    r'config\.host\.namespace: "other" is not the namespace of this release, "t"'),
+    "a kubeconfig": (in_config(host={"kubeconfig": "/x"}), r"config\.host\.kubeconfig: the chart runs on the host"),
+    "a path": (in_config(store={"path": "/var"}), r'config\.store\.path: "/var" is not the volume'),
+    "a name": (in_config(name="Lab"), r"at '/config/name': 'Lab' does not match"),
+    "a URL": (in_config(kubeconfig={"server": "lab.example"}), r"at '/config/kubeconfig/server'"),
+    "a chart key": ({"persistence": {"sise": "1Gi"}}, r"at '/persistence': additional properties 'sise'"),
+    "a quota that counts nothing": ({"quota": {"hard": {GPU: 4}}},
+                                    r'quota\.hard: "nvidia.com/gpu" would count nothing: .*requests\.nvidia\.com/gpu'),
+    "an open egress": ({"networkPolicy": {"egress": [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]}},
+                       r"networkPolicy\.egress\[0\]: 0\.0\.0\.0/0 needs except: \[169\.254\.0\.0/16\]"),
+    "an egress to all": ({"networkPolicy": {"egress": [{"ports": [{"port": 443}]}]}},
+                         r"networkPolicy\.egress\[0\]: a rule without `to`"),
+}
+
+
+@pytest.mark.parametrize("values,message", MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistakes_are_told(helm, values, message):
+    text = helm.fails("template", "research", CHART, "-n", "t", values=values)
+    assert re.search(message, text), text
+
+
+def test_a_release_name_that_is_no_label(helm):
+    assert 'config.name: "re.search"' in helm.fails("template", "re.search", CHART, "-n", "t", values={})
+
+
+def test_what_the_chart_cannot_tell_the_program_does(helm, tmp_path):
+    """The schema lets it pass; the program's check says it before anything is installed."""
+    values = in_config(pools=[{"name": "a", "kind": "dedicated"}], bindings=[{"pool": "a", "burst": 1}])
+    answer = check(tmp_path, config_of(helm.template("research", "t", values)))
+    assert answer.returncode == 1
+    assert "config: pools[0]: nodeSelector is needed for a dedicated pool" in answer.stderr
+
+
+def test_an_unquoted_off_is_the_word(helm, tmp_path):
+    objects = helm.template("research", "t", "config: {policy: {verdict: off}}\n")
+    assert check(tmp_path, config_of(objects)).returncode == 0
+
+
+# --- a real host ----------------------------------------------------------------------------------------
+
+@pytest.fixture
+def team(host):
+    """A namespace of the host as an admin would make it."""
+    name = f"team-chart-{secrets.token_hex(3)}"
+    host.create_namespace(name, {"pod-security.kubernetes.io/enforce": "baseline"})
+    yield name
+    host.delete_namespace(name)
+
+
+@pytest.fixture
+def on_host(host, tmp_path):
+    return Helm(tmp_path, host.kubeconfig)
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["defaults", "everything"])
+def test_a_real_server_accepts_it(on_host, host, team, values):
+    values = copy.deepcopy(values)
+    values.pop("priorityClassName", None)
+    out = on_host("install", "research", CHART, "-n", team, "--dry-run=server", values=values)
+    assert "Virtual cluster" in out and "WARNING" not in out.split("NOTES:")[0]
+    template = by_kind(on_host.template("research", team, values), "StatefulSet")["spec"]["template"]
+    strict = f"{team}-strict"
+    host.create_namespace(strict, {"pod-security.kubernetes.io/enforce": "restricted"})
+    try:
+        template["metadata"]["name"] = "research-0"
+        spec = {k: v for k, v in template["spec"].items() if k != "serviceAccountName"}
+        spec["volumes"] = spec["volumes"] + [{"name": "data", "emptyDir": {}}]
+        host.api.post(f"/api/v1/namespaces/{strict}/pods", {"apiVersion": "v1", "kind": "Pod",
+                                                           "metadata": template["metadata"], "spec": spec},
+                      dryRun="All")
+    finally:
+        host.delete_namespace(strict)
+
+
+class Release:
+    """A release on the host, and `sublet serve` run beside it with the service account's own token."""
+
+    def __init__(self, helm, host, namespace, directory, values):
+        self.helm, self.host, self.namespace = helm, host, namespace
+        helm("install", "research", CHART, "-n", namespace, "--wait", "--timeout", "120s", values=values)
+        config = yaml.safe_load(self.object("/api/v1", "configmaps", "research")["data"]["config.yaml"])
+        config["kubeconfig"] = None  # its URL leads nowhere from here
+        self.vc = VirtualCluster("research", directory, host, namespace, config, self.token_kubeconfig())
+
+    def object(self, group, resource, name):
+        return self.host.api.get(f"{group}/namespaces/{self.namespace}/{resource}/{name}")
+
+    def token_kubeconfig(self):
+        base = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/research"
+        answer = self.host.api.post(f"{base}/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
+        path = os.path.join(self.helm.directory, "account.kubeconfig")
+        return derive_kubeconfig(path, self.host.kubeconfig, token=answer["status"]["token"])
+
+    def log(self):
+        return self.vc.process.tail(1000)
+
+
+@pytest.fixture
+def release(on_host, host, team, tmp_path):
+    made = []
+
+    def make(values):
+        made.append(Release(on_host, host, team, tmp_path / "tenant", values))
+        return made[-1]
+
+    yield make
+    for r in made:
+        r.vc.close()
+
+
+def gpu_pod(name):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
+        "containers": [{"name": "main", "image": "busybox:1", "resources": {"limits": {GPU: "1"}}}]}}
+
+
+def claim(name):
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+
+
+def test_the_role_is_enough_for_the_main_job(release, host):
+    r = release(POOLS)
+    assert r.object("/apis/apps/v1", "statefulsets", "research")["status"]["readyReplicas"] == 1
+    k = r.vc.start().kubectl
+    k("create", "configmap", "settings", "--from-literal=mode=fast")
+    k("create", "secret", "generic", "key", "--from-literal=token=abc")
+    k("create", "deployment", "web", "--image=nginx:1", "--replicas=2")
+    k("set", "env", "deployment/web", "--from=configmap/settings")
+    k("set", "env", "deployment/web", "--from=secret/key")
+    k("expose", "deployment", "web", "--port=80")
+    k("rollout", "status", "deployment/web", "--timeout=90s")
+    k.apply([claim("data"), gpu_pod("train")])
+    k("wait", "--for=condition=Ready", "pod/train", "--timeout=60s")
+    k("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
+    eventually(lambda: "Scheduled" in k("get", "events"), 30, "the scheduler's event")
+    k("debug", "train", "--profile=baseline", "--image=busybox:1", "--container=look", "--", "true")
+    eventually(lambda: any(c["name"] == "look" for p in r.vc.host_pods()
+                           for c in p["spec"].get("ephemeralContainers", [])), 30, "the debug container")
+    ip = k("get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
+    assert ip in {s["spec"].get("clusterIP") for s in r.vc.host_objects("/api/v1", "services")}
+    api = r.object("/api/v1", "services", "research")["spec"]["clusterIP"]
+    assert k("get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}") == f"{api}:443"
+    k("label", "configmap", "settings", "x=y")
+    k("delete", "deployment/web", "service/web", "pod/train", "pvc/data", "--timeout=60s")
+    eventually(lambda: not r.vc.host_pods() and not r.vc.host_objects("/api/v1", "services"), 60, "all of it to go")
+    secret = eventually(lambda: r.object("/api/v1", "secrets", "research-kubeconfig"), 20, "the kubeconfig")
+    assert b"https://127.0.0.1" in base64.b64decode(secret["data"]["value"])
+    used = r.object("/api/v1", "resourcequotas", "research")["status"]["hard"]
+    assert used["requests.nvidia.com/gpu"] == "16"
+
+
+def test_without_a_cluster_role_nodes_are_names(release, host):
+    """Said once each, and asked again every few minutes only."""
+    r = release(POOLS)
+    k = r.vc.start().kubectl
+    assert k.names("nodes") == [] and k.names("storageclasses") == []
+    k.apply(gpu_pod("train"))
+    k("wait", "--for=condition=Ready", "pod/train", "--timeout=60s")
+    node = k("get", "pod", "train", "-o", "jsonpath={.spec.nodeName}")
+    seen = k.json("get", "node", node)
+    assert [c["status"] for c in seen["status"]["conditions"] if c["type"] == "Ready"] == ["True"]
+    assert "nvidia.com/gpu.product" not in seen["metadata"]["labels"]
+    k("delete", "pod", "train", "--now")
+    eventually(lambda: k.names("nodes") == [], 30, "the node to go with its last pod")
+    log = r.log()
+    for kind in ("nodes", "storageclasses"):
+        said = [line for line in log.splitlines() if f"watch {kind}" in line]
+        assert len(said) == 1 and "forbidden" in said[0], log
+
+
+def test_with_a_cluster_role_nodes_are_shown(release, host):
+    r = release(merge(POOLS, {"rbac": {"clusterRole": {"enabled": True}}}))
+    k = r.vc.start().kubectl
+    eventually(lambda: "gpu-a100-1" in k.names("nodes"), 30, "the nodes of the pools")
+    assert k.json("get", "node", "gpu-a100-1")["metadata"]["labels"]["nvidia.com/gpu.product"]
+    eventually(lambda: k.names("storageclasses") == ["standard"], 30, "the storage class")
+    with pytest.raises(ApiError):
+        r.host.api.get(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{r.namespace}")
+    r.vc.stop()
+    r.helm("uninstall", "research", "-n", r.namespace, "--wait")
+    left = r.host.api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles")["items"]
+    assert not [c for c in left if r.namespace in c["metadata"]["name"]]
+
+
+def test_what_the_account_may_not_do(release, host):
+    r = release({})
+    account = r.vc.kubectl_as(r.token_kubeconfig())
+    for verb, what, where in [("list", "nodes", ()), ("list", "secrets", ("-n", "kube-system")),
+                              ("list", "pods", ("-A",)), ("create", "rolebindings", ("-n", r.namespace)),
+                              ("impersonate", "users", ()), ("create", "serviceaccounts/token", ("-n", r.namespace)),
+                              ("update", "resourcequotas", ("-n", r.namespace)),
+                              ("delete", "networkpolicies", ("-n", r.namespace)),
+                              ("create", "deployments.apps", ("-n", r.namespace))]:
+        code, out, _ = account.run("auth", "can-i", verb, what, *where)
+        assert (code, out.strip()) == (1, "no"), (verb, what)
+
+
+def test_an_upgrade_restarts_only_when_it_must(on_host, host, team):
+    on_host("install", "research", CHART, "-n", team, values=POOLS)
+
+    def template():
+        path = f"/apis/apps/v1/namespaces/{team}/statefulsets/research"
+        return host.api.get(path)["spec"]["template"]
+
+    before = template()
+    on_host("upgrade", "research", CHART, "-n", team, values=merge(POOLS, {"quota": {"hard": {"pods": "7"}}}))
+    assert template() == before
+    on_host("upgrade", "research", CHART, "-n", team, values=merge(POOLS, {"config": {"log": {"level": "debug"}}}))
+    assert template() != before
+    on_host("rollback", "research", "1", "-n", team)
+    assert template() == before
+
+
+def test_the_page_is_true(host, tmp_path):
+    """The commands of docs/installing.md, in its order, with its values."""
+    with open(os.path.join(binaries.TREE, "docs", "installing.md"), encoding="utf-8") as f:
+        page = f.read()
+    blocks = re.findall(r"^```(\S+)([^\n]*)\n(.*?)^```$", page, re.M | re.S)
+    (tmp_path / "research.yaml").write_text(next(text for kind, _, text in blocks if kind == "yaml"))
+    (tmp_path / "charts").symlink_to(os.path.dirname(CHART))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, path in (("kubectl", binaries.host_program("kubectl")), ("helm", binaries.host_program("helm")),
+                       ("sublet", binaries.sublet())):
+        (programs / name).symlink_to(path)
+    env = {**os.environ, **Helm(tmp_path, host.kubeconfig).env, "PATH": f"{programs}:{os.environ['PATH']}"}
+    steps = [line for _, mark, text in blocks if mark == " by=tests/integration/test_chart.py"
+             for line in re.sub(r"\|\n\s+", "| ", text).splitlines()]
+    assert len(steps) > 6
+    try:
+        for step in steps:
+            if "get secret" in step:  # simulated kubelets run no containers, so nobody published it
+                host.api.post("/api/v1/namespaces/team-research/secrets", {
+                    "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "research-kubeconfig"},
+                    "stringData": {"value": "kubeconfig"}})
+            r = subprocess.run(["bash", "-euo", "pipefail", "-c", step], cwd=tmp_path, env=env, timeout=180,
+                               capture_output=True, text=True, check=False)
+            assert r.returncode == 0, f"{step}\n{r.stdout}{r.stderr}"
+        assert (tmp_path / "research.kubeconfig").read_text() == "kubeconfig"
+    finally:
+        host.delete_namespace("team-research")
