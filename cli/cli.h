@@ -11,6 +11,8 @@
 int cmd_serve(int argc, char **argv);
 int cmd_kubeconfig(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_backup(int argc, char **argv);
+int cmd_restore(int argc, char **argv);
 
 /* Reads --config's file and everything that goes over it. Prints what is wrong; -1 then. */
 int cli_config(struct arena *a, int argc, char **argv, struct config *ret);

@@ -23,6 +23,8 @@ static const struct {
     {"serve", cmd_serve, "run a virtual cluster"},
     {"kubeconfig", cmd_kubeconfig, "print the kubeconfig of a data directory's virtual cluster"},
     {"check", cmd_check, "read the configuration and say what is wrong with it"},
+    {"backup", cmd_backup, "copy a virtual cluster into one file, while it serves or not"},
+    {"restore", cmd_restore, "make an empty data directory of such a file"},
     {"version", cmd_version, "print the versions"},
     {"help", cmd_help, "print this, or the options of `serve`"},
 };

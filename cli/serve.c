@@ -7,6 +7,7 @@
  *                    '--- failed ----------------------------^
  */
 #include "cli.h"
+#include "control.h"
 
 #include <assert.h>
 #include <malloc.h>
@@ -33,6 +34,7 @@ struct serve {
     uv_signal_t signals[2];
     struct config config;
     struct store *store;
+    struct control *control; /* NULL: nobody can ask for a copy of the store */
     struct pki *pki;
     struct vapi *api;
     struct syncer *syncer; /* NULL: a control plane without a host */
@@ -69,10 +71,20 @@ static void on_syncer_closed(void *ctx)
     serve_close(s);
 }
 
+static void on_control_closed(void *ctx)
+{
+    struct serve *s = ctx;
+
+    s->control = NULL;
+    serve_close(s);
+}
+
 static void serve_close(struct serve *s)
 {
     s->phase = SERVE_CLOSING;
-    if (s->syncer) {
+    if (s->control) {
+        control_close(s->control, on_control_closed, s);
+    } else if (s->syncer) {
         syncer_close(s->syncer, on_syncer_closed, s);
     } else if (s->api) {
         vapi_close(s->api, on_api_closed, s);
@@ -185,6 +197,17 @@ static struct str host_of(struct str url)
     return str_sub(rest, 0, str_find(rest, ':'));
 }
 
+/* A cluster serves without it as well. */
+static int open_control(struct serve *s)
+{
+    struct err err;
+
+    err_init(&err, s->arena);
+    if (control_open(&s->loop, s->store, s->config.data_dir, &s->control, &err))
+        log_warn("sublet backup will not work while this runs: %.*s", STR_F(err.message));
+    return 0;
+}
+
 /* Under which names clients and pods reach this API. */
 static int open_pki(struct serve *s, struct err *err)
 {
@@ -244,7 +267,7 @@ static int open_api(struct serve *s, struct err *err)
 
 static int serve_open(struct serve *s, struct err *err)
 {
-    return open_store(s, err) || open_pki(s, err) || open_api(s, err) ? -1 : 0;
+    return open_store(s, err) || open_control(s) || open_pki(s, err) || open_api(s, err) ? -1 : 0;
 }
 
 static void set_log_level(struct str level)
