@@ -214,8 +214,13 @@ static void on_refused(void *ctx, const struct err *err)
 {
     struct sync_watch *w = ctx;
 
+    /* Without what is cluster scoped a tenant does well, so that is no warning. */
     if (SYNC_KINDS[w->id].namespaced)
         log_warn("syncer: the host does not let us watch %s: %.*s", SYNC_KINDS[w->id].plural,
+                 STR_F(err->message));
+    else
+        log_info("syncer: the host does not let us watch %s, so %s: %.*s", SYNC_KINDS[w->id].plural,
+                 w->id == SYNC_NODES ? "those in use are shown by name" : "none is shown",
                  STR_F(err->message));
     syncer_rescan(w->syncer, w->id);
 }
