@@ -220,6 +220,25 @@ static int copy_offline(struct backup *b)
 
 /* --- the commands --- */
 
+static const char BACKUP_HELP[] =
+    "usage: sublet backup [--config FILE] [--data-dir DIR] [--output FILE]\n\n"
+    "Copies the whole virtual cluster, its keys included, into one file (default: standard\n"
+    "output). A process that serves goes on meanwhile.\n";
+static const char RESTORE_HELP[] =
+    "usage: sublet restore [--config FILE] [--data-dir DIR] [--input FILE]\n\n"
+    "Makes a data directory that holds no store yet of a backup (default: standard input).\n";
+
+static bool wants_help(int argc, char **argv, const char *text)
+{
+    for (int i = 0; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            fputs(text, stdout);
+            return true;
+        }
+    }
+    return false;
+}
+
 static int finish(struct backup *b, int result)
 {
     if (result && b->err.kind)
@@ -233,6 +252,8 @@ int cmd_backup(int argc, char **argv)
     struct backup b = {.arena = arena_new(0)};
     int fd, result;
 
+    if (wants_help(argc, argv, BACKUP_HELP))
+        return finish(&b, 0);
     if (prepare(&b, argc, argv, "--output"))
         return finish(&b, -1);
     if (!strcmp(b.file, "-") && isatty(STDOUT_FILENO)) {
@@ -268,6 +289,8 @@ int cmd_restore(int argc, char **argv)
     bool piped;
     int result;
 
+    if (wants_help(argc, argv, RESTORE_HELP))
+        return finish(&b, 0);
     if (prepare(&b, argc, argv, "--input"))
         return finish(&b, -1);
     umask(077);

@@ -102,8 +102,12 @@ def test_the_socket_bears_anything(vc):
         s = socket.socket(socket.AF_UNIX)
         s.settimeout(20)
         s.connect(os.path.join(vc.store, "control"))
-        s.sendall(data)
-        return s, s.recv(200) if answers else b""
+        try:
+            if data:
+                s.sendall(data)
+            return s, s.recv(200) if answers else b""
+        except (ConnectionResetError, BrokenPipeError):  # turned away
+            return s, b""
 
     assert os.stat(os.path.join(vc.store, "control")).st_mode & 0o777 == 0o600
     assert line(b"format c:\n")[1] == b"error: unknown request\n"
