@@ -137,8 +137,9 @@ void mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str
  * false when it is already. */
 bool mapping_begin(struct mapping *m, struct str uid);
 bool mapping_is_full(const struct mapping *m);
-/* A host object of ours left: were it never seen by a run, this is the last word of it. */
-void mapping_note_left(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+/* A host object of ours came or left. It may have left before a run looks, or a restart may come
+ * first: that it was there must be known all the same. */
+void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
                        struct str uid, struct str host_uid);
 /* Was uid ever the uid of a virtual object under this key? The proof before a deletion. */
 bool mapping_knows(const struct mapping *m, struct str uid);

@@ -385,6 +385,7 @@ bool sync_settle_owner(struct sync_run *run)
             sync_take_mapping(run);
             adopt(run, run->host);
         }
+        sync_forget_old(run);
         return false;
     }
     /* Ours by its label, and of a virtual object that this name no longer is. */

@@ -54,8 +54,8 @@ static void add_owner(struct syncer *s, enum sync_id id, const struct host_objec
     struct str ns, name, uid;
 
     if (translate_owner(&s->tenant, tree_of(a, now ? now : before), &ns, &name, &uid)) {
-        if (!now)
-            mapping_note_left(s, id, ns, name, uid, before->uid);
+        if (!now || !before || !str_eq(now->uid, before->uid))
+            mapping_note_host(s, id, ns, name, uid, now ? now->uid : before->uid);
         syncer_add(s, id, ns, name);
     }
     arena_free(a);

@@ -109,7 +109,7 @@ bool mapping_is_full(const struct mapping *m)
     return m->n_old == MAPPING_OLD;
 }
 
-void mapping_note_left(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
                        struct str uid, struct str host_uid)
 {
     struct arena *a = arena_new(0);
