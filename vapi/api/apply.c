@@ -31,16 +31,22 @@ static int check_version(const struct call *c, struct err *err)
                    STR_F(got_group), STR_F(got_version), STR_F(got_kind));
 }
 
-/* `default/web; apps/v1, Kind=Deployment`, as upstream's messages name an object. */
-static struct str object_name(const struct call *c, const cJSON *object)
+/* `apps/v1, Kind=Deployment` */
+static struct str kind_name(const struct call *c)
 {
     struct str group, version, kind;
 
     body_expected(c, &group, &version, &kind);
-    return arena_printf(c->arena, "%.*s/%.*s; %.*s/%.*s, Kind=%.*s",
-                        STR_F(json_str_at(object, "metadata.namespace")),
-                        STR_F(json_str_at(object, "metadata.name")), STR_F(group), STR_F(version),
+    return arena_printf(c->arena, "%.*s/%.*s, Kind=%.*s", STR_F(group), STR_F(version),
                         STR_F(kind));
+}
+
+/* `default/web; apps/v1, Kind=Deployment`, as upstream's messages name a configuration. */
+static struct str config_name(const struct call *c)
+{
+    return arena_printf(c->arena, "%.*s/%.*s; %.*s",
+                        STR_F(json_str_at(c->body, "metadata.namespace")),
+                        STR_F(json_str_at(c->body, "metadata.name")), STR_F(kind_name(c)));
 }
 
 static int check_config(const struct managed *m, struct err *err)
@@ -58,7 +64,7 @@ static int check_config(const struct managed *m, struct err *err)
         return 0;
     why = arena_str(c->arena, err->message);
     return err_set(err, &ERR_UNKNOWN, "failed to create typed patch object (%.*s): %.*s",
-                   STR_F(object_name(c, c->body)), STR_F(why));
+                   STR_F(config_name(c)), STR_F(why));
 }
 
 /* ---- kubectl's annotation ---- */
@@ -197,8 +203,10 @@ static int normalise(struct call *c, cJSON *made, struct err *err)
     if (!failed)
         return 0;
     why = arena_str(c->arena, err->message);
-    return err_set(err, &ERR_UNKNOWN, "failed to convert new object (%.*s) to proper version: %.*s",
-                   STR_F(object_name(c, made)), STR_F(why));
+    return err_set(err, &ERR_UNKNOWN,
+                   "failed to convert new object (%.*s) to proper version: unable to convert "
+                   "unstructured object to %.*s: %.*s",
+                   STR_F(config_name(c)), STR_F(kind_name(c)), STR_F(why));
 }
 
 /* Only duplicate keys are left to complain about: unknown fields were refused. */

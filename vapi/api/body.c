@@ -444,12 +444,23 @@ static int normalise_metadata(struct call *c, cJSON *object, struct err *err)
     return 0;
 }
 
+/* Go tells an empty list from none: it asks for managedFields to be forgotten. So does one empty
+ * entry, which survives. */
+static void keep_reset(struct call *c, cJSON *object)
+{
+    cJSON *entries = json_path(object, "metadata.managedFields");
+
+    if (json_is_array(entries) && !json_first(entries))
+        json_append(entries, json_new_object(c->arena));
+}
+
 int body_normalise(struct call *c, cJSON *object, struct err *err)
 {
     const struct resource *r = c->resource;
     struct str group, version, kind;
     uint32_t node;
 
+    keep_reset(c, object);
     if (r->crd && !(c->sub && c->sub->object_kind)) {
         if (normalise_metadata(c, object, err))
             return -1;

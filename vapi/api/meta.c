@@ -188,8 +188,6 @@ void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old)
     if (json_get(before, "deletionGracePeriodSeconds") &&
         !json_get(metadata, "deletionGracePeriodSeconds"))
         copy_member(a, metadata, before, "deletionGracePeriodSeconds");
-    if (!json_get(metadata, "managedFields"))
-        copy_member(a, metadata, before, "managedFields");
 }
 
 static bool beside_spec(const cJSON *member)

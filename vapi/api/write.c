@@ -143,7 +143,10 @@ static enum outcome allow_create_on_update(struct write *w, struct err *err)
                               STR_NULL, c->name,  c->ns,      STR_NULL};
     struct str reason = STR_NULL;
 
-    if (!(r->flags & RES_CREATE_ON_UPDATE) || c->verb != CALL_UPDATE || c->sub)
+    bool applies = c->verb == CALL_PATCH && c->patch == PATCH_TYPE_APPLY;
+    bool may = applies || (r->flags & RES_CREATE_ON_UPDATE && c->verb == CALL_UPDATE);
+
+    if (!may || c->sub)
         return commit_not_found(c, err) ? FAILED : GO_ON;
     if (!c->done && !auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason))
         return server_forbidden(c, &what, reason, err) ? FAILED : GO_ON;
@@ -190,7 +193,7 @@ static int apply_patch(struct call *c, cJSON *object, cJSON **ret, struct err *e
         return patch_strategic(c->arena, &SCHEMA_BUILTIN, node, object, c->body, ret, err);
     case PATCH_TYPE_APPLY:
     default:
-        return err_set(err, &ERR_UNSUPPORTED_MEDIA_TYPE, "415: Unsupported Media Type");
+        return managed_apply(c, object, ret, err);
     }
 }
 
@@ -210,7 +213,7 @@ int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err
     if (!json_is_object(made))
         return err_set(err, &ERR_BAD_REQUEST, "the patched object is not an object");
     *ret = made;
-    return body_check_patched(c, made, err);
+    return c->patch == PATCH_TYPE_APPLY ? 0 : body_check_patched(c, made, err);
 }
 
 static void apply_defaults(struct write *w)
@@ -241,6 +244,15 @@ static void to_hub(struct write *w)
     commit_hub(c);
 }
 
+/* An apply did it itself, as do writes to Scale; a POST to a subresource leaves the fields alone.
+ */
+static bool tracks_fields(const struct call *c)
+{
+    if (c->sub && (c->sub->kind == SUB_SCALE || c->verb == CALL_CREATE))
+        return false;
+    return c->verb != CALL_PATCH || c->patch != PATCH_TYPE_APPLY;
+}
+
 static enum outcome step_make(struct write *w, struct err *err)
 {
     struct call *c = w->call;
@@ -252,6 +264,8 @@ static enum outcome step_make(struct write *w, struct err *err)
         return FAILED;
     to_hub(w);
     apply_defaults(w);
+    if (tracks_fields(c))
+        managed_update(c, w->asked, w->old, w->object);
     return GO_ON;
 }
 
@@ -281,7 +295,8 @@ static enum outcome meta_create(struct write *w, struct err *err)
     uint64_t revision;
 
     /* What is no number counts as none, as upstream reads it. */
-    if (str_to_u64(json_str(json_get(metadata, "resourceVersion")), &revision) && revision) {
+    if (c->verb == CALL_CREATE &&
+        str_to_u64(json_str(json_get(metadata, "resourceVersion")), &revision) && revision) {
         err_set(err, &ERR_UNKNOWN, "resourceVersion should not be set on objects to be created");
         return FAILED;
     }
@@ -450,6 +465,8 @@ static enum outcome step_prepare(struct write *w, struct err *err)
         keep_status_only(w);
     else
         prepare_update(w);
+    if (w->old)
+        managed_keep_times(w->call->arena, w->object, w->old);
     return GO_ON;
 }
 

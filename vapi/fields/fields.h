@@ -47,6 +47,7 @@ struct field_type type_member(const struct atom *t, const char *key, bool *decla
 struct field_type type_item(const struct atom *t);
 /* A map without fields whose values are deduced. */
 bool type_is_free(const struct atom *t);
+const char *go_value(struct arena *a, const cJSON *value); /* "&{map[a:1]}", for messages */
 /* Scalars: NULL, or what was wrong with value. */
 const char *scalar_problem(struct arena *a, const struct atom *t, const cJSON *value);
 

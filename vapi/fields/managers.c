@@ -228,25 +228,41 @@ void managers_reconcile(const struct field_write *w, struct managers *m)
 
 /* ---- update ---- */
 
-static const char *const STRIPPED[] = {
-    "apiVersion",
-    "kind",
-    "metadata",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.creationTimestamp",
-    "metadata.selfLink",
-    "metadata.uid",
-    "metadata.clusterName",
-    "metadata.generation",
-    "metadata.managedFields",
-    "metadata.resourceVersion",
-    NULL,
+/* What the server keeps itself; nobody owns it. */
+static const char *const KEPT[] = {"apiVersion", "kind", "metadata", NULL};
+static const char *const KEPT_METADATA[] = {
+    "name",        "namespace",  "creationTimestamp", "selfLink",        "uid",
+    "clusterName", "generation", "managedFields",     "resourceVersion", NULL,
 };
+
+static bool is_kept(const struct element *e, const char *const *names)
+{
+    if (e->kind != ELEMENT_FIELD)
+        return false;
+    for (; *names; names++)
+        if (str_eqc(e->name, *names))
+            return true;
+    return false;
+}
+
+static struct field_set *strip(struct arena *a, struct field_set *x, const char *const *names)
+{
+    struct field_set *made = NULL;
+
+    for (uint32_t i = 0; x && i < x->n; i++) {
+        const struct field_item *item = &x->items[i];
+        bool metadata = names == KEPT && item->element.kind == ELEMENT_FIELD &&
+                        str_eqc(item->element.name, "metadata");
+
+        set_add(a, &made, &item->element, item->member && !is_kept(&item->element, names),
+                metadata ? strip(a, item->below, KEPT_METADATA) : item->below);
+    }
+    return made;
+}
 
 struct field_set *managers_strip(struct arena *a, struct field_set *x)
 {
-    return set_difference(a, x, set_of(a, STRIPPED));
+    return strip(a, x, KEPT);
 }
 
 int managers_take(struct changes *c, struct managers *m)

@@ -188,11 +188,10 @@ bool type_is_free(const struct atom *t)
 
 /* ---- scalars ---- */
 
-static const char *go_value(struct arena *a, const cJSON *value)
+/* As Go's %v prints upstream's wrapper of a value. */
+const char *go_value(struct arena *a, const cJSON *value)
 {
-    return arena_printf(a, "&{%.*s}",
-                        STR_F(json_is_string(value) ? json_str(value) : json_text(a, value)))
-        .p;
+    return arena_printf(a, "&{%.*s}", STR_F(patch_print(a, value))).p;
 }
 
 static const char *go_type_name(const cJSON *value)

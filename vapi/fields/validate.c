@@ -43,9 +43,7 @@ static void validate(struct walk *w, struct field_type t, const cJSON *value,
 
 static const char *expected(struct walk *w, const char *what, const cJSON *value)
 {
-    return arena_printf(w->arena, "expected %s, got &{%.*s}", what,
-                        STR_F(json_is_string(value) ? json_str(value) : json_text(w->arena, value)))
-        .p;
+    return arena_printf(w->arena, "expected %s, got %s", what, go_value(w->arena, value)).p;
 }
 
 static void validate_map(struct walk *w, const struct atom *t, const cJSON *value,
