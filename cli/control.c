@@ -21,6 +21,7 @@
 
 #define CONTROL_MAGIC 0x6374726cu
 #define CLIENTS_MAX   4
+#define BACKLOG       64
 #define LINE_MAX_     32
 
 struct client {
@@ -225,7 +226,7 @@ static int listen_socket(struct control *c, const char *path)
         close(fd);
         return -1;
     }
-    return uv_listen((uv_stream_t *)&c->listener, CLIENTS_MAX, on_client);
+    return uv_listen((uv_stream_t *)&c->listener, BACKLOG, on_client);
 }
 
 static void on_listener_closed(uv_handle_t *handle)

@@ -343,13 +343,17 @@ def test_the_role_is_enough_for_the_main_job(release, host):
     k("set", "env", "deployment/web", "--from=secret/key")
     k("expose", "deployment", "web", "--port=80")
     k("rollout", "status", "deployment/web", "--timeout=90s")
-    k.apply([claim("data"), gpu_pod("train")])
+    poser = gpu_pod("train")
+    poser["metadata"]["labels"] = {"sublet.dev/control-plane": "research", "app.kubernetes.io/name": "sublet"}
+    k.apply([claim("data"), poser])
     k("wait", "--for=condition=Ready", "pod/train", "--timeout=60s")
     k("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
     eventually(lambda: "Scheduled" in k("get", "events"), 30, "the scheduler's event")
     k("debug", "train", "--profile=baseline", "--image=busybox:1", "--container=look", "--", "true")
     eventually(lambda: any(c["name"] == "look" for p in r.vc.host_pods()
                            for c in p["spec"].get("ephemeralContainers", [])), 30, "the debug container")
+    assert not [p for p in r.vc.host_pods() if "sublet.dev/control-plane" in p["metadata"]["labels"]]
+    assert all("sublet.dev/cluster" in p["metadata"]["labels"] for p in r.vc.host_pods())  # what policies select by
     ip = k("get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
     assert ip in {s["spec"].get("clusterIP") for s in r.vc.host_objects("/api/v1", "services")}
     api = r.object("/api/v1", "services", "research")["spec"]["clusterIP"]
