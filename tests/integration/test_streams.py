@@ -180,6 +180,20 @@ def test_escapes(host, running):
     assert status == 400 and b"invalid pod request" in body
 
 
+def test_service_proxy(host, running):
+    """Goes to the host's Service; what the host says of it carries the tenant's name."""
+    running.api.post("/api/v1/namespaces/default/services", {
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "empty"},
+        "spec": {"selector": {"app": "none"}, "ports": [{"port": 80}]}})
+    path = "/api/v1/namespaces/default/services/empty:80/proxy/x"
+    e = eventually(lambda: refused(running, path) if "has not been read" not in str(refused(running, path)) else None,
+                   20, "the host's answer")
+    assert e.code == 503 and 'no endpoints available for service "empty:80"' in str(e)
+    assert refused(running, "/api/v1/namespaces/default/services/none/proxy").code == 404
+    code, _, body = running.api.raw("POST", path, b"x" * 100_000)
+    assert code == 503 and b"no endpoints available" in body
+
+
 def test_host_away(host, running):
     """503 at once, and the answer when it is back."""
     host.write_log("here")
