@@ -31,3 +31,8 @@ int admission_quota(const struct admission_call *c, const cJSON *object, const c
 /* What a quota object counts now (for the controller that keeps status.used): {resource: quantity}.
  */
 cJSON *admission_quota_used(struct vapi *api, struct arena *a, struct str ns, const cJSON *quota);
+/* What objects count, remembered by version; made when the first quota asks, freed with the API. */
+struct admission_memo;
+struct admission_memo *admission_memo_new(const struct rng *rng);
+struct admission_memo *admission_memo_free(struct admission_memo *m); /* takes NULL */
+struct admission_memo *vapi_admission_memo(struct vapi *api);

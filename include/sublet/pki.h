@@ -37,6 +37,21 @@ int pki_renew_serving(struct pki *p, struct err *err) MUST_CHECK;
 int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct str *organizations,
                      size_t n, int64_t seconds, struct str *ret_cert, struct str *ret_key,
                      struct err *err) MUST_CHECK;
+/* Certificate signing requests (PKCS #10, PEM): BAD_REQUEST when it is none or not signed by its
+ * key. Counts of alternative names by type (X.509's GeneralName). Texts in arena. */
+#define PKI_ALTERNATIVES 9
+struct pki_request {
+    struct str cn;
+    const struct str *organizations;
+    size_t n_organizations;
+    size_t n_alternatives[PKI_ALTERNATIVES];
+};
+int pki_read_request(struct arena *a, struct str pem, struct pki_request *ret,
+                     struct err *err) MUST_CHECK;
+/* Signed by the cluster's CA, with usages as certificates.k8s.io names them. */
+int pki_sign_request(struct pki *p, struct arena *a, struct str pem, const struct str *usages,
+                     size_t n, int64_t seconds, struct str *ret_cert, struct err *err) MUST_CHECK;
+int64_t pki_certificate_end(struct str pem); /* notAfter in unix seconds; 0: it is none */
 /* A kubeconfig (YAML) with inline certificates, cluster and context named `name`. */
 int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str server,
                    struct str cn, const struct str *organizations, size_t n, struct str *ret,

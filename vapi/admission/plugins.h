@@ -23,6 +23,10 @@ int owner_references_validate(const struct admission_call *c, cJSON *object, con
                               struct err *err);
 int escalation_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                         struct err *err);
+int certificate_request_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                              struct err *err);
+int certificate_request_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                                 struct err *err);
 
 bool admits(const struct admission_call *c, const char *group, const char *plural);
 bool is_create(const struct admission_call *c);

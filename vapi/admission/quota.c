@@ -2,18 +2,13 @@
 /* ResourceQuota, exactly: what is used is summed over `latest`, in the same turn of the loop in
  * which the write is handed to the store, so that any number of racing creates stops at the limit.
  */
-#include "amounts.h"
+#include "counted.h"
 #include "plugins.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* --- which quota concerns which pod --- */
-
-static bool pod_is_best_effort(const cJSON *pod)
-{
-    return str_eqc(json_str_at(pod, "status.qosClass"), "BestEffort");
-}
 
 static bool selects_priority(const cJSON *expression, struct str class)
 {
@@ -29,44 +24,20 @@ static bool selects_priority(const cJSON *expression, struct str class)
     return str_eqc(op, "NotIn") ? !listed : listed;
 }
 
-static bool crosses_namespaces(const cJSON *pod)
+static bool scope_holds(struct str scope, const cJSON *expression, const struct counted *pod)
 {
-    static const char *const kinds[] = {"podAffinity", "podAntiAffinity"};
-
-    for (size_t i = 0; i < 2; i++) {
-        const cJSON *affinity = json_get(json_path(pod, "spec.affinity"), kinds[i]);
-
-        json_each(list, affinity)
-        {
-            json_each(term, list)
-            {
-                const cJSON *t = json_get(term, "podAffinityTerm");
-
-                t = t ? t : term;
-                if (json_count(json_get(t, "namespaces")) || json_get(t, "namespaceSelector"))
-                    return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool scope_holds(struct str scope, const cJSON *expression, const cJSON *pod)
-{
-    bool deadline = json_path(pod, "spec.activeDeadlineSeconds") != NULL;
-
     if (str_eqc(scope, "Terminating"))
-        return deadline;
+        return pod->deadline;
     if (str_eqc(scope, "NotTerminating"))
-        return !deadline;
+        return !pod->deadline;
     if (str_eqc(scope, "BestEffort"))
-        return pod_is_best_effort(pod);
+        return pod->best_effort;
     if (str_eqc(scope, "NotBestEffort"))
-        return !pod_is_best_effort(pod);
+        return !pod->best_effort;
     if (str_eqc(scope, "CrossNamespacePodAffinity"))
-        return crosses_namespaces(pod);
+        return pod->crosses_namespaces;
     if (str_eqc(scope, "PriorityClass"))
-        return selects_priority(expression, json_str_at(pod, "spec.priorityClassName"));
+        return selects_priority(expression, pod->priority_class);
     return false;
 }
 
@@ -76,8 +47,7 @@ static bool is_pod(struct str group, struct str plural)
 }
 
 /* A quota with scopes counts nothing but pods, and of those the ones all its scopes hold for. */
-static bool quota_concerns(const cJSON *quota, struct str group, struct str plural,
-                           const cJSON *object)
+static bool quota_concerns(const cJSON *quota, const struct resource *r, const struct counted *c)
 {
     const cJSON *scopes = json_path(quota, "spec.scopes");
     const cJSON *expressions = json_path(quota, "spec.scopeSelector.matchExpressions");
@@ -85,20 +55,19 @@ static bool quota_concerns(const cJSON *quota, struct str group, struct str plur
 
     if (!json_count(scopes) && !json_count(expressions))
         return true;
-    if (!is_pod(group, plural))
+    if (!is_pod(r->group, r->plural))
         return false;
     json_each(scope, scopes)
     {
         bool priority = str_eqc(json_str(scope), "PriorityClass");
-        bool holds = priority ? json_str_at(object, "spec.priorityClassName").n > 0
-                              : scope_holds(json_str(scope), &exists, object);
+        bool holds = priority ? c->priority_class.n > 0 : scope_holds(json_str(scope), &exists, c);
 
         if (!holds)
             return false;
     }
     json_each(e, expressions)
     {
-        if (!scope_holds(json_str_at(e, "scopeName"), e, object))
+        if (!scope_holds(json_str_at(e, "scopeName"), e, c))
             return false;
     }
     return true;
@@ -107,22 +76,25 @@ static bool quota_concerns(const cJSON *quota, struct str group, struct str plur
 /* --- what is used --- */
 
 struct sum {
-    struct arena *arena;
+    struct admission_memo *memo;
     const cJSON *quota;
     const struct resource *resource;
     struct amounts *total;
-    struct str but; /* uid that is not counted */
 };
+
+static void add_all(struct amounts *to, const struct amounts *from)
+{
+    for (size_t i = 0; i < from->n; i++)
+        amounts_add(to, from->items[i].name, from->items[i].q);
+}
 
 static bool on_counted(void *ctx, const struct store_object *o)
 {
     struct sum *s = ctx;
+    const struct counted *c = counted_of(s->memo, s->resource, o);
 
-    if (s->but.n && str_eq(s->but, o->uid))
-        return true;
-    const cJSON *tree = vapi_tree(s->arena, o);
-    if (quota_concerns(s->quota, s->resource->group, s->resource->plural, tree))
-        amounts_of_object(s->total, s->resource->group, s->resource->plural, tree);
+    if (quota_concerns(s->quota, s->resource, c))
+        add_all(s->total, &c->amounts);
     return true;
 }
 
@@ -154,17 +126,17 @@ static bool names_resource(const cJSON *hard, const struct resource *r)
     return names;
 }
 
-static void sum_resource(struct vapi *api, struct arena *a, struct str ns, const cJSON *quota,
-                         const struct resource *r, struct str but, struct amounts *total)
+static void sum_resource(struct vapi *api, struct str ns, const cJSON *quota,
+                         const struct resource *r, struct amounts *total)
 {
-    struct sum s = {.arena = a, .quota = quota, .resource = r, .total = total, .but = but};
+    struct sum s = {
+        .memo = vapi_admission_memo(api), .quota = quota, .resource = r, .total = total};
 
     store_scan_latest(vapi_store(api), r->storage, ns, on_counted, &s);
 }
 
 struct all {
     struct vapi *api;
-    struct arena *arena;
     struct str ns;
     const cJSON *quota, *hard;
     struct amounts *total;
@@ -176,7 +148,7 @@ static bool on_resource(void *ctx, const struct resource *r)
 
     if (resource_namespaced(r) && !(r->flags & RES_REVIEW) &&
         str_eq(r->storage_version, r->api_version) && names_resource(all->hard, r))
-        sum_resource(all->api, all->arena, all->ns, all->quota, r, STR_NULL, all->total);
+        sum_resource(all->api, all->ns, all->quota, r, all->total);
     return true;
 }
 
@@ -184,8 +156,7 @@ cJSON *admission_quota_used(struct vapi *api, struct arena *a, struct str ns, co
 {
     struct amounts total = {.arena = a};
     const cJSON *hard = json_path(quota, "spec.hard");
-    struct all all = {
-        .api = api, .arena = a, .ns = ns, .quota = quota, .hard = hard, .total = &total};
+    struct all all = {.api = api, .ns = ns, .quota = quota, .hard = hard, .total = &total};
     cJSON *used = json_new_object(a);
 
     registry_each(vapi_registry(api), on_resource, &all);
@@ -204,8 +175,9 @@ cJSON *admission_quota_used(struct vapi *api, struct arena *a, struct str ns, co
 struct check {
     const struct admission_call *call;
     const cJSON *object, *old;
+    struct counted wanted, had; /* of object and old; read when the first quota asks */
     struct err *err;
-    bool refused;
+    bool refused, read;
 };
 
 /* Containers must say what a quota on compute resources counts. */
@@ -304,10 +276,10 @@ static struct amounts added(struct check *k, const cJSON *quota)
     struct arena *a = k->call->arena;
     struct amounts now = {.arena = a}, before = {.arena = a}, more = {.arena = a};
 
-    if (quota_concerns(quota, r->group, r->plural, k->object))
-        amounts_of_object(&now, r->group, r->plural, k->object);
-    if (k->old && quota_concerns(quota, r->group, r->plural, k->old))
-        amounts_of_object(&before, r->group, r->plural, k->old);
+    if (quota_concerns(quota, r, &k->wanted))
+        now = k->wanted.amounts;
+    if (k->old && quota_concerns(quota, r, &k->had))
+        before = k->had.amounts;
     json_each(item, json_path(quota, "spec.hard"))
     {
         struct str name = str_c(item->string);
@@ -327,8 +299,14 @@ static bool on_quota(void *ctx, const struct store_object *o)
     const cJSON *quota = vapi_tree(a, o), *hard = json_path(quota, "spec.hard");
     struct amounts requested = {.arena = a}, used = {.arena = a}, limited = {.arena = a};
 
-    if (!k->old && is_pod(r->group, r->plural) &&
-        quota_concerns(quota, r->group, r->plural, k->object) && must_specify(k, quota)) {
+    if (!k->read) {
+        k->read = true;
+        counted_read(a, r, k->object, &k->wanted);
+        if (k->old)
+            counted_read(a, r, k->old, &k->had);
+    }
+    if (!k->old && is_pod(r->group, r->plural) && quota_concerns(quota, r, &k->wanted) &&
+        must_specify(k, quota)) {
         k->refused = true;
         return false;
     }
@@ -336,7 +314,7 @@ static bool on_quota(void *ctx, const struct store_object *o)
     if (!more.n)
         return true;
     struct amounts total = {.arena = a};
-    sum_resource(k->call->api, a, k->call->ns, quota, r, STR_NULL, &total);
+    sum_resource(k->call->api, k->call->ns, quota, r, &total);
     for (size_t i = 0; i < more.n; i++) {
         struct str name = more.items[i].name;
         const struct quantity *now = amounts_get(&total, name);

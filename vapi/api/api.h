@@ -46,6 +46,7 @@ struct vapi {
     struct crds *crds;
     struct controllers *controllers;
     struct net_server *server;
+    struct admission_memo *admission_memo; /* NULL until a quota asks */
     struct events *events;
     struct expiry *expiry;
     char flow_uid[37],

@@ -216,6 +216,7 @@ static void free_api(struct vapi *api)
 
     api->state = API_CLOSED;
     api->events = events_free(api->events);
+    api->admission_memo = admission_memo_free(api->admission_memo);
     api->auth = auth_free(api->auth);
     api->registry = registry_free(api->registry);
     for (size_t i = 0; i < api->n_checks; i++)
@@ -321,6 +322,13 @@ void vapi_close(struct vapi *api, void (*closed)(void *ctx), void *ctx)
 }
 
 /* ---- accessors ---- */
+
+struct admission_memo *vapi_admission_memo(struct vapi *api)
+{
+    if (!api->admission_memo)
+        api->admission_memo = admission_memo_new(api->o.rng);
+    return api->admission_memo;
+}
 
 struct registry *vapi_registry(struct vapi *api)
 {

@@ -12,7 +12,6 @@
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
-#include <openssl/x509v3.h>
 
 #define SERIAL_BYTES 16
 #define MAX_CN       512 /* RFC 5280 says 64, but nodes and users of Kubernetes have longer names */
@@ -34,6 +33,8 @@ static const struct {
                      {NID_ext_key_usage, "clientAuth"},
                      {NID_subject_key_identifier, "hash"},
                      {NID_authority_key_identifier, "keyid:always"}},
+    [CERT_REQUESTED] = {{NID_basic_constraints, "critical,CA:FALSE"},
+                        {NID_authority_key_identifier, "keyid:always"}},
 };
 
 int pki_fail(struct err *err, const char *what)
@@ -204,6 +205,14 @@ static bool set_extensions(X509 *cert, X509 *ca, enum cert_use use)
     return true;
 }
 
+static bool set_requested(X509 *cert, const struct cert_request *r)
+{
+    if (r->n_usages && pki_cert_add_usages(cert, r->usages, r->n_usages, NULL))
+        return false;
+    return !r->alternatives ||
+           X509_add1_ext_i2d(cert, NID_subject_alt_name, r->alternatives, 0, 0) == 1;
+}
+
 int pki_cert_issue(const struct cert_request *r, EVP_PKEY *key, X509 *ca, EVP_PKEY *ca_key,
                    X509 **ret, struct err *err)
 {
@@ -220,7 +229,8 @@ int pki_cert_issue(const struct cert_request *r, EVP_PKEY *key, X509 *ca, EVP_PK
         goto fail;
     issuer = X509_get_subject_name(ca ? ca : cert);
     if (X509_set_issuer_name(cert, issuer) != 1 || !set_extensions(cert, ca ? ca : cert, r->use) ||
-        !set_names(cert, r) || !X509_sign(cert, ca ? ca_key : key, EVP_sha256()))
+        !set_names(cert, r) || !set_requested(cert, r) ||
+        !X509_sign(cert, ca ? ca_key : key, EVP_sha256()))
         goto fail;
     *ret = cert;
     return 0;

@@ -7,11 +7,12 @@
 
 #include <openssl/evp.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <sublet/clock.h>
 #include <sublet/err.h>
 
-enum cert_use { CERT_CA, CERT_SERVER, CERT_CLIENT };
+enum cert_use { CERT_CA, CERT_SERVER, CERT_CLIENT, CERT_REQUESTED };
 
 struct cert_request {
     enum cert_use use;
@@ -22,6 +23,9 @@ struct cert_request {
     size_t n_names;
     int64_t not_before, not_after; /* unix seconds */
     const struct rng *rng;         /* of the serial number */
+    const struct str *usages;      /* of CERT_REQUESTED, as certificates.k8s.io names them */
+    size_t n_usages;
+    GENERAL_NAMES *alternatives; /* of CERT_REQUESTED, taken over as they are; may be NULL */
 };
 
 EVP_PKEY *pki_key_new(struct err *err) MUST_CHECK;
@@ -37,5 +41,12 @@ int64_t pki_cert_not_before(const X509 *cert);
 int64_t pki_cert_not_after(const X509 *cert);
 /* True when the certificate names exactly these. */
 bool pki_cert_has_names(const X509 *cert, const struct str *names, size_t n);
+/* Key usages by the names of certificates.k8s.io; BAD_REQUEST when one is unknown. */
+int pki_cert_add_usages(X509 *cert, const struct str *usages, size_t n, struct err *err) MUST_CHECK;
+/* A signing request whose signature holds, with at most one common name; BAD_REQUEST. */
+X509_REQ *pki_request_open(struct str pem, struct err *err) MUST_CHECK;
+/* A certificate for the request's key and names; r says the times and usages. */
+int pki_request_issue(struct cert_request *r, struct arena *a, struct str pem, X509 *ca,
+                      EVP_PKEY *ca_key, X509 **ret, struct err *err) MUST_CHECK;
 /* Puts OpenSSL's reason into err and returns -1. */
 int pki_fail(struct err *err, const char *what);

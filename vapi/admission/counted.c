@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A quota is checked against the sum over all objects of its namespace, in every create: reading
+ * each of them anew would cost more than all the rest. What a version of an object counts never
+ * changes, so it is kept, in a table of a fixed size where a newcomer takes the place of what
+ * collides with it. Must never answer for another version: revisions that were never committed may
+ * come again, so the bytes themselves are part of the key. */
+#include "counted.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MEMO_MAGIC 0x636e7464u
+#define SLOTS      4096u
+
+struct entry {
+    _Alignas(struct amount) uint64_t key; /* the amounts follow */
+    uint64_t check;
+    struct counted counted; /* all it points to follows in the same allocation */
+};
+
+struct admission_memo {
+    unsigned magic;
+    uint64_t seed;
+    struct arena *scratch;
+    struct entry *slots[SLOTS];
+};
+
+struct admission_memo *admission_memo_new(const struct rng *rng)
+{
+    struct admission_memo *m = NEW(struct admission_memo);
+
+    m->magic = MEMO_MAGIC;
+    m->seed = rng_u64(rng);
+    m->scratch = arena_new(0);
+    return m;
+}
+
+struct admission_memo *admission_memo_free(struct admission_memo *m)
+{
+    if (!m)
+        return NULL;
+    assert(m->magic == MEMO_MAGIC);
+    for (size_t i = 0; i < SLOTS; i++)
+        mem_free(m->slots[i]);
+    arena_free(m->scratch);
+    m->magic = 0;
+    return mem_free(m);
+}
+
+/* --- reading --- */
+
+static bool crosses_namespaces(const cJSON *pod)
+{
+    static const char *const kinds[] = {"podAffinity", "podAntiAffinity"};
+
+    for (size_t i = 0; i < 2; i++) {
+        const cJSON *affinity = json_get(json_path(pod, "spec.affinity"), kinds[i]);
+
+        json_each(list, affinity)
+        {
+            json_each(term, list)
+            {
+                const cJSON *t = json_get(term, "podAffinityTerm");
+
+                t = t ? t : term;
+                if (json_count(json_get(t, "namespaces")) || json_get(t, "namespaceSelector"))
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
+void counted_read(struct arena *a, const struct resource *r, const cJSON *object,
+                  struct counted *ret)
+{
+    *ret = (struct counted){.amounts = {.arena = a}};
+    amounts_of_object(&ret->amounts, r->group, r->plural, object);
+    if (r->group.n || !str_eqc(r->plural, "pods"))
+        return;
+    ret->deadline = json_path(object, "spec.activeDeadlineSeconds") != NULL;
+    ret->best_effort = str_eqc(json_str_at(object, "status.qosClass"), "BestEffort");
+    ret->crosses_namespaces = crosses_namespaces(object);
+    ret->priority_class = json_str_at(object, "spec.priorityClassName");
+}
+
+/* --- remembering --- */
+
+static struct str put(char **at, struct str s)
+{
+    struct str kept = {*at, s.n};
+
+    if (s.n)
+        memcpy(*at, s.p, s.n);
+    *at += s.n;
+    return kept;
+}
+
+static struct entry *entry_new(const struct counted *from)
+{
+    size_t n = from->amounts.n, bytes = from->priority_class.n;
+    struct entry *e;
+    char *text;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += from->amounts.items[i].name.n;
+    e = mem_alloc(sizeof(*e) + n * sizeof(struct amount) + bytes);
+    e->counted = *from;
+    e->counted.amounts.arena = NULL; /* nothing is added any more */
+    e->counted.amounts.items = (struct amount *)(void *)(e + 1);
+    e->counted.amounts.cap = n;
+    text = (char *)(e->counted.amounts.items + n);
+    for (size_t i = 0; i < n; i++) {
+        e->counted.amounts.items[i].q = from->amounts.items[i].q;
+        e->counted.amounts.items[i].name = put(&text, from->amounts.items[i].name);
+    }
+    e->counted.priority_class = put(&text, from->priority_class);
+    return e;
+}
+
+const struct counted *counted_of(struct admission_memo *m, const struct resource *r,
+                                 const struct store_object *o)
+{
+    uint64_t key = str_hash(o->uid, m->seed), check = str_hash(o->bytes, ~m->seed);
+    struct entry **slot = &m->slots[key % SLOTS];
+    struct counted read;
+
+    assert(m->magic == MEMO_MAGIC);
+    if (*slot && (*slot)->key == key && (*slot)->check == check)
+        return &(*slot)->counted;
+    arena_reset(m->scratch);
+    counted_read(m->scratch, r, vapi_tree(m->scratch, o), &read);
+    mem_free(*slot);
+    *slot = entry_new(&read);
+    (*slot)->key = key;
+    (*slot)->check = check;
+    return &(*slot)->counted;
+}
