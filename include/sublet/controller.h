@@ -74,6 +74,9 @@ void reconcile_patch(struct reconcile *r, const struct resource *res, struct str
                      struct str ns, struct str name, const cJSON *patch);
 void reconcile_delete(struct reconcile *r, const struct resource *res, struct str ns,
                       struct str name, struct str uid, const char *propagation);
+/* Without grace. */
+void reconcile_delete_now(struct reconcile *r, const struct resource *res, struct str ns,
+                          struct str name, struct str uid);
 /* Only this version of it: what was decided about another one is decided again. */
 void reconcile_delete_exact(struct reconcile *r, const struct resource *res, const cJSON *object,
                             const char *propagation);

@@ -3,12 +3,15 @@
  * days, whatever was missed. Pure; must agree with what validation lets pass. */
 #include "cron_schedule.h"
 
+#include "time_zone.h"
+
 #include <sublet/clock.h>
 
 #include <strings.h>
 
-#define DAY_S     86400
-#define DAYS_MOST (5 * 366)
+#define DAY_S      86400
+#define DAYS_MOST  (5 * 366)
+#define SPANS_MOST 40 /* changes of clocks looked across */
 
 struct bounds {
     unsigned min, max;
@@ -178,6 +181,12 @@ static int minute_of(const struct cron_schedule *s, int from, int step)
     return -1;
 }
 
+static bool minute_is_due(const struct cron_schedule *s, int64_t minute)
+{
+    return day_matches(s, minute / 1440) &&
+           minute_of(s, (int)(minute % 1440), 1) == (int)(minute % 1440);
+}
+
 static int64_t search(const struct cron_schedule *s, int64_t minute, int step)
 {
     int64_t day = minute / 1440;
@@ -191,16 +200,46 @@ static int64_t search(const struct cron_schedule *s, int64_t minute, int step)
     return 0;
 }
 
+/* Between two changes of the clocks local time runs evenly: each stretch is searched by itself. */
+static int64_t search_zone(const struct cron_schedule *s, int64_t t, int step)
+{
+    int64_t limit = DAYS_MOST * (int64_t)DAY_S, start = t;
+
+    for (int i = 0; i < SPANS_MOST && (t - start) * step < limit; i++) {
+        struct time_span span = time_zone_at(s->zone, t);
+        int64_t local = t + span.offset, minute = (local - (local < 0 ? 59 : 0)) / 60;
+        int64_t found = search(s, step > 0 ? minute + 1 : minute, step);
+
+        if (found) {
+            found -= span.offset;
+            if (found >= span.from && found < span.to)
+                return found;
+        }
+        if (step > 0 ? span.to == INT64_MAX : span.from == INT64_MIN)
+            return 0;
+        t = step > 0 ? span.to - 1 : span.from - 1;
+        if (step > 0) { /* the change's own minute is of the next stretch */
+            struct time_span next = time_zone_at(s->zone, span.to);
+            int64_t first = span.to + next.offset;
+
+            if (first % 60 == 0 && minute_is_due(s, first / 60))
+                return span.to;
+            t = span.to;
+        }
+    }
+    return 0;
+}
+
 int64_t cron_next(const struct cron_schedule *s, int64_t start, int64_t t)
 {
-    if (!s->every_s)
-        return search(s, t / 60 + 1, 1);
-    return t < start ? start + s->every_s : t + s->every_s - (t - start) % s->every_s;
+    if (s->every_s)
+        return t < start ? start + s->every_s : t + s->every_s - (t - start) % s->every_s;
+    return s->zone ? search_zone(s, t, 1) : search(s, t / 60 + 1, 1);
 }
 
 int64_t cron_last(const struct cron_schedule *s, int64_t start, int64_t t)
 {
-    if (!s->every_s)
-        return search(s, t / 60, -1);
-    return t < start + s->every_s ? 0 : t - (t - start) % s->every_s;
+    if (s->every_s)
+        return t < start + s->every_s ? 0 : t - (t - start) % s->every_s;
+    return s->zone ? search_zone(s, t, -1) : search(s, t / 60, -1);
 }

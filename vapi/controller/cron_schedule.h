@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a CronJob is due: five fields or a descriptor, in UTC. Internal to vapi/controller. */
+/* When a CronJob is due: five fields or a descriptor, in a time zone. Internal to vapi/controller.
+ */
 #pragma once
 
 #include <sublet/mem.h>
 
 #include <stdbool.h>
 
+struct time_zone;
+
 struct cron_schedule {
     uint64_t minutes, hours, days, months, weekdays; /* bit n: n is in */
     bool any_day, any_weekday;                       /* the field was "*": the other one decides */
     int64_t every_s;                                 /* "@every": seconds; 0 otherwise */
+    const struct time_zone *zone;                    /* NULL: UTC */
 };
 
 /* False when text is none (validation has said why). */
 bool cron_parse(struct str text, struct cron_schedule *ret);
 /* The first time after, or the last one not after, unix second t; 0 when there is none in the next
- * (last) five years. start: what "@every" counts from. */
+ * (last) five years. start: what "@every" counts from. A time that a change of clocks leaves out is
+ * not due, one that it repeats is due twice: as upstream. */
 int64_t cron_next(const struct cron_schedule *s, int64_t start, int64_t t);
 int64_t cron_last(const struct cron_schedule *s, int64_t start, int64_t t);

@@ -5,6 +5,7 @@
 #include "util.h"
 
 #include "cron_schedule.h"
+#include "time_zone.h"
 
 #include <stdlib.h>
 
@@ -152,6 +153,22 @@ static void keep_some(struct cron_run *c, const char *which, const char *limit)
 
 /* --- making --- */
 
+/* In the job's time zone, as it was meant: "2026-11-21T09:00:00+01:00". */
+static struct str due_text(struct cron_run *c)
+{
+    struct arena *a = reconcile_arena(c->run);
+    struct str zone = json_str_at(c->cron, "spec.timeZone"), local;
+    const struct time_zone *z = zone.n ? time_zone_load(a, zone) : NULL;
+    int64_t offset = z ? time_zone_at(z, c->due).offset : 0, minutes = offset / 60;
+
+    if (!offset)
+        return time_format_s(a, c->due);
+    local = time_format_s(a, c->due + offset);
+    minutes = minutes < 0 ? -minutes : minutes;
+    return arena_printf(a, "%.*s%c%02d:%02d", (int)local.n - 1, local.p, offset < 0 ? '-' : '+',
+                        (int)(minutes / 60), (int)(minutes % 60));
+}
+
 static cJSON *make_job(struct cron_run *c)
 {
     struct arena *a = reconcile_arena(c->run);
@@ -167,8 +184,7 @@ static cJSON *make_job(struct cron_run *c)
         json_set(a, meta, "labels", json_copy(a, item));
     if ((item = json_path(from, "metadata.annotations")))
         json_set(a, meta, "annotations", json_copy(a, item));
-    json_set_str(a, json_ensure_object(a, meta, "annotations"), SCHEDULED_AT,
-                 time_format_s(a, c->due));
+    json_set_str(a, json_ensure_object(a, meta, "annotations"), SCHEDULED_AT, due_text(c));
     json_append(json_set(a, meta, "ownerReferences", json_new_array(a)),
                 owner_ref(a, c->res, c->cron));
     if ((item = json_get(from, "spec")))
@@ -267,13 +283,18 @@ static bool read_schedule(struct cron_run *c, struct cron_schedule *s)
     struct str zone = json_str_at(c->cron, "spec.timeZone");
     struct str text = json_str_at(c->cron, "spec.schedule");
 
-    if (zone.n && !str_eqc(zone, "UTC") && !str_eqc(zone, "Etc/UTC")) {
-        reconcile_event(c->run, c->cron, "Warning", "UnknownTimeZone", "invalid timeZone: \"%.*s\"",
+    const struct time_zone *found = zone.n ? time_zone_load(reconcile_arena(c->run), zone) : NULL;
+
+    if (zone.n && !found) {
+        reconcile_event(c->run, c->cron, "Warning", "UnknownTimeZone",
+                        "invalid timeZone: \"%.*s\": unknown time zone %.*s", STR_F(zone),
                         STR_F(zone));
         return false;
     }
-    if (cron_parse(text, s))
+    if (cron_parse(text, s)) {
+        s->zone = found;
         return true;
+    }
     reconcile_event(c->run, c->cron, "Warning", "UnparseableSchedule",
                     "unparseable schedule: \"%.*s\"", STR_F(text));
     return false;

@@ -1,43 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DaemonSet: one pod on each node that it fits. Must never make a pod for a node that still has
  * one, even one that is going. Source of the rules: pkg/controller/daemon of Kubernetes 1.36. */
-#include "daemonset_nodes.h"
-#include "revisions.h"
+#include "daemonset.h"
 
-#define DS_BURST       250
 #define TEMPLATE_LABEL "pod-template-generation"
 #define GENERATION     "deprecated.daemonset.template.generation"
 
-struct ds_node {
-    struct str name;
-    bool run, stay;
-    cJSON **pods; /* the set's, of `n` */
-    size_t n;
-};
-
-struct ds {
-    struct reconcile *run;
-    const struct resource *res, *pods_res;
-    cJSON *owner, *as_read;
-    struct revisions revisions;
-    struct str hash;
-    const cJSON *template_pod;
-    struct ds_node *nodes;
-    size_t n_nodes, n_deleted;
-    cJSON **pods;
-    size_t n_pods;
-    struct str make[DS_BURST]; /* names of nodes */
-    struct pod_batch batch;
-};
-
 /* --- nodes and pods --- */
 
-static bool is_new(const struct ds *s, const cJSON *pod)
+bool ds_is_new(const struct ds *s, const cJSON *pod)
 {
     return str_eq(revision_of_pod(pod), s->hash);
 }
 
-static bool is_available(struct ds *s, const cJSON *pod)
+bool ds_is_available(struct ds *s, const cJSON *pod)
 {
     int64_t wait;
     bool available =
@@ -97,18 +73,20 @@ static void list_nodes(struct ds *s)
     }
 }
 
-static void drop(struct ds *s, const cJSON *pod, bool failed)
+void ds_drop(struct ds *s, const cJSON *pod)
 {
     if (is_going(pod) || s->n_deleted == DS_BURST)
         return;
     s->n_deleted++;
     reconcile_delete(s->run, s->pods_res, meta_ns(pod), meta_name(pod), meta_uid(pod), NULL);
-    if (failed)
-        reconcile_event(s->run, s->owner, "Warning", "FailedDaemonPod",
-                        "Found failed daemon pod %.*s/%.*s on node %.*s, will try to kill it",
-                        STR_F(meta_ns(pod)), STR_F(meta_name(pod)), STR_F(ds_node_of(pod)));
     reconcile_event(s->run, s->owner, "Normal", "SuccessfulDelete", "Deleted pod: %.*s",
                     STR_F(meta_name(pod)));
+}
+
+void ds_make(struct ds *s, const struct ds_node *node)
+{
+    if (s->batch.wanted < DS_BURST)
+        s->make[s->batch.wanted++] = node->name;
 }
 
 /* Each node gets its part of one array, as large as its count. Pods for a node that is not there
@@ -124,7 +102,7 @@ static void assign_pods(struct ds *s)
         if (node)
             node->n++;
         else if (name.n)
-            drop(s, s->pods[i], false);
+            ds_drop(s, s->pods[i]);
     }
     for (size_t i = 0; i < s->n_nodes; i++) {
         s->nodes[i].pods = places;
@@ -148,58 +126,6 @@ static cJSON *oldest(const struct ds_node *node)
             found = node->pods[i];
     }
     return found;
-}
-
-/* --- one pod on each --- */
-
-static void tend(struct ds *s, struct ds_node *node)
-{
-    cJSON *kept = NULL;
-
-    for (size_t i = 0; i < node->n; i++) {
-        cJSON *pod = node->pods[i];
-
-        if (!node->stay || pod_is_finished(pod)) {
-            drop(s, pod, node->stay);
-        } else if (pod_is_active(pod) && kept) {
-            bool older = meta_created_s(pod) < meta_created_s(kept);
-
-            drop(s, older ? kept : pod, false);
-            kept = older ? pod : kept;
-        } else if (pod_is_active(pod))
-            kept = pod;
-    }
-    if (node->run && !node->n && s->batch.wanted < DS_BURST)
-        s->make[s->batch.wanted++] = node->name;
-}
-
-/* What is old and not available goes at once, what is available only as far as allowed. */
-static void renew(struct ds *s)
-{
-    struct arena *a = reconcile_arena(s->run);
-    cJSON **old = arena_alloc(a, (s->n_nodes + 1) * sizeof(*old));
-    size_t n_old = 0;
-    int64_t desired = 0, away = 0;
-
-    for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct ds_node *node = &s->nodes[i];
-
-        desired += node->run;
-        if (!node->run)
-            continue;
-        if (node->n != 1 || !is_available(s, node->pods[0])) {
-            away++;
-            if (node->n == 1 && pod_is_active(node->pods[0]) && !is_new(s, node->pods[0]))
-                drop(s, node->pods[0], false);
-        } else if (!is_new(s, node->pods[0]))
-            old[n_old++] = node->pods[0];
-    }
-    int64_t allowed = scaled_value(
-        json_path(s->owner, "spec.updateStrategy.rollingUpdate.maxUnavailable"), desired, true, 1);
-    if (allowed < 1)
-        allowed = 1;
-    for (size_t i = 0; i < n_old && away < allowed; i++, away++)
-        drop(s, old[i], false);
 }
 
 static cJSON *make_pod(void *ctx, size_t i)
@@ -232,8 +158,8 @@ static struct ds_counts count(struct ds *s)
             continue;
         c.current++;
         c.ready += pod_is_ready(pod);
-        c.available += is_available(s, pod);
-        c.updated += is_new(s, pod);
+        c.available += ds_is_available(s, pod);
+        c.updated += ds_is_new(s, pod);
     }
     return c;
 }
@@ -267,11 +193,11 @@ static void manage(struct ds *s)
     make_template(s);
     list_nodes(s);
     assign_pods(s);
+    ds_bounds(s);
     for (size_t i = 0; i < s->n_nodes; i++)
-        tend(s, &s->nodes[i]);
-    if (!s->n_deleted && !s->batch.wanted &&
-        !str_eqc(json_str_at(s->owner, "spec.updateStrategy.type"), "OnDelete"))
-        renew(s);
+        ds_tend(s, &s->nodes[i]);
+    if (!s->n_deleted && !s->batch.wanted)
+        ds_renew(s);
     pods_create(&s->batch);
 }
 
@@ -336,6 +262,18 @@ static void map_node(struct controller *c, const struct store_event *e)
         store_scan_latest(vapi_store(api), sets->storage, STR_NULL, on_set, c);
 }
 
+static void *start(struct controller *c)
+{
+    (void)c;
+    return NEW(struct ds_failures);
+}
+
+static void stop(struct controller *c, void *state)
+{
+    (void)c;
+    mem_free(state);
+}
+
 static const struct controller_source SOURCES[] = {{"apps", "daemonsets", controller_map_self},
                                                    {"", "pods", map_pod},
                                                    {"", "nodes", map_node},
@@ -346,4 +284,6 @@ const struct controller_def DAEMON_SET_CONTROLLER = {
     .name = "daemonset-controller",
     .sources = SOURCES,
     .reconcile = ds_reconcile,
+    .start = start,
+    .stop = stop,
 };

@@ -186,6 +186,7 @@ static bool load(struct job_run *j)
     j->completions = json_i64_at(j->job, "spec.completions", -1);
     j->parallelism = json_i64_at(j->job, "spec.parallelism", 1);
     j->indexed = str_eqc(json_str_at(j->job, "spec.completionMode"), "Indexed");
+    j->per_index = j->indexed && json_path(j->job, "spec.backoffLimitPerIndex");
     j->suspended = json_true(json_path(j->job, "spec.suspend"));
     j->only_failed = str_eqc(json_str_at(j->job, "spec.podReplacementPolicy"), "Failed");
     sort_out(j);

@@ -22,7 +22,10 @@ bool job_indexes_have(const struct job_indexes *s, int64_t index);
 /* The union of s and n values in any order. */
 struct job_indexes job_indexes_with(struct arena *a, const struct job_indexes *s, int64_t *values,
                                     size_t n);
+struct job_indexes job_indexes_merge(struct arena *a, const struct job_indexes *s,
+                                     const struct job_indexes *t);
 int64_t job_indexes_total(const struct job_indexes *s);
+int64_t job_indexes_overlap(const struct job_indexes *s, const struct job_indexes *t);
 struct str job_indexes_text(struct arena *a, const struct job_indexes *s);
 
 struct job_run {
@@ -37,7 +40,10 @@ struct job_run {
     bool indexed, suspended, only_failed;   /* only_failed: replaced once Failed, not when going */
     int64_t completions;                    /* -1: not given */
     int64_t parallelism, succeeded, failed; /* with what is not counted yet */
-    struct job_indexes done;
+    bool per_index;                         /* failures are limited for each index by itself */
+    struct job_indexes done, lost;
+    cJSON **held; /* the last failed pod of each index: it passes its count on before it goes */
+    size_t n_held;
     cJSON **release; /* pods whose finalizer goes once status is written */
     size_t n_release;
     bool finishing; /* has SuccessCriteriaMet or FailureTarget */
@@ -55,6 +61,22 @@ bool job_pod_tracked(const cJSON *pod);
 bool job_pod_failed(const struct job_run *j, const cJSON *pod);
 /* Its index; -1 when it has none that counts. */
 int64_t job_pod_index(const struct job_run *j, const cJSON *pod);
+/* What the job's rules make of a failed pod; the message names the rule. */
+enum job_action {
+    JOB_FAILURE_COUNTS,
+    JOB_FAILURE_IGNORED,
+    JOB_FAILURE_OF_INDEX,
+    JOB_FAILURE_OF_JOB
+};
+enum job_action job_failure_of(const struct job_run *j, const cJSON *pod, struct str *ret_message);
+bool job_failure_counts(const struct job_run *j, const cJSON *pod);
+bool job_fails_by_policy(const struct job_run *j, struct str *ret_message);
+bool job_succeeds_by_policy(const struct job_run *j, struct str *ret_message);
+/* This failed pod ends its index. How often the index failed before this pod; the annotations of a
+ * pod that takes the place of another (or of none). */
+bool job_index_failed(const struct job_run *j, const cJSON *pod);
+int64_t job_index_failures(const cJSON *pod);
+void job_index_count_on(const struct job_run *j, cJSON *annotations, const cJSON *replaced);
 /* When it ended, as well as can be told. */
 int64_t job_pod_ended_s(const cJSON *pod);
 void job_pod_untrack(struct reconcile *r, const struct resource *pods, const cJSON *pod);

@@ -69,22 +69,48 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+struct job_indexes job_indexes_merge(struct arena *a, const struct job_indexes *s,
+                                     const struct job_indexes *t)
+{
+    struct job_indexes out = {.items = arena_alloc(a, (s->n + t->n + 1) * sizeof(*out.items))};
+    size_t i = 0, k = 0;
+
+    while (i < s->n || k < t->n) {
+        if (k == t->n || (i < s->n && s->items[i].first <= t->items[k].first))
+            add_interval(&out, s->items[i++]);
+        else
+            add_interval(&out, t->items[k++]);
+    }
+    return out;
+}
+
 struct job_indexes job_indexes_with(struct arena *a, const struct job_indexes *s, int64_t *values,
                                     size_t n)
 {
-    struct job_indexes out = {.items = arena_alloc(a, (s->n + n + 1) * sizeof(*out.items))};
+    struct job_indexes more = {.items = arena_alloc(a, (n + 1) * sizeof(*more.items))};
+
+    if (n)
+        qsort(values, n, sizeof(*values), compare);
+    for (size_t i = 0; i < n; i++)
+        add_interval(&more, (struct job_interval){values[i], values[i]});
+    return job_indexes_merge(a, s, &more);
+}
+
+int64_t job_indexes_overlap(const struct job_indexes *s, const struct job_indexes *t)
+{
+    int64_t total = 0;
     size_t i = 0, k = 0;
 
-    qsort(values, n, sizeof(*values), compare);
-    while (i < s->n || k < n) {
-        if (k == n || (i < s->n && s->items[i].first <= values[k]))
-            add_interval(&out, s->items[i++]);
-        else {
-            add_interval(&out, (struct job_interval){values[k], values[k]});
-            k++;
-        }
+    while (i < s->n && k < t->n) {
+        const struct job_interval *x = &s->items[i], *y = &t->items[k];
+        int64_t first = x->first > y->first ? x->first : y->first;
+        int64_t last = x->last < y->last ? x->last : y->last;
+
+        total += last >= first ? last - first + 1 : 0;
+        i += x->last <= y->last;
+        k += y->last <= x->last;
     }
-    return out;
+    return total;
 }
 
 int64_t job_indexes_total(const struct job_indexes *s)

@@ -11,12 +11,24 @@
 
 /* --- the delay after failures --- */
 
-/* How long to wait: 10 s after a failure, twice as long after each further one since the last
- * success. Told from the pods that are still there. */
+/* How long to wait: 10 s after a failure, twice as long after each further one. */
+static int64_t delay_after(const struct job_run *j, int64_t failures, int64_t last)
+{
+    int64_t delay = DELAY_S, left;
+
+    if (!failures)
+        return 0;
+    for (int64_t i = 1; i < failures && delay < DELAY_MOST_S; i++)
+        delay *= 2;
+    delay = delay < DELAY_MOST_S ? delay : DELAY_MOST_S;
+    left = last + delay - j->now;
+    return left < delay ? left : delay; /* a clock that lags asks for no more than that */
+}
+
+/* Of failures since the last success, told from the pods that are still there. */
 static int64_t delay_left(const struct job_run *j)
 {
-    int64_t success = 0, last = 0, delay = DELAY_S;
-    size_t failures = 0;
+    int64_t success = 0, last = 0, failures = 0;
 
     for (size_t i = 0; i < j->n_pods; i++) {
         if (str_eqc(json_str_at(j->pods[i], "status.phase"), "Succeeded")) {
@@ -33,13 +45,37 @@ static int64_t delay_left(const struct job_run *j)
         failures++;
         last = at > last ? at : last;
     }
-    if (!failures)
-        return 0;
-    for (size_t i = 1; i < failures && delay < DELAY_MOST_S; i++)
-        delay *= 2;
-    delay = delay < DELAY_MOST_S ? delay : DELAY_MOST_S;
-    int64_t left = last + delay - j->now;
-    return left < delay ? left : delay; /* a clock that lags asks for no more than that */
+    return delay_after(j, failures, last);
+}
+
+static const cJSON *held_of(const struct job_run *j, int64_t index)
+{
+    for (size_t i = 0; i < j->n_held; i++) {
+        if (job_pod_index(j, j->held[i]) == index)
+            return j->held[i];
+    }
+    return NULL;
+}
+
+/* Keeps the indexes whose own delay is over; with none left the run comes back for the first. */
+static size_t keep_due(struct job_run *j, size_t n)
+{
+    int64_t first = INT64_MAX;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const cJSON *failed = held_of(j, j->to_make[i]);
+        int64_t wait =
+            failed ? delay_after(j, job_index_failures(failed) + 1, job_pod_ended_s(failed)) : 0;
+
+        if (wait <= 0)
+            j->to_make[kept++] = j->to_make[i];
+        else if (wait < first)
+            first = wait;
+    }
+    if (first < INT64_MAX)
+        reconcile_again_after(j->run, first * 1000);
+    return kept;
 }
 
 /* --- making --- */
@@ -88,6 +124,8 @@ static cJSON *indexed_pod(struct job_run *j, int64_t index)
     struct str stem = str_sub(name, 0, NAME_PART_MAX - text.n - 2);
 
     json_set_str(a, json_ensure_object(a, meta, "annotations"), JOB_INDEX, text);
+    if (j->per_index)
+        job_index_count_on(j, json_get(meta, "annotations"), held_of(j, index));
     json_set_str(a, json_ensure_object(a, meta, "labels"), JOB_INDEX, text);
     json_set_str(a, json_ensure_object(a, pod, "spec"), "hostname",
                  arena_concat(a, 3, (struct str[]){name, STR("-"), text}));
@@ -128,6 +166,7 @@ static size_t choose_indexes(struct job_run *j, size_t n)
             busy[n_busy++] = index;
     }
     taken = job_indexes_with(a, &j->done, busy, n_busy);
+    taken = job_indexes_merge(a, &taken, &j->lost);
     j->to_make = arena_alloc(a, (n + 1) * sizeof(*j->to_make));
     int64_t index = 0;
     for (size_t i = 0; i <= taken.n && chosen < n; i++) {
@@ -143,7 +182,7 @@ static size_t choose_indexes(struct job_run *j, size_t n)
 
 static void make(struct job_run *j, size_t missing)
 {
-    int64_t wait = delay_left(j);
+    int64_t wait = j->per_index ? 0 : delay_left(j);
     size_t n = missing < BURST ? missing : BURST;
 
     if (wait > 0) {
@@ -152,6 +191,8 @@ static void make(struct job_run *j, size_t missing)
     }
     if (j->indexed)
         n = choose_indexes(j, n);
+    if (j->per_index)
+        n = keep_due(j, n);
     if (!n)
         return;
     j->pod = base_pod(j);

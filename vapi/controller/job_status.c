@@ -115,9 +115,16 @@ static bool listed(const cJSON *list, struct str uid)
 
 struct tally {
     cJSON *succeeded, *failed; /* uncounted */
-    int64_t *indexes;
-    size_t n_indexes;
 };
+
+static bool is_held(const struct job_run *j, const cJSON *pod)
+{
+    for (size_t i = 0; i < j->n_held; i++) {
+        if (j->held[i] == pod)
+            return true;
+    }
+    return false;
+}
 
 /* A pod with its finalizer that has ended, or has to, as the job has. True: its finalizer may go
  * once status is written. */
@@ -132,15 +139,88 @@ static bool tally(struct job_run *j, struct tally *t, const cJSON *pod)
     if (succeeded(pod)) {
         if (!j->indexed)
             json_append(t->succeeded, json_new_string(a, uid));
-        else if (index >= 0)
-            t->indexes[t->n_indexes++] = index;
         return true;
     }
     if (!job_pod_failed(j, pod))
         return is_going(j->job);
-    if (index >= 0)
+    if (is_held(j, pod))
+        return false;
+    if (index >= 0 && job_failure_counts(j, pod))
         json_append(t->failed, json_new_string(a, uid));
     return true;
+}
+
+/* The indexes of tracked pods that a predicate holds for, with those that status has. */
+static struct job_indexes indexes_of(struct job_run *j, const char *field,
+                                     bool (*holds)(const struct job_run *j, const cJSON *pod))
+{
+    struct arena *a = reconcile_arena(j->run);
+    struct job_indexes known = job_indexes_parse(a, json_str_at(j->status, field), j->completions);
+    int64_t *found = arena_alloc(a, (j->n_pods + 1) * sizeof(*found));
+    size_t n = 0;
+
+    for (size_t i = 0; i < j->n_pods; i++) {
+        int64_t index = job_pod_index(j, j->pods[i]);
+
+        if (index >= 0 && job_pod_tracked(j->pods[i]) && holds(j, j->pods[i]))
+            found[n++] = index;
+    }
+    return job_indexes_with(a, &known, found, n);
+}
+
+static bool pod_succeeded(const struct job_run *j, const cJSON *pod)
+{
+    (void)j;
+    return succeeded(pod);
+}
+
+static bool index_is_active(const struct job_run *j, int64_t index)
+{
+    for (size_t i = 0; i < j->n_active; i++) {
+        if (job_pod_index(j, j->active[i]) == index)
+            return true;
+    }
+    return false;
+}
+
+/* Where failures count by index, the last failed pod of an index that is tried again stays until
+ * the pod in its place knows how many there were. */
+static void hold(struct job_run *j, cJSON *pod)
+{
+    int64_t index = job_pod_index(j, pod);
+
+    if (index < 0 || !job_pod_tracked(pod) || !job_pod_failed(j, pod) ||
+        job_indexes_have(&j->done, index) || job_indexes_have(&j->lost, index) ||
+        index_is_active(j, index))
+        return;
+    for (size_t i = 0; i < j->n_held; i++) {
+        if (job_pod_index(j, j->held[i]) != index)
+            continue;
+        if (job_index_failures(j->held[i]) <= job_index_failures(pod) &&
+            job_pod_ended_s(j->held[i]) <= job_pod_ended_s(pod))
+            j->held[i] = pod;
+        return;
+    }
+    j->held[j->n_held++] = pod;
+}
+
+static void read_indexes(struct job_run *j)
+{
+    struct arena *a = reconcile_arena(j->run);
+
+    j->done = indexes_of(j, "completedIndexes", pod_succeeded);
+    status_set(a, j->status, "succeeded", job_indexes_total(&j->done), false);
+    if (j->done.n)
+        json_set_str(a, j->status, "completedIndexes", job_indexes_text(a, &j->done));
+    else
+        json_remove(j->status, "completedIndexes");
+    if (!j->per_index)
+        return;
+    j->lost = indexes_of(j, "failedIndexes", job_index_failed);
+    json_set_str(a, j->status, "failedIndexes", job_indexes_text(a, &j->lost));
+    j->held = arena_alloc(a, (j->n_pods + 1) * sizeof(*j->held));
+    for (size_t i = 0; i < j->n_pods && !j->finishing && !is_going(j->job); i++)
+        hold(j, j->pods[i]);
 }
 
 static void count(struct job_run *j)
@@ -150,25 +230,20 @@ static void count(struct job_run *j)
 
     count_released(j, "succeeded");
     count_released(j, "failed");
+    if (j->indexed)
+        read_indexes(j);
     t = (struct tally){.succeeded = uncounted(j, "succeeded"), .failed = uncounted(j, "failed")};
-    t.indexes = arena_alloc(a, (j->n_pods + 1) * sizeof(*t.indexes));
     j->release = arena_alloc(a, (j->n_pods + 1) * sizeof(*j->release));
     for (size_t i = 0; i < j->n_pods && j->n_release < JOB_COUNTED_PER_RUN; i++) {
         if (job_pod_tracked(j->pods[i]) && tally(j, &t, j->pods[i]))
             j->release[j->n_release++] = j->pods[i];
     }
     j->failed = json_i64_at(j->status, "failed", 0) + (int64_t)json_count(t.failed);
-    j->succeeded = json_i64_at(j->status, "succeeded", 0) + (int64_t)json_count(t.succeeded);
-    if (!j->indexed)
-        return;
-    j->done = job_indexes_parse(a, json_str_at(j->status, "completedIndexes"), j->completions);
-    j->done = job_indexes_with(a, &j->done, t.indexes, t.n_indexes);
-    j->succeeded = job_indexes_total(&j->done);
-    status_set(a, j->status, "succeeded", j->succeeded, false);
-    if (j->done.n)
-        json_set_str(a, j->status, "completedIndexes", job_indexes_text(a, &j->done));
-    else
-        json_remove(j->status, "completedIndexes");
+    for (size_t i = 0; i < j->n_held; i++)
+        j->failed += job_failure_counts(j, j->held[i]);
+    j->succeeded = j->indexed
+                       ? job_indexes_total(&j->done)
+                       : json_i64_at(j->status, "succeeded", 0) + (int64_t)json_count(t.succeeded);
 }
 
 /* --- conditions --- */
@@ -219,8 +294,11 @@ static bool past_deadline(struct job_run *j)
 static void judge_failure(struct job_run *j)
 {
     int64_t limit = json_i64_at(j->job, "spec.backoffLimit", 6);
+    struct str message;
 
-    if (j->failed > limit || restarted_too_often(j, limit))
+    if (job_fails_by_policy(j, &message))
+        set_condition(j, "FailureTarget", "True", "PodFailurePolicy", message);
+    else if (j->failed > limit || restarted_too_often(j, limit))
         set_condition(j, "FailureTarget", "True", "BackoffLimitExceeded",
                       STR("Job has reached the specified backoff limit"));
     else if (past_deadline(j))
@@ -228,8 +306,26 @@ static void judge_failure(struct job_run *j)
                       STR("Job was active longer than specified deadline"));
 }
 
+static void judge_lost_indexes(struct job_run *j)
+{
+    int64_t lost = job_indexes_total(&j->lost);
+
+    if (lost > json_i64_at(j->job, "spec.maxFailedIndexes", INT64_MAX))
+        set_condition(j, "FailureTarget", "True", "MaxFailedIndexesExceeded",
+                      STR("Job has exceeded the specified maximal number of failed indexes"));
+    else if (lost && lost + job_indexes_total(&j->done) >= j->completions)
+        set_condition(j, "FailureTarget", "True", "FailedIndexes", STR("Job has failed indexes"));
+}
+
 static void judge_success(struct job_run *j)
 {
+    struct str message;
+
+    if (job_succeeds_by_policy(j, &message)) {
+        set_condition(j, "SuccessCriteriaMet", "True", "SuccessPolicy", message);
+        return;
+    }
+
     bool enough = j->completions < 0 ? j->succeeded > 0 : j->succeeded >= j->completions;
 
     if (enough && !j->n_active)
@@ -294,8 +390,8 @@ static void finish(struct job_run *j, const cJSON *as)
     const char *reason = arena_cstr(a, json_str_at(as, "reason"));
 
     count_rest(j, !complete);
-    if (j->n_active || j->n_terminating || j->n_release || json_count(uncounted(j, "succeeded")) ||
-        json_count(uncounted(j, "failed")))
+    if (j->n_active || j->n_terminating || j->n_release || j->n_held ||
+        json_count(uncounted(j, "succeeded")) || json_count(uncounted(j, "failed")))
         return;
     set_condition(j, complete ? "Complete" : "Failed", "True", reason, json_str_at(as, "message"));
     if (complete)
@@ -321,9 +417,12 @@ void job_status(struct job_run *j)
 
     if (!j->suspended && !json_get(j->status, "startTime"))
         json_set_str(a, j->status, "startTime", time_format_s(a, j->now));
+    j->finishing = target(j) != NULL;
     count(j);
     if (!target(j))
         judge_failure(j);
+    if (!target(j) && j->per_index)
+        judge_lost_indexes(j);
     if (!target(j))
         judge_success(j);
     as = target(j);

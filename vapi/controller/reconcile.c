@@ -108,14 +108,29 @@ void reconcile_patch(struct reconcile *r, const struct resource *res, struct str
     vapi_patch(r->controller->api, res, subresource, ns, name, patch, on_answer, op_new(r));
 }
 
+static void issue_delete(struct reconcile *r, const struct resource *res, struct str ns,
+                         struct str name, const struct vapi_delete *options)
+{
+    struct op *op = op_new(r);
+
+    op->removes = true;
+    vapi_delete(r->controller->api, res, ns, name, options, on_answer, op);
+}
+
 void reconcile_delete(struct reconcile *r, const struct resource *res, struct str ns,
                       struct str name, struct str uid, const char *propagation)
 {
     struct vapi_delete options = {.grace_seconds = -1, .uid = uid, .propagation = propagation};
-    struct op *op = op_new(r);
 
-    op->removes = true;
-    vapi_delete(r->controller->api, res, ns, name, &options, on_answer, op);
+    issue_delete(r, res, ns, name, &options);
+}
+
+void reconcile_delete_now(struct reconcile *r, const struct resource *res, struct str ns,
+                          struct str name, struct str uid)
+{
+    struct vapi_delete options = {.grace_seconds = 0, .uid = uid};
+
+    issue_delete(r, res, ns, name, &options);
 }
 
 void reconcile_delete_exact(struct reconcile *r, const struct resource *res, const cJSON *object,
@@ -125,12 +140,9 @@ void reconcile_delete_exact(struct reconcile *r, const struct resource *res, con
                                   .uid = json_str_at(object, "metadata.uid"),
                                   .propagation = propagation};
     struct str ns = json_str_at(object, "metadata.namespace");
-    struct op *op = op_new(r);
 
-    op->removes = true;
     str_to_i64(json_str_at(object, "metadata.resourceVersion"), &options.revision);
-    vapi_delete(r->controller->api, res, ns.p ? ns : STR(""), json_str_at(object, "metadata.name"),
-                &options, on_answer, op);
+    issue_delete(r, res, ns.p ? ns : STR(""), json_str_at(object, "metadata.name"), &options);
 }
 
 void reconcile_then(struct reconcile *r, reconcile_cb then, void *ctx)

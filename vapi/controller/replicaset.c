@@ -3,7 +3,7 @@
  * pods as asked for, and counts them in status. Must never have more under way than are missing: a
  * run does not start before the last one's writes are visible, which stands for upstream's
  * expectations. */
-#include "util.h"
+#include "pod_facts.h"
 
 #define BURST 500
 
@@ -15,6 +15,10 @@ static const struct flavour REPLICA_SETS = {"apps", "replicasets", "ReplicaSet",
 static const struct flavour CONTROLLERS_OF_OLD = {"", "replicationcontrollers",
                                                   "ReplicationController", true};
 
+struct counts {
+    int64_t active, terminating, ready, available, labelled;
+};
+
 struct replicas {
     struct reconcile *run;
     const struct flavour *flavour;
@@ -22,7 +26,8 @@ struct replicas {
     cJSON *owner, *as_read;
     cJSON *pod;     /* what is made more of */
     cJSON **active; /* of what it owns, those that count */
-    size_t n_active, n_terminating;
+    size_t n_active;
+    struct counts counts;
     int64_t wanted;
     bool moved;
     struct pod_batch batch;
@@ -80,35 +85,30 @@ static void delete_pods(struct replicas *s, size_t n)
 
 /* --- status --- */
 
-struct counts {
-    int64_t ready, available, labelled;
-};
-
-static struct counts count(struct replicas *s)
+static void count_available(struct replicas *s, bool available, int64_t wait_s)
 {
-    int64_t min = json_i64_at(s->owner, "spec.minReadySeconds", 0), wait,
-            now = reconcile_now_s(s->run);
+    s->counts.available += available;
+    if (!available && wait_s)
+        reconcile_again_after(s->run, wait_s * 1000);
+}
+
+static void count_active(struct replicas *s, const cJSON *pod)
+{
     const cJSON *labels = json_path(s->owner, "spec.template.metadata.labels");
-    struct counts c = {0};
+    int64_t min = json_i64_at(s->owner, "spec.minReadySeconds", 0), wait;
+    bool available = pod_is_available(pod, min, reconcile_now_s(s->run), &wait);
 
-    for (size_t i = 0; i < s->n_active; i++) {
-        const cJSON *pod = s->active[i];
-
-        c.labelled += labels_cover(labels, json_path(pod, "metadata.labels"));
-        c.ready += pod_is_ready(pod);
-        if (pod_is_available(pod, min, now, &wait))
-            c.available++;
-        else if (wait)
-            reconcile_again_after(s->run, wait * 1000);
-    }
-    return c;
+    s->counts.active++;
+    s->counts.labelled += labels_cover(labels, json_path(pod, "metadata.labels"));
+    s->counts.ready += pod_is_ready(pod);
+    count_available(s, available, wait);
 }
 
 /* What went wrong in this run; an older failure's words stay while it lasts. */
 static void set_failure(struct replicas *s)
 {
     const struct err *err = reconcile_error(s->run);
-    bool missing = (int64_t)s->n_active < s->wanted;
+    bool missing = s->counts.active < s->wanted;
 
     if (!err)
         condition_remove(s->owner, "ReplicaFailure");
@@ -127,13 +127,12 @@ static void update_status(struct reconcile *r, void *ctx)
     /* What was made or taken shows in the next run, which the pods' events start. */
     if (s->moved && !reconcile_error(r))
         return;
-    struct counts c = count(s);
-    status_set(a, status, "replicas", (int64_t)s->n_active, true);
-    status_set(a, status, "fullyLabeledReplicas", c.labelled, false);
-    status_set(a, status, "readyReplicas", c.ready, false);
-    status_set(a, status, "availableReplicas", c.available, false);
+    status_set(a, status, "replicas", s->counts.active, true);
+    status_set(a, status, "fullyLabeledReplicas", s->counts.labelled, false);
+    status_set(a, status, "readyReplicas", s->counts.ready, false);
+    status_set(a, status, "availableReplicas", s->counts.available, false);
     if (!s->flavour->plain_selector)
-        status_set(a, status, "terminatingReplicas", (int64_t)s->n_terminating, true);
+        status_set(a, status, "terminatingReplicas", s->counts.terminating, true);
     status_set(a, status, "observedGeneration", json_i64_at(s->owner, "metadata.generation", 0),
                false);
     set_failure(s);
@@ -170,11 +169,94 @@ static void sort_out(struct replicas *s, const struct selector *selector)
     for (size_t i = 0; i < n; i++) {
         cJSON *pod = pods[i];
 
-        if (pod_is_active(pod))
+        if (pod_is_active(pod)) {
             s->active[s->n_active++] = pod;
-        else if (pod_is_terminating(pod) && !pod_is_finished(pod))
-            s->n_terminating++;
+            count_active(s, pod);
+        } else if (pod_is_terminating(pod) && !pod_is_finished(pod))
+            s->counts.terminating++;
     }
+}
+
+/* --- when nothing is to be done but to tell --- */
+
+struct survey {
+    struct replicas *set;
+    struct pod_facts_table *facts;
+    const struct selector *selector;
+    struct str uid;
+    bool claims; /* some are to be adopted or released */
+};
+
+static bool labels_flat_cover(const cJSON *wanted, struct str labels)
+{
+    json_each(item, wanted)
+    {
+        struct str has;
+
+        if (!labels_get(labels, str_c(item->string), &has) || !str_eq(has, json_str(item)))
+            return false;
+    }
+    return true;
+}
+
+static void survey_own(struct survey *v, const struct store_object *o, const struct pod_facts *f)
+{
+    struct replicas *s = v->set;
+    const cJSON *labels = json_path(s->owner, "spec.template.metadata.labels");
+    int64_t min = json_i64_at(s->owner, "spec.minReadySeconds", 0), left = 0;
+
+    if (f->finished)
+        return;
+    if (f->going) {
+        s->counts.terminating++;
+        return;
+    }
+    s->counts.active++;
+    s->counts.labelled += labels_flat_cover(labels, o->labels);
+    s->counts.ready += f->ready;
+    if (!f->ready)
+        return;
+    if (min > 0 && f->ready_since_s)
+        left = f->ready_since_s + min - reconcile_now_s(s->run);
+    count_available(s, min <= 0 || (f->ready_since_s && left <= 0), left > 0 ? left : 0);
+}
+
+static bool on_pod(void *ctx, const struct store_object *o)
+{
+    struct survey *v = ctx;
+    bool matches = selector_match(v->selector, o->labels), owned;
+    const struct pod_facts *f;
+
+    if (!matches && !str_contains(o->bytes, v->uid))
+        return true;
+    f = pod_facts_of(v->facts, o);
+    owned = str_eqc(v->uid, f->owner);
+    if (owned && matches)
+        survey_own(v, o, f);
+    else if (!f->going && (owned || (!f->owned && matches)))
+        v->claims = true;
+    return !v->claims;
+}
+
+/* True when the set has its pods and no others to claim: its counts are all that may change. Of
+ * hundreds of pods only those that changed are read. */
+static bool is_steady(struct replicas *s, const struct selector *selector)
+{
+    struct survey v = {.set = s,
+                       .facts = controller_state(reconcile_controller(s->run)),
+                       .selector = selector,
+                       .uid = meta_uid(s->owner)};
+    struct err err;
+
+    err_init(&err, reconcile_arena(s->run));
+    if (is_going(s->owner) ||
+        store_scan(vapi_store(reconcile_api(s->run)), s->pods_res->storage, meta_ns(s->owner),
+                   STR_NULL, STR_NULL, 0, on_pod, &v, &err))
+        return false;
+    if (!v.claims && s->counts.active == s->wanted)
+        return true;
+    s->counts = (struct counts){0};
+    return false;
 }
 
 /* Too few: makes them and tells status what came of it. Too many: they go. */
@@ -223,8 +305,12 @@ static void replicas_reconcile(struct reconcile *r, const struct flavour *flavou
         return;
     }
     s->as_read = json_copy(a, s->owner);
-    sort_out(s, &selector);
     s->wanted = json_i64_at(s->owner, "spec.replicas", 1);
+    if (is_steady(s, &selector)) {
+        update_status(r, s);
+        return;
+    }
+    sort_out(s, &selector);
     if (is_going(s->owner))
         update_status(r, s);
     else
@@ -262,9 +348,13 @@ const struct controller_def REPLICA_SET_CONTROLLER = {
     .name = "replicaset-controller",
     .sources = SOURCES,
     .reconcile = replica_set_reconcile,
+    .start = pod_facts_start,
+    .stop = pod_facts_stop,
 };
 const struct controller_def REPLICATION_CONTROLLER_CONTROLLER = {
     .name = "replication-controller",
     .sources = OLD_SOURCES,
     .reconcile = old_reconcile,
+    .start = pod_facts_start,
+    .stop = pod_facts_stop,
 };

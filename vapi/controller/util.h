@@ -8,6 +8,11 @@
 #define CONTROLLERS(X)                                                                             \
     X(NAMESPACE_CONTROLLER)                                                                        \
     X(SERVICE_ACCOUNT_CONTROLLER)                                                                  \
+    X(ACCOUNT_TOKEN_CONTROLLER)                                                                    \
+    X(CERTIFICATE_CONTROLLER)                                                                      \
+    X(POD_GC_CONTROLLER)                                                                           \
+    X(SERVICE_CIDR_CONTROLLER)                                                                     \
+    X(AUTOSCALER_CONTROLLER)                                                                       \
     X(ROOT_CA_CONTROLLER)                                                                          \
     X(ENDPOINTS_CONTROLLER)                                                                        \
     X(SLICE_MIRROR_CONTROLLER)                                                                     \

@@ -29,6 +29,8 @@ struct world {
     struct pki *pki;
     struct vapi *api;
     struct controllers *controllers;
+    const struct world_guest *guest; /* NULL: none */
+    void *guest_state;
     struct config config;
     struct clock clock;
     struct rng rng;
@@ -135,18 +137,47 @@ static void open_all(struct world *w)
     vo.store = w->store;
     vo.pki = w->pki;
     w->config.listen_address = STR("127.0.0.1:0");
-    if (vapi_new(&vo, &w->api, &err) || vapi_start(w->api, on_ready, w, &err))
+    if (vapi_new(&vo, &w->api, &err))
+        fail_msg("%.*s", STR_F(err.message));
+    if (w->guest)
+        w->guest_state = w->guest->open(w->api);
+    if (vapi_start(w->api, on_ready, w, &err))
         fail_msg("%.*s", STR_F(err.message));
     w->ready.world = w;
     run_until(&w->ready);
     w->controllers = controllers_start(w->api);
+    if (w->guest)
+        w->guest->start(w->guest_state);
+}
+
+/* When the first of all has something to do; INT64_MIN: now. */
+static int64_t next_due(const struct world *w)
+{
+    int64_t due = controllers_next_due(w->controllers);
+    int64_t guest = w->guest ? w->guest->next_due(w->guest_state) : INT64_MAX;
+
+    return guest < due ? guest : due;
+}
+
+static void wake_all(struct world *w)
+{
+    controllers_wake(w->controllers);
+    if (w->guest)
+        w->guest->wake(w->guest_state);
 }
 
 struct world *world_new(uint64_t seed)
 {
+    return world_new_with(seed, NULL);
+}
+
+struct world *world_new_with(uint64_t seed, const struct world_guest *guest)
+{
     struct world *w = NEW(struct world);
 
     log_set_level(getenv("SHOW") ? LOG_DEBUG : LOG_ERROR);
+    w->guest = guest;
+    w->frozen = guest != NULL;
     w->random = seed * 2 + 1;
     w->arena = arena_new(0);
     w->now_us = INT64_C(1800000000) * 1000000;
@@ -171,7 +202,12 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 void world_free(struct world *w)
 {
     struct flag closed = {w, false}, api_closed = {w, false}, store_closed = {w, false};
+    struct flag guest_closed = {w, false};
 
+    if (w->guest) {
+        w->guest->close(w->guest_state, on_closed, &guest_closed);
+        run_until(&guest_closed);
+    }
     controllers_close(w->controllers, on_closed, &closed);
     run_until(&closed);
     vapi_close(w->api, on_closed, &api_closed);
@@ -205,6 +241,37 @@ void world_fates(struct world *w, fate_of fate, void *ctx)
 void world_freeze(struct world *w, bool frozen)
 {
     w->frozen = frozen;
+}
+
+/* ---- one test ---- */
+
+struct world *W;
+
+int world_set_up(void **state)
+{
+    (void)state;
+    W = world_new(1);
+    world_create(W, "namespaces", "", "{'metadata':{'name':'n'}}");
+    world_settle(W);
+    return 0;
+}
+
+int world_tear_down(void **state)
+{
+    (void)state;
+    world_free(W);
+    return 0;
+}
+
+static enum fate always(void *ctx, const cJSON *pod)
+{
+    (void)pod;
+    return (enum fate)(uintptr_t)ctx;
+}
+
+void world_fate(enum fate fate)
+{
+    world_fates(W, always, (void *)(uintptr_t)fate);
 }
 
 /* ---- requests ---- */
@@ -271,13 +338,19 @@ void world_create(struct world *w, const char *resource, const char *ns, const c
     world_create_tree(w, resource, ns, world_parse(w, json));
 }
 
-const char *world_try(struct world *w, const char *resource, const char *ns, const char *json)
+const char *world_try_tree(struct world *w, const char *resource, const char *ns,
+                           const cJSON *object)
 {
     struct request r = {.flag = {w, false}};
 
-    vapi_create(w->api, resource_of(w, resource), str_c(ns), world_parse(w, json), on_done, &r);
+    vapi_create(w->api, resource_of(w, resource), str_c(ns), object, on_done, &r);
     run_until(&r.flag);
     return arena_cstr(w->arena, str_c(r.reason));
+}
+
+const char *world_try(struct world *w, const char *resource, const char *ns, const char *json)
+{
+    return world_try_tree(w, resource, ns, world_parse(w, json));
 }
 
 static void patch(struct world *w, const char *resource, struct str sub, const char *ns,
@@ -299,6 +372,12 @@ void world_patch_status(struct world *w, const char *resource, const char *ns, c
                         const char *json)
 {
     patch(w, resource, STR("status"), ns, name, world_parse(w, json));
+}
+
+void world_patch_at(struct world *w, const char *resource, const char *sub, const char *ns,
+                    const char *name, const char *json)
+{
+    patch(w, resource, str_c(sub), ns, name, world_parse(w, json));
 }
 
 static void delete_with(struct world *w, const char *resource, const char *ns, const char *name,
@@ -577,7 +656,7 @@ static void settle_controllers(struct world *w)
         int64_t before = store_next_revision(w->store);
 
         turn(w);
-        bool busy = controllers_next_due(w->controllers) <= mono(w);
+        bool busy = next_due(w) <= mono(w);
         quiet = !busy && before == store_next_revision(w->store) ? quiet + 1 : 0;
         if (round > MAX_ROUNDS)
             fail_msg("the controllers do not come to rest");
@@ -600,16 +679,16 @@ void world_pass(struct world *w, int64_t seconds)
     int64_t end = w->now_us + seconds * 1000000, due;
 
     world_settle(w);
-    while ((due = controllers_next_due(w->controllers)) < end / 1000) {
+    while ((due = next_due(w)) < end / 1000) {
         /* Pods' times have whole seconds: never stand in the middle of one. */
         int64_t at = (due + 999) / 1000 * 1000000;
         if (at > end)
             break;
         w->now_us = at > w->now_us ? at : w->now_us + 1000;
-        controllers_wake(w->controllers);
+        wake_all(w);
         world_settle(w);
     }
     w->now_us = end;
-    controllers_wake(w->controllers);
+    wake_all(w);
     world_settle(w);
 }

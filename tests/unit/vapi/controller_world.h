@@ -15,11 +15,29 @@ struct world;
 enum fate { POD_STAYS_PENDING, POD_RUNS, POD_READY, POD_SUCCEEDS, POD_FAILS };
 typedef enum fate (*fate_of)(void *ctx, const cJSON *pod);
 
+/* Something beside the controllers that drives pods itself (an embedded host). */
+struct world_guest {
+    void *(*open)(struct vapi *api); /* before the API starts */
+    void (*start)(void *guest);
+    void (*close)(void *guest, void (*closed)(void *ctx), void *ctx);
+    int64_t (*next_due)(const void *guest);
+    void (*wake)(void *guest);
+};
+
 struct world *world_new(uint64_t seed);
+struct world *world_new_with(uint64_t seed, const struct world_guest *guest); /* pods are its own */
 void world_free(struct world *w);
 struct vapi *world_api(struct world *w);
 struct arena *world_arena(struct world *w);
 uint64_t world_random(struct world *w);
+
+/* The world of the running test, with a namespace `n`; every controller test is one of these. */
+extern struct world *W;
+int world_set_up(void **state);
+int world_tear_down(void **state);
+#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
+/* What becomes of every pod from now on. */
+void world_fate(enum fate fate);
 
 /* Default: every pod becomes ready. */
 void world_fates(struct world *w, fate_of fate, void *ctx);
@@ -38,10 +56,15 @@ void world_patch(struct world *w, const char *resource, const char *ns, const ch
                  const char *json);
 void world_patch_status(struct world *w, const char *resource, const char *ns, const char *name,
                         const char *json);
+/* To any other subresource ("approval"). */
+void world_patch_at(struct world *w, const char *resource, const char *sub, const char *ns,
+                    const char *name, const char *json);
 void world_delete(struct world *w, const char *resource, const char *ns, const char *name,
                   const char *propagation);
 /* The reason it was refused with, or "". */
 const char *world_try(struct world *w, const char *resource, const char *ns, const char *json);
+const char *world_try_tree(struct world *w, const char *resource, const char *ns,
+                           const cJSON *object);
 cJSON *world_get(struct world *w, const char *resource, const char *ns, const char *name);
 cJSON *world_list(struct world *w, const char *resource, const char *ns); /* an array */
 /* Of them, those whose label has a value (NULL key: all). */

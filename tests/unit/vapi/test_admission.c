@@ -7,22 +7,10 @@
 
 #include <sublet/admission.h>
 
-static struct world *W;
-
 static int set_up(void **state)
 {
-    (void)state;
-    W = world_new(11);
+    world_set_up(state);
     world_freeze(W, true);
-    world_create(W, "namespaces", "", "{'metadata':{'name':'n'}}");
-    world_settle(W);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    world_free(W);
     return 0;
 }
 
@@ -501,24 +489,113 @@ static void quota_scopes(void **state)
                 true);
 }
 
+/* ---- certificate requests ---- */
+
+static const struct str TEAM[] = {{"team", 4}, {"system:authenticated", 20}};
+static const struct user ANN = {
+    .name = {"ann", 3}, .uid = {"u-1", 3}, .groups = TEAM, .n_groups = 2};
+
+static struct str as_ann(enum stage stage, const char *operation, const char *subresource,
+                         cJSON *csr, const cJSON *old)
+{
+    struct arena *a = world_arena(W);
+    static struct err err;
+    struct admission_call c = {.api = world_api(W),
+                               .arena = a,
+                               .user = &ANN,
+                               .ns = STR(""),
+                               .name = STR("r"),
+                               .subresource = str_c(subresource),
+                               .operation = operation};
+
+    err_init(&err, a);
+    c.resource = registry_find_group_resource(
+        vapi_registry(world_api(W)), STR("certificates.k8s.io"), STR("certificatesigningrequests"));
+    int failed = stage == MUTATE ? admission_mutate(&c, csr, old, &err)
+                                 : admission_validate(&c, csr, old, &err);
+    return failed ? err.message : STR("");
+}
+
+static void certificate_requests(void **state)
+{
+    (void)state;
+    cJSON *csr =
+        world_parse(W, "{'metadata':{'name':'r'},'spec':{'signerName':'example.com/mine',"
+                       "'username':'root','groups':['system:masters'],'extra':{'a':['b']}}}");
+    cJSON *signed_ = world_parse(W, "{'metadata':{'name':'r'},'spec':{'signerName':"
+                                    "'example.com/mine'},'status':{'certificate':'eA=='}}");
+    const char *no = "certificatesigningrequests.certificates.k8s.io \"r\" is forbidden: user not "
+                     "permitted to ";
+
+    /* Who asks is who sent it, whatever the body says. */
+    assert_str(as_ann(MUTATE, "CREATE", NULL, csr, NULL), "");
+    assert_str(json_str_at(csr, "spec.username"), "ann");
+    assert_str(json_str_at(csr, "spec.uid"), "u-1");
+    assert_str(json_str(json_at(json_path(csr, "spec.groups"), 0)), "team");
+    assert_int_equal(json_count(json_path(csr, "spec.groups")), 2);
+    assert_null(json_path(csr, "spec.extra"));
+    assert_str(as_ann(VALIDATE, "CREATE", NULL, csr, NULL), "");
+
+    assert_true(str_has_prefix(as_ann(VALIDATE, "UPDATE", "approval", csr, csr), str_c(no)));
+    assert_true(str_has_prefix(as_ann(VALIDATE, "UPDATE", "status", signed_, csr), str_c(no)));
+    /* What changes neither certificate nor conditions needs no leave. */
+    assert_str(as_ann(VALIDATE, "UPDATE", "status", csr, csr), "");
+
+    world_create(W, "clusterroles.rbac.authorization.k8s.io", "",
+                 "{'metadata':{'name':'signers'},'rules':[{'apiGroups':['certificates.k8s.io'],"
+                 "'resources':['signers'],'resourceNames':['example.com/*'],'verbs':['approve']},"
+                 "{'apiGroups':['certificates.k8s.io'],'resources':['signers'],'resourceNames':["
+                 "'example.com/mine'],'verbs':['sign']}]}");
+    world_create(W, "clusterrolebindings.rbac.authorization.k8s.io", "",
+                 "{'metadata':{'name':'signers'},'roleRef':{'apiGroup':'rbac.authorization.k8s.io',"
+                 "'kind':'ClusterRole','name':'signers'},'subjects':[{'kind':'User','apiGroup':"
+                 "'rbac.authorization.k8s.io','name':'ann'}]}");
+    world_settle(W);
+    assert_str(as_ann(VALIDATE, "UPDATE", "approval", csr, csr), "");
+    assert_str(as_ann(VALIDATE, "UPDATE", "status", signed_, csr), "");
+}
+
+/* What is remembered of a version never answers for another one. */
+static void quota_follows_every_version(void **state)
+{
+    (void)state;
+    world_create(W, "resourcequotas", "n",
+                 "{'metadata':{'name':'q'},'spec':{'hard':{'requests.storage':'10Gi'}}}");
+    world_create(W, "persistentvolumeclaims", "n",
+                 "{'metadata':{'name':'a'},'spec':{'accessModes':['ReadWriteOnce'],"
+                 "'resources':{'requests':{'storage':'4Gi'}}}}");
+    const char *seven = "{'metadata':{'name':'b'},'spec':{'accessModes':['ReadWriteOnce'],"
+                        "'resources':{'requests':{'storage':'7Gi'}}}}";
+    assert_string_equal(world_try(W, "persistentvolumeclaims", "n", seven), "Forbidden");
+    world_delete(W, "persistentvolumeclaims", "n", "a", NULL);
+    assert_string_equal(world_try(W, "persistentvolumeclaims", "n", seven), "");
+    world_delete(W, "persistentvolumeclaims", "n", "b", NULL);
+    world_create(W, "persistentvolumeclaims", "n",
+                 "{'metadata':{'name':'a'},'spec':{'accessModes':['ReadWriteOnce'],"
+                 "'resources':{'requests':{'storage':'9Gi'}}}}");
+    assert_string_equal(world_try(W, "persistentvolumeclaims", "n", seven), "Forbidden");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(lifecycle, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(service_accounts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(priority, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(tolerations, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(storage_class, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(limit_defaults, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(limit_bounds, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(limit_claims, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(quota_sums, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(quota_overhead, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(quota_overhead_of_limits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(quota_limits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(quota_updates, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(quota_objects, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(quota_scopes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lifecycle, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(service_accounts, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(priority, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(tolerations, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(storage_class, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(limit_defaults, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(limit_bounds, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(limit_claims, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_sums, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_overhead, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_overhead_of_limits, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_limits, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_updates, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_objects, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_scopes, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_follows_every_version, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(certificate_requests, set_up, world_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

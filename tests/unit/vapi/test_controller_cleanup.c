@@ -4,24 +4,6 @@
 
 #include <sublet/pki.h>
 
-static struct world *W;
-
-static int set_up(void **state)
-{
-    (void)state;
-    W = world_new(2);
-    world_create(W, "namespaces", "", "{'metadata':{'name':'n'}}");
-    world_settle(W);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    world_free(W);
-    return 0;
-}
-
 /* A ConfigMap owned by others: "kind name" pairs of ConfigMaps in n; blocking. */
 static void make(const char *name, const char *owner, bool blocks)
 {
@@ -269,19 +251,18 @@ static void namespaces_have_an_account_and_the_ca(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(background_takes_all_below, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(foreground_waits_for_blocking_dependents, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(foreground_does_not_wait_for_others, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(orphans_lose_their_owner, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(owner_with_another_uid_is_gone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(unknown_kind_keeps_its_dependents, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(one_of_two_owners_goes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(circles_come_apart, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(deployment_takes_its_pods_along, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(namespace_is_emptied, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(namespace_tells_what_holds_it, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(namespaces_have_an_account_and_the_ca, set_up, tear_down),
+        WORLD_TEST(background_takes_all_below),
+        WORLD_TEST(foreground_waits_for_blocking_dependents),
+        WORLD_TEST(foreground_does_not_wait_for_others),
+        WORLD_TEST(orphans_lose_their_owner),
+        WORLD_TEST(owner_with_another_uid_is_gone),
+        WORLD_TEST(unknown_kind_keeps_its_dependents),
+        WORLD_TEST(one_of_two_owners_goes),
+        WORLD_TEST(circles_come_apart),
+        WORLD_TEST(deployment_takes_its_pods_along),
+        WORLD_TEST(namespace_is_emptied),
+        WORLD_TEST(namespace_tells_what_holds_it),
+        WORLD_TEST(namespaces_have_an_account_and_the_ca),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,24 +8,13 @@
     "'ports':[{'name':'http','port':80,'targetPort':'web'},{'name':'raw','port':9,"                \
     "'targetPort':99}]" more "}}"
 
-static struct world *W;
-
 static int set_up(void **state)
 {
-    (void)state;
-    W = world_new(3);
-    world_create(W, "namespaces", "", "{'metadata':{'name':'n'}}");
+    world_set_up(state);
     world_node(W, "node-0", "{'topology.kubernetes.io/zone':'z'}");
     world_node(W, "node-1", "{'topology.kubernetes.io/zone':'z'}");
     world_node(W, "node-2", "{'topology.kubernetes.io/zone':'z'}");
     world_settle(W);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    world_free(W);
     return 0;
 }
 
@@ -276,21 +265,39 @@ static void written_endpoints_are_mirrored(void **state)
     assert_int_equal(json_count(slices()), 0);
 }
 
+static void service_ranges_are_ready(void **state)
+{
+    (void)state;
+    static const char ranges[] = "servicecidrs.networking.k8s.io";
+
+    assert_string_equal(world_condition(W, world_get(W, ranges, "", "kubernetes"), "Ready"),
+                        "True");
+    world_create(W, ranges, "", "{'metadata':{'name':'more'},'spec':{'cidrs':['10.90.0.0/24']}}");
+    world_settle(W);
+    assert_string_equal(world_condition(W, world_get(W, ranges, "", "more"), "Ready"), "True");
+    world_delete(W, ranges, "", "more", NULL);
+    world_delete(W, ranges, "", "kubernetes", NULL);
+    world_settle(W);
+    assert_null(world_get(W, ranges, "", "more"));
+    assert_non_null(world_get(W, ranges, "", "kubernetes"));
+}
+
 int main(void)
 {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(service_without_pods_has_an_empty_slice, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(ready_and_unready, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(ending_pods_stay_in_slices_until_gone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(pods_with_other_ports_have_other_slices, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(many_pods_fill_slices_of_a_hundred, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_changed_behind_our_back_comes_back, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(nothing_is_written_twice, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(labels_change_sides, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(headless_services_name_hosts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(near_traffic_gets_hints, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(written_endpoints_are_mirrored, set_up, tear_down),
+        TEST(service_without_pods_has_an_empty_slice),
+        TEST(ready_and_unready),
+        TEST(ending_pods_stay_in_slices_until_gone),
+        TEST(pods_with_other_ports_have_other_slices),
+        TEST(many_pods_fill_slices_of_a_hundred),
+        TEST(what_is_changed_behind_our_back_comes_back),
+        TEST(nothing_is_written_twice),
+        TEST(labels_change_sides),
+        TEST(headless_services_name_hosts),
+        TEST(near_traffic_gets_hints),
+        TEST(written_endpoints_are_mirrored),
+        TEST(service_ranges_are_ready),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,38 +6,6 @@
 #define POD       "'template':{'spec':{'restartPolicy':'Never','containers':[{'name':'c','image':'i'}]}}"
 #define JOB(more) "{'metadata':{'name':'j'},'spec':{" more POD "}}"
 
-static struct world *W;
-
-static int set_up(void **state)
-{
-    (void)state;
-    W = world_new(1);
-    world_create(W, "namespaces", "", "{'metadata':{'name':'n'}}");
-    world_settle(W);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    world_free(W);
-    return 0;
-}
-
-static enum fate always(void *ctx, const cJSON *pod)
-{
-    (void)pod;
-    return *(enum fate *)ctx;
-}
-
-static enum fate FATE;
-
-static void fate(enum fate f)
-{
-    FATE = f;
-    world_fates(W, always, &FATE);
-}
-
 static cJSON *job(void)
 {
     return world_get(W, JOBS, "n", "j");
@@ -69,7 +37,7 @@ static size_t live(void)
 static void completes(void **state)
 {
     (void)state;
-    fate(POD_SUCCEEDS);
+    world_fate(POD_SUCCEEDS);
     world_create(W, JOBS, "n", JOB("'completions':5,'parallelism':2,"));
     world_settle(W);
     assert_int_equal(world_i64(job(), "status.succeeded"), 5);
@@ -88,7 +56,7 @@ static void completes(void **state)
 static void keeps_to_parallelism(void **state)
 {
     (void)state;
-    fate(POD_READY);
+    world_fate(POD_READY);
     world_create(W, JOBS, "n", JOB("'completions':5,'parallelism':2,"));
     world_settle(W);
     assert_int_equal(world_i64(job(), "status.active"), 2);
@@ -106,7 +74,7 @@ static void keeps_to_parallelism(void **state)
 static void gives_every_index_once(void **state)
 {
     (void)state;
-    fate(POD_READY);
+    world_fate(POD_READY);
     world_create(W, JOBS, "n", JOB("'completionMode':'Indexed','completions':4,'parallelism':3,"));
     world_settle(W);
     for (const char *i = "012"; *i; i++) {
@@ -129,7 +97,7 @@ static void gives_every_index_once(void **state)
                         "name"),
             "JOB_COMPLETION_INDEX");
     }
-    fate(POD_SUCCEEDS);
+    world_fate(POD_SUCCEEDS);
     world_settle(W);
     assert_string_equal(world_condition(W, job(), "Complete"), "True");
     assert_str(json_str_at(job(), "status.completedIndexes"), "0-3");
@@ -140,7 +108,7 @@ static void gives_every_index_once(void **state)
 static void fails_after_growing_delays(void **state)
 {
     (void)state;
-    fate(POD_FAILS);
+    world_fate(POD_FAILS);
     world_create(W, JOBS, "n", JOB("'backoffLimit':2,"));
     world_settle(W);
     assert_int_equal(world_i64(job(), "status.failed"), 1);
@@ -165,7 +133,7 @@ static void fails_after_growing_delays(void **state)
 static void ends_at_its_deadline(void **state)
 {
     (void)state;
-    fate(POD_READY);
+    world_fate(POD_READY);
     world_create(W, JOBS, "n", JOB("'activeDeadlineSeconds':30,'completions':2,'parallelism':2,"));
     world_settle(W);
     world_pass(W, 20);
@@ -180,7 +148,7 @@ static void ends_at_its_deadline(void **state)
 static void rests_while_suspended(void **state)
 {
     (void)state;
-    fate(POD_READY);
+    world_fate(POD_READY);
     world_create(W, JOBS, "n", JOB("'suspend':true,"));
     world_settle(W);
     assert_int_equal(live(), 0);
@@ -201,7 +169,7 @@ static void rests_while_suspended(void **state)
 static void goes_when_its_time_is_over(void **state)
 {
     (void)state;
-    fate(POD_SUCCEEDS);
+    world_fate(POD_SUCCEEDS);
     world_create(W, JOBS, "n", JOB("'ttlSecondsAfterFinished':60,"));
     world_settle(W);
     world_pass(W, 50);
@@ -214,7 +182,7 @@ static void goes_when_its_time_is_over(void **state)
 static void leaves_no_finalizer_behind(void **state)
 {
     (void)state;
-    fate(POD_READY);
+    world_fate(POD_READY);
     world_create(W, JOBS, "n", JOB("'completions':3,'parallelism':3,"));
     world_settle(W);
     assert_int_equal(tracked(), 3);
@@ -229,7 +197,7 @@ static void leaves_no_finalizer_behind(void **state)
 static void takes_its_pods_along(void **state)
 {
     (void)state;
-    fate(POD_READY);
+    world_fate(POD_READY);
     world_create(W, JOBS, "n", JOB("'completions':3,'parallelism':3,"));
     world_settle(W);
     world_delete(W, JOBS, "n", "j", "Background");
@@ -240,7 +208,7 @@ static void takes_its_pods_along(void **state)
 static void counts_a_deleted_pod_once(void **state)
 {
     (void)state;
-    fate(POD_READY);
+    world_fate(POD_READY);
     world_create(W, JOBS, "n", JOB(""));
     world_settle(W);
     const cJSON *pod = json_first(world_list(W, "pods", "n"));
@@ -250,20 +218,167 @@ static void counts_a_deleted_pod_once(void **state)
     assert_int_equal(live(), 1);
 }
 
+/* ---- what the job's own rules make of failures ---- */
+
+#define INDEXED "'completionMode':'Indexed',"
+
+/* Pods of the indexes named in ctx fail, the others succeed. */
+static enum fate some_fail(void *ctx, const cJSON *pod)
+{
+    struct str index = json_str(json_get(json_path(pod, "metadata.annotations"),
+                                         "batch.kubernetes.io/job-completion-index"));
+
+    return index.n == 1 && str_find(str_c(ctx), index.p[0]) < str_c(ctx).n ? POD_FAILS
+                                                                           : POD_SUCCEEDS;
+}
+
+static void policy_fails_the_job(void **state)
+{
+    (void)state;
+    world_fate(POD_FAILS);
+    world_create(W, JOBS, "n",
+                 JOB("'podFailurePolicy':{'rules':[{'action':'Ignore','onExitCodes':{"
+                     "'operator':'In','values':[42]}},{'action':'FailJob','onExitCodes':{"
+                     "'containerName':'c','operator':'In','values':[1,2]}}]},"));
+    world_settle(W);
+    assert_string_equal(world_reason(W, job(), "Failed"), "PodFailurePolicy");
+    assert_true(
+        str_has_suffix(json_str_at(json_at(json_path(job(), "status.conditions"), 0), "message"),
+                       STR("failed with exit code 1 matching FailJob rule at index 1")));
+    assert_int_equal(world_i64(job(), "status.failed"), 1);
+    assert_int_equal(tracked(), 0);
+    world_pass(W, 100);
+    assert_int_equal(world_count(W, "pods", "n", NULL, NULL), 1);
+}
+
+static void policy_ignores_failures(void **state)
+{
+    (void)state;
+    world_fate(POD_FAILS);
+    world_create(W, JOBS, "n",
+                 JOB("'backoffLimit':0,'podFailurePolicy':{'rules':[{'action':'Ignore',"
+                     "'onExitCodes':{'operator':'NotIn','values':[42]}}]},"));
+    world_pass(W, 40);
+    assert_int_equal(world_i64(job(), "status.failed"), 0);
+    assert_true(world_count(W, "pods", "n", NULL, NULL) > 1);
+    world_fate(POD_SUCCEEDS);
+    world_pass(W, 1000);
+    assert_string_equal(world_condition(W, job(), "Complete"), "True");
+    assert_int_equal(tracked(), 0);
+}
+
+static void policy_looks_at_conditions(void **state)
+{
+    (void)state;
+    world_fate(POD_RUNS);
+    world_create(W, JOBS, "n",
+                 JOB("'podFailurePolicy':{'rules':[{'action':'FailJob','onPodConditions':[{"
+                     "'type':'DisruptionTarget','status':'True'}]}]},"));
+    world_settle(W);
+    const cJSON *pod = json_first(world_list(W, "pods", "n"));
+    world_freeze(W, true);
+    world_patch_status(W, "pods", "n", json_str_at(pod, "metadata.name").p,
+                       "{'status':{'phase':'Failed','conditions':[{'type':'DisruptionTarget',"
+                       "'status':'True'}]}}");
+    world_settle(W);
+    assert_string_equal(world_reason(W, job(), "Failed"), "PodFailurePolicy");
+}
+
+static void an_index_fails_by_itself(void **state)
+{
+    (void)state;
+    world_fates(W, some_fail, (char *)(uintptr_t) "1");
+    world_create(W, JOBS, "n",
+                 JOB(INDEXED "'completions':3,'parallelism':3,'backoffLimitPerIndex':1,"));
+    world_settle(W);
+    /* Index 1 waits for its second try. Its first pod stays, to pass its count on. */
+    assert_str(json_str_at(job(), "status.completedIndexes"), "0,2");
+    assert_str(json_str_at(job(), "status.failedIndexes"), "");
+    assert_int_equal(tracked(), 1);
+    assert_int_equal(world_i64(job(), "status.failed"), 0);
+    world_pass(W, 15);
+    assert_str(json_str_at(job(), "status.failedIndexes"), "1");
+    assert_string_equal(world_reason(W, job(), "Failed"), "FailedIndexes");
+    assert_int_equal(world_i64(job(), "status.failed"), 2);
+    assert_int_equal(world_i64(job(), "status.succeeded"), 2);
+    assert_int_equal(tracked(), 0);
+    size_t counted = 0;
+    json_each(pod, world_list(W, "pods", "n")) counted +=
+        str_eqc(json_str(json_get(json_path(pod, "metadata.annotations"),
+                                  "batch.kubernetes.io/job-index-failure-count")),
+                "1");
+    assert_int_equal(counted, 1);
+}
+
+static void too_many_indexes_end_it(void **state)
+{
+    (void)state;
+    world_fates(W, some_fail, (char *)(uintptr_t) "012");
+    world_create(W, JOBS, "n",
+                 JOB(INDEXED "'completions':9,'parallelism':1,'backoffLimitPerIndex':0,"
+                             "'maxFailedIndexes':1,"));
+    world_pass(W, 60);
+    assert_string_equal(world_reason(W, job(), "Failed"), "MaxFailedIndexesExceeded");
+    assert_str(json_str_at(job(), "status.failedIndexes"), "0,1");
+    assert_int_equal(tracked(), 0);
+}
+
+static void a_rule_gives_an_index_up(void **state)
+{
+    (void)state;
+    world_fates(W, some_fail, (char *)(uintptr_t) "0");
+    world_create(W, JOBS, "n",
+                 JOB(INDEXED "'completions':2,'parallelism':2,'backoffLimitPerIndex':5,"
+                             "'podFailurePolicy':{'rules':[{'action':'FailIndex','onExitCodes':{"
+                             "'operator':'In','values':[1]}}]},"));
+    world_settle(W);
+    assert_str(json_str_at(job(), "status.failedIndexes"), "0");
+    assert_string_equal(world_reason(W, job(), "Failed"), "FailedIndexes");
+}
+
+static enum fate first_succeeds(void *ctx, const cJSON *pod)
+{
+    (void)ctx;
+    return some_fail((char *)(uintptr_t) "0", pod) == POD_FAILS ? POD_SUCCEEDS : POD_READY;
+}
+
+static void policy_has_enough_successes(void **state)
+{
+    (void)state;
+    world_fates(W, first_succeeds, NULL);
+    world_create(W, JOBS, "n",
+                 JOB(INDEXED "'completions':4,'parallelism':4,'successPolicy':{'rules':["
+                             "{'succeededIndexes':'2-3'},{'succeededIndexes':'0,2',"
+                             "'succeededCount':1}]},"));
+    world_pass(W, 60);
+    assert_string_equal(world_condition(W, job(), "Complete"), "True");
+    assert_string_equal(world_reason(W, job(), "Complete"), "SuccessPolicy");
+    assert_string_equal(world_reason(W, job(), "SuccessCriteriaMet"), "SuccessPolicy");
+    assert_str(json_str_at(job(), "status.completedIndexes"), "0");
+    assert_int_equal(live(), 0);
+    assert_int_equal(tracked(), 0);
+}
+
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(completes),
-        TEST(keeps_to_parallelism),
-        TEST(gives_every_index_once),
-        TEST(fails_after_growing_delays),
-        TEST(ends_at_its_deadline),
-        TEST(rests_while_suspended),
-        TEST(goes_when_its_time_is_over),
-        TEST(leaves_no_finalizer_behind),
-        TEST(takes_its_pods_along),
-        TEST(counts_a_deleted_pod_once),
+        WORLD_TEST(completes),
+        WORLD_TEST(keeps_to_parallelism),
+        WORLD_TEST(gives_every_index_once),
+        WORLD_TEST(fails_after_growing_delays),
+        WORLD_TEST(ends_at_its_deadline),
+        WORLD_TEST(rests_while_suspended),
+        WORLD_TEST(goes_when_its_time_is_over),
+        WORLD_TEST(leaves_no_finalizer_behind),
+        WORLD_TEST(takes_its_pods_along),
+        WORLD_TEST(counts_a_deleted_pod_once),
+        WORLD_TEST(policy_fails_the_job),
+        WORLD_TEST(policy_ignores_failures),
+        WORLD_TEST(policy_looks_at_conditions),
+        WORLD_TEST(an_index_fails_by_itself),
+        WORLD_TEST(too_many_indexes_end_it),
+        WORLD_TEST(a_rule_gives_an_index_up),
+        WORLD_TEST(policy_has_enough_successes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

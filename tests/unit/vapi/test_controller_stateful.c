@@ -13,24 +13,6 @@
 #define IMAGE(name)                                                                                \
     "{'spec':{'template':{'spec':{'containers':[{'name':'c','image':'" name "'}]}}}}"
 
-static struct world *W;
-
-static int set_up(void **state)
-{
-    (void)state;
-    W = world_new(1);
-    world_create(W, "namespaces", "", "{'metadata':{'name':'n'}}");
-    world_settle(W);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    world_free(W);
-    return 0;
-}
-
 static const cJSON *set_now(void)
 {
     return world_get(W, "statefulsets.apps", "n", "w");
@@ -142,14 +124,64 @@ static void claims_go_when_scaled(void **state)
     assert_int_equal(world_count(W, "persistentvolumeclaims", "n", "app", "a"), 1);
 }
 
+static void claims_go_with_the_set(void **state)
+{
+    (void)state;
+    world_create(W, "statefulsets.apps", "n",
+                 SET(CLAIMS "'persistentVolumeClaimRetentionPolicy':{'whenDeleted':'Delete'},"));
+    world_settle(W);
+    assert_int_equal(world_count(W, "persistentvolumeclaims", "n", "app", "a"), 3);
+    world_patch(W, "statefulsets.apps", "n", "w", "{'spec':{'replicas':1}}");
+    world_pass(W, 60);
+    assert_int_equal(world_count(W, "persistentvolumeclaims", "n", "app", "a"), 3);
+    world_delete(W, "statefulsets.apps", "n", "w", "Background");
+    world_pass(W, 60);
+    assert_int_equal(world_count(W, "pods", "n", "app", "a"), 0);
+    assert_int_equal(world_count(W, "persistentvolumeclaims", "n", "app", "a"), 0);
+}
+
+static void waits_until_a_pod_was_ready_long_enough(void **state)
+{
+    (void)state;
+    world_create(W, "statefulsets.apps", "n", SET("'minReadySeconds':30,"));
+    world_settle(W);
+    assert_int_equal(world_count(W, "pods", "n", "app", "a"), 1);
+    assert_int_equal(world_i64(set_now(), "status.readyReplicas"), 1);
+    assert_int_equal(world_i64(set_now(), "status.availableReplicas"), 0);
+    world_pass(W, 35);
+    assert_int_equal(world_count(W, "pods", "n", "app", "a"), 2);
+    assert_int_equal(world_i64(set_now(), "status.availableReplicas"), 1);
+    world_pass(W, 80);
+    assert_int_equal(world_i64(set_now(), "status.availableReplicas"), 3);
+}
+
+static void goes_back_to_what_it_was(void **state)
+{
+    (void)state;
+    world_create(W, "statefulsets.apps", "n", SET(""));
+    world_settle(W);
+    struct str first = json_str_at(set_now(), "status.currentRevision");
+    world_patch(W, "statefulsets.apps", "n", "w", IMAGE("two"));
+    world_settle(W);
+    assert_false(str_eq(json_str_at(set_now(), "status.currentRevision"), first));
+    world_patch(W, "statefulsets.apps", "n", "w", IMAGE("one"));
+    world_settle(W);
+    assert_true(str_eq(json_str_at(set_now(), "status.currentRevision"), first));
+    assert_int_equal(world_count(W, "controllerrevisions.apps", "n", NULL, NULL), 2);
+    assert_true(str_eqc(image_of("w-0"), "one") && str_eqc(image_of("w-2"), "one"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(makes_named_pods_with_claims, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(waits_for_predecessors_unless_parallel, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(rolls_down_to_the_partition, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(on_delete_waits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(claims_go_when_scaled, set_up, tear_down),
+        WORLD_TEST(makes_named_pods_with_claims),
+        WORLD_TEST(waits_for_predecessors_unless_parallel),
+        WORLD_TEST(rolls_down_to_the_partition),
+        WORLD_TEST(on_delete_waits),
+        WORLD_TEST(claims_go_when_scaled),
+        WORLD_TEST(claims_go_with_the_set),
+        WORLD_TEST(waits_until_a_pod_was_ready_long_enough),
+        WORLD_TEST(goes_back_to_what_it_was),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

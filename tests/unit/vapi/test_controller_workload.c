@@ -13,24 +13,6 @@
     "{'metadata':{'name':'" name "'},'spec':{'replicas':" #n                                       \
     ",'selector':{'matchLabels':{'app':'a'}}," more TEMPLATE("one") "}}"
 
-static struct world *W;
-
-static int set_up(void **state)
-{
-    (void)state;
-    W = world_new(1);
-    world_create(W, "namespaces", "", "{'metadata':{'name':'n'}}");
-    world_settle(W);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    world_free(W);
-    return 0;
-}
-
 /* ---- ReplicaSet ---- */
 
 static void set_keeps_its_size(void **state)
@@ -391,23 +373,49 @@ static void deployment_finds_another_name(void **state)
     assert_int_equal(world_i64(d, "status.availableReplicas"), 1);
 }
 
+static void deployment_goes_back_to_an_old_set(void **state)
+{
+    (void)state;
+    world_create(W, "deployments.apps", "n", DEPLOYMENT("d", 2, ""));
+    world_settle(W);
+    struct str first =
+        json_str_at(json_first(world_list(W, "replicasets.apps", "n")), "metadata.name");
+    world_patch(W, "deployments.apps", "n", "d",
+                "{'spec':{'template':{'spec':{'containers':[{'name':'c','image':'two'}]}}}}");
+    world_settle(W);
+    world_patch(W, "deployments.apps", "n", "d",
+                "{'spec':{'template':{'spec':{'containers':[{'name':'c','image':'one'}]}}}}");
+    world_settle(W);
+    assert_int_equal(world_count(W, "replicasets.apps", "n", NULL, NULL), 2);
+    const cJSON *set = world_get(W, "replicasets.apps", "n", arena_cstr(world_arena(W), first));
+    const cJSON *annotations = json_path(set, "metadata.annotations");
+    assert_int_equal(world_i64(set, "status.availableReplicas"), 2);
+    assert_str(json_str(json_get(annotations, "deployment.kubernetes.io/revision")), "3");
+    assert_str(json_str(json_get(annotations, "deployment.kubernetes.io/revision-history")), "1");
+    assert_str(json_str(json_get(
+                   json_path(world_get(W, "deployments.apps", "n", "d"), "metadata.annotations"),
+                   "deployment.kubernetes.io/revision")),
+               "3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(set_keeps_its_size, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(set_adopts_and_releases, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(set_gives_up_unready_pods_first, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(set_waits_for_min_ready_seconds, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(set_tells_why_it_cannot, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(old_controller_does_the_same, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(deployment_makes_a_set, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(deployment_rolls_within_its_bounds, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(deployment_recreates, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(deployment_misses_its_deadline, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(deployment_scales_in_proportion, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(deployment_pauses, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(deployment_forgets_old_sets, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(deployment_finds_another_name, set_up, tear_down),
+        WORLD_TEST(set_keeps_its_size),
+        WORLD_TEST(set_adopts_and_releases),
+        WORLD_TEST(set_gives_up_unready_pods_first),
+        WORLD_TEST(set_waits_for_min_ready_seconds),
+        WORLD_TEST(set_tells_why_it_cannot),
+        WORLD_TEST(old_controller_does_the_same),
+        WORLD_TEST(deployment_makes_a_set),
+        WORLD_TEST(deployment_rolls_within_its_bounds),
+        WORLD_TEST(deployment_recreates),
+        WORLD_TEST(deployment_misses_its_deadline),
+        WORLD_TEST(deployment_scales_in_proportion),
+        WORLD_TEST(deployment_pauses),
+        WORLD_TEST(deployment_forgets_old_sets),
+        WORLD_TEST(deployment_finds_another_name),
+        WORLD_TEST(deployment_goes_back_to_an_old_set),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

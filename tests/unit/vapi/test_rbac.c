@@ -9,8 +9,6 @@
 
 #define RBAC "rbac.authorization.k8s.io"
 
-static struct world *W;
-
 /* "verbs|groups|resources|names|urls", lists by comma, "-" for the core group. */
 static struct rule rule_of(struct arena *a, const char *text)
 {
@@ -176,18 +174,9 @@ static void covering_is_bounded(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
-    W = world_new(7);
-    world_create(W, "namespaces", "", "{'metadata':{'name':'n'}}");
+    world_set_up(state);
     world_create(W, "namespaces", "", "{'metadata':{'name':'m'}}");
     world_settle(W);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    world_free(W);
     return 0;
 }
 
@@ -376,11 +365,11 @@ int main(void)
         cmocka_unit_test(rule_matrix),
         cmocka_unit_test(covering),
         cmocka_unit_test(covering_is_bounded),
-        cmocka_unit_test_setup_teardown(subjects_and_namespaces, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(cluster_roles, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(aggregation, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(escalation, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(bind_and_escalate, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(subjects_and_namespaces, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(cluster_roles, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(aggregation, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(escalation, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(bind_and_escalate, set_up, world_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HorizontalPodAutoscaler as far as it can be told without metrics: the target is kept between
+ * minReplicas and maxReplicas, and the conditions say, in upstream's words, that no metrics are
+ * served here. Must never change the size of a target within its bounds: nobody measured anything.
+ * It works by events; there is nothing to sample. Source of the rules: pkg/controller/podautoscaler
+ * of Kubernetes 1.36. */
+#include "util.h"
+
+struct scaling {
+    struct reconcile *run;
+    const struct resource *res, *target_res;
+    const struct subresource *scale;
+    cJSON *hpa, *target;
+    const cJSON *as_read;
+    int64_t current, desired;
+    const char *why;
+};
+
+static void say(struct scaling *s, const char *type, bool holds, const char *reason,
+                struct str message)
+{
+    condition_set(reconcile_arena(s->run), s->hpa, type, holds ? "True" : "False", reason, message,
+                  reconcile_now_s(s->run));
+}
+
+static void commit(struct scaling *s)
+{
+    status_commit(s->run, s->res, s->hpa, s->as_read);
+}
+
+/* --- the target --- */
+
+static const struct resource *target_resource(struct reconcile *r, const cJSON *ref)
+{
+    struct str version = json_str_at(ref, "apiVersion"), group = str_cut(&version, '/');
+    const struct registry *g = vapi_registry(reconcile_api(r));
+
+    if (!version.p) {
+        version = group;
+        group = STR("");
+    }
+    const struct resource *found = registry_find_kind(g, group, version, json_str_at(ref, "kind"));
+    return found ? found : registry_find_kind(g, group, STR(""), json_str_at(ref, "kind"));
+}
+
+static void no_scale(struct scaling *s, struct str why)
+{
+    reconcile_event(s->run, s->hpa, "Warning", "FailedGetScale", "%.*s", STR_F(why));
+    say(s, "AbleToScale", false, "FailedGetScale",
+        arena_printf(reconcile_arena(s->run),
+                     "the HPA controller was unable to get the target's current scale: %.*s",
+                     STR_F(why)));
+    commit(s);
+}
+
+static bool find_target(struct scaling *s)
+{
+    struct arena *a = reconcile_arena(s->run);
+    const cJSON *ref = json_path(s->hpa, "spec.scaleTargetRef");
+    struct str name = json_str_at(ref, "name"), kind = json_str_at(ref, "kind");
+
+    s->target_res = target_resource(s->run, ref);
+    s->scale = s->target_res ? resource_sub(s->target_res, STR("scale")) : NULL;
+    if (!s->target_res)
+        no_scale(s, arena_printf(a, "no matches for kind \"%.*s\" in group \"%.*s\"", STR_F(kind),
+                                 STR_F(str_sub(json_str_at(ref, "apiVersion"), 0,
+                                               str_find(json_str_at(ref, "apiVersion"), '/')))));
+    else if (!s->scale || !s->scale->scale || !resource_namespaced(s->target_res))
+        no_scale(s, STR("the server could not find the requested resource"));
+    else if (!(s->target = reconcile_get(s->run, s->target_res, meta_ns(s->hpa), name)))
+        no_scale(s, arena_printf(a, "%.*s \"%.*s\" not found", STR_F(s->target_res->group_resource),
+                                 STR_F(name)));
+    return s->target != NULL;
+}
+
+/* --- metrics that are not there --- */
+
+struct metric_words {
+    const char *type, *reason, *field, *api;
+};
+static const struct metric_words METRICS[] = {
+    {"Resource", "FailedGetResourceMetric", "resource", NULL},
+    {"ContainerResource", "FailedGetContainerResourceMetric", "containerResource", NULL},
+    {"Pods", "FailedGetPodsMetric", "pods", "custom"},
+    {"Object", "FailedGetObjectMetric", "object", "custom"},
+    {"External", "FailedGetExternalMetric", "external", "external"},
+};
+
+static const struct metric_words *words_of(const cJSON *metric)
+{
+    for (size_t i = 0; i < sizeof(METRICS) / sizeof(*METRICS); i++) {
+        if (str_eqc(json_str_at(metric, "type"), METRICS[i].type))
+            return &METRICS[i];
+    }
+    return &METRICS[0];
+}
+
+static struct str why_not(struct scaling *s, const cJSON *metric, const struct metric_words *w)
+{
+    struct arena *a = reconcile_arena(s->run);
+    const cJSON *source = json_get(metric, w->field);
+    struct str name = json_str_at(source, "name");
+
+    if (w->api)
+        return arena_printf(a,
+                            "unable to get %s metric %.*s: unable to fetch metrics from %s metrics "
+                            "API: no %s metrics API (%s.metrics.k8s.io) registered",
+                            w->field, STR_F(json_str_at(source, "metric.name")), w->api, w->api,
+                            w->api);
+    return arena_printf(a,
+                        "failed to get %.*s %s: unable to get metrics for resource %.*s: unable to "
+                        "fetch metrics from resource metrics API: the server could not find the "
+                        "requested resource (get pods.metrics.k8s.io)",
+                        STR_F(name),
+                        json_path(source, "target.averageValue") ? "usage" : "utilization",
+                        STR_F(name));
+}
+
+/* What the whole is called in the last words, as upstream calls it for this type of metric. */
+static struct str named(struct arena *a, const cJSON *metric, const struct metric_words *w)
+{
+    const cJSON *source = json_get(metric, w->field);
+
+    if (!w->api)
+        return arena_printf(a, "%.*s %s", STR_F(json_str_at(source, "name")), w->field);
+    return str_eqc(str_c(w->field), "external")
+               ? arena_printf(a, "%.*s external", STR_F(json_str_at(source, "metric.name")))
+               : str_c(w->field);
+}
+
+static void tell_no_metrics(struct scaling *s)
+{
+    struct arena *a = reconcile_arena(s->run);
+    const cJSON *metrics = json_path(s->hpa, "spec.metrics"), *first = json_first(metrics);
+    const struct metric_words *w = words_of(first);
+    struct str why = why_not(s, first, w);
+    size_t n = json_count(metrics);
+
+    say(s, "ScalingActive", false, w->reason,
+        arena_printf(a, "the HPA was unable to compute the replica count: %.*s", STR_F(why)));
+    json_each(metric, metrics)
+    {
+        const struct metric_words *its = words_of(metric);
+
+        reconcile_event(s->run, s->hpa, "Warning", its->reason, "%.*s",
+                        STR_F(why_not(s, metric, its)));
+    }
+    reconcile_event(s->run, s->hpa, "Warning", "FailedComputeMetricsReplicas",
+                    "invalid metrics (%zu invalid out of %zu), first error is: failed to get %.*s "
+                    "metric value: %.*s",
+                    n, n, STR_F(named(a, first, w)), STR_F(why));
+}
+
+/* --- the size --- */
+
+static void set_sizes(struct scaling *s)
+{
+    struct arena *a = reconcile_arena(s->run);
+    cJSON *status = json_ensure_object(a, s->hpa, "status");
+
+    status_set(a, status, "currentReplicas", s->current, true);
+    status_set(a, status, "desiredReplicas", s->desired, true);
+}
+
+static void on_scaled(struct reconcile *r, void *ctx, const struct err *err,
+                      const struct store_object *object)
+{
+    struct scaling *s = ctx;
+    struct arena *a = reconcile_arena(r);
+
+    (void)object;
+    if (err) {
+        reconcile_event(r, s->hpa, "Warning", "FailedRescale",
+                        "New size: %lld; reason: %s; error: %.*s", (long long)s->desired, s->why,
+                        STR_F(err->message));
+        say(s, "AbleToScale", false, "FailedUpdateScale",
+            arena_printf(a, "the HPA controller was unable to update the target scale: %.*s",
+                         STR_F(err->message)));
+        reconcile_take(r, err);
+        s->desired = s->current;
+    } else {
+        reconcile_event(r, s->hpa, "Normal", "SuccessfulRescale", "New size: %lld; reason: %s",
+                        (long long)s->desired, s->why);
+        say(s, "AbleToScale", true, "SucceededRescale",
+            arena_printf(a, "the HPA controller was able to update the target scale to %lld",
+                         (long long)s->desired));
+        json_set_str(a, json_ensure_object(a, s->hpa, "status"), "lastScaleTime",
+                     time_format_s(a, reconcile_now_s(r)));
+    }
+    set_sizes(s);
+    commit(s);
+}
+
+static void rescale(struct scaling *s)
+{
+    struct arena *a = reconcile_arena(s->run);
+    cJSON *patch = json_new_object(a);
+
+    json_set_i64(a, json_ensure_object(a, patch, "spec"), "replicas", s->desired);
+    reconcile_patch(s->run, s->target_res, STR("scale"), meta_ns(s->target), meta_name(s->target),
+                    patch);
+    reconcile_then(s->run, on_scaled, s);
+}
+
+static void decide(struct scaling *s)
+{
+    int64_t least = json_i64_at(s->hpa, "spec.minReplicas", 1);
+    int64_t most = json_i64_at(s->hpa, "spec.maxReplicas", INT32_MAX);
+
+    say(s, "AbleToScale", true, "SucceededGetScale",
+        STR("the HPA controller was able to get the target's current scale"));
+    s->desired = s->current;
+    if (s->current == 0 && least != 0) {
+        say(s, "ScalingActive", false, "ScalingDisabled",
+            STR("scaling is disabled since the replica count of the target is zero"));
+    } else if (s->current > most) {
+        s->desired = most;
+        s->why = "Current number of replicas above Spec.MaxReplicas";
+    } else if (s->current < least) {
+        s->desired = least;
+        s->why = "Current number of replicas below Spec.MinReplicas";
+    } else {
+        tell_no_metrics(s);
+        s->desired = json_i64_at(s->hpa, "status.desiredReplicas", 0);
+    }
+    if (s->why) {
+        rescale(s);
+        return;
+    }
+    set_sizes(s);
+    commit(s);
+}
+
+static void hpa_reconcile(struct reconcile *r)
+{
+    struct arena *a = reconcile_arena(r);
+    struct scaling *s = ARENA_NEW(a, struct scaling);
+    struct str ns, name;
+
+    s->run = r;
+    s->res = reconcile_resource(r, "autoscaling", "horizontalpodautoscalers");
+    if (!key_split(reconcile_key(r), &ns, &name) ||
+        !(s->hpa = reconcile_get(r, s->res, ns, name)) || is_going(s->hpa))
+        return;
+    s->as_read = json_copy(a, s->hpa);
+    if (!find_target(s))
+        return;
+    s->current = json_i64_at(s->target, s->scale->scale->spec_replicas, s->target_res->crd ? 0 : 1);
+    decide(s);
+}
+
+/* --- events --- */
+
+struct scaled {
+    struct controller *controller;
+    struct str name;
+};
+
+static bool on_autoscaler(void *ctx, const struct store_object *o)
+{
+    struct scaled *s = ctx;
+    struct arena *a;
+
+    if (!str_contains(o->bytes, s->name))
+        return true;
+    a = arena_new(0);
+    if (str_eq(json_str_at(vapi_tree(a, o), "spec.scaleTargetRef.name"), s->name))
+        controller_add_name(s->controller, o->ns, o->name);
+    arena_free(a);
+    return true;
+}
+
+static bool size_changed(const struct store_event *e, const struct scale_paths *paths)
+{
+    struct arena *a;
+    bool changed;
+
+    if (e->type != STORE_MODIFIED || !e->previous)
+        return true;
+    a = arena_new(0);
+    changed = json_i64_at(vapi_tree(a, e->object), paths->spec_replicas, -1) !=
+              json_i64_at(vapi_tree(a, e->previous), paths->spec_replicas, -1);
+    arena_free(a);
+    return changed;
+}
+
+/* Anything that has a size may be a target; where nobody scales automatically this costs nothing.
+ */
+static void map_target(struct controller *c, const struct store_event *e)
+{
+    struct vapi *api = controller_api(c);
+    const struct resource *hpas = registry_find_group_resource(
+        vapi_registry(api), STR("autoscaling"), STR("horizontalpodautoscalers"));
+    const struct resource *r = registry_by_storage(vapi_registry(api), e->object->resource);
+    const struct subresource *scale = r ? resource_sub(r, STR("scale")) : NULL;
+    struct scaled s = {.controller = c, .name = e->object->name};
+
+    if (!scale || !scale->scale || !store_count(vapi_store(api), hpas->storage) ||
+        !size_changed(e, scale->scale))
+        return;
+    store_scan_latest(vapi_store(api), hpas->storage, e->object->ns, on_autoscaler, &s);
+}
+
+/* What we write into status is no reason to look again. */
+static void map_autoscaler(struct controller *c, const struct store_event *e)
+{
+    struct arena *a;
+    bool changed = true;
+
+    if (e->previous && e->type == STORE_MODIFIED) {
+        a = arena_new(0);
+        changed = !json_equal(json_get(vapi_tree(a, e->object), "spec"),
+                              json_get(vapi_tree(a, e->previous), "spec"));
+        arena_free(a);
+    }
+    if (changed)
+        controller_map_self(c, e);
+}
+
+static const struct controller_source SOURCES[] = {
+    {"autoscaling", "horizontalpodautoscalers", map_autoscaler},
+    {"*", "*", map_target},
+    {NULL, NULL, NULL},
+};
+
+const struct controller_def AUTOSCALER_CONTROLLER = {
+    .name = "horizontal-pod-autoscaler",
+    .sources = SOURCES,
+    .reconcile = hpa_reconcile,
+};

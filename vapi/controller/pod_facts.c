@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An owner of hundreds of pods is looked at after each of their changes: without this, every look
+ * would parse all of them. Must hold nothing that another version of a pod says. */
+#include "pod_facts.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define TABLE_MAGIC 0x706f6466u
+#define SLOTS       1024u
+
+struct pod_facts_table {
+    unsigned magic;
+    struct arena *scratch;
+    struct pod_facts slots[SLOTS];
+};
+
+struct pod_facts_table *pod_facts_new(void)
+{
+    struct pod_facts_table *t = NEW(struct pod_facts_table);
+
+    t->magic = TABLE_MAGIC;
+    t->scratch = arena_new(0);
+    return t;
+}
+
+void *pod_facts_start(struct controller *c)
+{
+    (void)c;
+    return pod_facts_new();
+}
+
+void pod_facts_stop(struct controller *c, void *state)
+{
+    struct pod_facts_table *t = state;
+
+    (void)c;
+    assert(t->magic == TABLE_MAGIC);
+    t->magic = 0;
+    arena_free(t->scratch);
+    mem_free(t);
+}
+
+static void read_facts(struct pod_facts *f, const cJSON *pod)
+{
+    const cJSON *owner = owner_controller(pod);
+    struct str uid = json_str_at(owner, "uid");
+
+    f->owned = owner != NULL;
+    if (uid.n && uid.n < sizeof(f->owner))
+        memcpy(f->owner, uid.p, uid.n);
+    f->going = is_going(pod);
+    f->finished = pod_is_finished(pod);
+    f->ready = pod_is_ready(pod);
+    f->ready_since_s = time_at_s(condition_of(pod, "Ready"), "lastTransitionTime");
+}
+
+const struct pod_facts *pod_facts_of(struct pod_facts_table *t, const struct store_object *pod)
+{
+    struct pod_facts *f = &t->slots[(uint64_t)pod->revision % SLOTS];
+
+    assert(t->magic == TABLE_MAGIC);
+    if (f->revision == pod->revision)
+        return f;
+    *f = (struct pod_facts){.revision = pod->revision};
+    read_facts(f, vapi_tree(t->scratch, pod));
+    arena_reset(t->scratch);
+    return f;
+}
