@@ -146,6 +146,43 @@ bool verdict_wanted(const struct syncer *s, const struct resource *r, const cJSO
     return !old || !json_equal(template_, template_of(r, old));
 }
 
+static bool is_claimed(const cJSON *claims, struct str volume)
+{
+    json_each(claim, claims)
+    {
+        if (str_eq(json_str_at(claim, "metadata.name"), volume))
+            return true;
+    }
+    return false;
+}
+
+/* A StatefulSet's pods get a volume for each claim template, in the place of one of that name: they
+ * are in no template, and mounts name them. */
+static void mount_claims(struct arena *a, cJSON *pod, const cJSON *object)
+{
+    const cJSON *claims = json_path(object, "spec.volumeClaimTemplates");
+    cJSON *spec = json_get(pod, "spec"), *volumes = json_new_array(a);
+
+    if (!json_count(claims) || !json_is_object(spec))
+        return;
+    json_each(claim, claims)
+    {
+        cJSON *volume = json_append(volumes, json_new_object(a));
+        struct str name = json_str_at(claim, "metadata.name");
+
+        json_set_str(a, volume, "name", name);
+        json_set_str(a, json_ensure_object(a, volume, "persistentVolumeClaim"), "claimName",
+                     arena_printf(a, "%.*s-%.*s-0", STR_F(name),
+                                  STR_F(json_str_at(object, "metadata.name"))));
+    }
+    json_each(volume, json_get(spec, "volumes"))
+    {
+        if (!is_claimed(claims, json_str_at(volume, "name")))
+            json_append(volumes, json_copy(a, volume));
+    }
+    json_set(a, spec, "volumes", volumes);
+}
+
 static cJSON *pod_of(struct arena *a, const struct resource *r, const cJSON *object)
 {
     const cJSON *from = template_of(r, object);
@@ -160,6 +197,7 @@ static cJSON *pod_of(struct arena *a, const struct resource *r, const cJSON *obj
     json_set_str(a, metadata, "name", json_str_at(object, "metadata.name"));
     json_set_str(a, metadata, "namespace", json_str_at(object, "metadata.namespace"));
     json_set_str(a, metadata, "uid", json_str_at(object, "metadata.uid"));
+    mount_claims(a, pod, object);
     return pod;
 }
 
