@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the suite, one test per name of a rung, and the one run of e2e.test they all read."""
+import os
+
+import pytest
+
+from testenv.fixtures import *  # noqa: F401,F403 - fixtures and hooks are found by name
+
+import ladder
+
+
+def pytest_addoption(parser):
+    parser.addoption("--rung", default="r0", choices=ladder.RUNGS,
+                     help="the highest rung that is run; those below are run with it")
+    parser.addoption("--all", action="store_true", help="the slow ones too")
+    parser.addoption("--later", action="store_true", help="what later.txt names too")
+
+
+def pytest_generate_tests(metafunc):
+    if "name" in metafunc.fixturenames:
+        option = metafunc.config.getoption
+        names = ladder.names(option("rung"), option("all"), option("later"))
+        metafunc.parametrize("name", names, ids=ladder.short)
+
+
+@pytest.fixture(scope="session")
+def outcomes(request, host, workdir):
+    """{name: None when it passed, else why not} of the tests that were selected."""
+    wanted = [item.callspec.params["name"] for item in request.session.items if hasattr(item, "callspec")]
+    with ladder.cluster(host, os.path.join(workdir, "conformance")) as vc:
+        yield ladder.run(vc, wanted, os.path.join(workdir, "conformance", "report"))

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of the rungs, and one run of Kubernetes' e2e.test over some of them."""
+import contextlib
+import os
+import re
+import subprocess
+import xml.etree.ElementTree as ElementTree
+
+from testenv import binaries
+from testenv.virtual import VirtualCluster
+from testenv.wait import eventually
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RUNGS = ("r0", "r1", "r2")
+TIMEOUT = 90 * 60
+SLOW = ("[Slow]",)
+NAMESPACE = "team-conformance"
+
+
+def _lines(name):
+    with open(os.path.join(HERE, name), encoding="utf-8") as f:
+        return [line.strip() for line in f if line.strip() and not line.startswith("#")]
+
+
+def names(rung="r0", slow=False, later=False):
+    """The tests up to and with a rung, in the files' order."""
+    waiting = set() if later else {line.split("|", 1)[0].strip() for line in _lines("later.txt")}
+    found = [n for r in RUNGS[:RUNGS.index(rung) + 1] for n in _lines(f"{r}.txt")]
+    assert waiting <= set(_all_names()), "later.txt names what no rung has"
+    return [n for n in found if n not in waiting and (slow or not any(mark in n for mark in SLOW))]
+
+
+def _all_names():
+    return [n for r in RUNGS for n in _lines(f"{r}.txt")]
+
+
+def short(name):
+    """A name that pytest's -k can be given."""
+    return re.sub(r"\s*\[(Conformance|Privileged:ClusterAdmin|Serial|Slow)\]", "", name)
+
+
+@contextlib.contextmanager
+def cluster(host, directory):
+    """A virtual cluster that shows at least one node, which e2e.test insists on."""
+    host.create_namespace(NAMESPACE)
+    vc = VirtualCluster("conformance", directory, host, NAMESPACE,
+                        {"policy": {"verdict": "off", "podSecurity": "privileged"}})
+    try:
+        vc.start()
+        if not vc.api.get("/api/v1/nodes")["items"]:
+            _create_node(vc)
+        eventually(lambda: vc.api.get("/api/v1/namespaces/default/serviceaccounts/default"), 60,
+                   "the default service account")
+        yield vc
+    finally:
+        vc.close()
+        host.delete_namespace(NAMESPACE)
+
+
+def _create_node(vc):
+    vc.api.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "shown"}})
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    vc.api.request("PATCH", "/api/v1/nodes/shown/status",
+                   {"status": {"conditions": [ready], "capacity": amounts, "allocatable": amounts}},
+                   content_type="application/merge-patch+json")
+
+
+def run(vc, wanted, report):
+    """{name: None or the reason of its failure}; a test that e2e.test did not report is not in it."""
+    os.makedirs(report, exist_ok=True)
+    focus = "|".join(f"^{re.escape(n)}$" for n in wanted)
+    argv = [binaries.host_program("e2e.test"), "--provider=skeleton", f"--kubeconfig={vc.kubeconfig}",
+            f"--kubectl-path={binaries.host_program('kubectl')}", f"--report-dir={report}",
+            "--allowed-not-ready-nodes=-1", "--delete-namespace=false", "--ginkgo.no-color",
+            f"--ginkgo.timeout={TIMEOUT}s", f"--ginkgo.focus={focus}"]
+    with open(os.path.join(report, "log"), "wb") as log:
+        subprocess.run(argv, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                       timeout=TIMEOUT + 300, check=False)
+    path = os.path.join(report, "junit_01.xml")
+    assert os.path.exists(path), f"e2e.test left no report:\n{_tail(os.path.join(report, 'log'))}"
+    return read_report(path)
+
+
+def read_report(path):
+    """The outcomes of a JUnit report; what was skipped did not run."""
+    found = {}
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        name = re.sub(r"^\[It\]\s*", "", case.get("name", ""))
+        if case.find("skipped") is not None:
+            continue
+        bad = next((case.find(tag) for tag in ("failure", "error") if case.find(tag) is not None), None)
+        found[name] = None if bad is None else (bad.get("message") or bad.text or "failed").strip()
+    return found
+
+
+def find(outcomes, name):
+    """(ran, reason); ginkgo may add labels of its own behind a name."""
+    if name in outcomes:
+        return True, outcomes[name]
+    return next(((True, reason) for n, reason in outcomes.items() if n.startswith(name)), (False, None))
+
+
+def _tail(path, lines=40):
+    with open(path, encoding="utf-8", errors="replace") as f:
+        return "".join(f.readlines()[-lines:])

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the controllers do that an ordinary kubectl sees, beside the workloads of test_tenant.py."""
+import base64
+import os
+import subprocess
+
+import pytest
+
+from testenv import eventually
+
+CLAIMS = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  replicas: 1
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers:
+      - {name: main, image: busybox:1, volumeMounts: [{name: data, mountPath: /data}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+
+
+def request_of(directory, name, subject):
+    """A signing request as base64 of PEM; its key is NAME.key in the directory."""
+    key, csr = (os.path.join(directory, f"{name}.{kind}") for kind in ("key", "csr"))
+    subprocess.run(["openssl", "req", "-new", "-newkey", "rsa:2048", "-nodes", "-keyout", key,
+                    "-out", csr, "-subj", subject], check=True, capture_output=True)
+    with open(csr, "rb") as f:
+        return base64.b64encode(f.read()).decode()
+
+
+@pytest.fixture
+def vc(tenant):
+    return tenant("controllers", config={"policy": {"verdict": "warn"}})
+
+
+def test_the_hosts_verdict_knows_claims_of_statefulsets(vc):
+    code, out, err = vc.kubectl.run("apply", "-f", "-", stdin=CLAIMS)
+    assert code == 0, err
+    assert "Warning" not in err, err
+    eventually(lambda: vc.kubectl("get", "pvc", "data-db-0", "-o", "name"), 60, "the claim")
+
+
+def test_a_user_gets_a_certificate_and_what_roles_give(vc, tmp_path):
+    k = vc.kubectl
+    request = request_of(tmp_path, "ann", "/O=team/CN=ann")
+    k.apply({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+             "metadata": {"name": "ann"},
+             "spec": {"request": request, "usages": ["client auth"], "expirationSeconds": 3600,
+                      "signerName": "kubernetes.io/kube-apiserver-client"}})
+    assert k("get", "csr", "ann", "-o", "jsonpath={.status.certificate}") == ""
+    k("certificate", "approve", "ann")
+    eventually(lambda: k("get", "csr", "ann", "-o", "jsonpath={.status.certificate}"), 30, "a certificate")
+    cert = os.path.join(tmp_path, "ann.crt")
+    with open(cert, "wb") as f:
+        f.write(base64.b64decode(k("get", "csr", "ann", "-o", "jsonpath={.status.certificate}")))
+    k("create", "role", "reader", "--verb=get,list", "--resource=configmaps")
+    k("create", "rolebinding", "ann", "--role=reader", "--user=ann")
+    ann = vc.kubectl_as(vc.user_kubeconfig("ann", cert=cert,
+                                               key=os.path.join(tmp_path, "ann.key")))
+    assert "kube-root-ca.crt" in ann("get", "configmaps", "-o", "name")
+    assert "forbidden" in ann.fails("get", "secrets").lower()
+    masters = request_of(tmp_path, "eve", "/O=system:masters/CN=eve")
+    assert "system:masters" in k.fails("create", "-f", "-", stdin=f"""
+apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {{name: eve}}
+spec:
+  request: {masters}
+  usages: [client auth]
+  signerName: kubernetes.io/kube-apiserver-client
+""")
+
+
+def test_a_token_secret_lives_and_dies_with_its_secret(vc):
+    k = vc.kubectl
+    k("create", "serviceaccount", "robot")
+    k("create", "clusterrolebinding", "robot", "--clusterrole=view", "--serviceaccount=default:robot")
+    k.apply({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+             "metadata": {"name": "robot", "annotations": {"kubernetes.io/service-account.name": "robot"}}})
+    encoded = eventually(lambda: k("get", "secret", "robot", "-o", "jsonpath={.data.token}"), 30, "a token")
+    token = base64.b64decode(encoded).decode()
+    robot = vc.kubectl_as(vc.user_kubeconfig("robot", token=token))
+    assert robot("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}") == \
+        "system:serviceaccount:default:robot"
+    k("delete", "secret", "robot")
+    eventually(lambda: robot.run("get", "configmaps")[0] != 0, 30, "the token to be revoked")
+
+
+def test_an_autoscaler_keeps_bounds_and_says_what_is_missing(vc):
+    k = vc.kubectl
+    k("create", "deployment", "web", "--image=nginx:1", "--replicas=1")
+    k("autoscale", "deployment", "web", "--min=2", "--max=3", "--cpu=50%")
+    eventually(lambda: k("get", "deployment", "web", "-o", "jsonpath={.spec.replicas}") == "2", 30,
+               "the lower bound")
+    eventually(lambda: "FailedGetResourceMetric" in k("describe", "hpa", "web"), 30, "its reason")
