@@ -15,7 +15,7 @@
 
 #define T0 1800000000LL
 
-static struct world *W;
+static struct world *CLUSTER;
 
 static struct token_claims claims_of(const char *account, const struct str *audiences, size_t n)
 {
@@ -101,29 +101,29 @@ static void forgets_the_least_used(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    W = world_new(7);
-    world_create(W, "namespaces", "", "{'metadata':{'name':'n'}}");
-    world_create(W, "serviceaccounts", "n", "{'metadata':{'name':'sa'}}");
-    world_create(W, "secrets", "n", "{'metadata':{'name':'s'}}");
-    world_settle(W);
+    CLUSTER = world_new(7);
+    world_create(CLUSTER, "namespaces", "", "{'metadata':{'name':'n'}}");
+    world_create(CLUSTER, "serviceaccounts", "n", "{'metadata':{'name':'sa'}}");
+    world_create(CLUSTER, "secrets", "n", "{'metadata':{'name':'s'}}");
+    world_settle(CLUSTER);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    world_free(W);
+    world_free(CLUSTER);
     return 0;
 }
 
 static struct str uid_of(const char *resource, const char *name)
 {
-    return json_str_at(world_get(W, resource, "n", name), "metadata.uid");
+    return json_str_at(world_get(CLUSTER, resource, "n", name), "metadata.uid");
 }
 
 static struct str sign(const char *bound_kind, struct str bound_uid)
 {
-    struct pki *pki = vapi_pki(world_api(W));
+    struct pki *pki = vapi_pki(world_api(CLUSTER));
     struct str audience = pki_issuer(pki), jwt;
     struct token_claims claims = claims_of("sa", &audience, 1);
     struct err err;
@@ -132,24 +132,24 @@ static struct str sign(const char *bound_kind, struct str bound_uid)
     claims.bound_kind = str_c(bound_kind);
     claims.bound_name = bound_uid.n ? STR("s") : STR("");
     claims.bound_uid = bound_uid;
-    claims.issued = claims.not_before = world_now(W);
+    claims.issued = claims.not_before = world_now(CLUSTER);
     claims.expires = claims.issued + 3600;
-    err_init(&err, world_arena(W));
-    assert_int_equal(pki_sign_token(pki, world_arena(W), &claims, &jwt, &err), 0);
+    err_init(&err, world_arena(CLUSTER));
+    assert_int_equal(pki_sign_token(pki, world_arena(CLUSTER), &claims, &jwt, &err), 0);
     return jwt;
 }
 
 /* The name of who shows this token, or "" when nobody may. */
 static struct str shown(struct str jwt)
 {
-    struct arena *a = world_arena(W);
+    struct arena *a = world_arena(CLUSTER);
     struct net_header header = {STR("authorization"), arena_printf(a, "Bearer %.*s", STR_F(jwt))};
     struct net_request request = {.arena = a, .headers = &header, .n_headers = 1};
     struct user user;
     struct err err;
 
     err_init(&err, a);
-    if (!auth_authenticate(vapi_auth(world_api(W)), a, &request, &user, &err))
+    if (!auth_authenticate(vapi_auth(world_api(CLUSTER)), a, &request, &user, &err))
         return user.name;
     assert_ptr_equal(err.kind, &ERR_UNAUTHORIZED);
     err_clear(&err);
@@ -163,14 +163,14 @@ static void dies_with_its_account(void **state)
     (void)state;
     for (int i = 0; i < 3; i++)
         assert_str(shown(jwt), "system:serviceaccount:n:sa");
-    forged = arena_str(world_arena(W), jwt);
+    forged = arena_str(world_arena(CLUSTER), jwt);
     forged = str_sub(forged, 0, forged.n - 1);
     assert_str(shown(forged), "");
 
-    world_delete(W, "serviceaccounts", "n", "sa", NULL);
+    world_delete(CLUSTER, "serviceaccounts", "n", "sa", NULL);
     assert_str(shown(jwt), "");
-    world_create(W, "serviceaccounts", "n", "{'metadata':{'name':'sa'}}");
-    world_settle(W);
+    world_create(CLUSTER, "serviceaccounts", "n", "{'metadata':{'name':'sa'}}");
+    world_settle(CLUSTER);
     assert_str(shown(jwt), ""); /* the name is there again, the account is not */
 }
 
@@ -181,7 +181,7 @@ static void dies_with_what_it_is_bound_to(void **state)
     (void)state;
     assert_str(shown(jwt), "system:serviceaccount:n:sa");
     assert_str(shown(jwt), "system:serviceaccount:n:sa");
-    world_delete(W, "secrets", "n", "s", NULL);
+    world_delete(CLUSTER, "secrets", "n", "s", NULL);
     assert_str(shown(jwt), "");
 }
 
@@ -191,9 +191,9 @@ static void ends_in_time(void **state)
 
     (void)state;
     assert_str(shown(jwt), "system:serviceaccount:n:sa");
-    world_pass(W, 3500);
+    world_pass(CLUSTER, 3500);
     assert_str(shown(jwt), "system:serviceaccount:n:sa");
-    world_pass(W, 200);
+    world_pass(CLUSTER, 200);
     assert_str(shown(jwt), "");
 }
 
