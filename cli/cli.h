@@ -9,6 +9,7 @@
 #define KUBERNETES_VERSION "v1.36.3"
 
 int cmd_serve(int argc, char **argv);
+int cmd_host(int argc, char **argv);
 int cmd_kubeconfig(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_backup(int argc, char **argv);
@@ -16,6 +17,9 @@ int cmd_restore(int argc, char **argv);
 
 /* Reads --config's file and everything that goes over it. Prints what is wrong; -1 then. */
 int cli_config(struct arena *a, int argc, char **argv, struct config *ret);
+/* Runs one control plane until a signal ends it. nodes: of an embedded host (embedded.h); NULL: a
+ * virtual cluster. Everything lives in a. Returns the exit code. */
+int cli_run(struct arena *a, const struct config *config, const struct str *nodes);
 /* A whole file into the arena; -1 with err. At most `limit` bytes. */
 int cli_read_file(struct arena *a, const char *path, size_t limit, struct str *ret,
                   struct err *err);

@@ -21,6 +21,7 @@ static const struct {
     const char *help;
 } COMMANDS[] = {
     {"serve", cmd_serve, "run a virtual cluster"},
+    {"host", cmd_host, "run an embedded host with simulated machines, to try things"},
     {"kubeconfig", cmd_kubeconfig, "print the kubeconfig of a data directory's virtual cluster"},
     {"check", cmd_check, "read the configuration and say what is wrong with it"},
     {"backup", cmd_backup, "copy a virtual cluster into one file, while it serves or not"},

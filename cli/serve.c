@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sublet serve`: one virtual cluster. Opens store, keys, API and syncer in this order and closes
- * them in the reverse one; prints one line when ready. A signal asks it to end in order; being
- * killed at any instant costs nothing that was answered.
+/* `sublet serve` and `sublet host`: one control plane. Opens store, keys, API, and syncer or
+ * embedded host in this order and closes them in the reverse one; prints one line when ready. A
+ * signal asks it to end in order; being killed at any instant costs nothing that was answered.
  *
  *   OPENING --> STARTING --ready--> SERVING --SIGTERM--> CLOSING: syncer, API, store --> end
  *                    '--- failed ----------------------------^
@@ -19,6 +19,7 @@
 
 #include <uv.h>
 
+#include <sublet/embedded.h>
 #include <sublet/log.h>
 #include <sublet/syncer.h>
 
@@ -37,7 +38,9 @@ struct serve {
     struct control *control; /* NULL: nobody can ask for a copy of the store */
     struct pki *pki;
     struct vapi *api;
-    struct syncer *syncer; /* NULL: a control plane without a host */
+    struct syncer *syncer;     /* NULL: a control plane without a host */
+    const struct str *nodes;   /* of a host; NULL: a virtual cluster */
+    struct embedded *embedded; /* what makes a host of it */
     int code;
 };
 
@@ -71,6 +74,14 @@ static void on_syncer_closed(void *ctx)
     serve_close(s);
 }
 
+static void on_embedded_closed(void *ctx)
+{
+    struct serve *s = ctx;
+
+    s->embedded = NULL;
+    serve_close(s);
+}
+
 static void on_control_closed(void *ctx)
 {
     struct serve *s = ctx;
@@ -84,6 +95,8 @@ static void serve_close(struct serve *s)
     s->phase = SERVE_CLOSING;
     if (s->control) {
         control_close(s->control, on_control_closed, s);
+    } else if (s->embedded) {
+        embedded_close(s->embedded, on_embedded_closed, s);
     } else if (s->syncer) {
         syncer_close(s->syncer, on_syncer_closed, s);
     } else if (s->api) {
@@ -158,6 +171,8 @@ static void on_ready(void *ctx, const struct err *err)
     }
     if (s->syncer)
         syncer_start(s->syncer);
+    if (s->embedded)
+        embedded_start(s->embedded);
     err_init(&failure, s->arena);
     if (write_kubeconfig(s, &path, &failure)) {
         serve_fail(s, &failure);
@@ -260,7 +275,9 @@ static int open_api(struct serve *s, struct err *err)
 
     if (vapi_new(&options, &s->api, err))
         return -1;
-    if (s->config.host_namespace.n && syncer_new(s->api, &s->config, &s->syncer, err))
+    if (s->nodes && embedded_new(s->api, *s->nodes, &s->embedded, err))
+        return -1;
+    if (!s->nodes && s->config.host_namespace.n && syncer_new(s->api, &s->config, &s->syncer, err))
         return -1;
     return vapi_start(s->api, on_ready, s, err);
 }
@@ -315,9 +332,26 @@ static void serve_run(struct serve *s)
     uv_loop_close(&s->loop);
 }
 
+int cli_run(struct arena *a, const struct config *config, const struct str *nodes)
+{
+    struct serve *s = NEW(struct serve);
+    int code;
+
+    *s = (struct serve){.magic = SERVE_MAGIC, .arena = a, .config = *config, .nodes = nodes};
+    set_log_level(config->log_level);
+    prepare_process();
+    serve_run(s);
+    code = s->code;
+    s->magic = 0;
+    mem_free(s);
+    return code;
+}
+
 int cmd_serve(int argc, char **argv)
 {
-    struct serve *s;
+    struct arena *a;
+    struct config config;
+    int code = 2;
 
     for (int i = 0; i < argc; i++) {
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
@@ -329,17 +363,9 @@ int cmd_serve(int argc, char **argv)
             return 0;
         }
     }
-    prepare_process();
-    s = NEW(struct serve);
-    *s = (struct serve){.magic = SERVE_MAGIC, .arena = arena_new(0)};
-    s->code = cli_config(s->arena, argc, argv, &s->config) ? 2 : 0;
-    if (!s->code) {
-        set_log_level(s->config.log_level);
-        serve_run(s);
-    }
-    int code = s->code;
-    arena_free(s->arena);
-    s->magic = 0;
-    mem_free(s);
+    a = arena_new(0);
+    if (!cli_config(a, argc, argv, &config))
+        code = cli_run(a, &config, NULL);
+    arena_free(a);
     return code;
 }

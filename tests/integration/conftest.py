@@ -1,3 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """The suite against real processes; everything it uses is in testenv."""
+import os
+
+import pytest
+
 from testenv.fixtures import *  # noqa: F401,F403 - fixtures and hooks are found by name
+
+HOSTS = {"real": "real_host", "embedded": "embedded_host"}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "both_hosts: runs on a real host, and on `sublet host`")
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.definition.get_closest_marker("both_hosts") and os.environ.get("EMBEDDED_TRY"):
+        metafunc.parametrize("host_kind", list(HOSTS), indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def host_kind(request):
+    """On which host this test runs: "real" unless it is marked `both_hosts`."""
+    return getattr(request, "param", "real")
+
+
+@pytest.fixture
+def host(request, host_kind):
+    return request.getfixturevalue(HOSTS[host_kind])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The harness itself: the host the other tests stand on is a real one and its simulated nodes work."""
+"""The harness itself: the hosts the other tests stand on, a real one and `sublet host`, work alike."""
 import re
 
 import pytest
@@ -22,12 +22,14 @@ def pod(name, **spec):
                         "resources": spec.pop("resources", {})}], **spec}}
 
 
+@pytest.mark.both_hosts
 def test_version_is_the_one_asked_for(host):
     version = host.kubectl.json("version")
     assert version["serverVersion"]["gitVersion"] == "v1.36.3"
     assert version["clientVersion"]["gitVersion"] == "v1.36.3"
 
 
+@pytest.mark.both_hosts
 def test_every_node_is_ready(host):
     nodes = host.kubectl.items("nodes")
     assert {n["metadata"]["name"] for n in nodes} == {
@@ -37,6 +39,7 @@ def test_every_node_is_ready(host):
     assert gpus["gpu-a100-1"] == "8" and gpus["cpu-1"] is None
 
 
+@pytest.mark.both_hosts
 def test_deployment_becomes_ready(host, namespace):
     k = host.kubectl.within(namespace)
     k("create", "deployment", "web", "--image=example.invalid/web:1", "--replicas=3")
@@ -46,12 +49,14 @@ def test_deployment_becomes_ready(host, namespace):
     assert {p["spec"]["nodeName"] for p in pods} <= {"cpu-1", "cpu-2"}
 
 
+@pytest.mark.both_hosts
 def test_job_completes(host, namespace):
     k = host.kubectl.within(namespace)
     k("create", "job", "once", "--image=example.invalid/job:1")
     k("wait", "--for=condition=complete", "job/once", "--timeout=60s")
 
 
+@pytest.mark.both_hosts
 def test_claim_is_provisioned(host, namespace):
     k = host.kubectl.within(namespace)
     k.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
@@ -60,6 +65,7 @@ def test_claim_is_provisioned(host, namespace):
     k("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
 
 
+@pytest.mark.both_hosts
 def test_gpu_pod_lands_in_its_pool(host, namespace):
     k = host.kubectl.within(namespace)
     pool = pool_config("a100", "a100")
@@ -69,6 +75,7 @@ def test_gpu_pod_lands_in_its_pool(host, namespace):
     assert k.json("get", "pod", "train")["spec"]["nodeName"] in ("gpu-a100-1", "gpu-a100-2")
 
 
+@pytest.mark.both_hosts
 def test_gpu_pod_without_tolerations_stays_pending(host, namespace):
     k = host.kubectl.within(namespace)
     k.apply(pod("train", resources={"limits": {"nvidia.com/gpu": "1"}}))
@@ -80,6 +87,7 @@ def test_gpu_pod_without_tolerations_stays_pending(host, namespace):
     assert "untolerated taint" in eventually(unschedulable, 60, "the scheduler's refusal")[0]["message"]
 
 
+@pytest.mark.both_hosts
 def test_node_comes_and_goes(host):
     host.add_node(gpu_node("gpu-extra", "extra", model="h100", gpus=4, replicas=2))
     node = host.kubectl.json("get", "node", "gpu-extra")
@@ -89,6 +97,7 @@ def test_node_comes_and_goes(host):
     assert "NotFound" in host.kubectl.fails("get", "node", "gpu-extra")
 
 
+@pytest.mark.both_hosts
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
 def test_apiserver_restarts_on_its_port(host, namespace, kill):
     before = host.components["kube-apiserver"].pid
@@ -99,6 +108,7 @@ def test_apiserver_restarts_on_its_port(host, namespace, kill):
     k("wait", "--for=condition=Ready", "pod/after", "--timeout=60s")
 
 
+@pytest.mark.both_hosts
 def test_paused_apiserver_answers_after_it_resumes(host):
     api = host.api.clone()
     api.timeout = 1
@@ -111,6 +121,7 @@ def test_paused_apiserver_answers_after_it_resumes(host):
     assert eventually(lambda: host.api.get("/version"), 30)["gitVersion"] == "v1.36.3"
 
 
+@pytest.mark.both_hosts
 def test_service_account_kubeconfig_is_bound_by_rbac(host, namespace):
     kubeconfig = host.service_account_kubeconfig(namespace, "reader")
     k = host.kubectl.within(namespace)

@@ -9,6 +9,8 @@ from testenv import eventually
 
 GPU = "nvidia.com/gpu"
 
+pytestmark = pytest.mark.both_hosts
+
 
 def pod(name, gpus=0, labels=None, **spec):
     container = {"name": "main", "image": "busybox:1", "command": ["sleep", "1000"]}

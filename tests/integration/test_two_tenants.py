@@ -3,12 +3,15 @@
 import json
 import threading
 
+import pytest
+
 from testenv import eventually
 
 from test_crd import PATH, cron, crd
 from test_tenant import host_pod, pod, running
 
 
+@pytest.mark.both_hosts
 def test_same_names_do_not_meet(tenant, pools):
     a, b = tenant("alpha", config=pools), tenant("beta", config=pools)
     for vc, image in ((a, "busybox:1"), (b, "busybox:2")):
@@ -57,6 +60,7 @@ def test_credentials_of_one_are_nothing_to_the_other(tenant):
     assert "Unauthorized" in err or "logged in" in err
 
 
+@pytest.mark.both_hosts
 def test_racing_creates_stop_exactly_at_the_limit(tenant, pools):
     vc = tenant("race", config={**pools, "bindings": [
         {"pool": "shared", "guarantee": "10", "default": True}], "pools": pools["pools"][1:]})

@@ -35,6 +35,8 @@ LAYERS_WRONG = {
     "header upward": ({"include/sublet/a.h": public("cli"),
                        "include/sublet/b.h": public("base") + "#include <sublet/a.h>\n"},
                       'include/sublet/b.h:5: "sublet/a.h" is of room cli, above base'),
+    "stranger": ({"include/sublet/a.h": public("translate"), "embedded/x.c": '#include "sublet/a.h"\n'},
+                 'embedded/x.c:1: "sublet/a.h" is of room translate, a stranger to embedded'),
     "private of another": ({"store/in.h": "", "syncer/x.c": '\n#include "store/in.h"\n'},
                            'syncer/x.c:2: "store/in.h" is private to store'),
     "test of another room": ({"store/in.h": "", "tests/unit/base/t.c": '#include "store/in.h"\n'},

@@ -5,10 +5,11 @@ It must never reach beyond this machine's loopback, never leave a process behind
 where it can wait for what it needs (`eventually`).
 """
 from .api import Api, ApiError
+from .embedded import EmbeddedHost
 from .host import HostCluster
 from .kubectl import Kubectl, KubectlError
 from .virtual import VirtualCluster
 from .wait import eventually, never
 
-__all__ = ["Api", "ApiError", "HostCluster", "Kubectl", "KubectlError", "VirtualCluster",
+__all__ = ["Api", "ApiError", "EmbeddedHost", "HostCluster", "Kubectl", "KubectlError", "VirtualCluster",
            "eventually", "never"]

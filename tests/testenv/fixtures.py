@@ -11,12 +11,13 @@ import tempfile
 
 import pytest
 
+from .embedded import EmbeddedHost
 from .host import HostCluster
 from .nodes import pool_config
 from .process import REGISTRY
 from .virtual import VirtualCluster
 
-__all__ = ["workdir", "host", "tenant", "pools", "pytest_runtest_makereport", "pytest_sessionfinish"]
+__all__ = ["workdir", "host", "real_host", "embedded_host", "tenant", "pools", "pytest_runtest_makereport", "pytest_sessionfinish"]
 
 _session = {"dir": None, "failed": False}
 
@@ -28,10 +29,9 @@ def workdir():
     return _session["dir"]
 
 
-@pytest.fixture(scope="session")
-def host(workdir):
-    """A real host cluster: two A100 machines (pool a100), two L4 machines (pool shared), two CPU ones."""
-    cluster = HostCluster(os.path.join(workdir, "host")).start()
+def _with_nodes(cluster):
+    """Two A100 machines (pool a100), two L4 machines (pool shared), two without GPUs."""
+    cluster.start()
     try:
         for i in (1, 2):
             cluster.add_gpu_node(f"gpu-a100-{i}", pool="a100", model="a100")
@@ -40,6 +40,24 @@ def host(workdir):
         yield cluster
     finally:
         cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def real_host(workdir):
+    """A real host cluster with simulated machines."""
+    yield from _with_nodes(HostCluster(os.path.join(workdir, "host")))
+
+
+@pytest.fixture(scope="session")
+def embedded_host(workdir):
+    """`sublet host` with the same machines."""
+    yield from _with_nodes(EmbeddedHost(os.path.join(workdir, "embedded-host")))
+
+
+@pytest.fixture(scope="session")
+def host(real_host):
+    """The host of a suite; the integration suite overrides it."""
+    return real_host
 
 
 @pytest.fixture(scope="session")

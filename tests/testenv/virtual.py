@@ -42,7 +42,7 @@ class VirtualCluster:
         self.config = merge(self._defaults(host_kubeconfig), config or {})
         self.write_config()
         self.process = Process(f"sublet-{name}", [binaries.sublet(), "serve", "--config", self.config_path],
-                               self.dir, env=_sanitizer_env())
+                               self.dir, env=sanitizer_env())
         self.ready_line = ""
         self._api = None
 
@@ -180,5 +180,5 @@ def merge(base, over):
     return out
 
 
-def _sanitizer_env():
+def sanitizer_env():
     return {k: ":".join(filter(None, [v, os.environ.get(k)])) for k, v in SANITIZERS.items()}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the embedded host share. Each part is a controller over the in-process client;
+ * they meet in the API's objects, and here only in what is not an object: addresses in use. */
+#pragma once
+
+#include <sublet/controller.h>
+#include <sublet/embedded.h>
+#include <sublet/hash.h>
+#include <sublet/proxy.h>
+
+#define EMBEDDED_MAGIC 0x656d6265u
+
+/* Ranges, as IPv4 numbers in the host's byte order. All of them are simulated. */
+#define SERVICE_NET       0x0a600000u /* 10.96.0.0/16 */
+#define SERVICE_BITS      16u
+#define POD_NET           0x0a800000u /* 10.128.0.0/12 */
+#define POD_BITS          20u
+#define NODE_NET          0xac1e0000u /* 172.30.0.0/16 */
+#define NODE_BITS         16u
+#define CONTROL_PLANE     (NODE_NET + 1)
+#define API_SERVICE       (SERVICE_NET + 1) /* default/kubernetes */
+#define NODE_PORT_LOW     30000u
+#define NODE_PORT_HIGH    32767u
+#define DEFAULT_SCHEDULER "default-scheduler"
+
+/* Hints of whoever made the object. */
+#define HINT_NODE      "sublet.dev/simulate"           /* label or annotation of a Node: "down" */
+#define HINT_DURATION  "sublet.dev/simulate-duration"  /* annotation of a Pod */
+#define HINT_EXIT_CODE "sublet.dev/simulate-exit-code" /* annotation of a Pod */
+#define HINT_STOP      "sublet.dev/simulate-stop"      /* annotation of a Pod */
+#define ENV_DURATION   "SUBLET_SIMULATE_DURATION"      /* variable of a container */
+#define ENV_EXIT_CODE  "SUBLET_SIMULATE_EXIT_CODE"     /* variable of a container */
+
+/* --- numbers.c: a range of which each number has at most one owner --- */
+
+struct numbers;
+struct numbers *numbers_new(uint32_t first, uint32_t last);
+struct numbers *numbers_free(struct numbers *n);
+/* False when somebody else holds it. The owner's text is copied. */
+bool numbers_take(struct numbers *n, uint32_t number, struct str owner);
+/* A free one, from a cursor that starts at `from` (tried modulo the range). False when full. */
+bool numbers_find(const struct numbers *n, uint32_t from, uint32_t *ret_number);
+bool numbers_owned_by(const struct numbers *n, uint32_t number, struct str owner);
+void numbers_drop(struct numbers *n, uint32_t number, struct str owner); /* of that owner only */
+bool numbers_in(const struct numbers *n, uint32_t number);
+bool ip_parse(struct str text, uint32_t *ret);
+struct str ip_format(struct arena *a, uint32_t ip);
+
+/* --- node_file.c --- */
+
+extern const char NODES_BUILT_IN[];
+/* An array of Node objects. */
+int node_file_parse(struct arena *a, struct str text, cJSON **ret, struct err *err) MUST_CHECK;
+
+/* --- the parts --- */
+
+enum embedded_part {
+    PART_NODES,
+    PART_EVICT,
+    PART_SCHEDULER,
+    PART_KUBELET,
+    PART_CLAIMS,
+    PART_VOLUMES,
+    PART_SERVICES,
+    N_PARTS
+};
+struct scheduler;
+struct kubelet;
+struct evictions;
+struct services;
+struct logs;
+struct embedded {
+    unsigned magic;
+    struct vapi *api;
+    struct str nodes; /* text of the file; owned */
+    struct controller *parts[N_PARTS];
+    struct scheduler *scheduler;
+    struct kubelet *kubelet;
+    struct evictions *evictions;
+    struct services *services;
+    struct logs *logs;
+    size_t open; /* parts that are not closed yet */
+    bool closing;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+extern const struct controller_def NODE_PART, EVICT_PART, SCHEDULER_PART, KUBELET_PART, CLAIM_PART,
+    VOLUME_PART, SERVICE_PART;
+
+struct scheduler *scheduler_new(struct embedded *e);
+struct scheduler *scheduler_free(struct scheduler *s);
+struct kubelet *kubelet_new(struct embedded *e);
+struct kubelet *kubelet_free(struct kubelet *k);
+struct evictions *evictions_new(void);
+struct evictions *evictions_free(struct evictions *v);
+
+/* Creates the machines of the file that are not there, and the storage classes. */
+void nodes_seed(struct embedded *e);
+void volumes_seed(struct embedded *e);
+
+/* services.c */
+struct services *services_new(struct embedded *e);
+void services_close(struct services *s, void (*closed)(void *ctx), void *ctx);
+bool services_want(const struct resource *r, const cJSON *object);
+void services_admit(struct services *s, struct arena *a, cJSON *object, const cJSON *old,
+                    bool dry_run, void (*done)(void *ctx, const struct err *err), void *ctx);
+void services_undo(struct services *s, const cJSON *object);
+void services_seed(struct embedded *e);
+
+/* logs.c */
+struct logs *logs_new(struct embedded *e);
+struct logs *logs_free(struct logs *l);
+void logs_connect(struct logs *l, struct proxy *p);
+void logs_pod_changed(struct logs *l, const struct store_object *pod, bool gone);
+
+/* --- small helpers (embedded.c) --- */
+
+const struct resource *embedded_resource(struct vapi *api, const char *group, const char *plural);
+bool pod_terminal(const cJSON *pod);
+bool object_deleting(const cJSON *object);
+struct str annotation_of(const cJSON *object, const char *key);
+struct str object_ns(const cJSON *object);
+struct str object_name(const cJSON *object);
+struct str object_uid(const cJSON *object);
+int64_t time_of(const cJSON *object, const char *path); /* seconds; 0 when absent */
+/* The Node's machine does not answer: its hint says so. */
+bool node_is_down(const cJSON *node);
+/* The pod's toleration that covers a taint, or NULL (pkg: k8s.io/api core/v1 toleration.go). */
+const cJSON *toleration_of(const cJSON *pod, const cJSON *taint);
+/* spec.nodeName and status.phase from the stored fields, without building a tree. */
+struct str stored_node(const struct store_object *pod);
+struct str stored_phase(const struct store_object *pod);
+/* All pods whose spec.nodeName is node, as keys of a controller. */
+void add_pods_of_node(struct controller *c, struct str node);
+cJSON *read_object(struct vapi *api, struct arena *a, const struct resource *r, struct str ns,
+                   struct str name);
+
+/* --- volumes, for the scheduler --- */
+
+/* What upstream says of a pod whose claims cannot be waited for; empty: nothing. */
+struct str volumes_missing(struct reconcile *r, const cJSON *pod);
+/* Claims that wait for the pod's node are told it; true while one is not bound. */
+bool volumes_pending(struct reconcile *r, const cJSON *pod, struct str node);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machines: made from the nodes file when they are not there, Ready while nobody says that they
+ * are down, with address, lease and the taints that follow from their state. Whoever adds a Node
+ * through the API gets a machine as well. Must never change what an admin set on a Node.
+ *
+ *   hint "down": Ready Unknown, taints unreachable (as a node whose kubelet went silent)
+ *   spec.unschedulable: taint unschedulable
+ *
+ * Source: k8s.io/kubernetes pkg/controller/nodelifecycle. */
+#include "impl.h"
+
+#include <assert.h>
+
+#include <sublet/log.h>
+
+#define LEASE_NS        "kube-node-lease"
+#define LEASE_SECONDS   3600
+#define LEASE_RENEW_S   1200
+#define UNREACHABLE     "node.kubernetes.io/unreachable"
+#define NOT_READY       "node.kubernetes.io/not-ready"
+#define UNSCHEDULABLE   "node.kubernetes.io/unschedulable"
+#define SILENT          "Kubelet stopped posting node status."
+#define KUBELET_VERSION "v1.36.3"
+
+/* --- the file --- */
+
+static void on_seeded(void *ctx, const struct err *err, const struct store_object *object)
+{
+    (void)ctx;
+    (void)object;
+    if (err && err->kind != &ERR_ALREADY_EXISTS)
+        log_error("embedded host: node not made: %.*s", STR_F(err->message));
+}
+
+void nodes_seed(struct embedded *e)
+{
+    struct arena *a = arena_new(0);
+    const struct resource *res = embedded_resource(e->api, "", "nodes");
+    cJSON *nodes;
+    struct err err;
+
+    err_init(&err, a);
+    int failed = node_file_parse(a, e->nodes, &nodes, &err);
+    assert(!failed); /* embedded_new() read it */
+    json_each(node, nodes)
+    {
+        if (!store_latest(vapi_store(e->api), res->storage, STR(""), object_name(node)))
+            vapi_create(e->api, res, STR(""), node, on_seeded, e);
+    }
+    arena_free(a);
+}
+
+/* --- conditions --- */
+
+static const struct {
+    const char *type, *up, *reason, *message;
+} CONDITIONS[] = {
+    {"MemoryPressure", "False", "KubeletHasSufficientMemory",
+     "kubelet has sufficient memory available"},
+    {"DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"},
+    {"PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"},
+    {"Ready", "True", "KubeletReady", "simulated kubelet is posting ready status"},
+};
+#define N_CONDITIONS (sizeof(CONDITIONS) / sizeof(*CONDITIONS))
+
+static bool set_conditions(struct arena *a, cJSON *node, bool down, int64_t now_s)
+{
+    struct str now = time_format_s(a, now_s);
+    bool changed = false;
+
+    for (size_t i = 0; i < N_CONDITIONS; i++) {
+        const char *status = down ? "Unknown" : CONDITIONS[i].up;
+
+        if (!condition_set(a, node, CONDITIONS[i].type, status,
+                           down ? "NodeStatusUnknown" : CONDITIONS[i].reason,
+                           str_c(down ? SILENT : CONDITIONS[i].message), now_s))
+            continue;
+        cJSON *c = condition_get(json_path(node, "status.conditions"), CONDITIONS[i].type);
+        json_set_str(a, c, "lastHeartbeatTime", now);
+        if (!json_get(c, "lastTransitionTime"))
+            json_set_str(a, c, "lastTransitionTime", now);
+        changed = true;
+    }
+    return changed;
+}
+
+/* --- address, versions --- */
+
+static struct str address_of(const cJSON *node, const char *type)
+{
+    json_each(address, json_path(node, "status.addresses"))
+    {
+        if (str_eqc(json_str_at(address, "type"), type))
+            return json_str_at(address, "address");
+    }
+    return STR_NULL;
+}
+
+struct search {
+    struct arena *arena;
+    struct numbers *taken;
+};
+
+static bool on_node(void *ctx, const struct store_object *o)
+{
+    struct search *s = ctx;
+    uint32_t ip;
+
+    if (ip_parse(address_of(vapi_tree(s->arena, o), "InternalIP"), &ip))
+        numbers_take(s->taken, ip, o->name);
+    return true;
+}
+
+/* One that no other machine has, by its name's hash: the same each time as far as possible. */
+static struct str free_address(struct reconcile *r, const struct resource *res, struct str name)
+{
+    struct arena *a = reconcile_arena(r);
+    struct search s = {a, numbers_new(CONTROL_PLANE + 1, NODE_NET + (1u << NODE_BITS) - 2)};
+    uint32_t ip = 0;
+
+    store_scan_latest(vapi_store(reconcile_api(r)), res->storage, STR_NULL, on_node, &s);
+    bool found = numbers_find(s.taken, (uint32_t)str_hash(name, 0), &ip);
+    numbers_free(s.taken);
+    return found ? ip_format(a, ip) : STR_NULL;
+}
+
+static void add_address(struct arena *a, cJSON *list, const char *type, struct str text)
+{
+    cJSON *address = json_append(list, json_new_object(a));
+
+    json_set_str(a, address, "type", str_c(type));
+    json_set_str(a, address, "address", text);
+}
+
+static bool set_addresses(struct reconcile *r, const struct resource *res, cJSON *node)
+{
+    struct arena *a = reconcile_arena(r);
+    cJSON *list = json_path(node, "status.addresses");
+    bool has_ip = address_of(node, "InternalIP").n, has_name = address_of(node, "Hostname").n;
+    struct str ip = has_ip ? STR_NULL : free_address(r, res, object_name(node));
+
+    if (has_name && !ip.n)
+        return false;
+    if (!json_is_array(list))
+        list = json_set(a, json_ensure_object(a, node, "status"), "addresses", json_new_array(a));
+    if (ip.n)
+        add_address(a, list, "InternalIP", ip);
+    if (!has_name)
+        add_address(a, list, "Hostname", object_name(node));
+    return true;
+}
+
+static bool set_node_info(struct arena *a, cJSON *node)
+{
+    static const char *const texts[][2] = {
+        {"architecture", "amd64"},
+        {"bootID", "00000000-0000-0000-0000-000000000000"},
+        {"containerRuntimeVersion", "simulated://1.0"},
+        {"kernelVersion", "simulated"},
+        {"kubeProxyVersion", ""},
+        {"kubeletVersion", KUBELET_VERSION},
+        {"machineID", "00000000000000000000000000000000"},
+        {"operatingSystem", "linux"},
+        {"osImage", "Simulated machine"},
+        {"systemUUID", "00000000-0000-0000-0000-000000000000"},
+    };
+    cJSON *status = json_ensure_object(a, node, "status"), *info;
+
+    if (json_str_at(status, "nodeInfo.kubeletVersion").n)
+        return false;
+    info = json_set(a, status, "nodeInfo", json_new_object(a));
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        json_set_str(a, info, texts[i][0], str_c(texts[i][1]));
+    json_set_i64(a, json_ensure_path(a, status, "daemonEndpoints.kubeletEndpoint"), "Port", 10250);
+    return true;
+}
+
+static bool set_capacity(struct arena *a, cJSON *node)
+{
+    static const char *const amounts[][2] = {
+        {"cpu", "32"}, {"memory", "256Gi"}, {"ephemeral-storage", "1Ti"}, {"pods", "110"}};
+    cJSON *status = json_ensure_object(a, node, "status");
+
+    if (json_count(json_get(status, "allocatable")))
+        return false;
+    if (!json_count(json_get(status, "capacity"))) {
+        cJSON *capacity = json_set(a, status, "capacity", json_new_object(a));
+        for (size_t i = 0; i < sizeof(amounts) / sizeof(*amounts); i++)
+            json_set_str(a, capacity, amounts[i][0], str_c(amounts[i][1]));
+    }
+    json_set(a, status, "allocatable", json_copy(a, json_get(status, "capacity")));
+    return true;
+}
+
+/* --- taints --- */
+
+static cJSON *find_taint(cJSON *taints, const char *key, const char *effect)
+{
+    json_each(t, taints)
+    {
+        if (str_eqc(json_str_at(t, "key"), key) && str_eqc(json_str_at(t, "effect"), effect))
+            return t;
+    }
+    return NULL;
+}
+
+static bool set_taint(struct arena *a, cJSON *node, const char *key, const char *effect,
+                      bool wanted, int64_t now_s)
+{
+    cJSON *spec = json_ensure_object(a, node, "spec"), *list = json_get(spec, "taints");
+    cJSON *taint = find_taint(list, key, effect);
+
+    if ((taint != NULL) == wanted)
+        return false;
+    if (!wanted) {
+        json_detach(list, taint);
+        return true;
+    }
+    if (!json_is_array(list))
+        list = json_set(a, spec, "taints", json_new_array(a));
+    taint = json_append(list, json_new_object(a));
+    json_set_str(a, taint, "key", str_c(key));
+    json_set_str(a, taint, "effect", str_c(effect));
+    json_set_str(a, taint, "timeAdded", time_format_s(a, now_s));
+    return true;
+}
+
+static bool set_taints(struct arena *a, cJSON *node, bool down, int64_t now_s)
+{
+    bool changed = set_taint(a, node, UNREACHABLE, "NoSchedule", down, now_s);
+
+    changed |= set_taint(a, node, UNREACHABLE, "NoExecute", down, now_s);
+    changed |= set_taint(a, node, NOT_READY, "NoSchedule", false, now_s);
+    changed |= set_taint(a, node, NOT_READY, "NoExecute", false, now_s);
+    changed |= set_taint(a, node, UNSCHEDULABLE, "NoSchedule",
+                         json_true(json_path(node, "spec.unschedulable")), now_s);
+    return changed;
+}
+
+/* --- lease --- */
+
+static cJSON *new_lease(struct arena *a, const cJSON *node)
+{
+    cJSON *lease = json_new_object(a), *meta = json_ensure_object(a, lease, "metadata");
+    cJSON *owner = json_new_object(a);
+
+    json_set_str(a, meta, "name", object_name(node));
+    json_set_str(a, meta, "namespace", STR(LEASE_NS));
+    json_append(json_set(a, meta, "ownerReferences", json_new_array(a)), owner);
+    json_set_str(a, owner, "apiVersion", STR("v1"));
+    json_set_str(a, owner, "kind", STR("Node"));
+    json_set_str(a, owner, "name", object_name(node));
+    json_set_str(a, owner, "uid", object_uid(node));
+    json_set_str(a, json_ensure_object(a, lease, "spec"), "holderIdentity", object_name(node));
+    json_set_i64(a, json_get(lease, "spec"), "leaseDurationSeconds", LEASE_SECONDS);
+    return lease;
+}
+
+/* Long leases, rarely renewed: an idle host is to cost nothing. */
+static void renew_lease(struct reconcile *r, const cJSON *node)
+{
+    struct arena *a = reconcile_arena(r);
+    const struct resource *res = reconcile_resource(r, "coordination.k8s.io", "leases");
+    cJSON *lease = reconcile_get(r, res, STR(LEASE_NS), object_name(node));
+    int64_t now_s = reconcile_now_s(r), left = time_of(lease, "spec.renewTime") + LEASE_RENEW_S;
+    bool fresh = !lease;
+
+    if (fresh)
+        lease = new_lease(a, node);
+    if (!fresh && left > now_s) {
+        reconcile_again_after(r, (left - now_s) * 1000);
+        return;
+    }
+    json_set_str(a, json_ensure_object(a, lease, "spec"), "renewTime",
+                 time_format_us(a, now_s * 1000000));
+    if (fresh)
+        reconcile_create(r, res, STR(LEASE_NS), lease);
+    else
+        reconcile_update(r, res, lease);
+    reconcile_again_after(r, LEASE_RENEW_S * INT64_C(1000));
+}
+
+/* --- a run --- */
+
+static void node_reconcile(struct reconcile *r)
+{
+    struct arena *a = reconcile_arena(r);
+    const struct resource *res = reconcile_resource(r, "", "nodes");
+    struct str ns, name;
+    int64_t now_s = reconcile_now_s(r);
+
+    if (!key_split(reconcile_key(r), &ns, &name))
+        return;
+    cJSON *node = reconcile_get(r, res, STR(""), name);
+    if (!node || object_deleting(node))
+        return;
+    bool down = node_is_down(node), changed = set_conditions(a, node, down, now_s);
+    if (!down) {
+        changed |= set_addresses(r, res, node);
+        changed |= set_node_info(a, node);
+        changed |= set_capacity(a, node);
+        renew_lease(r, node);
+    }
+    if (changed) {
+        reconcile_update_status(r, res, node); /* its event brings the taints */
+        if (down)
+            reconcile_event(r, node, "Normal", "NodeNotReady",
+                            "Node %.*s status is now: NodeNotReady", STR_F(name));
+        return;
+    }
+    if (set_taints(a, node, down, now_s))
+        reconcile_update(r, res, node);
+}
+
+static const struct controller_source NODE_SOURCES[] = {
+    {"", "nodes", controller_map_self},
+    {NULL, NULL, NULL},
+};
+
+const struct controller_def NODE_PART = {
+    .name = "node-controller",
+    .sources = NODE_SOURCES,
+    .reconcile = node_reconcile,
+};
