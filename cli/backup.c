@@ -2,6 +2,7 @@
 /* `sublet backup` and `sublet restore`: one file that holds a whole virtual cluster, its keys
  * included. A running process is asked for the copy, a store that nobody has open is copied here.
  * Must never write over a store, nor leave a file that only looks like a backup. */
+#include "arguments.h"
 #include "cli.h"
 #include "control.h"
 
@@ -35,32 +36,13 @@ static int fail(struct backup *b, const char *what, const char *path)
 
 /* --- arguments --- */
 
-/* `name FILE` is taken out, the rest is configuration. */
-static const char *take_argument(int *argc, char **argv, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (int i = 0; i < *argc; i++) {
-        bool joined = !strncmp(argv[i], name, n) && argv[i][n] == '=';
-        bool apart = !strcmp(argv[i], name) && i + 1 < *argc;
-        const char *value = joined ? argv[i] + n + 1 : apart ? argv[i + 1] : NULL;
-
-        if (!value)
-            continue;
-        for (int k = i; k + 1 + apart < *argc; k++)
-            argv[k] = argv[k + 1 + apart];
-        *argc -= 1 + apart;
-        return value;
-    }
-    return "-";
-}
-
 static int prepare(struct backup *b, int argc, char **argv, const char *name)
 {
     struct config config;
 
     err_init(&b->err, b->arena);
-    b->file = take_argument(&argc, argv, name);
+    b->file = arguments_take(&argc, argv, name);
+    b->file = b->file ? b->file : "-";
     if (cli_config(b->arena, argc, argv, &config))
         return -1;
     b->directory = arena_cstr(b->arena, config.data_dir);
@@ -228,17 +210,6 @@ static const char RESTORE_HELP[] =
     "usage: sublet restore [--config FILE] [--data-dir DIR] [--input FILE]\n\n"
     "Makes a data directory that holds no store yet of a backup (default: standard input).\n";
 
-static bool wants_help(int argc, char **argv, const char *text)
-{
-    for (int i = 0; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(text, stdout);
-            return true;
-        }
-    }
-    return false;
-}
-
 static int finish(struct backup *b, int result)
 {
     if (result && b->err.kind)
@@ -252,8 +223,10 @@ int cmd_backup(int argc, char **argv)
     struct backup b = {.arena = arena_new(0)};
     int fd, result;
 
-    if (wants_help(argc, argv, BACKUP_HELP))
+    if (arguments_want_help(argc, argv)) {
+        fputs(BACKUP_HELP, stdout);
         return finish(&b, 0);
+    }
     if (prepare(&b, argc, argv, "--output"))
         return finish(&b, -1);
     if (!strcmp(b.file, "-") && isatty(STDOUT_FILENO)) {
@@ -289,8 +262,10 @@ int cmd_restore(int argc, char **argv)
     bool piped;
     int result;
 
-    if (wants_help(argc, argv, RESTORE_HELP))
+    if (arguments_want_help(argc, argv)) {
+        fputs(RESTORE_HELP, stdout);
         return finish(&b, 0);
+    }
     if (prepare(&b, argc, argv, "--input"))
         return finish(&b, -1);
     umask(077);

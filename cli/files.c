@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files and configuration for the commands. A file that is read is bounded; a file that is written
  * is whole or not there. */
+#include "arguments.h"
 #include "cli.h"
 
 #include <errno.h>
@@ -10,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <sublet/yaml.h>
 
 #define CONFIG_LIMIT  (4u << 20)
 #define OWN_NAMESPACE "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -106,6 +109,19 @@ static int fill_namespace(struct arena *a, struct config *config, struct err *er
     return 0;
 }
 
+static int load(struct arena *a, struct str text, int argc, char **argv, struct config *ret,
+                struct err *err)
+{
+    return config_load(a, text, argc, argv, environ, ret, err) || fill_namespace(a, ret, err) ? -1
+                                                                                              : 0;
+}
+
+static int say(const struct err *err)
+{
+    fprintf(stderr, "sublet: %.*s\n", STR_F(err->message));
+    return -1;
+}
+
 int cli_config(struct arena *a, int argc, char **argv, struct config *ret)
 {
     const char *path = config_path(argc, argv);
@@ -114,10 +130,28 @@ int cli_config(struct arena *a, int argc, char **argv, struct config *ret)
 
     err_init(&err, a);
     if ((path && cli_read_file(a, path, CONFIG_LIMIT, &text, &err)) ||
-        config_load(a, text, argc, argv, environ, ret, &err) || fill_namespace(a, ret, &err)) {
-        fprintf(stderr, "sublet: %.*s\n", STR_F(err.message));
-        return -1;
+        load(a, text, argc, argv, ret, &err))
+        return say(&err);
+    return 0;
+}
+
+/* The configuration inside the values of the chart. */
+static int load_values(struct arena *a, const char *path, int argc, char **argv, struct config *ret)
+{
+    struct str text;
+    cJSON *values = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    if (cli_read_file(a, path, CONFIG_LIMIT, &text, &err))
+        return say(&err);
+    if (yaml_parse(a, text, NULL, NULL, &values, &err)) {
+        err_wrap(&err, "%s", path);
+        return say(&err);
     }
+    const cJSON *config = json_get(values, "config");
+    if (load(a, config ? json_text(a, config) : STR(""), argc, argv, ret, &err))
+        return say(&err);
     return 0;
 }
 
@@ -143,15 +177,29 @@ int cmd_kubeconfig(int argc, char **argv)
     return code;
 }
 
+static const char CHECK_HELP[] =
+    "usage: sublet check [--config FILE | --values FILE] [flags of serve]\n\n"
+    "Reads the configuration as `sublet serve` would, or the `config:` part of the chart's "
+    "values,\n"
+    "and says what is wrong with it.\n";
+
 int cmd_check(int argc, char **argv)
 {
-    struct arena *a = arena_new(0);
+    const char *values = arguments_take(&argc, argv, "--values");
+    struct arena *a;
     struct config config;
-    int code = cli_config(a, argc, argv, &config) ? 1 : 0;
+    int code;
 
+    if (arguments_want_help(argc, argv)) {
+        fputs(CHECK_HELP, stdout);
+        return 0;
+    }
+    a = arena_new(0);
+    code =
+        values ? load_values(a, values, argc, argv, &config) : cli_config(a, argc, argv, &config);
     if (!code)
         printf("%.*s: %zu pools, %zu bindings\n", STR_F(config.name), config.n_pools,
                config.n_bindings);
     arena_free(a);
-    return code;
+    return code ? 1 : 0;
 }

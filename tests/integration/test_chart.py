@@ -242,6 +242,10 @@ def test_what_the_chart_cannot_tell_the_program_does(helm, tmp_path):
     answer = check(tmp_path, config_of(helm.template("research", "t", values)))
     assert answer.returncode == 1
     assert "config: pools[0]: nodeSelector is needed for a dedicated pool" in answer.stderr
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    again = subprocess.run([binaries.sublet(), "check", "--values", tmp_path / "values.yaml"], capture_output=True,
+                           text=True, check=False)
+    assert (again.returncode, again.stderr) == (1, answer.stderr)
 
 
 def test_an_unquoted_off_is_the_word(helm, tmp_path):
@@ -443,7 +447,7 @@ def test_the_page_is_true(host, tmp_path):
         (programs / name).symlink_to(path)
     env = {**os.environ, **Helm(tmp_path, host.kubeconfig).env, "PATH": f"{programs}:{os.environ['PATH']}"}
     steps = [line for _, mark, text in blocks if mark == " by=tests/integration/test_chart.py"
-             for line in re.sub(r"\|\n\s+", "| ", text).splitlines()]
+             for line in text.splitlines()]
     assert len(steps) > 6
     try:
         for step in steps:
