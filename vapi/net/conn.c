@@ -271,6 +271,14 @@ static void send_stage(struct net_conn *c)
     scratch->staged = 0;
 }
 
+/* A whole record is the beginning of many: room for all of a flush at once, instead of growing into
+ * it by copies. */
+static void reserve_flush(struct net_conn *c)
+{
+    if (!c->out.cap)
+        buf_reserve(&c->out, NET_OUT_HIGH + 2 * NET_RECORD);
+}
+
 /* Small pieces are gathered, so that a TLS record carries many of them; the bulk of a big one is
  * encrypted from where it lies. */
 void conn_send(struct net_conn *c, struct str bytes)
@@ -285,13 +293,16 @@ void conn_send(struct net_conn *c, struct str bytes)
         size_t n = bytes.n / NET_RECORD * NET_RECORD;
 
         if (!scratch->staged && n) {
+            reserve_flush(c);
             tls_write(c, str_sub(bytes, 0, n));
         } else {
             n = NET_RECORD - scratch->staged < bytes.n ? NET_RECORD - scratch->staged : bytes.n;
             memcpy(scratch->stage + scratch->staged, bytes.p, n);
             scratch->staged += n;
-            if (scratch->staged == NET_RECORD)
+            if (scratch->staged == NET_RECORD) {
+                reserve_flush(c);
                 send_stage(c);
+            }
         }
         bytes = str_from(bytes, n);
     }

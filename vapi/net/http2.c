@@ -290,9 +290,17 @@ static uint8_t *bytes_of(struct str s)
     return p.out;
 }
 
+/* A value that never comes again must not push out of the peer's table what does. */
+static bool comes_once(struct str name)
+{
+    return str_eqc(name, "audit-id");
+}
+
 static nghttp2_nv pair(struct str name, struct str value)
 {
-    return (nghttp2_nv){bytes_of(name), bytes_of(value), name.n, value.n, NGHTTP2_NV_FLAG_NONE};
+    uint8_t flags = comes_once(name) ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
+
+    return (nghttp2_nv){bytes_of(name), bytes_of(value), name.n, value.n, flags};
 }
 
 static size_t make_head(struct net_exchange *x, nghttp2_nv *ret, const struct net_header *headers,
