@@ -65,13 +65,14 @@ struct vapi *auth_api(struct auth *auth)
 
 /* --- authentication --- */
 
+/* Copies, as everything in a user is copied: a call may outlive its request and its connection. */
 static void set_groups(struct arena *a, struct user *u, const struct str *groups, size_t n)
 {
     bool anonymous = str_eqc(u->name, "system:anonymous");
     struct str *all = arena_alloc(a, (n + 1) * sizeof(*all));
 
     for (size_t i = 0; i < n; i++)
-        all[i] = groups[i];
+        all[i] = arena_str(a, groups[i]);
     all[n] = anonymous ? STR("system:unauthenticated") : STR("system:authenticated");
     for (size_t i = 0; i < n; i++) {
         if (str_eq(all[i], all[n])) {
@@ -341,7 +342,9 @@ static int impersonate(struct auth *auth, struct arena *a, const struct net_requ
             impersonate_extra(auth, a, user, &r->headers[i], extra, err))
             return -1;
     }
-    *user = (struct user){.name = name, .uid = uid, .extra = json_first(extra) ? extra : NULL};
+    *user = (struct user){.name = arena_str(a, name),
+                          .uid = arena_str(a, uid),
+                          .extra = json_first(extra) ? extra : NULL};
     account_groups(a, name, groups, &n);
     set_groups(a, user, groups, n);
     return 0;
