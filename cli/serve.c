@@ -8,6 +8,7 @@
  */
 #include "cli.h"
 #include "control.h"
+#include "trim.h"
 
 #include <assert.h>
 #include <malloc.h>
@@ -24,6 +25,7 @@
 #include <sublet/syncer.h>
 
 #define SERVE_MAGIC 0x73657276u
+#define QUIET_MS    2000 /* then memory that a burst left goes back to the kernel */
 
 enum serve_phase { SERVE_STARTING, SERVE_SERVING, SERVE_CLOSING };
 
@@ -34,6 +36,7 @@ struct serve {
     uv_loop_t loop;
     uv_signal_t signals[2];
     struct config config;
+    struct trim *trim;
     struct store *store;
     struct control *control; /* NULL: nobody can ask for a copy of the store */
     struct pki *pki;
@@ -105,6 +108,7 @@ static void serve_close(struct serve *s)
         s->pki = pki_free(s->pki);
         store_close(s->store, on_store_closed, s);
     } else {
+        trim_close(s->trim);
         for (size_t i = 0; i < 2; i++)
             uv_close((uv_handle_t *)&s->signals[i], NULL);
     }
@@ -309,7 +313,14 @@ static void prepare_process(void)
         setrlimit(RLIMIT_NOFILE, &files);
     }
     mallopt(M_ARENA_MAX, 1);
-    mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+    /* What requests take and give back stays with us while they come; then trim.c gives it back. */
+    mallopt(M_TRIM_THRESHOLD, 8 << 20);
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+}
+
+static void release_memory(void)
+{
+    malloc_trim(0);
 }
 
 static void serve_run(struct serve *s)
@@ -323,6 +334,7 @@ static void serve_run(struct serve *s)
         s->signals[i].data = s;
         uv_signal_start(&s->signals[i], on_signal, numbers[i]);
     }
+    s->trim = trim_new(&s->loop, QUIET_MS, release_memory);
     err_init(&err, s->arena);
     if (serve_open(s, &err)) {
         serve_fail(s, &err);

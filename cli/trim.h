@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gives free memory back to the kernel when the loop has become quiet. */
+#pragma once
+
+struct uv_loop_s;
+struct trim;
+
+/* `release` runs once after the start and once after every burst, when `quiet_ms` went by with few
+ * turns of the loop. Owns two handles of the loop, which keep it alive as little as no handle. */
+struct trim *trim_new(struct uv_loop_s *loop, unsigned quiet_ms, void (*release)(void));
+/* Frees it once the loop has closed its handles. */
+void trim_close(struct trim *t);
