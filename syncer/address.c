@@ -132,14 +132,18 @@ static void on_service(void *ctx, const struct host_answer *answer, const struct
 {
     struct syncer *s = ctx;
 
+    s->asked = true;
     if (s->closing || s->address_known)
         return;
-    if (!err)
-        take_service(s, answer->body);
-    else if (err->kind == &ERR_NOT_FOUND || err->kind == &ERR_FORBIDDEN)
+    if (err && err->kind != &ERR_NOT_FOUND && err->kind != &ERR_FORBIDDEN) {
+        syncer_defer_for(s, on_timer, s, RETRY_MS);
+        return;
+    }
+    syncer_host_reached(s);
+    if (err)
         address_found(s, STR(""), (int64_t)vapi_port(s->api));
     else
-        syncer_defer_for(s, on_timer, s, RETRY_MS);
+        take_service(s, answer->body);
 }
 
 static void ask_host(struct syncer *s)

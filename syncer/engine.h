@@ -86,6 +86,8 @@ struct syncer {
     struct uv_timer_s *defer; /* runs what must not run inside the caller */
     struct deferred_call *deferred;
     bool started, address_known, closing;
+    bool reached; /* the host answered this cluster once, maybe before a restart */
+    bool asked;   /* the first question of this start came back, answered or not */
     unsigned open_parts;
     int64_t started_ms;
     void (*closed)(void *ctx);
@@ -306,6 +308,8 @@ void hooks_register(struct syncer *s);
 
 /* --- address.c: under which address pods find this API --- */
 void address_find(struct syncer *s);
+/* The host answered about this cluster: remembered, over restarts too. */
+void syncer_host_reached(struct syncer *s);
 
 void address_found(struct syncer *s, struct str ip, int64_t port);
 

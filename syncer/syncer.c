@@ -16,7 +16,8 @@
 #include <sublet/log.h>
 
 #define CLUSTER_UID     "cluster-uid"
-#define READY_ANYWAY_MS 10000
+#define HOST_REACHED    "host-reached"
+#define READY_ANYWAY_MS 3000
 
 struct deferred_call {
     struct deferred_call *next;
@@ -295,15 +296,30 @@ static struct str cluster_uid(struct syncer *s)
     return arena_str(s->arena, str_c(uuid));
 }
 
-/* Before the host was ever reached (or a while went by) the cluster is not ready to be used; after
- * that its API serves whether the host does or not. */
+/* A new cluster is ready when the host was asked once, so that its first client finds a whole one.
+ * After that its API serves whether the host does or not: a restart waits for nothing. */
 static const char *check_host(void *ctx)
 {
     struct syncer *s = vapi_get_hooks(ctx)->ctx;
 
-    if (!s || !s->started || s->address_known || mono_ms(s) - s->started_ms > READY_ANYWAY_MS)
+    if (!s || !s->started || s->reached || s->asked || s->address_known ||
+        mono_ms(s) - s->started_ms > READY_ANYWAY_MS)
         return NULL;
     return "the host cluster was not reached yet";
+}
+
+void syncer_host_reached(struct syncer *s)
+{
+    if (!s->reached)
+        store_record_put(s->store, RECORD_META, STR(HOST_REACHED), STR("true"));
+    s->reached = true;
+}
+
+static bool was_reached(struct syncer *s)
+{
+    struct str found;
+
+    return store_record_get(s->store, RECORD_META, STR(HOST_REACHED), &found);
 }
 
 static void make_parts(struct syncer *s)
@@ -338,6 +354,7 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
                          .arena = arena_new(0)};
     s->tenant = (struct translate_tenant){
         .config = config, .cluster_uid = cluster_uid(s), .host_namespace = config->host_namespace};
+    s->reached = was_reached(s);
     make_parts(s);
     hooks_register(s);
     host_on_up(host, on_up, s);
