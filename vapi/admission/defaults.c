@@ -92,7 +92,8 @@ int toleration_seconds_admit(const struct admission_call *c, cJSON *object, cons
 
     (void)old;
     (void)err;
-    if (!is_new_pod(c) || !spec)
+    /* An update, too: an apply of a list without them must not seem to take them off. */
+    if (c->subresource.n || !admits(c, "", "pods") || !spec)
         return 0;
     for (size_t i = 0; i < 2; i++) {
         if (tolerates(list, keys[i]))

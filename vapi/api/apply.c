@@ -190,16 +190,27 @@ static int refuse_uid(const struct call *c, const cJSON *made, struct err *err)
                             .p);
 }
 
-/* The merged tree has what the client wrote: it gets the form of everything that is stored. */
+/* The merged tree has what the client wrote: it gets the form of everything that is stored. Of a
+ * custom resource that is its metadata; nulls stay for the schema to refuse. Messages are about the
+ * fields alone when there is no kind. */
 static int normalise(struct call *c, cJSON *made, struct err *err)
 {
     struct strict_errors said = c->strict;
-    struct str why;
+    cJSON *part = c->resource->crd ? json_new_object(c->arena) : made;
+    struct str kind = json_str(json_get(made, "kind")), why;
+    cJSON *metadata = json_get(made, "metadata");
     int failed;
 
     c->strict = (struct strict_errors){.arena = c->arena};
-    failed = body_normalise(c, made, err);
+    if (part == made)
+        json_remove(made, "kind");
+    else if (metadata)
+        json_set(c->arena, part, "metadata", json_copy(c->arena, metadata));
+    failed = body_normalise(c, part, err);
     c->strict = said;
+    if (part != made && json_get(part, "metadata"))
+        json_set(c->arena, made, "metadata", json_copy(c->arena, json_get(part, "metadata")));
+    json_set_str(c->arena, made, "kind", kind);
     if (!failed)
         return 0;
     why = arena_str(c->arena, err->message);

@@ -221,7 +221,7 @@ static int compare_kind(struct call *c, const struct said *got)
     return kind_exists(c, got->group, got->version, got->kind) ? 2 : 1;
 }
 
-static void set_kind(struct call *c, cJSON *tree)
+void body_set_kind(struct call *c, cJSON *tree)
 {
     struct str group, version, kind;
 
@@ -238,7 +238,7 @@ int body_check_kind(struct call *c, struct err *err)
     body_expected(c, &group, &version, &kind);
     switch (compare_kind(c, &got)) {
     case 0:
-        set_kind(c, c->body);
+        body_set_kind(c, c->body);
         return 0;
     case 1:
         return body_refuse(c, kind_problem(c, got.group, got.version, got.kind).p, err);
@@ -251,6 +251,8 @@ int body_check_kind(struct call *c, struct err *err)
     }
 }
 
+static int normalise(struct call *c, cJSON *object, bool patched, struct err *err);
+
 int body_check_patched(struct call *c, cJSON *patched, struct err *err)
 {
     struct said got = said_kind(c, patched);
@@ -262,8 +264,8 @@ int body_check_patched(struct call *c, cJSON *patched, struct err *err)
                                    err);
     /* Without a kind the message is about the fields alone, as upstream words it for patches. */
     json_remove(patched, "kind");
-    failed = body_normalise(c, patched, err);
-    set_kind(c, patched);
+    failed = normalise(c, patched, true, err);
+    body_set_kind(c, patched);
     if (failed)
         return body_refuse_patched(c, patched, err->message, err);
     return body_strict(c, patched, err);
@@ -331,6 +333,9 @@ static int too_large(struct err *err)
 }
 
 #define NO_KIND "couldn't get version/kind; json parse error: "
+#define NOT_AN_OBJECT                                                                              \
+    "%sjson: cannot unmarshal %s into Go value of type struct { APIVersion string "                \
+    "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }"
 
 /* kind and apiVersion are read on their own before anything else, as upstream does. */
 static int check_type_meta(struct call *c, struct str body, struct err *err)
@@ -367,34 +372,47 @@ static int decode_object(struct call *c, struct str body, struct err *err)
     if (json_is_null(c->body))
         c->body = json_new_object(c->arena);
     if (!json_is_object(c->body)) {
-        err_set(
-            err, &ERR_BAD_REQUEST,
-            "json: cannot unmarshal %s into Go value of type struct { APIVersion string "
-            "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
-            json_type_name(c->body));
+        err_set(err, &ERR_BAD_REQUEST, NOT_AN_OBJECT, "", json_type_name(c->body));
         return unrecognised(c, body, NO_KIND, err);
     }
     return check_type_meta(c, body, err) || body_check_kind(c, err) ? -1 : 0;
 }
 
+struct str body_not_object(const struct call *c, const cJSON *tree)
+{
+    return arena_printf(c->arena, NOT_AN_OBJECT, NO_KIND, json_type_name(tree));
+}
+
+static const char *patch_prefix(const struct call *c)
+{
+    if (c->patch == PATCH_TYPE_STRATEGIC)
+        return "";
+    return c->patch == PATCH_TYPE_APPLY ? "error decoding YAML: " : "error decoding patch: ";
+}
+
 static int decode_patch(struct call *c, struct str body, struct err *err)
 {
     bool apply = c->patch == PATCH_TYPE_APPLY, list = c->patch == PATCH_TYPE_JSON;
-    const char *what = apply ? "YAML" : "patch";
     int failed =
         apply ? yaml_parse(c->arena, body, on_duplicate, &c->strict, &c->body, err)
               : json_parse_strict(c->arena, body, NULL, on_duplicate, &c->strict, &c->body, err);
 
     if (failed)
-        return err_set(err, &ERR_BAD_REQUEST, "error decoding %s: %.*s", what,
-                       STR_F(without_offset(err->message)));
+        return err_set(
+            err, &ERR_BAD_REQUEST, "%s%s%.*s", patch_prefix(c),
+            apply ? "error converting YAML to JSON: " : "",
+            STR_F(body.n ? without_offset(err->message) : STR("unexpected end of JSON input")));
+    if (json_is_null(c->body) && c->patch == PATCH_TYPE_MERGE)
+        return err_set(err, &ERR_BAD_REQUEST, "Invalid JSON Patch");
     if (json_is_null(c->body))
         c->body = list ? json_new_array(c->arena) : json_new_object(c->arena);
     if (list ? !json_is_array(c->body) : !json_is_object(c->body))
-        return err_set(err, &ERR_BAD_REQUEST,
-                       "error decoding %s: json: cannot unmarshal %s into Go value of type %s",
-                       what, json_type_name(c->body),
-                       list ? "[]handlers.jsonPatchOp" : "map[string]interface {}");
+        return err_set(
+            err, &ERR_BAD_REQUEST, "%s%sjson: cannot unmarshal %s into Go value of type %s",
+            patch_prefix(c), apply ? "error unmarshaling JSON: while decoding JSON: " : "",
+            json_type_name(c->body), list ? "[]handlers.jsonPatchOp" : "map[string]interface {}");
+    if (list)
+        patch_json_unknown(c->body, &c->strict);
     return 0;
 }
 
@@ -411,8 +429,8 @@ static int decode_delete_options(struct call *c, struct str body, struct err *er
                        STR_F(without_offset(err->message)));
     kind = json_str(json_get(c->body, "kind"));
     if (!json_is_object(c->body))
-        return err_set(err, &ERR_BAD_REQUEST,
-                       "decoded object cannot be converted to DeleteOptions");
+        return err_set(err, &ERR_BAD_REQUEST, NOT_AN_OBJECT, format == FORMAT_JSON ? NO_KIND : "",
+                       json_type_name(c->body));
     if (kind.n && !str_eqc(kind, "DeleteOptions"))
         return err_set(err, &ERR_BAD_REQUEST,
                        "no kind \"%.*s\" is registered for version \"%.*s\" in scheme "
@@ -454,9 +472,10 @@ static void keep_reset(struct call *c, cJSON *object)
         json_append(entries, json_new_object(c->arena));
 }
 
-int body_normalise(struct call *c, cJSON *object, struct err *err)
+static int normalise(struct call *c, cJSON *object, bool patched, struct err *err)
 {
     const struct resource *r = c->resource;
+    const struct schema *s = r->schema;
     struct str group, version, kind;
     uint32_t node;
 
@@ -468,11 +487,21 @@ int body_normalise(struct call *c, cJSON *object, struct err *err)
         return 0;
     }
     body_expected(c, &group, &version, &kind);
-    node = str_eq(kind, r->kind) ? r->node : schema_builtin_root(group, version, kind);
+    node = r->node;
+    if (!str_eq(kind, r->kind)) {
+        s = &SCHEMA_BUILTIN;
+        node = schema_builtin_root(group, version, kind);
+    }
     if (!node)
         return 0;
-    return schema_normalise(c->arena, str_eq(kind, r->kind) ? r->schema : &SCHEMA_BUILTIN, node,
-                            object, &c->strict, err);
+    return patched ? schema_normalise_patched(c->arena, s, node, object,
+                                              c->patch == PATCH_TYPE_STRATEGIC, &c->strict, err)
+                   : schema_normalise(c->arena, s, node, object, &c->strict, err);
+}
+
+int body_normalise(struct call *c, cJSON *object, struct err *err)
+{
+    return normalise(c, object, false, err);
 }
 
 int body_decode(struct call *c, struct err *err)
@@ -518,7 +547,11 @@ int body_refuse_patched(struct call *c, const cJSON *patched, struct str why, st
     struct field_errors e;
 
     field_errors_init(&e, c->arena);
-    field_invalid_str(&e, FIELD(NULL, "patch"), json_text(c->arena, patched), why.p);
+    /* Of a strategic patch upstream shows the patch. */
+    field_invalid_str(&e, FIELD(NULL, "patch"),
+                      c->patch == PATCH_TYPE_STRATEGIC ? patch_print(c->arena, c->body)
+                                                       : json_text(c->arena, patched),
+                      why.p);
     return field_errors_to_err(&e, STR(""), STR(""), STR(""), err);
 }
 
