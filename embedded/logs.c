@@ -103,10 +103,9 @@ static size_t make_lines(struct arena *a, const cJSON *pod, const cJSON *status,
     int64_t since = time_of(state, "startedAt");
     size_t n = 0;
 
-    ret[n++] = (struct line){
-        since, arena_printf(a, "[simulated] container \"%.*s\" of pod %.*s/%.*s on node %.*s",
-                            STR_F(json_str_at(status, "name")), STR_F(object_ns(pod)),
-                            STR_F(object_name(pod)), STR_F(json_str_at(pod, "spec.nodeName")))};
+    ret[n++] = (struct line){since, arena_printf(a, "[simulated] container \"%.*s\" on node %.*s",
+                                                 STR_F(json_str_at(status, "name")),
+                                                 STR_F(json_str_at(pod, "spec.nodeName")))};
     ret[n++] = (struct line){since, arena_printf(a,
                                                  "[simulated] image %.*s was not pulled: "
                                                  "no process runs here",

@@ -15,6 +15,7 @@
 #include <sublet/log.h>
 
 #define PROVISIONER    "sublet.dev/simulated"
+#define DRIVER         "simulated.sublet.dev"
 #define PROVISIONED_BY "pv.kubernetes.io/provisioned-by"
 #define BIND_COMPLETED "pv.kubernetes.io/bind-completed"
 #define BOUND_BY       "pv.kubernetes.io/bound-by-controller"
@@ -188,6 +189,16 @@ static struct str provisioned_name(struct binding *b)
     return arena_printf(b->arena, "pvc-%.*s", STR_F(object_uid(b->claim)));
 }
 
+static void on_provisioned(struct reconcile *r, void *ctx, const struct err *err,
+                           const struct store_object *object)
+{
+    if (err)
+        reconcile_take(r, err);
+    else
+        reconcile_event(r, ctx, "Normal", "ProvisioningSucceeded",
+                        "Successfully provisioned volume %.*s", STR_F(object->name));
+}
+
 static void provision(struct binding *b, const cJSON *class_)
 {
     struct arena *a = b->arena;
@@ -205,12 +216,11 @@ static void provision(struct binding *b, const cJSON *class_)
     if (json_str_at(b->claim, "spec.volumeMode").n)
         json_set_str(a, spec, "volumeMode", json_str_at(b->claim, "spec.volumeMode"));
     csi = json_ensure_object(a, spec, "csi");
-    json_set_str(a, csi, "driver", STR(PROVISIONER));
+    json_set_str(a, csi, "driver", STR(DRIVER));
     json_set_str(a, csi, "volumeHandle", name);
     set_claim_ref(b, volume);
     reconcile_create(b->run, b->volumes, STR(""), volume);
-    reconcile_event(b->run, b->claim, "Normal", "ProvisioningSucceeded",
-                    "Successfully provisioned volume %.*s", STR_F(name));
+    reconcile_then(b->run, on_provisioned, b->claim);
 }
 
 /* The volume names the claim already: the claim names it, then says that it is bound. */
