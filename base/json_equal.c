@@ -89,7 +89,7 @@ static bool decimal_equal(struct decimal a, struct decimal b)
 
 static bool decimal_i64(struct decimal d, int64_t *ret)
 {
-    const char *p = d.digits, *end = d.digits + d.n;
+    const char *p = d.digits, *end = d.n ? p + d.n : p; /* zero has no digits */
     uint64_t value = 0;
 
     if (d.n && (d.exponent <= 0 || d.exponent > 19))

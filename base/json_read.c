@@ -60,19 +60,22 @@ static bool fail_at(struct reader *r, const char *p, const char *where)
     static const char letters[] = "abtnvfr"; /* Go's short escapes of 0x07 to 0x0D */
     const unsigned char *c = (const unsigned char *)p;
     char shown[8];
-    size_t n;
 
     r->p = p;
     if (p == r->end)
         return fail(r, "unexpected end of JSON input");
 
-    n = utf8_step(c, (const unsigned char *)r->end);
+    /* Go reads bytes and prints each as if it were a code point. */
     if (*c >= 7 && *c <= 13)
         snprintf(shown, sizeof shown, "\\%c", letters[*c - 7]);
-    else if (n == 0 || *c < 0x20 || *c == 0x7F)
+    else if (*c < 0x20 || *c == 0x7F)
         snprintf(shown, sizeof shown, "\\x%02x", *c);
+    else if (*c >= 0x80 && (*c <= 0xA0 || *c == 0xAD))
+        snprintf(shown, sizeof shown, "\\u%04x", *c);
+    else if (*c >= 0x80)
+        snprintf(shown, sizeof shown, "%c%c", 0xC0 | *c >> 6, 0x80 | (*c & 0x3F));
     else
-        snprintf(shown, sizeof shown, "%s%.*s", *c == '\'' || *c == '\\' ? "\\" : "", (int)n, p);
+        snprintf(shown, sizeof shown, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
     err_set(r->err, &ERR_BAD_REQUEST, "invalid character '%s' %s (offset %zu)", shown, where,
             (size_t)(p - r->begin));
     return false;
@@ -473,7 +476,7 @@ static bool read_container(struct reader *r, cJSON *node, int type)
     bool ok;
 
     if (r->depth_left == 0)
-        return fail(r, "exceeded max depth");
+        return fail_at(r, r->p, "exceeded max depth");
     r->depth_left--;
     r->p++;
     r->frame = &frame;

@@ -360,8 +360,7 @@ bool discovery_handle(struct call *c, struct str path)
     }
     version = str_cut(&rest, '/');
     if (rest.p || !registry_has_group(vapi_registry(c->api), group, version))
-        not_found(c);
-    else
-        answer(c, resource_list(c, group, version), STR("application/json"));
+        return false;
+    answer(c, resource_list(c, group, version), STR("application/json"));
     return true;
 }

@@ -60,6 +60,11 @@ int index_check_fields(const struct resource *r, const struct selector *fields, 
             known = str_eqc(r->kind, "Node") ? false : true;
         for (const struct selectable_field *f = r->fields; f && f->name && !known; f++)
             known = str_eqc(key, f->name);
+        if (!known && !r->fields && !r->crd)
+            return err_set(err, &ERR_BAD_REQUEST,
+                           "\"%.*s\" is not a known field selector: only \"metadata.name\", "
+                           "\"metadata.namespace\"",
+                           STR_F(key));
         if (!known)
             return err_set(err, &ERR_BAD_REQUEST, "field label not supported: %.*s", STR_F(key));
     }

@@ -79,8 +79,13 @@ static void take_bool(const struct query *q, const char *name, bool *ret, bool *
 
 static int bad_number(const char *how, struct str value, struct err *err)
 {
-    return err_set(err, &ERR_BAD_REQUEST, "strconv.%s: parsing \"%.*s\": invalid syntax", how,
-                   STR_F(value));
+    struct str digits = value.p[0] == '-' ? str_from(value, 1) : value;
+    bool number = digits.n > 0;
+
+    for (size_t i = 0; i < digits.n; i++)
+        number = number && digits.p[i] >= '0' && digits.p[i] <= '9';
+    return err_set(err, &ERR_BAD_REQUEST, "strconv.%s: parsing \"%.*s\": %s", how, STR_F(value),
+                   number ? "value out of range" : "invalid syntax");
 }
 
 static int take_int(const struct query *q, const char *name, int64_t *ret, struct err *err)
@@ -243,7 +248,9 @@ static int parse_removal(struct call *c, const struct query *q, struct err *err)
     if (query_get(q, "gracePeriodSeconds").n)
         set_grace(c, grace);
     take_bool(q, "orphanDependents", &orphan, &orphan_set);
-    c->options.propagation = take_text(c->arena, q, "propagationPolicy");
+    c->options.propagation = query_get(q, "propagationPolicy");
+    if (c->options.propagation.p)
+        c->options.propagation = arena_str(c->arena, c->options.propagation);
     check_propagation(c, orphan_set, orphan, &e);
     take_dry_run(c, q, &e);
     return finish_write_options(c, &e, err);

@@ -72,13 +72,55 @@ static int no_such_method(struct err *err)
                    "the server does not allow this method on the requested resource");
 }
 
-/* A group that is served knows its resources: 404 as a Status. Else as any unknown path. */
+/* What upstream's router serves, beside /apis/GROUP and /apis/GROUP/VERSION: below these it knows
+ * what there is and answers in Statuses, and at these themselves it takes GET alone. */
+static const char *const ROUTED[] = {"/api", "/version", "/openid/v1/jwks",
+                                     "/.well-known/openid-configuration"};
+
+/* The group of /apis/GROUP/...; STR_NULL when there is nothing behind it. */
+static struct str group_of(struct str path, struct str *ret_rest)
+{
+    struct str rest = path, group;
+
+    if (!str_has_prefix(path, STR("/apis/")))
+        return STR_NULL;
+    rest = str_from(path, 6);
+    group = str_cut(&rest, '/');
+    *ret_rest = rest;
+    return rest.p ? group : STR_NULL;
+}
+
+static bool is_routed(struct route *r)
+{
+    struct str path = r->target.path, rest, group = group_of(path, &rest);
+
+    for (size_t i = 0; i < sizeof(ROUTED) / sizeof(ROUTED[0]); i++) {
+        struct str root = str_c(ROUTED[i]);
+
+        if (str_has_prefix(path, root) && path.n > root.n && path.p[root.n] == '/')
+            return true;
+    }
+    return group.n && registry_has_group(vapi_registry(r->call->api), group, STR(""));
+}
+
+/* A list of versions or resources, the version, the keys. */
+static bool reads_only(struct route *r)
+{
+    struct str path = r->target.path, rest, group;
+
+    if (path.n > 1 && path.p[path.n - 1] == '/')
+        path.n--;
+    for (size_t i = 0; i < sizeof(ROUTED) / sizeof(ROUTED[0]); i++)
+        if (str_eqc(path, ROUTED[i]))
+            return true;
+    group = group_of(path, &rest);
+    return str_eqc(path, "/api/v1") ||
+           (group.n && registry_has_group(vapi_registry(r->call->api), group, rest));
+}
+
 static void answer_unknown(struct route *r)
 {
-    struct target *t = &r->target;
-    const struct registry *g = vapi_registry(r->call->api);
-
-    if (!t->is_resource || !registry_has_group(g, t->group, t->version)) {
+    if (!is_routed(r)) {
         respond_text(r->call, 404, "404 page not found\n");
         return;
     }
@@ -192,7 +234,7 @@ static int find_resource(struct route *r)
 
     if (!res || !shape_exists(res, sub, t))
         return 1;
-    if (!method_allowed(res, sub, t, verb))
+    if (c->request->method == NET_HEAD || !method_allowed(res, sub, t, verb))
         return no_such_method(&r->err);
     c->resource = res;
     c->sub = sub;
@@ -272,6 +314,11 @@ static void run_plain(struct route *r)
      */
     if (respond_negotiate(c, &r->query, &ignored))
         err_clear(&ignored);
+    if (c->request->method != NET_GET && reads_only(r)) {
+        if (no_such_method(&r->err))
+            call_error(c, &r->err);
+        return;
+    }
     if (health_handle(c, r->target.path) || discovery_handle(c, r->target.path) ||
         openapi_handle(c, r->target.path) || auth_handle_openid(c, r->target.path))
         return;

@@ -252,7 +252,7 @@ void sub_eviction(struct call *c)
     err_init(&v->err, c->arena);
     v->budgets = registry_find_group_resource(vapi_registry(c->api), STR("policy"),
                                               STR("poddisruptionbudgets"));
-    if (name.n && !str_eq(name, c->name))
+    if (!str_eq(name, c->name))
         err_set(&v->err, &ERR_BAD_REQUEST, "name in URL does not match name in Eviction object");
     else if (!options || !options_from_body(c, options, &v->err))
         v->allowed = true;

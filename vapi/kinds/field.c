@@ -270,7 +270,7 @@ int field_errors_to_err(const struct field_errors *e, struct str group, struct s
     if (!e->first)
         return 0;
     buf_printf(&text, "%.*s%s%.*s ", STR_F(kind), group.n ? "." : "", STR_F(group));
-    buf_json_string(&text, name);
+    buf_add(&text, go_quote(e->arena, name));
     buf_addc(&text, " is invalid: ");
     aggregate(&text, e->first);
     err_set(err, &ERR_INVALID, "%.*s", STR_F(buf_str(&text)));

@@ -38,6 +38,13 @@ bool guard_charge(struct guard *g, int64_t now)
     return g->tokens >= 0;
 }
 
+/* DATA that carries nothing, or a few bytes in padding, which those who upload do not need. */
+static bool is_hollow(const struct frame *f)
+{
+    return !(f->flags & NGHTTP2_FLAG_END_STREAM) &&
+           (!f->length || (f->flags & NGHTTP2_FLAG_PADDED && f->length <= 1 + UINT8_MAX));
+}
+
 static bool costs(const struct frame *f)
 {
     switch (f->type) {
@@ -47,7 +54,7 @@ static bool costs(const struct frame *f)
     case NGHTTP2_RST_STREAM:
         return true;
     case NGHTTP2_DATA:
-        return !f->length && !(f->flags & NGHTTP2_FLAG_END_STREAM);
+        return is_hollow(f);
     default:
         return false;
     }

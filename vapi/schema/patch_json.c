@@ -115,7 +115,7 @@ static bool find_target(struct json_patch *p, struct str path, struct target *re
     struct target t = {.parent = p->root};
     struct str rest = path;
 
-    if (str_find(path, '/') == path.n)
+    if (str_find(path, '/') == path.n || !is_container(p->root))
         return false;
     str_cut(&rest, '/');
     t.key = str_cut(&rest, '/');
@@ -343,7 +343,7 @@ static int check_patch(const cJSON *patch, struct err *err)
     if (n > OPERATIONS_MAX)
         return err_set(
             err, &ERR_TOO_LARGE,
-            "Request entity is too large: The allowed maximum operations in a JSON patch is "
+            "Request entity too large: The allowed maximum operations in a JSON patch is "
             "%d, got %zu",
             OPERATIONS_MAX, n);
     json_each(op, patch)

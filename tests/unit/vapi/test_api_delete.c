@@ -292,7 +292,11 @@ static void test_eviction_charges_budget(void **state)
     assert_str(json_str(json_get(cause, "reason")), "DisruptionBudget");
     assert_str(json_str(json_get(cause, "message")),
                "The disruption budget b needs 1 healthy pods and has 2 currently");
-    assert_int_equal(post(h, PODS "/none/eviction", "{}").status, 404);
+    a = post(h, PODS "/none/eviction", "{\"metadata\":{\"name\":\"none\"}}");
+    assert_int_equal(a.status, 404);
+    a = post(h, PODS "/q/eviction", "{}");
+    assert_int_equal(a.status, 400);
+    assert_str(text_at(a, "message"), "name in URL does not match name in Eviction object");
 }
 
 static void test_eviction_dry_run(void **state)
@@ -301,8 +305,11 @@ static void test_eviction_dry_run(void **state)
 
     make_running(h, "p");
     make_budget(h, 1);
-    assert_int_equal(
-        post(h, PODS "/p/eviction", "{\"deleteOptions\":{\"dryRun\":[\"All\"]}}").status, 201);
+    assert_int_equal(post(h, PODS "/p/eviction",
+                          "{\"metadata\":{\"name\":\"p\"},"
+                          "\"deleteOptions\":{\"dryRun\":[\"All\"]}}")
+                         .status,
+                     201);
     assert_int_equal(text_at(get(h, PODS "/p"), "metadata.deletionTimestamp").n, 0);
     assert_int_equal(json_i64_at(get(h, BUDGETS "/b").json, "status.disruptionsAllowed", -1), 1);
 }

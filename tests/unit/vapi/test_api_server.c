@@ -33,7 +33,8 @@ static struct answer get_with(struct harness *h, const char *path, const char *h
 
 static void test_unknown_paths(void **state)
 {
-    static const char *const plain[] = {"/foo", "/apis/foo", "/apis/foo/v1/bars", "/api/v2/pods"};
+    static const char *const plain[] = {"/foo", "/apis/foo", "/apis/foo/v1/bars", "/versions"};
+    static const char *const routed[] = {"/api/v1/foos", "/api/v2/pods", "/api/v2", "/version/x"};
     struct harness *h = *state;
     struct answer a;
 
@@ -43,21 +44,27 @@ static void test_unknown_paths(void **state)
         assert_str(a.body, "404 page not found\n");
         assert_true(has_header(&a, "x-content-type-options: nosniff"));
     }
-    a = get(h, "/api/v1/foos");
-    assert_int_equal(a.status, 404);
-    assert_str(a.body,
-               "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
-               "\"status\":\"Failure\",\"message\":\"the server could not find the requested "
-               "resource\",\"reason\":\"NotFound\",\"details\":{},\"code\":404}\n");
+    for (size_t i = 0; i < sizeof(routed) / sizeof(routed[0]); i++) {
+        a = get(h, routed[i]);
+        assert_int_equal(a.status, 404);
+        assert_str(a.body,
+                   "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                   "\"status\":\"Failure\",\"message\":\"the server could not find the requested "
+                   "resource\",\"reason\":\"NotFound\",\"details\":{},\"code\":404}\n");
+    }
     assert_int_equal(get(h, CM "/a/nothing").status, 404);
 }
 
 static void test_methods(void **state)
 {
     struct harness *h = *state;
+    static const char *const reading[] = {"/version", "/api", "/api/v1/", "/api/v1"};
     struct answer a = put(h, CM, "{}");
 
     assert_int_equal(a.status, 405);
+    for (size_t i = 0; i < sizeof(reading) / sizeof(reading[0]); i++)
+        assert_int_equal(put(h, reading[i], "{}").status, 405);
+    assert_int_equal(put(h, "/apis", "{}").status, 200);
     assert_str(a.body,
                "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
                "\"status\":\"Failure\",\"message\":\"the server does not allow this method on "

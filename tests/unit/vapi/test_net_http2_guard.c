@@ -131,6 +131,36 @@ static void test_too_many(void **state)
     buf_fini(&b);
 }
 
+static void test_hollow(void **state)
+{
+    static char block[300];
+    const struct str pieces[] = {STR_NULL, {"\0", 1}, {block, 256}};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct buf b = BUF_INIT(0);
+        struct guard g;
+        size_t good;
+
+        guard_init(&g, 0);
+        buf_add(&b, HTTP2_PREFACE);
+        put_frame(&b, NGHTTP2_HEADERS, 0, 1, STR("x"));
+        for (unsigned k = 0; k < 2001; k++)
+            put_frame(&b, NGHTTP2_DATA, i ? NGHTTP2_FLAG_PADDED : 0, 1, pieces[i]);
+        assert_int_equal(scan(&g, &b, 0, &good), NGHTTP2_ENHANCE_YOUR_CALM);
+
+        /* What carries something is free. */
+        guard_init(&g, 0);
+        buf_clear(&b);
+        buf_add(&b, HTTP2_PREFACE);
+        put_frame(&b, NGHTTP2_HEADERS, 0, 1, STR("x"));
+        for (unsigned k = 0; k < 5000; k++)
+            put_frame(&b, NGHTTP2_DATA, i ? NGHTTP2_FLAG_PADDED : 0, 1, (struct str){block, 257});
+        assert_int_equal(scan(&g, &b, 0, &good), NGHTTP2_NO_ERROR);
+        buf_fini(&b);
+    }
+}
+
 static uint32_t scan_in_pieces(struct str bytes, size_t size)
 {
     struct guard g;
@@ -170,9 +200,8 @@ static void test_depends_on_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_after_the_end),
-        cmocka_unit_test(test_in_flight),
-        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_after_the_end),     cmocka_unit_test(test_in_flight),
+        cmocka_unit_test(test_too_many),          cmocka_unit_test(test_hollow),
         cmocka_unit_test(test_depends_on_itself),
     };
 

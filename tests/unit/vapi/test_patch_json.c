@@ -78,7 +78,7 @@ static void too_many_operations(void **state)
         apply(a, repeated(a, 10001, "{\"op\":\"test\",\"path\":\"/l\",\"value\":[]}"), &message),
         413);
     assert_str(message,
-               "Request entity is too large: The allowed maximum operations in a JSON patch is "
+               "Request entity too large: The allowed maximum operations in a JSON patch is "
                "10000, got 10001");
     arena_free(a);
 }
