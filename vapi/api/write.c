@@ -154,6 +154,23 @@ static enum outcome allow_create_on_update(struct write *w, struct err *err)
     return GO_ON;
 }
 
+/* An object goes where its URL says. */
+static int check_name(const struct call *c, const cJSON *object, struct err *err)
+{
+    struct str name = json_str_at(object, "metadata.name");
+
+    if (str_eq(name, c->name))
+        return 0;
+    if (!name.n)
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "the name of the object (%.*s based on URL) was undeterminable: name must "
+                       "be provided",
+                       STR_F(c->name));
+    return err_set(err, &ERR_BAD_REQUEST,
+                   "the name of the object (%.*s) does not match the name on the URL (%.*s)",
+                   STR_F(name), STR_F(c->name));
+}
+
 static enum outcome step_base(struct write *w, struct err *err)
 {
     struct call *c = w->call;
@@ -164,6 +181,8 @@ static enum outcome step_base(struct write *w, struct err *err)
     w->creating = c->verb == CALL_CREATE && !w->plan->make;
     if (w->creating)
         return GO_ON;
+    if (c->verb == CALL_UPDATE && !w->plan->make && check_name(c, c->body, err))
+        return FAILED;
     w->base = store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
     if (!w->base)
         return allow_create_on_update(w, err);
@@ -211,7 +230,9 @@ int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err
     if (apply_patch(c, object, &made, err))
         return -1;
     if (!json_is_object(made))
-        return err_set(err, &ERR_BAD_REQUEST, "the patched object is not an object");
+        return body_refuse_patched(c, made, body_not_object(c, made), err);
+    if (c->patch == PATCH_TYPE_STRATEGIC) /* it is about the fields of this kind alone */
+        body_set_kind(c, made);
     *ret = made;
     return c->patch == PATCH_TYPE_APPLY ? 0 : body_check_patched(c, made, err);
 }
@@ -273,19 +294,7 @@ static enum outcome step_make(struct write *w, struct err *err)
 
 static int check_url_name(struct write *w, struct err *err)
 {
-    struct call *c = w->call;
-    struct str name = json_str_at(w->object, "metadata.name");
-
-    if (c->verb == CALL_CREATE || str_eq(name, c->name))
-        return 0;
-    if (!name.n)
-        return err_set(err, &ERR_BAD_REQUEST,
-                       "the name of the object (%.*s based on URL) was undeterminable: name must "
-                       "be provided",
-                       STR_F(c->name));
-    return err_set(err, &ERR_BAD_REQUEST,
-                   "the name of the object (%.*s) does not match the name on the URL (%.*s)",
-                   STR_F(name), STR_F(c->name));
+    return w->call->verb == CALL_CREATE ? 0 : check_name(w->call, w->object, err);
 }
 
 static enum outcome meta_create(struct write *w, struct err *err)
@@ -295,7 +304,7 @@ static enum outcome meta_create(struct write *w, struct err *err)
     uint64_t revision;
 
     /* What is no number counts as none, as upstream reads it. */
-    if (c->verb == CALL_CREATE &&
+    if (c->verb == CALL_CREATE && !c->options.dry_run &&
         str_to_u64(json_str(json_get(metadata, "resourceVersion")), &revision) && revision) {
         err_set(err, &ERR_UNKNOWN, "resourceVersion should not be set on objects to be created");
         return FAILED;
