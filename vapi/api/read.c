@@ -5,6 +5,7 @@
 #include <sublet/call.h>
 
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
 
 #include <sublet/encode.h>
@@ -32,7 +33,18 @@ static struct str token_make(struct arena *a, int64_t revision, struct str ns, s
 
 static int token_error(struct err *err, const char *why)
 {
-    return err_set(err, &ERR_BAD_REQUEST, "continue key is not valid: %s", why);
+    return err_set(err, &ERR_BAD_REQUEST, "invalid continue token: continue key is not valid: %s",
+                   why);
+}
+
+/* Where Go's decoder stops. */
+static size_t first_odd(struct str s)
+{
+    size_t i = 0;
+
+    while (i < s.n && (isalnum((unsigned char)s.p[i]) || s.p[i] == '-' || s.p[i] == '_'))
+        i++;
+    return i;
 }
 
 static int token_read(struct call *c, struct position *ret, struct err *err)
@@ -42,11 +54,16 @@ static int token_read(struct call *c, struct position *ret, struct err *err)
     struct position at = {0};
 
     if (!base64url_decode(c->arena, c->options.cont, &text))
-        return token_error(err, "illegal base64 data");
+        return token_error(err, arena_printf(c->arena, "illegal base64 data at input byte %zu",
+                                             first_odd(c->options.cont))
+                                    .p);
     if (json_parse(c->arena, text, &token, err) || !json_is_object(token))
         return token_error(err, "not a token");
     if (!str_eq(json_str_at(token, "v"), STR("meta.k8s.io/v1")))
-        return token_error(err, "server does not recognize this encoded version");
+        return token_error(err, arena_printf(c->arena,
+                                             "server does not recognize this encoded version %.*s",
+                                             STR_F(json_str_at(token, "v")))
+                                    .p);
     if (!json_i64(json_get(token, "rv"), &at.revision) || at.revision == 0 || at.revision < -1)
         return token_error(err, "incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
     key = json_str_at(token, "start");
