@@ -193,6 +193,8 @@ static void read_pod(struct pod_entry *p, const struct store_object *o)
         p->memory_or_some = SOME_MEMORY;
     p->ports = pod_host_ports(p->arena, pod, &p->n_ports);
     p->anti = pod_terms_read(p->arena, pod, "podAntiAffinity", true);
+    p->wants_company = json_path(pod, "spec.affinity.podAffinity") ||
+                       json_count(json_path(pod, "spec.topologySpreadConstraints"));
     arena_free(scratch);
 }
 
@@ -234,11 +236,25 @@ static void take_pending(struct cluster *c, struct pod_entry *p, const struct st
     store_object_unref(was);
 }
 
+/* A pod has come to a node: only those that look at other pods may fit now. */
+static void wake_company(struct cluster *c)
+{
+    struct pod_entry *p, *tmp;
+
+    if (!c->n_waiting)
+        return;
+    HASH_ITER(hh, c->pods, p, tmp)
+    {
+        if (p->place == POD_WAITING && p->wants_company)
+            cluster_set_place(c, p, POD_ACTIVE);
+    }
+}
+
 /* A pod on a node; true when pods that wait may care. */
 static bool take_placed(struct cluster *c, struct pod_entry *p, const struct store_object *o,
                         struct str node)
 {
-    bool was_there = p->place == POD_PLACED;
+    bool was_there = p->place == POD_PLACED, was_assumed = p->assumed;
     bool relabelled = was_there && !str_eq(p->object->labels, o->labels);
 
     if (was_there)
@@ -249,6 +265,8 @@ static bool take_placed(struct cluster *c, struct pod_entry *p, const struct sto
     cluster_set_place(c, p, POD_PLACED);
     cluster_nominate(c, p, STR_NULL);
     attach(c, p);
+    if (was_assumed)
+        wake_company(c);
     return !was_there || relabelled;
 }
 

@@ -56,6 +56,7 @@ struct pod_entry {
     size_t n_ports;
     struct pod_terms anti; /* required */
     bool deleting;
+    bool wants_company; /* other pods decide where it may be */
     enum pod_place place;
     uint64_t turn;          /* order of arrival */
     bool assumed;           /* placed by us, not yet seen in an event */
