@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disk without room under a running `sublet serve`: writes are refused, reads go on, nothing is lost."""
+import os
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from raw_http import sanitizers
+from testenv import eventually
+from testenv.api import Api
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CMS = "/api/v1/namespaces/default/configmaps"
+
+
+def config_map(name, value):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"v": value}}
+
+
+@pytest.fixture
+def disk(workdir, tenant, monkeypatch):
+    """(vc, fill, drain): a virtual cluster whose store lies on a disk that can be filled."""
+    shim = os.path.join(workdir, "full_disk.so")
+    subprocess.run(["gcc", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", "-o", shim,
+                    os.path.join(HERE, "full_disk.c"), "-ldl"], check=True)
+    vc = tenant("disk", on=False, start=False)
+    os.makedirs(vc.store, exist_ok=True)
+    switch = os.path.join(vc.store, "full")
+    vc.process.env.update(LD_PRELOAD=":".join(sanitizers() + [shim]), FULL_DISK=switch)
+    vc.start()
+
+    def fill():
+        with open(switch, "wb"):
+            pass
+
+    def drain():
+        os.unlink(switch)
+
+    return vc, fill, drain
+
+
+def state(vc):
+    return {o["metadata"]["name"]: o["data"]["v"] for o in vc.api.get(CMS)["items"] if "v" in o.get("data", {})}
+
+
+def refused(answer):
+    code, _, body = answer
+    assert code in (500, 503, 507), (code, body)
+    assert b'"kind":"Status"' in body and b'"status":"Failure"' in body, body
+
+
+def test_writes_are_refused_and_reads_go_on(disk):
+    vc, fill, drain = disk
+    known = {}
+    for i in range(20):
+        vc.api.post(CMS, config_map(f"c{i}", "before"))
+        known[f"c{i}"] = "before"
+    events, watching = [], Api(vc.kubeconfig)
+    stream = watching.open("GET", f"{CMS}?watch=1&resourceVersion={vc.api.get(CMS)['metadata']['resourceVersion']}")
+    threading.Thread(target=lambda: events.extend(iter(stream.readline, b"")), daemon=True).start()
+
+    for _ in range(3):
+        fill()
+        for method, path, body in (("POST", CMS, config_map("new", "x")), ("DELETE", f"{CMS}/c1", None),
+                                   ("PUT", f"{CMS}/c2", config_map("c2", "x"))):
+            refused(vc.api.raw(method, path, body))
+        refused(vc.api.raw("PATCH", f"{CMS}/c3", b'{"data":{"v":"x"}}', content_type="application/merge-patch+json"))
+        assert state(vc) == known
+        assert vc.api.raw("GET", f"{CMS}/c1")[0] == 200
+        assert vc.api.raw("GET", "/livez")[0] == 200
+
+        drain()
+        eventually(lambda: vc.api.raw("POST", CMS, config_map("again", "after"))[0] == 201, 30, "a write to succeed")
+        vc.api.delete(f"{CMS}/again")
+        vc.api.put(f"{CMS}/c2", config_map("c2", "after"))
+        known["c2"] = "after"
+        assert state(vc) == known
+
+    # A watch hears of what was stored, and of nothing else.
+    eventually(lambda: sum(b'"again"' in e for e in events) >= 6, 15, "the watch")
+    assert not any(b'"new"' in e or b'"v":"x"' in e for e in events)
+    watching._conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the reader; pylint: disable=protected-access
+
+    fill()
+    refused(vc.api.raw("POST", CMS, config_map("new", "x")))
+    vc.kill()
+    drain()
+    vc.start()
+    assert state(vc) == known
+
+
+def test_no_answered_write_is_lost(disk):
+    """Writers go on while the disk fills and empties; the process is killed at the end."""
+    vc, fill, drain = disk
+    known, unsure, stop = {}, set(), threading.Event()
+
+    def write(index):
+        api = Api(vc.kubeconfig)
+        n = 0
+        while not stop.is_set():
+            n += 1
+            name = f"w{index}-{n}"
+            code = api.raw("POST", CMS, config_map(name, "1"))[0]
+            if code == 201:
+                known[name] = "1"
+            else:
+                assert code in (500, 503, 507, 429), code
+                unsure.add(name)
+
+    writers = [threading.Thread(target=write, args=(i,)) for i in range(3)]
+    for w in writers:
+        w.start()
+    for _ in range(5):
+        fresh = len(known)
+        eventually(lambda fresh=fresh: len(known) > fresh + 20, 60, "writes to succeed")
+        fill()
+        refusals = len(unsure)
+        eventually(lambda refusals=refusals: len(unsure) > refusals + 5, 60, "writes to be refused")
+        drain()
+    stop.set()
+    for w in writers:
+        w.join(60)
+    vc.kill()
+    vc.start()
+    there = state(vc)
+    assert set(known) <= set(there) and not set(there) & unsure, (set(known) - set(there), set(there) & unsure)
