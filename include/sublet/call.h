@@ -71,8 +71,8 @@ struct call {
     struct strict_errors strict;
     enum output_form output;
     enum table_include include;
-    bool pretty, yaml;    /* answer form */
-    struct str *warnings; /* texts for Warning: 299 */
+    bool pretty, yaml, protobuf; /* answer form; protobuf: the client takes nothing else */
+    struct str *warnings;        /* texts for Warning: 299 */
     size_t n_warnings;
     vapi_done_cb done; /* from inside */
     void *done_ctx;

@@ -37,11 +37,12 @@ enum resource_flags {
     RES_ORPHAN_DEFAULT = 128,    /* default propagation is Orphan (Job of batch/v1, rc) */
     RES_ITEM_TYPE_META = 256,    /* list items carry apiVersion and kind (CRs) */
     RES_DELETE_RETURNS_OBJECT = 512,
-    RES_SYSTEM_NAME = 1024,       /* path-segment names (RBAC) */
-    RES_STATUS_ON_CREATE = 2048,  /* a create may set status (nodes) */
-    RES_NAME_ON_UPDATE = 4096,    /* updates check generateName again */
-    RES_ANY_FINALIZER = 8192,     /* finalizers need no domain */
-    RES_STATUS_KEEPS_META = 16384 /* a write of status changes no labels, owners and the like */
+    RES_SYSTEM_NAME = 1024,        /* path-segment names (RBAC) */
+    RES_STATUS_ON_CREATE = 2048,   /* a create may set status (nodes) */
+    RES_NAME_ON_UPDATE = 4096,     /* updates check generateName again */
+    RES_ANY_FINALIZER = 8192,      /* finalizers need no domain */
+    RES_STATUS_KEEPS_META = 16384, /* a write of status changes no labels, owners and the like */
+    RES_ANY_PREFIX = 32768         /* generateName is not checked */
 };
 
 /* Everything an object's kind decides beyond its schema. NULL means: nothing special. `user`

@@ -58,8 +58,19 @@ static void check_prefix(struct field_errors *e, const struct resource *r, const
 {
     struct str prefix = json_str(json_get(metadata, "generateName"));
 
-    if (prefix.n)
+    if (prefix.n && !(r->flags & RES_ANY_PREFIX))
         check_name(e, FIELD(&METADATA, "generateName"), r, prefix, mask_dash(e->arena, prefix));
+}
+
+/* Whatever the kind: it becomes part of a path. */
+static void check_prefix_segment(struct field_errors *e, const cJSON *metadata)
+{
+    struct str prefix = json_str(json_get(metadata, "generateName"));
+
+    if (str_find(prefix, '/') < prefix.n)
+        field_invalid_str(e, FIELD(&METADATA, "generateName"), prefix, "may not contain '/'");
+    if (str_find(prefix, '%') < prefix.n)
+        field_invalid_str(e, FIELD(&METADATA, "generateName"), prefix, "may not contain '%'");
 }
 
 static void check_names(struct field_errors *e, const struct resource *r, const cJSON *metadata)
@@ -67,6 +78,8 @@ static void check_names(struct field_errors *e, const struct resource *r, const 
     struct str name = json_str(json_get(metadata, "name"));
     struct str ns = json_str(json_get(metadata, "namespace"));
 
+    if (r->flags & RES_ANY_PREFIX)
+        check_prefix_segment(e, metadata);
     check_prefix(e, r, metadata);
     if (!name.n)
         field_required(e, FIELD(&METADATA, "name"), "name or generateName is required");
@@ -136,7 +149,7 @@ static void check_owner(struct field_errors *e, const struct field_path *p, cons
     size_t slash = str_find(api_version, '/');
     struct str version = slash < api_version.n ? str_from(api_version, slash + 1) : api_version;
 
-    if (!version.n)
+    if (!version.n || str_find(version, '/') < version.n)
         field_invalid_str(e, FIELD(p, "apiVersion"), api_version, "version must not be empty");
     want_text(e, p, "kind", kind, "must not be empty");
     want_text(e, p, "name", json_str(json_get(owner, "name")), "must not be empty");
@@ -374,6 +387,7 @@ void meta_validate_update(struct field_errors *e, const struct resource *r, cons
                                 json_get(before, "finalizers"));
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         check_immutable(e, metadata, before, fixed[i]);
+    check_prefix_segment(e, metadata);
     if (r->flags & RES_NAME_ON_UPDATE && !on_status)
         check_prefix(e, r, metadata);
     check_maps(e, metadata);

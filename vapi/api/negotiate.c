@@ -2,9 +2,10 @@
  * room: vapi
  *
  * Which form an answer takes: Accept with its transformations, pretty printing, compression.
- * Answers are JSON or YAML; who asks for protobuf gets JSON, which every client of the protobuf
- * form understands by the answer's content type. It must never choose a form the client did not
- * list. Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go. */
+ * Answers are JSON or YAML where the client lists one of them: stored bytes are JSON, and who
+ * prefers protobuf understands JSON by the answer's content type. Protobuf goes to those who list
+ * nothing else. It must never choose a form the client did not list. Source: apiserver
+ * pkg/endpoints/handlers/negotiation/negotiate.go. */
 #include "api.h"
 
 #include <strings.h>
@@ -99,7 +100,7 @@ static bool type_usable(const struct clause *c, bool *ret_yaml)
 {
     *ret_yaml = same(c->type, "application/yaml");
     return *ret_yaml || same(c->type, "application/json") || same(c->type, "*/*") ||
-           same(c->type, "application/vnd.kubernetes.protobuf");
+           same(c->type, "application/*");
 }
 
 static bool is_protobuf(const struct clause *c)
@@ -129,19 +130,26 @@ static bool form_usable(const struct call *call, const struct clause *c, enum ou
     return str_eqc(c->as, "PartialObjectMetadata") || str_eqc(c->as, "PartialObjectMetadataList");
 }
 
-static bool choose(struct call *call, const struct clause *clauses, size_t n)
+/* Custom resources have no message but as their metadata. */
+static bool has_message(const struct call *call, enum output_form form)
+{
+    return form == OUTPUT_PARTIAL || !call->resource || !call->resource->crd;
+}
+
+static bool choose(struct call *call, const struct clause *clauses, size_t n, bool protobuf)
 {
     for (size_t i = 0; i < n; i++) {
         const struct clause *c = &clauses[i];
         enum output_form form;
-        bool yaml;
+        bool yaml = false;
 
-        if (c->unusable || c->quality == 0 || !type_usable(c, &yaml) ||
-            !form_usable(call, c, &form))
+        if (c->unusable || is_protobuf(c) != protobuf || (!protobuf && !type_usable(c, &yaml)) ||
+            !form_usable(call, c, &form) || (protobuf && !has_message(call, form)))
             continue;
         call->yaml = yaml;
+        call->protobuf = protobuf && call->resource;
         call->output = form;
-        call->pretty = c->pretty;
+        call->pretty = c->pretty && !protobuf;
         return true;
     }
     return false;
@@ -190,10 +198,13 @@ int respond_negotiate(struct call *c, const struct query *q, struct err *err)
     struct str accept = net_header(c->request, "accept");
     struct clause clauses[MAX_CLAUSES];
     bool found = true;
+    size_t n;
 
     c->output = OUTPUT_OBJECT;
-    if (accept.n)
-        found = choose(c, clauses, read_accept(accept, clauses));
+    if (accept.n) {
+        n = read_accept(accept, clauses);
+        found = choose(c, clauses, n, false) || choose(c, clauses, n, true);
+    }
     if (wants_pretty(c, q))
         c->pretty = true;
     call_entry(c)->gzip = wants_gzip(c->request);

@@ -8,6 +8,9 @@
  * most three seconds; then 504 Timeout with cause ResourceVersionTooLarge. The call may be
  * cancelled meanwhile. */
 void read_when(struct call *c, int64_t revision, void (*next)(struct call *c));
+/* The same, where late gets the error of a revision that did not come. */
+void read_when_else(struct call *c, int64_t revision, void (*next)(struct call *c),
+                    void (*late)(struct call *c, const struct err *err));
 /* 504 as clients recognise it. */
 int read_too_large(struct err *err, int64_t wanted, int64_t current);
 /* ListOptions and field selector of a list: 422 or 400. */

@@ -17,6 +17,7 @@ struct wait {
     struct store_watch *watch;
     int64_t revision;
     void (*next)(struct call *c);
+    void (*late)(struct call *c, const struct err *err);
 };
 
 int read_too_large(struct err *err, int64_t wanted, int64_t current)
@@ -74,12 +75,13 @@ static void on_wait_timeout(uv_timer_t *t)
 
     assert(w->magic == WAIT_MAGIC);
     int64_t wanted = w->revision;
+    void (*late)(struct call *c, const struct err *err) = w->late;
     struct call *c = wait_end(w);
     if (!c)
         return;
     err_init(&err, c->arena);
     read_too_large(&err, wanted, store_revision(vapi_store(c->api)));
-    call_error(c, &err);
+    late(c, &err);
 }
 
 static void wait_cancel(struct call *c)
@@ -89,6 +91,12 @@ static void wait_cancel(struct call *c)
 
 void read_when(struct call *c, int64_t revision, void (*next)(struct call *c))
 {
+    read_when_else(c, revision, next, call_error);
+}
+
+void read_when_else(struct call *c, int64_t revision, void (*next)(struct call *c),
+                    void (*late)(struct call *c, const struct err *err))
+{
     struct store *store = vapi_store(c->api);
     struct err err;
 
@@ -97,7 +105,8 @@ void read_when(struct call *c, int64_t revision, void (*next)(struct call *c))
         return;
     }
     struct wait *w = NEW(struct wait);
-    *w = (struct wait){.magic = WAIT_MAGIC, .call = c, .revision = revision, .next = next};
+    *w = (struct wait){
+        .magic = WAIT_MAGIC, .call = c, .revision = revision, .next = next, .late = late};
     err_init(&err, c->arena);
     int failed = store_watch_open(store, STORE_ALL_RESOURCES, store_revision(store), on_wait_wake,
                                   w, &w->watch, &err);

@@ -13,6 +13,7 @@
 
 #include <sublet/log.h>
 #include <sublet/net.h>
+#include <sublet/proto.h>
 #include <sublet/yaml.h>
 
 #define MAX_HEADERS 48 /* warnings included */
@@ -191,7 +192,13 @@ static void send_body(struct call *c, int status, struct headers *h, const struc
 static struct str print_tree(const struct call *c, const cJSON *tree, struct str *ret_type)
 {
     struct buf b = BUF_INIT(0);
+    struct str envelope;
 
+    if (c->protobuf && proto_encode(c->arena, tree, &envelope)) {
+        *ret_type = STR("application/vnd.kubernetes.protobuf");
+        buf_add(&b, envelope);
+        return buf_take(&b);
+    }
     *ret_type = c->yaml ? STR("application/yaml") : STR("application/json");
     if (c->yaml)
         yaml_print(&b, tree);
@@ -307,7 +314,7 @@ void call_stored(struct call *c, int status, const struct store_object *o)
     }
     if (!listening(c, NULL, 0))
         return;
-    if (c->output == OUTPUT_OBJECT && !c->pretty && !c->yaml &&
+    if (c->output == OUTPUT_OBJECT && !c->pretty && !c->yaml && !c->protobuf &&
         convert_is_identity(c->resource, o)) {
         send_stored(c, status, o);
         return;
@@ -322,14 +329,15 @@ void call_stored(struct call *c, int status, const struct store_object *o)
 
 /* ---- pieces, raw bytes, streams ---- */
 
-/* For people and for YAML the pieces are read back into a tree: rare, and the list is bounded. */
+/* For people, YAML and protobuf the pieces are read back into a tree: rare, and the list is
+ * bounded. */
 static bool send_reread(struct call *c, int status, const struct net_slice *body, size_t n)
 {
     struct buf all = BUF_INIT(0);
     cJSON *tree = NULL;
     int failed;
 
-    if (!c->pretty && !c->yaml)
+    if (!c->pretty && !c->yaml && !c->protobuf)
         return false;
     for (size_t i = 0; i < n; i++)
         buf_add(&all, body[i].bytes);

@@ -29,7 +29,9 @@ cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, b
     meta = json_ensure_object(a, table, "metadata");
     if (revision)
         json_set_str(a, meta, "resourceVersion", arena_printf(a, "%lld", (long long)revision));
-    cJSON *columns = json_set(a, table, "columnDefinitions", json_new_array(a));
+    /* Null, not none: what Go prints of a list that was not made. */
+    cJSON *columns = json_set(a, table, "columnDefinitions",
+                              with_columns ? json_new_array(a) : json_new_null(a));
     if (with_columns) {
         add_column(a, columns, r->first_column ? r->first_column : &name);
         for (const struct column *c = r->columns; c && c->name; c++)

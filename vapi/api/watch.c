@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include <sublet/crd.h>
+#include <sublet/proto.h>
 
 #define WATCH_MAGIC   0x77617463u
 #define BACKLOG_LIMIT (1u << 20)
@@ -67,7 +68,8 @@ static int check_watch_options(struct call *c, struct err *err)
                         "provided");
     if (match.n && !not_older)
         field_not_supported(&e, path, match, matches);
-    if (match.n && c->options.cont.n)
+    /* Without a revision upstream asks itself for what is not older than nothing. */
+    if (c->options.cont.n && (match.n || !c->options.rv_set || c->options.rv == 0))
         field_forbidden(&e, path, "resourceVersionMatch is forbidden when continue is provided");
     if (field_errors_to_err(&e, STR("meta.k8s.io"), STR("ListOptions"), STR(""), err))
         return -1;
@@ -90,10 +92,25 @@ static void send_text(struct watch *w, struct buf *text)
     net_write(w->call->exchange, &slice, 1);
 }
 
+/* False when the object has no message. */
+static bool send_frame(struct watch *w, const char *type, const cJSON *object)
+{
+    struct buf text = BUF_INIT(0);
+    struct str frame;
+
+    if (!proto_encode_event(w->scratch, str_c(type), object, &frame))
+        return false;
+    buf_add(&text, frame);
+    send_text(w, &text);
+    return true;
+}
+
 static void send_tree(struct watch *w, const char *type, const cJSON *object)
 {
     struct buf text = BUF_INIT(0);
 
+    if (w->call->protobuf && send_frame(w, type, object))
+        return;
     buf_printf(&text, "{\"type\":\"%s\",\"object\":", type);
     json_print(&text, object);
     buf_addc(&text, "}\n");
@@ -146,7 +163,7 @@ static void send_event(struct watch *w, enum store_event_type type, const struct
 {
     struct call *c = w->call;
 
-    if (c->output == OUTPUT_OBJECT && revision == o->revision &&
+    if (c->output == OUTPUT_OBJECT && !c->protobuf && revision == o->revision &&
         convert_is_identity(c->resource, o)) {
         send_stored(w, type, o);
         return;
@@ -176,16 +193,7 @@ static void send_bookmark(struct watch *w, int64_t revision, bool initial_end)
     if (initial_end)
         json_set_str(w->scratch, json_ensure_object(w->scratch, meta, "annotations"),
                      "k8s.io/initial-events-end", STR("true"));
-    if (c->output == OUTPUT_TABLE) {
-        cJSON *table = table_head(w->scratch, c->resource, revision, !w->columns_sent);
-        cJSON *row = json_append(json_get(table, "rows"), json_new_object(w->scratch));
-
-        json_set(w->scratch, row, "cells", json_new_array(w->scratch));
-        json_set(w->scratch, row, "object", object);
-        w->columns_sent = true;
-        object = table;
-    }
-    send_tree(w, "BOOKMARK", object);
+    send_tree(w, "BOOKMARK", c->output == OUTPUT_TABLE ? watch_form(w, object) : object);
     w->bookmarked = revision;
 }
 
@@ -404,7 +412,8 @@ static struct watch *watch_new(struct call *c)
 
     *w = (struct watch){.magic = WATCH_MAGIC, .call = c, .scratch = arena_new(0)};
     w->initial = c->options.send_initial_set ? c->options.send_initial : from_now;
-    w->mark_initial_end = c->options.send_initial && c->options.bookmarks;
+    /* Whoever asks for the state gets its end marked, by whichever way it was asked for. */
+    w->mark_initial_end = w->initial && c->options.bookmarks;
     bool at_present = w->initial || from_now;
     w->start = at_present ? store_revision(vapi_store(c->api)) : c->options.rv;
     w->phase = w->initial ? WATCH_INITIAL : WATCH_LIVE;
@@ -417,12 +426,29 @@ static struct watch *watch_new(struct call *c)
     return w;
 }
 
+static struct str stream_type(const struct call *c)
+{
+    if (c->protobuf)
+        return STR("application/vnd.kubernetes.protobuf;stream=watch");
+    return c->yaml ? STR("application/yaml;stream=watch") : STR("application/json");
+}
+
+/* The stream begins before it is known that its revision does not come. */
+static void watch_late(struct call *c, const struct err *err)
+{
+    struct watch *w = watch_new(c);
+
+    call_begin(c, 200, stream_type(c));
+    send_error(w, err);
+    watch_end(w);
+}
+
 static void watch_start(struct call *c)
 {
     struct watch *w = watch_new(c);
     struct err err;
 
-    call_begin(c, 200, c->yaml ? STR("application/yaml;stream=watch") : STR("application/json"));
+    call_begin(c, 200, stream_type(c));
     err_init(&err, c->arena);
     /* A revision that history no longer reaches is told as an event: clients list again. */
     if (store_watch_open(vapi_store(c->api), c->resource->storage, w->start, on_wake, w, &w->cursor,
@@ -446,5 +472,6 @@ void call_watch(struct call *c)
     }
     /* The initial state must not be older than what the client has seen; a live watch just waits.
      */
-    read_when(c, c->options.send_initial && c->options.rv_set ? c->options.rv : 0, watch_start);
+    read_when_else(c, c->options.send_initial && c->options.rv_set ? c->options.rv : 0, watch_start,
+                   watch_late);
 }

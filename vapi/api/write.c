@@ -483,7 +483,7 @@ static enum outcome step_prepare(struct write *w, struct err *err)
 
 static void validate_kind(struct write *w, struct field_errors *e)
 {
-    const struct resource *r = w->call->resource;
+    const struct resource *r = w->asked; /* a newer version may ask for more */
 
     if (r->crd)
         crd_validate(r->crd, e, w->object, w->old);
@@ -502,6 +502,16 @@ static void on_kind_warning(void *ctx, struct str text)
     call_warn(ctx, text);
 }
 
+/* Of objects that count changes of their spec only these are looked at again, but for pods. */
+static bool warns(const struct write *w)
+{
+    unsigned flags = w->call->resource->flags;
+
+    return w->creating || !(flags & RES_GENERATION) || flags & RES_GRACEFUL ||
+           json_i64_at(w->object, "metadata.generation", 0) !=
+               json_i64_at(w->old, "metadata.generation", 0);
+}
+
 static enum outcome step_validate(struct write *w, struct err *err)
 {
     struct call *c = w->call;
@@ -510,15 +520,15 @@ static enum outcome step_validate(struct write *w, struct err *err)
 
     field_errors_init(&e, c->arena);
     if (w->creating)
-        meta_validate(&e, r, w->object);
+        meta_validate(&e, w->asked, w->object);
     else
-        meta_validate_update(&e, r, w->object, w->old, on_status(c));
+        meta_validate_update(&e, w->asked, w->object, w->old, on_status(c));
     validate_kind(w, &e);
     if (field_errors_to_err(&e, r->group, r->kind, json_str_at(w->object, "metadata.name"), err))
         return FAILED;
     if (r->crd)
         meta_warn_finalizers(c, w->object, w->old);
-    if (r->ops && r->ops->warnings && !on_status(c))
+    if (r->ops && r->ops->warnings && !on_status(c) && warns(w))
         r->ops->warnings(c->arena, w->object, on_kind_warning, c);
     return GO_ON;
 }

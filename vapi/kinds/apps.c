@@ -66,6 +66,7 @@ const struct kind_ops DEPLOYMENT_OPS = {
     .validate = validate_deployment,
     .validate_status = validate_deployment_status,
     .prepare_status = deployment_prepare_status,
+    .warnings = warn_workload,
     .cells = cells_deployment,
 };
 
@@ -89,6 +90,7 @@ const struct kind_ops REPLICA_SET_OPS = {
     .prepare_create = replicas_prepare_create,
     .validate = validate_replica_set,
     .validate_status = validate_replicas_status,
+    .warnings = warn_workload,
     .cells = cells_replicas,
 };
 
@@ -113,6 +115,7 @@ const struct kind_ops REPLICATION_CONTROLLER_OPS = {
     .prepare_create = replicas_prepare_create,
     .validate = validate_replication_controller,
     .validate_status = validate_replicas_status,
+    .warnings = warn_template,
     .cells = cells_controller,
 };
 
@@ -173,6 +176,7 @@ const struct kind_ops STATEFUL_SET_OPS = {
     .prepare_update = stateful_set_prepare_update,
     .validate = validate_stateful_set,
     .validate_status = validate_stateful_set_status,
+    .warnings = warn_workload,
     .cells = cells_stateful_set,
 };
 
@@ -238,6 +242,7 @@ const struct kind_ops DAEMON_SET_OPS = {
     .prepare_update = daemon_set_prepare_update,
     .validate = validate_daemon_set,
     .validate_status = validate_daemon_set_status,
+    .warnings = warn_template,
     .cells = cells_daemon_set,
 };
 

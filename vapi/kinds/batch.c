@@ -84,6 +84,7 @@ const struct kind_ops JOB_OPS = {
     .prepare_create = job_prepare_create,
     .validate = validate_job,
     .validate_status = validate_job_status,
+    .warnings = warn_workload,
     .cells = cells_job,
 };
 
@@ -113,5 +114,6 @@ const struct kind_ops CRON_JOB_OPS = {
     .defaults = cron_job_defaults,
     .prepare_create = cron_job_prepare_create,
     .validate = validate_cron_job,
+    .warnings = warn_cron_job,
     .cells = cells_cron_job,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kinds about the API server itself: APIServices, certificate requests, flow control. Source:
  * pkg/apis/flowcontrol/v1/defaults.go, pkg/registry/certificates, kube-aggregator. */
-#include "cells.h"
+#include "validate.h"
 
 /* ---- APIService ---- */
 
@@ -30,6 +30,8 @@ static void service_prepare_create(struct arena *a, cJSON *service)
 const struct kind_ops APISERVICE_OPS = {
     .defaults = service_defaults,
     .prepare_create = service_prepare_create,
+    .validate = validate_api_service,
+    .validate_status = validate_api_service_status,
     .cells = cells_api_service,
 };
 
@@ -45,9 +47,38 @@ static void request_prepare_update(struct arena *a, cJSON *request, const cJSON 
     json_set(a, request, "spec", json_copy(a, json_get(old, "spec")));
 }
 
+static cJSON *find_condition(cJSON *conditions, const char *type)
+{
+    json_each(condition, conditions)
+    {
+        if (str_eqc(json_str(json_get(condition, "type")), type))
+            return condition;
+    }
+    return NULL;
+}
+
+/* Decisions are as they were unless their number changed, which validation refuses. */
+static void request_prepare_status(struct arena *a, cJSON *request, const cJSON *old)
+{
+    static const char *const kept[] = {"Approved", "Denied"};
+    cJSON *now = json_path(request, "status.conditions");
+    cJSON *before = json_path(old, "status.conditions");
+
+    for (size_t i = 0; i < COUNT(kept); i++) {
+        cJSON *mine = find_condition(now, kept[i]);
+        const cJSON *was = find_condition(before, kept[i]);
+
+        if (mine && was)
+            json_replace(now, mine, json_copy(a, was));
+    }
+}
+
 const struct kind_ops CERTIFICATE_SIGNING_REQUEST_OPS = {
     .prepare_create = request_prepare_create,
     .prepare_update = request_prepare_update,
+    .prepare_status = request_prepare_status,
+    .validate = validate_certificate_request,
+    .validate_status = validate_certificate_request_status,
     .cells = cells_certificate_request,
 };
 
@@ -68,6 +99,8 @@ static void status_prepare_create(struct arena *a, cJSON *object)
 const struct kind_ops FLOW_SCHEMA_OPS = {
     .defaults = schema_defaults,
     .prepare_create = status_prepare_create,
+    .validate = validate_flow_schema,
+    .validate_status = validate_flow_status,
     .cells = cells_flow_schema,
 };
 
@@ -89,5 +122,7 @@ static void level_defaults(struct arena *a, cJSON *level)
 const struct kind_ops PRIORITY_LEVEL_CONFIGURATION_OPS = {
     .defaults = level_defaults,
     .prepare_create = status_prepare_create,
+    .validate = validate_priority_level,
+    .validate_status = validate_flow_status,
     .cells = cells_priority_level,
 };

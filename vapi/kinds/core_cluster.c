@@ -230,5 +230,6 @@ const struct kind_ops NODE_OPS = {
     .prepare_update = node_prepare_update,
     .validate = node_validate,
     .validate_status = node_validate,
+    .warnings = warn_node,
     .cells = cells_node,
 };

@@ -195,6 +195,7 @@ static void secret_validate(struct field_errors *e, const cJSON *object, const c
 const struct kind_ops SECRET_OPS = {
     .defaults = secret_defaults,
     .validate = secret_validate,
+    .warnings = warn_secret,
     .cells = cells_secret,
 };
 

@@ -95,6 +95,94 @@ static const char *event_name(struct str name)
     return name_check_path_segment(name);
 }
 
+/* ---- events.k8s.io/v1: more is asked for, and little may change ---- */
+
+static void check_series(struct field_errors *e, const cJSON *series)
+{
+    if (!series)
+        return;
+    if (json_i64_at(series, "count", 0) < 2)
+        field_invalid_str(e, FIELD(NULL, "series.count"), STR(""), "should be at least 2");
+    if (!given(series, "lastObservedTime"))
+        field_required(e, FIELD(NULL, "series.lastObservedTime"), "");
+}
+
+static void check_unset(struct field_errors *e, const cJSON *event)
+{
+    const cJSON *source = json_get(event, "source");
+
+    if (given(event, "firstTimestamp"))
+        field_invalid_str(e, FIELD(NULL, "firstTimestamp"), STR(""), "needs to be unset");
+    if (given(event, "lastTimestamp"))
+        field_invalid_str(e, FIELD(NULL, "lastTimestamp"), STR(""), "needs to be unset");
+    if (json_i64_at(event, "count", 0))
+        field_invalid_str(e, FIELD(NULL, "count"), STR(""), "needs to be unset");
+    if (json_str(json_get(source, "component")).n || json_str(json_get(source, "host")).n)
+        field_invalid_str(e, FIELD(NULL, "source"), STR(""), "needs to be unset");
+}
+
+static void check_new_event(struct field_errors *e, const cJSON *event)
+{
+    struct str type = json_str(json_get(event, "type"));
+
+    check_series(e, given(event, "series"));
+    if (!given(event, "eventTime"))
+        field_required(e, FIELD(NULL, "eventTime"), "");
+    if (!str_eqc(type, "Normal") && !str_eqc(type, "Warning"))
+        field_invalid_str(e, FIELD(NULL, "type"), STR(""),
+                          arena_printf(e->arena, "has invalid value: %.*s", STR_F(type)).p);
+    check_unset(e, event);
+}
+
+static void check_event_change(struct field_errors *e, const cJSON *event, const cJSON *old)
+{
+    /* Names of the stored version; a reporter is told by its name in the other. */
+    static const struct {
+        const char *name, *shown;
+        bool text;
+    } fixed[] = {
+        {"involvedObject", "involvedObject", false},
+        {"reason", "reason", true},
+        {"message", "message", true},
+        {"source", "source", false},
+        {"firstTimestamp", "firstTimestamp", false},
+        {"lastTimestamp", "lastTimestamp", false},
+        {"count", "count", false},
+        {"type", "type", true},
+        {"eventTime", "eventTime", false},
+        {"action", "action", true},
+        {"related", "related", false},
+        {"reportingComponent", "reportingController", true},
+        {"reportingInstance", "reportingInstance", true},
+    };
+
+    if (!same_value(json_get(event, "series"), json_get(old, "series")))
+        check_series(e, given(event, "series"));
+    for (size_t i = 0; i < COUNT(fixed); i++) {
+        const struct field_path *p = FIELD(NULL, fixed[i].shown);
+        const cJSON *now = json_get(event, fixed[i].name), *was = json_get(old, fixed[i].name);
+
+        if (fixed[i].text)
+            check_immutable_text(e, p, now, was);
+        else
+            check_immutable(e, p, now, was);
+    }
+}
+
+static void event_validate_strictly(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    event_validate(e, object, old);
+    if (old)
+        check_event_change(e, object, old);
+    else
+        check_new_event(e, object);
+}
+
+const struct kind_ops STRICT_EVENT_OPS = {
+    .validate = event_validate_strictly,
+    .cells = cells_event,
+};
+
 const struct kind_ops EVENT_OPS = {
     .validate = event_validate,
     .check_name = event_name,

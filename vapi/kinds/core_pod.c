@@ -14,6 +14,7 @@ const struct kind_ops POD_OPS = {
     .validate = validate_pod,
     .validate_status = validate_pod_status,
     .prepare_status = pod_prepare_status,
+    .warnings = warn_pod,
     .cells = cells_pod,
 };
 
@@ -31,5 +32,6 @@ static void template_validate(struct field_errors *e, const cJSON *object, const
 const struct kind_ops POD_TEMPLATE_OPS = {
     .validate = template_validate,
     .defaults = template_defaults,
+    .warnings = warn_template_bare,
     .cells = cells_pod_template,
 };

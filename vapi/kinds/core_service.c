@@ -258,6 +258,7 @@ const struct kind_ops SERVICE_OPS = {
     .validate = validate_service,
     .validate_status = validate_service_status,
     .check_name = name_check_dns1123_label,
+    .warnings = warn_service,
     .cells = cells_service,
 };
 

@@ -62,8 +62,16 @@ static void sync_sources(struct arena *a, cJSON *spec, const cJSON *old)
         json_set(a, spec, "dataSource", reference_copy(a, ref));
 }
 
+/* Sources in other namespaces are an alpha feature. */
+static void drop_far_source(cJSON *claim)
+{
+    if (json_str_at(claim, "spec.dataSourceRef.namespace").n)
+        json_remove(json_get(claim, "spec"), "dataSourceRef");
+}
+
 static void claim_prepare_create(struct arena *a, cJSON *claim)
 {
+    drop_far_source(claim);
     set_status(a, claim, "{\"phase\":\"Pending\"}");
     sync_sources(a, json_get(claim, "spec"), NULL);
 }
@@ -79,6 +87,7 @@ const struct kind_ops PERSISTENT_VOLUME_CLAIM_OPS = {
     .prepare_update = claim_prepare_update,
     .validate = validate_claim,
     .validate_status = validate_claim_status,
+    .warnings = warn_claim,
     .cells = cells_claim,
 };
 
@@ -110,5 +119,6 @@ const struct kind_ops PERSISTENT_VOLUME_OPS = {
     .defaults = volume_defaults,
     .prepare_create = volume_prepare_create,
     .validate = validate_volume,
+    .warnings = warn_persistent_volume,
     .cells = cells_volume,
 };

@@ -2,6 +2,9 @@
 /* Defaults as tables: what upstream's SetDefaults_* functions write, one row a field. Must never
  * touch a field that is set. */
 #include "impl.h"
+
+#include <assert.h>
+#include <string.h>
 #include "names.h"
 #include "../schema/tree.h"
 
@@ -136,6 +139,34 @@ void defaults_resources(struct arena *a, cJSON *requirements)
 {
     defaults_resource_list(a, json_get(requirements, "limits"));
     defaults_resource_list(a, json_get(requirements, "requests"));
+}
+
+/* `[]` behind a member goes into each of its items or values. */
+static void drop_at(cJSON *object, const char *path)
+{
+    const char *dot = strchr(path, '.');
+    size_t n = dot ? (size_t)(dot - path) : strlen(path);
+    bool each = n > 2 && path[n - 2] == '[';
+    char key[64];
+
+    assert(n < sizeof(key));
+    memcpy(key, path, n);
+    key[each ? n - 2 : n] = 0;
+    if (!dot) {
+        json_remove(object, key);
+        return;
+    }
+    object = json_get(object, key);
+    if (!each) {
+        drop_at(object, dot + 1);
+        return;
+    }
+    json_each(item, object) drop_at(item, dot + 1);
+}
+
+void drop_member(cJSON *object, const char *path)
+{
+    drop_at(object, path);
 }
 
 void keep_old(struct arena *a, cJSON *object, const cJSON *old, const char *path)

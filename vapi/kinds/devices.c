@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resource.k8s.io: devices, and claims on them. Source: pkg/apis/resource/v1/defaults.go. */
-#include "cells.h"
+#include "validate.h"
 
 /* ---- claims ---- */
 
@@ -45,6 +45,8 @@ static void claim_prepare_create(struct arena *a, cJSON *claim)
 const struct kind_ops RESOURCE_CLAIM_OPS = {
     .defaults = claim_defaults,
     .prepare_create = claim_prepare_create,
+    .validate = validate_resource_claim,
+    .validate_status = validate_resource_claim_status,
     .cells = cells_resource_claim,
 };
 
@@ -55,27 +57,35 @@ static void template_defaults(struct arena *a, cJSON *object)
 
 const struct kind_ops RESOURCE_CLAIM_TEMPLATE_OPS = {
     .defaults = template_defaults,
+    .validate = validate_resource_claim_template,
     .cells = cells_age,
 };
 
 /* ---- slices and classes ---- */
 
+/* Fields of features that upstream has off. */
 static void slice_defaults(struct arena *a, cJSON *slice)
 {
+    static const char *const lists[] = {"bools", "ints", "strings", "versions"};
+
+    (void)a;
+    drop_member(slice, "spec.devices[].nodeAllocatableResourceMappings");
     json_each(device, json_path(slice, "spec.devices"))
     {
-        json_each(mapping, json_get(device, "nodeAllocatableResourceMappings"))
+        json_each(attribute, json_get(device, "attributes"))
         {
-            if (!json_get(mapping, "allocationMultiplier"))
-                json_set_str(a, mapping, "allocationMultiplier", STR("1"));
+            for (size_t i = 0; i < COUNT(lists); i++)
+                json_remove(attribute, lists[i]);
         }
     }
 }
 
 const struct kind_ops RESOURCE_SLICE_OPS = {
     .defaults = slice_defaults,
+    .validate = validate_resource_slice,
     .cells = cells_resource_slice,
 };
 const struct kind_ops DEVICE_CLASS_OPS = {
+    .validate = validate_device_class,
     .cells = cells_age,
 };

@@ -56,6 +56,8 @@ void defaults_merge(struct arena *a, cJSON *to, const cJSON *from);
 /* Quantities of a ResourceList, rounded up to milli units. */
 void defaults_resource_list(struct arena *a, cJSON *list);
 void defaults_resources(struct arena *a, cJSON *requirements); /* limits and requests */
+/* Removes a member, by a path as of a default: fields of features upstream has off. */
+void drop_member(cJSON *object, const char *path);
 /* A member, by dotted path, as the old object has it. */
 void keep_old(struct arena *a, cJSON *object, const cJSON *old, const char *path);
 /* A fresh status from JSON text. */

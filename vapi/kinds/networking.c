@@ -171,6 +171,7 @@ static void slice_defaults(struct arena *a, cJSON *slice)
     };
 
     defaults_apply(a, slice, rules, COUNT(rules));
+    drop_member(slice, "endpoints[].deprecatedTopology"); /* v1 has it for older versions only */
 }
 
 static bool same_labels(const cJSON *a, const cJSON *b)

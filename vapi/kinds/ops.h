@@ -8,6 +8,7 @@
 extern const struct kind_ops CONFIG_MAP_OPS;
 extern const struct kind_ops ENDPOINTS_OPS;
 extern const struct kind_ops EVENT_OPS;
+extern const struct kind_ops STRICT_EVENT_OPS; /* of events.k8s.io */
 extern const struct kind_ops LIMIT_RANGE_OPS;
 extern const struct kind_ops NAMESPACE_OPS;
 extern const struct kind_ops NODE_OPS;

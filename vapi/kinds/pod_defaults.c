@@ -135,10 +135,31 @@ static void sync_service_account(struct arena *a, cJSON *spec)
         json_set_str(a, spec, "serviceAccount", name);
 }
 
+/* Fields of features that upstream has off. */
+static void drop_disabled(cJSON *spec)
+{
+    static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
+
+    json_remove(spec, "schedulingGroup");
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        json_each(container, json_get(spec, lists[i]))
+        {
+            cJSON *lifecycle = json_get(container, "lifecycle");
+
+            if (!json_get(lifecycle, "stopSignal"))
+                continue;
+            json_remove(lifecycle, "stopSignal");
+            if (!lifecycle->child)
+                json_remove(container, "lifecycle");
+        }
+    }
+}
+
 void defaults_pod_spec(struct arena *a, cJSON *spec)
 {
     if (!json_is_object(spec))
         return;
+    drop_disabled(spec);
     defaults_apply(a, spec, POD_SPEC, COUNT(POD_SPEC));
     json_each(v, json_get(spec, "volumes")) defaults_volume(a, v);
     json_each(c, json_get(spec, "initContainers")) defaults_container(a, c);

@@ -171,10 +171,8 @@ static void runtime_validate(struct field_errors *e, const cJSON *object, const 
     const cJSON *overhead = given(object, "overhead");
     AT(p, NULL, "handler");
 
-    if (old) {
+    if (old)
         check_immutable(e, p, json_get(object, "handler"), json_get(old, "handler"));
-        return;
-    }
     if (check_given(e, p, handler))
         check_rule(e, p, NAME_DNS1123_LABEL, handler);
     if (overhead) {

@@ -88,7 +88,9 @@ static void check_topologies(struct field_errors *e, const struct field_path *p,
         const struct field_path *at = FIELD_INDEX(p, i++);
 
         check_topology(e, at, term);
-        if (!names_add(&seen, json_text(e->arena, term), term))
+        /* Upstream finds a term without expressions in the places it has not filled yet. */
+        if (!names_add(&seen, json_text(e->arena, term), term) ||
+            !json_count(json_get(term, "matchLabelExpressions")))
             field_duplicate(e, FIELD(at, "matchLabelExpressions"),
                             json_new_string(e->arena, STR("")));
     }
@@ -109,8 +111,6 @@ static void class_validate(struct field_errors *e, const cJSON *object, const cJ
             (was || json_count(json_get(object, fixed[i]))))
             field_invalid(e, FIELD(NULL, fixed[i]), json_get(object, fixed[i]), IMMUTABLE);
     }
-    if (old)
-        return;
     check_provisioner(e, FIELD(NULL, "provisioner"), json_get(object, "provisioner"));
     check_parameters(e, FIELD(NULL, "parameters"), json_get(object, "parameters"), true);
     if (policy.n)
@@ -126,6 +126,7 @@ static void class_validate(struct field_errors *e, const cJSON *object, const cJ
 const struct kind_ops STORAGE_CLASS_OPS = {
     .defaults = class_defaults,
     .validate = class_validate,
+    .warnings = warn_storage_class,
     .cells = cells_storage_class,
 };
 
@@ -145,6 +146,7 @@ static void driver_defaults(struct arena *a, cJSON *driver)
     cJSON *spec = json_get(driver, "spec");
 
     defaults_apply(a, driver, DRIVER, COUNT(DRIVER));
+    drop_member(driver, "spec.preventPodSchedulingIfMissing"); /* a feature upstream has off */
     if (json_is_object(spec) && !json_count(json_get(spec, "volumeLifecycleModes")))
         json_append(json_set(a, spec, "volumeLifecycleModes", json_new_array(a)),
                     json_new_string(a, STR("Persistent")));
@@ -223,6 +225,7 @@ const struct kind_ops CSIDRIVER_OPS = {
     .defaults = driver_defaults,
     .prepare_update = driver_prepare_update,
     .validate = driver_validate,
+    .warnings = warn_csi_driver,
     .cells = cells_csi_driver,
 };
 
@@ -378,7 +381,6 @@ static void capacity_validate(struct field_errors *e, const cJSON *object, const
                         json_get(old, "nodeTopology"));
         check_immutable(e, class_, json_get(object, "storageClassName"),
                         json_get(old, "storageClassName"));
-        return;
     }
     validate_label_selector(e, topology, given(object, "nodeTopology"));
     check_rule(e, class_, NAME_DNS1123_SUBDOMAIN, json_str(json_get(object, "storageClassName")));

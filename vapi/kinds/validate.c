@@ -49,6 +49,15 @@ bool check_immutable(struct field_errors *e, const struct field_path *p, const c
     return false;
 }
 
+void check_immutable_text(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                          const cJSON *old)
+{
+    if (!value && json_str(old).n)
+        field_invalid_str(e, p, STR(""), IMMUTABLE);
+    else
+        check_immutable(e, p, value, old);
+}
+
 /* ---- texts ---- */
 
 struct str lower_case(struct arena *a, struct str s)

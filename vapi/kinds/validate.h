@@ -93,6 +93,8 @@ const cJSON *given(const cJSON *object, const char *path);
 bool same_value(const cJSON *a, const cJSON *b); /* nothing equals nothing */
 bool check_immutable(struct field_errors *e, const struct field_path *p, const cJSON *value,
                      const cJSON *old);
+void check_immutable_text(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                          const cJSON *old); /* where nothing is shown as "" */
 
 /* metav1.Conditions. */
 void validate_conditions(struct field_errors *e, const struct field_path *p,
@@ -115,6 +117,8 @@ void check_access_modes(struct field_errors *e, const struct field_path *p, cons
 void check_class_name(struct field_errors *e, const struct field_path *p, const cJSON *name);
 bool check_claim_amount(struct field_errors *e, const struct field_path *p, const cJSON *amount);
 void validate_claim_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec);
+void validate_claim_metadata(struct field_errors *e, const struct field_path *at,
+                             const cJSON *metadata);
 void validate_claim_template(struct field_errors *e, const struct field_path *p,
                              const cJSON *template_);
 
@@ -156,6 +160,10 @@ void validate_pod_spec(struct field_errors *e, const struct field_path *p, const
 void validate_pod(struct field_errors *e, const cJSON *pod, const cJSON *old);
 void validate_pod_update(struct field_errors *e, const cJSON *pod, const cJSON *old);
 void validate_pod_status(struct field_errors *e, const cJSON *pod, const cJSON *old);
+/* validate_job_status.c: a list like "0-2,5", of indexes below completions. */
+void check_indexes(struct field_errors *e, const struct field_path *p, const cJSON *list,
+                   const char *name, int64_t completions);
+bool job_condition_true(const cJSON *job, const char *type);
 /* What is wrong with a cron schedule; NULL when nothing is. */
 const char *cron_problem(struct arena *a, struct str schedule);
 
@@ -164,6 +172,16 @@ void validate_admission_rule(struct field_errors *e, const struct field_path *p,
 void validate_match_conditions(struct field_errors *e, const struct field_path *p,
                                const cJSON *list);
 struct str trimmed(struct str s); /* without blanks around it */
+
+/* ---- devices ---- */
+/* False, and told, when a list has more items. */
+bool check_list_size(struct field_errors *e, const struct field_path *p, const cJSON *list,
+                     size_t most);
+void check_device_key(struct field_errors *e, const struct field_path *p, struct str key);
+void check_pool_name(struct field_errors *e, const struct field_path *p, struct str name);
+void check_raw_object(struct field_errors *e, const struct field_path *p, const cJSON *value);
+void check_binding_conditions(struct field_errors *e, const struct field_path *p,
+                              const cJSON *device);
 
 /* ---- kinds: object, and what it replaces or NULL ---- */
 #define VALIDATES(name) void name(struct field_errors *e, const cJSON *object, const cJSON *old)
@@ -192,6 +210,18 @@ VALIDATES(validate_ingress_class);
 VALIDATES(validate_ip_address);
 VALIDATES(validate_service_cidr);
 VALIDATES(validate_endpoint_slice);
+VALIDATES(validate_certificate_request);
+VALIDATES(validate_certificate_request_status);
+VALIDATES(validate_api_service);
+VALIDATES(validate_api_service_status);
+VALIDATES(validate_flow_schema);
+VALIDATES(validate_priority_level);
+VALIDATES(validate_flow_status);
+VALIDATES(validate_device_class);
+VALIDATES(validate_resource_claim);
+VALIDATES(validate_resource_claim_status);
+VALIDATES(validate_resource_claim_template);
+VALIDATES(validate_resource_slice);
 VALIDATES(validate_webhooks);
 VALIDATES(validate_validating_policy);
 VALIDATES(validate_validating_policy_status);
@@ -203,3 +233,15 @@ VALIDATES(validate_autoscaler_status);
 #define WARNS(name)                                                                                \
     void name(struct arena *a, const cJSON *object, void (*warn)(void *, struct str), void *ctx)
 WARNS(warn_ingress);
+WARNS(warn_pod);
+WARNS(warn_template_bare);
+WARNS(warn_template);
+WARNS(warn_workload);
+WARNS(warn_cron_job);
+WARNS(warn_service);
+WARNS(warn_persistent_volume);
+WARNS(warn_claim);
+WARNS(warn_node);
+WARNS(warn_csi_driver);
+WARNS(warn_secret);
+WARNS(warn_storage_class);

@@ -129,12 +129,9 @@ static const char *go_name(struct arena *a, struct str key)
     return copy;
 }
 
-void validate_claim_template(struct field_errors *e, const struct field_path *p,
-                             const cJSON *template_)
+void validate_claim_metadata(struct field_errors *e, const struct field_path *at,
+                             const cJSON *metadata)
 {
-    const cJSON *metadata = json_get(template_, "metadata");
-    AT(at, p, "metadata");
-
     check_annotations(e, FIELD(at, "annotations"), json_get(metadata, "annotations"));
     validate_labels(e, FIELD(at, "labels"), json_get(metadata, "labels"));
     json_each(member, metadata)
@@ -145,6 +142,12 @@ void validate_claim_template(struct field_errors *e, const struct field_path *p,
             continue;
         field_forbidden(e, FIELD(at, go_name(e->arena, key)), "cannot be set");
     }
+}
+
+void validate_claim_template(struct field_errors *e, const struct field_path *p,
+                             const cJSON *template_)
+{
+    validate_claim_metadata(e, FIELD(p, "metadata"), json_get(template_, "metadata"));
     validate_claim_spec(e, FIELD(p, "spec"), json_get(template_, "spec"));
 }
 

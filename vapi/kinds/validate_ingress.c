@@ -298,8 +298,8 @@ void validate_ingress_class(struct field_errors *e, const cJSON *object, const c
     AT(p, NULL, "spec");
 
     if (old)
-        check_immutable(e, FIELD(p, "controller"), json_get(spec, "controller"),
-                        json_path(old, "spec.controller"));
+        check_immutable_text(e, FIELD(p, "controller"), json_get(spec, "controller"),
+                             json_path(old, "spec.controller"));
     if (controller.n > MAX_CONTROLLER)
         field_too_long(e, FIELD(p, "controller"), MAX_CONTROLLER);
     check_domain_prefixed_path(e, FIELD(p, "controller"), controller);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 static const struct field_path SPEC = {.name = "spec"};
-static const struct field_path STATUS = {.name = "status"};
 
 /* ---- failure and success policies ---- */
 
@@ -126,6 +125,7 @@ static void check_success_rule(struct field_errors *e, const struct field_path *
                        "at least one of succeededCount or succeededIndexes must be specified");
     if (json_str(indexes).n > 64 * 1024)
         field_too_long(e, FIELD(p, "succeededIndexes"), 64 * 1024);
+    check_indexes(e, FIELD(p, "succeededIndexes"), indexes, "succeededIndexes", completions);
     if (!json_i64(count, &n))
         return;
     check_nonnegative(e, FIELD(p, "succeededCount"), count);
@@ -369,16 +369,6 @@ static void check_pod_names(struct field_errors *e, const cJSON *job)
                           .p);
 }
 
-static bool condition_true(const cJSON *job, const char *type)
-{
-    json_each(c, json_path(job, "status.conditions"))
-    {
-        if (str_eqc(json_str(json_get(c, "type")), type))
-            return str_eqc(json_str(json_get(c, "status")), "True");
-    }
-    return false;
-}
-
 static void take(struct arena *a, cJSON *to, const cJSON *from, const char *key)
 {
     const cJSON *value = json_get(from, key);
@@ -413,7 +403,7 @@ static void check_template_change(struct field_errors *e, const cJSON *job, cons
     cJSON *before = json_copy(a, json_path(old, "spec.template")), *pod = json_get(before, "spec");
     bool suspended = json_true(json_path(old, "spec.suspend"));
     bool waits = suspended && !json_i64_at(old, "status.active", 0) &&
-                 (!json_path(old, "status.startTime") || condition_true(old, "Suspended"));
+                 (!json_path(old, "status.startTime") || job_condition_true(old, "Suspended"));
 
     if (waits) {
         cJSON *affinity = json_ensure_object(a, pod, "affinity");
@@ -464,43 +454,6 @@ void validate_job(struct field_errors *e, const cJSON *job, const cJSON *old)
     check_pod_names(e, job);
     if (old)
         check_job_change(e, job, old);
-}
-
-/* ---- status of jobs ---- */
-
-static void check_finished(struct field_errors *e, const cJSON *job, const cJSON *old)
-{
-    const struct field_path *p = FIELD(&STATUS, "conditions");
-    static const char *const terminal[] = {"Failed", "Complete", "FailureTarget"};
-
-    if (condition_true(job, "Complete") && condition_true(job, "Failed"))
-        field_invalid_bare(e, p, "cannot set Complete=True and Failed=true conditions");
-    for (size_t i = 0; i < COUNT(terminal); i++) {
-        if (condition_true(old, terminal[i]) && !condition_true(job, terminal[i]))
-            field_invalid_bare(
-                e, p,
-                arena_printf(e->arena, "cannot disable the terminal %s=True condition", terminal[i])
-                    .p);
-    }
-}
-
-void validate_job_status(struct field_errors *e, const cJSON *job, const cJSON *old)
-{
-    static const char *const numbers[] = {"active", "succeeded",   "failed",
-                                          "ready",  "terminating", NULL};
-    const cJSON *status = json_get(job, "status"), *before = json_get(old, "status");
-
-    check_all_nonnegative(e, &STATUS, status, numbers);
-    check_finished(e, job, old);
-    if (json_i64_at(status, "failed", 0) < json_i64_at(before, "failed", 0))
-        field_invalid(e, FIELD(&STATUS, "failed"), json_get(status, "failed"),
-                      "cannot decrease the failed counter");
-    if (json_i64_at(status, "succeeded", 0) < json_i64_at(before, "succeeded", 0))
-        field_invalid(e, FIELD(&STATUS, "succeeded"), json_get(status, "succeeded"),
-                      "cannot decrease the succeeded counter");
-    if (json_get(status, "completionTime") && json_get(before, "completionTime"))
-        check_immutable(e, FIELD(&STATUS, "completionTime"), json_get(status, "completionTime"),
-                        json_get(before, "completionTime"));
 }
 
 /* ---- CronJob ---- */

@@ -426,10 +426,11 @@ VALIDATES(validate_service)
     const cJSON *ports = json_get(spec, "ports");
     const struct field_path *p = &SPEC;
     AT(list, p, "ports");
+    size_t told = e->n;
 
     if (!is_type(spec, "ExternalName"))
         check_cluster_ips(e, p, spec, before);
-    if (e->n)
+    if (e->n > told)
         return; /* upstream's allocator refuses these before anyone looks at the rest */
     if (old)
         check_update(e, spec, before);

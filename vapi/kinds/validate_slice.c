@@ -190,10 +190,8 @@ void validate_ip_address(struct field_errors *e, const cJSON *object, const cJSO
     const struct field_path *p = FIELD(FIELD(NULL, "spec"), "parentRef");
     struct str group = json_str(json_get(ref, "group"));
 
-    if (old) {
+    if (old)
         check_immutable(e, p, ref, given(old, "spec.parentRef"));
-        return;
-    }
     if (!ref) {
         field_required(e, p, "");
         return;

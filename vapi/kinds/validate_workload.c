@@ -3,6 +3,8 @@
  * strategy can make progress. Source: pkg/apis/apps/validation/validation.go. */
 #include "validate.h"
 
+#include <string.h>
+
 static const struct field_path SPEC = {.name = "spec"};
 static const struct field_path STATUS = {.name = "status"};
 static const struct field_path TEMPLATE = {.name = "template", .parent = &SPEC};
@@ -58,7 +60,8 @@ static bool check_selector(struct field_errors *e, const cJSON *spec, const char
         field_invalid(e, p, selector,
                       arena_printf(e->arena, "empty selector is invalid for %s", kind).p);
     if (selector_from_json(e->arena, selector, ret, &err)) {
-        field_invalid(e, p, selector, "invalid label selector");
+        field_invalid(e, p, selector,
+                      strcmp(kind, "statefulset") == 0 ? "" : "invalid label selector");
         return false;
     }
     return true;
@@ -414,8 +417,10 @@ static void check_counts(struct field_errors *e, const cJSON *status, const stru
 
 static void check_available(struct field_errors *e, const cJSON *status, const char *why)
 {
-    if (json_i64_at(status, "availableReplicas", 0) > json_i64_at(status, "readyReplicas", 0))
-        field_invalid(e, FIELD(&STATUS, "availableReplicas"), json_get(status, "availableReplicas"),
+    int64_t available = json_i64_at(status, "availableReplicas", 0);
+
+    if (available > json_i64_at(status, "readyReplicas", 0))
+        field_invalid(e, FIELD(&STATUS, "availableReplicas"), json_new_i64(e->arena, available),
                       why);
 }
 
@@ -423,7 +428,8 @@ static void check_collisions(struct field_errors *e, const cJSON *status, const 
 {
     const cJSON *now = json_get(status, "collisionCount");
 
-    if (json_i64_at(old, "collisionCount", 0) > json_i64_at(status, "collisionCount", 0))
+    if (given(old, "collisionCount") &&
+        json_i64_at(old, "collisionCount", 0) > json_i64_at(status, "collisionCount", 0))
         field_invalid(e, FIELD(&STATUS, "collisionCount"), now ? now : json_new_i64(e->arena, 0),
                       "cannot be decremented");
 }

@@ -135,10 +135,14 @@ static void test_negotiation(void **state)
     assert_int_equal(json_count(json_get(a.json, "rows")), 1);
     a = get_with(h, CM "/a",
                  "accept: application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;"
+                 "g=meta.k8s.io;v=v1, application/json;as=PartialObjectMetadata;"
                  "g=meta.k8s.io;v=v1");
     assert_str(text_at(a, "kind"), "PartialObjectMetadata");
     assert_null(json_get(a.json, "data"));
     assert_str(text_at(a, "metadata.name"), "a");
+    a = get_with(h, CM "/a", "accept: application/vnd.kubernetes.protobuf");
+    assert_true(has_header(&a, "content-type: application/vnd.kubernetes.protobuf"));
+    assert_true(str_has_prefix(a.body, (struct str){"k8s", 4}));
     a = get(h, CM "/a?pretty=true");
     assert_true(str_has_prefix(a.body, STR("{\n  \"kind\": \"ConfigMap\",\n")));
 }

@@ -9,6 +9,8 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <sublet/proto.h>
+
 static const char *const GROUPS[] = {
     "admissionregistration.k8s.io.v1",
     "apps.v1",
@@ -81,6 +83,22 @@ static void compare(struct arena *a, const char *name, const cJSON *got, const c
     fail();
 }
 
+/* The JSON form gives the very bytes of the protobuf form. */
+static void check_bytes(struct arena *a, const char *name, const cJSON *object, struct str want)
+{
+    struct str bytes;
+    cJSON *back;
+    struct err err;
+
+    err_init(&err, a);
+    assert_true(proto_encode(a, object, &bytes));
+    if (proto_decode(a, bytes, &back, &err))
+        fail_msg("%s: what was encoded is not read: %.*s", name, STR_F(err.message));
+    compare(a, name, back, object);
+    if (!str_eq(bytes, want))
+        fail_msg("%s: %zu bytes were encoded, upstream's are %zu", name, bytes.n, want.n);
+}
+
 /* The protobuf form gives the JSON form, and normalising the JSON form changes nothing. */
 static void check_kind(const char *folder, const char *json_name)
 {
@@ -97,6 +115,7 @@ static void check_kind(const char *folder, const char *json_name)
     if (proto_decode(a, body, &got, &err))
         fail_msg("%s: %.*s", json_name, STR_F(err.message));
     compare(a, json_name, got, want);
+    check_bytes(a, json_name, want, body);
 
     struct str version = json_str(json_get(again, "apiVersion")), group = STR("");
     if (str_find(version, '/') < version.n)

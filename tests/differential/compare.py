@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of two answers must be equal: the code, the whole body less what no two servers share, the warnings.
+
+A difference is (what, here, there): here is Sublet, there the real server.
+"""
+import json
+import re
+
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+NOW = re.compile(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+MADE_UP = re.compile(r"(kube-api-access-)[a-z0-9]{5}")
+SENT_TIMES = ("2026-01-02", "2020-01-01")
+
+
+def _times(match):
+    return match[0] if match[0].startswith(SENT_TIMES) else "NOW"
+
+
+# What upstream shows of an object that is wrong has the names of its own Go types.
+SHOWN = re.compile(r'((?:Invalid|Unsupported|Duplicate) value: )(\{.*?\}|\[.*?\]|null)(: |$|, )', re.S)
+
+
+def plain(text):
+    """Text without uids, times of today and names drawn at random."""
+    return MADE_UP.sub(r"\1XXXXX", NOW.sub(_times, UUID.sub("UID", text)))
+
+
+def plain_message(text):
+    """A cause without objects, and without the diff of Go structures upstream adds in further lines."""
+    return SHOWN.sub(r"\1{}\3", (text or "").split("\n")[0])
+
+
+def clean(obj, sent):
+    """An object without what no two servers share. sent: what the client sent."""
+    obj = json.loads(plain(json.dumps(obj)))
+    meta = obj.get("metadata", {})
+    for key in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+        meta.pop(key, None)
+    if meta.get("generateName") and not sent.get("metadata", {}).get("name"):
+        meta["name"] = meta["generateName"] + "*"
+    if obj.get("kind") == "CertificateSigningRequest":  # who asks is another user on each server
+        for key in ("username", "groups", "uid", "extra"):
+            obj.get("spec", {}).pop(key, None)
+    if obj.get("kind") == "Service":
+        _clean_service(obj.get("spec", {}), sent.get("spec") or {})
+    return obj
+
+
+def _clean_service(spec, sent):
+    if "clusterIP" not in sent and spec.get("clusterIP") not in (None, "", "None"):
+        spec["clusterIP"], spec["clusterIPs"] = "IP", ["IP"]
+    asked = [p.get("nodePort") for p in sent.get("ports") or []]
+    for port in spec.get("ports") or []:
+        if port.get("nodePort") and port["nodePort"] not in asked:
+            port["nodePort"] = "PORT"
+    if spec.get("healthCheckNodePort") and "healthCheckNodePort" not in sent:
+        spec["healthCheckNodePort"] = "PORT"
+
+
+class Answer:
+    """One server's answer, as far as it is compared."""
+
+    def __init__(self, code, headers, data, sent):
+        self.code = code
+        self.warnings = sorted(plain(w) for w in headers.get_all("warning") or [])
+        try:
+            self.body = json.loads(data)
+        except ValueError:
+            self.body = {"text": data.decode("utf-8", "replace")}
+        if code < 300:
+            self.body = clean(self.body, sent)
+        else:
+            self.body = json.loads(self._without_name(plain(json.dumps(self.body)), sent))
+
+    @staticmethod
+    def _without_name(text, sent):
+        """A name the server makes up; upstream's admission runs before there is one."""
+        prefix = sent.get("metadata", {}).get("generateName")
+        if not isinstance(prefix, str) or not prefix or sent["metadata"].get("name"):
+            return text
+        shown = re.escape(json.dumps(prefix)[1:-1])
+        return re.sub(rf'"{shown}(?:[a-z0-9]{{5}})?(\\?")', r'"NAME\1', re.sub(
+            rf'\\"{shown}(?:[a-z0-9]{{5}})?\\"', r'\\"NAME\\"', text))
+
+    def causes(self):
+        """Each once: upstream checks some things twice and then tells them twice."""
+        found = (self.body.get("details") or {}).pop("causes", None) or []
+        return list(dict.fromkeys((c.get("reason"), c.get("field"), plain_message(c.get("message")))
+                                  for c in found))
+
+
+def differences(here, there):
+    """[(what, here, there)]"""
+    if here.code != there.code:
+        return [("code", _brief(here), _brief(there))]
+    out = []
+    if here.warnings != there.warnings:
+        out.append(("warnings", here.warnings, there.warnings))
+    mine, theirs = here.causes(), there.causes()
+    if mine or theirs:  # their order is that of Go's maps at times
+        both = set(mine) & set(theirs)
+        if len(both) < max(len(mine), len(theirs)):
+            out.append(("causes", [c for c in mine if c not in both], [c for c in theirs if c not in both]))
+        for answer in (here, there):
+            answer.body["message"] = answer.body.get("message", "").split(" is invalid: ")[0]
+    return out + list(_walk(here.body, there.body, ""))
+
+
+def _brief(answer):
+    return f"{answer.code} {answer.body.get('message', '')}"
+
+
+def _walk(here, there, path):
+    if isinstance(here, dict) and isinstance(there, dict):
+        for key in sorted(set(here) | set(there)):
+            yield from _walk(here.get(key, "-"), there.get(key, "-"), f"{path}.{key}" if path else key)
+    elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
+        for i, (a, b) in enumerate(zip(here, there)):
+            yield from _walk(a, b, f"{path}[{i}]")
+    elif here != there or isinstance(here, bool) != isinstance(there, bool):
+        yield path, here, there

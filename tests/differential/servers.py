@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two servers, both without controllers: nobody but the suite changes an object."""
+import os
+
+from testenv.host import HostCluster
+from testenv.virtual import VirtualCluster
+from testenv.wait import eventually
+
+CONFIG = {"policy": {"podSecurity": "privileged", "verdict": "off"}, "controllers": "external"}
+
+
+class ApiServer(HostCluster):
+    """etcd and kube-apiserver, nothing else; with the one plugin that Sublet has on and upstream off."""
+
+    def __init__(self, directory):
+        super().__init__(directory, api_args=["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"])
+
+    def start(self):
+        try:
+            for name in ("etcd", "kube-apiserver"):
+                self.start_component(name)
+            eventually(lambda: self.api.get("/api/v1/namespaces/default"), 60, "the namespace default")
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+
+def start_pair(directory):
+    """(Sublet without a host, kube-apiserver), both ready."""
+    there = ApiServer(os.path.join(str(directory), "oracle"))
+    there.start()
+    try:
+        here = VirtualCluster("differential", str(directory), config=CONFIG).start()
+    except BaseException:
+        there.stop()
+        raise
+    return here, there
+
+
+def prepare(api, namespace):
+    """What controllers would have made, and what seeds need."""
+    api.raw("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    for ns in (namespace, "default"):
+        api.raw("POST", f"/api/v1/namespaces/{ns}/serviceaccounts", {"metadata": {"name": "default"}})
+    eventually(lambda: api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default"), 30, "the service account")

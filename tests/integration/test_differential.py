@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same requests to Sublet and to a real kube-apiserver: every answer is the same, or a line of the reviewed list
+tests/differential/accepted.yaml says why it is not. SUBLET_DIFFER_CASES multiplies the cases, SUBLET_DIFFER_SEED
+draws others."""
+import json
+import os
+
+import pytest
+
+from differential import reads
+from differential.servers import prepare, start_pair
+from differential.suite import NAMESPACE, Suite, accepted, load_seeds, unexpected
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+MANY = float(os.environ.get("SUBLET_DIFFER_CASES", "1"))
+SEED = int(os.environ.get("SUBLET_DIFFER_SEED", "1"))
+
+
+@pytest.fixture(scope="module")
+def pair(workdir):
+    here, there = start_pair(os.path.join(workdir, "differential"))
+    for api in (here.api, there.api):
+        prepare(api, NAMESPACE)
+    yield here.api, there.api
+    try:
+        here.close()
+    finally:
+        there.stop()
+
+
+def told(found, shown=25):
+    lines = [f"{len(ds):4} {key}\n     {[(list(p), str(v)[:80]) for p, v in ds[0].changes]}"
+             for key, ds in sorted(found.items(), key=lambda x: -len(x[1]))]
+    return f"{len(lines)} kinds of differences\n" + "\n".join(lines[:shown])
+
+
+def test_objects_are_judged_alike(pair):
+    suite = Suite(*pair)
+    found = unexpected(suite.run(int(16 * MANY), int(10 * MANY), SEED))
+    assert suite.compared > 1500 * MANY
+    assert not found, told(found)
+
+
+def test_lists_and_watches_are_alike(pair):
+    found, n = reads.run(*pair, NAMESPACE)
+    assert n > 250
+    found = unexpected(found)
+    assert not found, told(found)
+
+
+def test_the_reviewed_list_is_short():
+    assert len(accepted()) < 20
+    assert all(len(why) > 20 for _, why in accepted())
+
+
+def seed(kind):
+    obj = next(s for s in load_seeds() if s["kind"] == kind)
+    return {**obj, "metadata": {**obj["metadata"], "name": "pb"}}
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Deployment", "Service", "ConfigMap", "Secret", "Job", "Ingress", "RoleBinding",
+                                  "StorageClass", "HorizontalPodAutoscaler", "Lease", "CSIDriver"])
+def test_protobuf_in_both_directions(pair, kind):
+    """What Sublet answers in protobuf a real server takes, and what that answers Sublet takes."""
+    obj = seed(kind)
+    suite = Suite(*pair, kinds=[kind])
+    path = suite.collection(obj)
+    for sender, receiver in (pair, pair[::-1]):
+        code, headers, data = sender.raw("POST", path, obj, accept=PROTOBUF, query={"dryRun": "All"})
+        assert (code, headers["content-type"]) == (201, PROTOBUF) and data[:4] == b"k8s\0", data[:300]
+        want = json.loads(sender.raw("POST", path, obj, query={"dryRun": "All"})[2])
+        code, headers, data = receiver.raw("POST", path, data, PROTOBUF, query={"dryRun": "All"})
+        got = json.loads(data)
+        assert code == 201 and headers["content-type"] == "application/json", data[:300]
+        assert {k: got.get(k) for k in ("spec", "data", "rules", "subjects")} == \
+            {k: want.get(k) for k in ("spec", "data", "rules", "subjects")}
+
+
+def test_protobuf_lists_watches_and_errors(pair):
+    here, _ = pair
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    code, headers, data = here.raw("GET", path, accept=PROTOBUF)
+    assert (code, headers["content-type"]) == (200, PROTOBUF) and b"ConfigMapList" in data[:40]
+    code, headers, data = here.raw("GET", f"{path}/none", accept=PROTOBUF)
+    assert (code, headers["content-type"]) == (404, PROTOBUF) and b"Status" in data[:20]
+    here.raw("POST", path, {"metadata": {"name": "watched"}})
+    code, headers, data = here.raw("GET", path, accept=PROTOBUF, query={
+        "watch": "1", "timeoutSeconds": "1", "fieldSelector": "metadata.name=watched"})
+    assert (code, headers["content-type"]) == (200, PROTOBUF + ";stream=watch")
+    size = int.from_bytes(data[:4], "big")
+    assert data[4:11] == b"\n\x05ADDED" and b"k8s\0" in data[11:20] and len(data) >= 4 + size
+    for accept in (PROTOBUF + ",application/json", "application/json", PROTOBUF + ", */*"):
+        assert here.raw("GET", path, accept=accept)[1]["content-type"] == "application/json"
