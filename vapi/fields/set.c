@@ -51,22 +51,36 @@ static bool is_sorted(const struct field_set *x)
     return true;
 }
 
+/* One item of n that are equal. What is below is sorted together: united one by one, many spellings
+ * of one key would cost the square of their number. */
+static struct field_item unite(struct arena *a, const struct field_item *items, uint32_t n)
+{
+    struct field_item made = items[0];
+
+    if (n == 1)
+        return made;
+    made.below = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        made.member |= items[i].member;
+        for (uint32_t k = 0; items[i].below && k < items[i].below->n; k++)
+            append(a, &made.below, &items[i].below->items[k]);
+    }
+    made.below = set_finish(a, made.below);
+    return made;
+}
+
 struct field_set *set_finish(struct arena *a, struct field_set *x)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, run;
 
     if (!x || is_sorted(x))
         return x;
     qsort(x->items, x->n, sizeof(*x->items), by_element);
-    for (uint32_t i = 0; i < x->n; i++) {
-        struct field_item *last = n ? &x->items[n - 1] : NULL;
-
-        if (last && element_cmp(&last->element, &x->items[i].element) == 0) {
-            last->member |= x->items[i].member;
-            last->below = set_union(a, last->below, x->items[i].below);
-        } else {
-            x->items[n++] = x->items[i];
-        }
+    for (uint32_t i = 0; i < x->n; i += run) {
+        run = 1;
+        while (i + run < x->n && element_cmp(&x->items[i].element, &x->items[i + run].element) == 0)
+            run++;
+        x->items[n++] = unite(a, &x->items[i], run);
     }
     x->n = n;
     return x;
@@ -118,6 +132,13 @@ struct field_set *set_union(struct arena *a, struct field_set *x, struct field_s
     return made;
 }
 
+/* A small set beside a large one is looked up item by item: a write that changes much must not cost
+ * that much for each of a thousand managers. */
+static bool is_much_smaller(const struct field_set *x, const struct field_set *y)
+{
+    return x->n < y->n / 16;
+}
+
 struct field_set *set_intersection(struct arena *a, struct field_set *x, struct field_set *y)
 {
     const struct field_item *left, *right;
@@ -126,6 +147,17 @@ struct field_set *set_intersection(struct arena *a, struct field_set *x, struct 
 
     if (!x || !y)
         return NULL;
+    if (is_much_smaller(y, x))
+        return set_intersection(a, y, x);
+    for (; is_much_smaller(x, y) && i < x->n; i++) {
+        left = &x->items[i];
+        right = set_find(y, &left->element);
+        if (right)
+            set_add(a, &made, &left->element, left->member && right->member,
+                    set_intersection(a, left->below, right->below));
+    }
+    if (i)
+        return made;
     while (side_by_side(x, y, &i, &j, &left, &right)) {
         if (left && right)
             set_add(a, &made, &left->element, left->member && right->member,
@@ -142,6 +174,14 @@ struct field_set *set_difference(struct arena *a, struct field_set *x, struct fi
 
     if (!x || !y)
         return x;
+    for (; is_much_smaller(x, y) && i < x->n; i++) {
+        left = &x->items[i];
+        right = set_find(y, &left->element);
+        set_add(a, &made, &left->element, left->member && !(right && right->member),
+                right ? set_difference(a, left->below, right->below) : left->below);
+    }
+    if (i)
+        return made;
     while (side_by_side(x, y, &i, &j, &left, &right)) {
         if (left && right)
             set_add(a, &made, &left->element, left->member && !right->member,

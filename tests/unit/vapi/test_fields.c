@@ -97,6 +97,31 @@ static void test_codec_sorts_and_ignores_what_it_does_not_know(void **state)
     assert_true(str_eqc(text, "{\"f:a\":{},\"f:b\":{},\"v:9\":{},\"v:10\":{}}"));
 }
 
+/* Many spellings of one key are one key, in no more than linear time or so. */
+static void test_codec_unites_spellings(void **state)
+{
+    struct buf b = BUF_INIT(0);
+    struct field_set *x;
+    struct err err;
+    cJSON *text;
+
+    (void)state;
+    err_init(&err, a);
+    buf_char(&b, '{');
+    for (unsigned i = 0; i < 1 << 15; i++) {
+        buf_printf(&b, "%s\"k:{", i ? "," : "");
+        for (unsigned bit = 0; bit < 15; bit++)
+            buf_addc(&b, i >> bit & 1 ? " " : "\\t");
+        buf_printf(&b, "\\\"a\\\":1}\":{\"f:x%u\":{}}", i);
+    }
+    buf_char(&b, '}');
+    assert_int_equal(json_parse(a, buf_str(&b), &text, &err), 0);
+    assert_int_equal(set_from_json(a, text, &x), 0);
+    assert_int_equal(x->n, 1);
+    assert_int_equal(x->items[0].below->n, 1 << 15);
+    buf_fini(&b);
+}
+
 static void test_codec_refuses_nonsense(void **state)
 {
     static const char *const bad[] = {
@@ -124,6 +149,24 @@ static void test_operations(void **state)
     assert_null(set_difference(a, x, x));
     assert_ptr_equal(set_difference(a, x, NULL), x);
     assert_set(x, "{'f:a':{'.':{},'f:b':{}},'f:c':{}}");
+}
+
+/* The way of small sets beside large ones gives the same. */
+static void test_operations_of_unequal_sets(void **state)
+{
+    struct field_set *x = set("{'f:k7':{},'f:z':{},'f:k9':{'f:a':{}}}"), *y = NULL;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        struct element e = {.kind = ELEMENT_FIELD, .name = arena_printf(a, "k%d", i)};
+        struct str text = arena_printf(a, "{'f:%.*s':{}}", STR_F(e.name));
+
+        y = set_union(a, y, set(text.p));
+    }
+    assert_set(set_intersection(a, x, y), "{'f:k7':{}}");
+    assert_set(set_intersection(a, y, x), "{'f:k7':{}}");
+    assert_set(set_difference(a, x, y), "{'f:z':{},'f:k9':{'f:a':{}}}");
+    assert_int_equal(set_difference(a, y, x)->n, 99);
 }
 
 static void test_matching(void **state)
@@ -465,8 +508,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_codec_keeps_sets),
         TEST(test_codec_sorts_and_ignores_what_it_does_not_know),
+        TEST(test_codec_unites_spellings),
         TEST(test_codec_refuses_nonsense),
         TEST(test_operations),
+        TEST(test_operations_of_unequal_sets),
         TEST(test_matching),
         TEST(test_paths),
         TEST(test_set_of_a_value),
