@@ -92,3 +92,51 @@ def test_same_as_a_real_server(pair):
     compared, found = compare(*pair, sequences)
     print(f"{len(sequences)} sequences, {compared} steps, {len(found)} differences")
     assert not found, "\n".join(found[:20])
+
+
+# ---- kubectl ----
+
+@pytest.fixture
+def alone(tenant):
+    return tenant("apply", on=False)
+
+
+def owners(o):
+    return sorted((e["manager"], e["operation"], e.get("subresource", "")) for e in o["metadata"]["managedFields"])
+
+
+def test_kubectl_applies_on_the_server(alone):
+    k = alone.kubectl
+    k.apply(cases.cm(data={"k": "1"}), "--server-side")
+    k.apply(cases.cm(data={"k": "1", "l": "2"}), "--server-side")
+    assert owners(k.json("get", "cm", "x", "--show-managed-fields")) == [("kubectl", "Apply", "")]
+    k("patch", "cm", "x", "-p", '{"data":{"k":"9"}}', "--field-manager=other")
+    says = k.fails("apply", "--server-side", "-f", "-", stdin=json.dumps(cases.cm(data={"k": "1"})))
+    assert 'conflict with "other" using v1: .data.k' in says and "--force-conflicts" in says
+    k.apply(cases.cm(data={"k": "1"}), "--server-side", "--force-conflicts")
+    assert k.json("get", "cm", "x")["data"] == {"k": "1"}
+    assert "managedFields" not in k("get", "cm", "x", "-o", "yaml")
+
+
+def test_kubectl_applies_a_status(alone):
+    k = alone.kubectl
+    k.apply(cases.deployment(), "--server-side")
+    k.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+             "status": {"conditions": [{"type": "Mine", "status": "True"}]}},
+            "--server-side", "--subresource=status", "--field-manager=mine")
+    made = k.json("get", "deployment", "d", "--show-managed-fields")
+    assert ("mine", "Apply", "status") in owners(made)
+    assert "Mine" in [c["type"] for c in made["status"]["conditions"]]
+
+
+def test_kubectl_moves_from_the_client_to_the_server(alone):
+    k = alone.kubectl
+    k.apply(cases.deployment(containers=[cases.container(ports=[{"containerPort": 80}])]))
+    k.apply(cases.deployment(containers=[cases.container(image="busybox")]), "--server-side")
+    made = k.json("get", "deployment", "d", "--show-managed-fields")
+    assert ("kubectl", "Apply", "") in owners(made)
+    assert ("kubectl-client-side-apply", "Update", "") not in owners(made)
+    assert made["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
+    assert "ports" not in made["spec"]["template"]["spec"]["containers"][0]
+    k.apply(cases.deployment(containers=[cases.container(image="nginx")]))
+    assert k.json("get", "deployment", "d")["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx"
