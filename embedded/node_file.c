@@ -4,6 +4,7 @@
  * key would be a machine that silently lacks what was asked for. */
 #include "impl.h"
 
+#include <sublet/hash.h>
 #include <sublet/yaml.h>
 
 #define MAX_NODES   5000
@@ -68,11 +69,16 @@ static const struct member GPU_MEMBERS[] = {
 };
 static const struct member FILE_MEMBERS[] = {{"nodes", LIST}, {NULL, TEXT}};
 
+struct node_name { /* in the reader's arena */
+    UT_hash_handle hh;
+    struct str name;
+};
 struct reader {
     struct arena *arena;
     struct err *err;
     struct str duplicate;
     cJSON *nodes;
+    struct node_name *names;
 };
 
 static int wrong(struct reader *r, struct str at, const char *what)
@@ -338,6 +344,20 @@ static struct str name_of(struct reader *r, struct str pattern, int64_t number)
     return pattern;
 }
 
+/* False when there is a node of this name. */
+static bool take_name(struct reader *r, struct str name)
+{
+    struct node_name *n;
+
+    HASH_FIND(hh, r->names, name.p, name.n, n);
+    if (n)
+        return false;
+    n = ARENA_NEW(r->arena, struct node_name);
+    n->name = name;
+    HASH_ADD_KEYPTR(hh, r->names, n->name.p, n->name.n, n);
+    return true;
+}
+
 static int add_node(struct reader *r, struct str at, const cJSON *group, struct str name)
 {
     struct arena *a = r->arena;
@@ -346,12 +366,9 @@ static int add_node(struct reader *r, struct str at, const cJSON *group, struct 
 
     if (why)
         return wrong(r, below(r, at, "name"), why);
-    json_each(other, r->nodes)
-    {
-        if (str_eq(object_name(other), name))
-            return wrong(r, below(r, at, "name"),
-                         arena_printf(a, "a second node \"%.*s\"", STR_F(name)).p);
-    }
+    if (!take_name(r, name))
+        return wrong(r, below(r, at, "name"),
+                     arena_printf(a, "a second node \"%.*s\"", STR_F(name)).p);
     json_set_str(a, json_ensure_path(a, node, "metadata"), "name", name);
     add_labels(r, group, name, node);
     add_capacity(r, group, node);
@@ -394,29 +411,37 @@ static void on_duplicate(void *ctx, struct str path)
         r->duplicate = arena_str(r->arena, path);
 }
 
-int node_file_parse(struct arena *a, struct str text, cJSON **ret, struct err *err)
+static int read_file(struct reader *r, struct str text)
 {
-    struct reader r = {.arena = a, .err = err, .nodes = json_new_array(a)};
+    struct arena *a = r->arena;
     cJSON *file;
     size_t i = 0;
 
-    if (!text.n)
-        text = str_c(NODES_BUILT_IN);
-    if (yaml_parse(a, text, on_duplicate, &r, &file, err))
-        return err_wrap(err, "nodes");
-    if (r.duplicate.p)
-        return wrong(&r, r.duplicate, "key is given twice");
+    if (yaml_parse(a, text, on_duplicate, r, &file, r->err))
+        return err_wrap(r->err, "nodes");
+    if (r->duplicate.p)
+        return wrong(r, r->duplicate, "key is given twice");
     if (!json_is_object(file))
-        return wrong(&r, STR("file"), "must be a map with the key \"nodes\"");
-    if (check_members(&r, STR(""), file, FILE_MEMBERS))
+        return wrong(r, STR("file"), "must be a map with the key \"nodes\"");
+    if (check_members(r, STR(""), file, FILE_MEMBERS))
         return -1;
     if (!json_get(file, "nodes"))
-        return wrong(&r, STR("nodes"), "is needed");
+        return wrong(r, STR("nodes"), "is needed");
     json_each(group, json_get(file, "nodes"))
     {
-        if (add_group(&r, arena_printf(a, "nodes[%zu]", i++), group))
+        if (add_group(r, arena_printf(a, "nodes[%zu]", i++), group))
             return -1;
     }
-    *ret = r.nodes;
     return 0;
+}
+
+int node_file_parse(struct arena *a, struct str text, cJSON **ret, struct err *err)
+{
+    struct reader r = {.arena = a, .err = err, .nodes = json_new_array(a)};
+    int failed = read_file(&r, text.n ? text : str_c(NODES_BUILT_IN));
+
+    HASH_CLEAR(hh, r.names);
+    if (!failed)
+        *ret = r.nodes;
+    return failed;
 }
