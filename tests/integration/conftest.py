@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The suite against real processes; everything it uses is in testenv."""
-import os
-
 import pytest
 
 from testenv.fixtures import *  # noqa: F401,F403 - fixtures and hooks are found by name
@@ -14,7 +12,7 @@ def pytest_configure(config):
 
 
 def pytest_generate_tests(metafunc):
-    if metafunc.definition.get_closest_marker("both_hosts") and os.environ.get("EMBEDDED_TRY"):
+    if metafunc.definition.get_closest_marker("both_hosts"):
         metafunc.parametrize("host_kind", list(HOSTS), indirect=True)
 
 

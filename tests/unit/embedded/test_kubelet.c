@@ -87,29 +87,23 @@ static void test_a_container_that_fails_comes_back(void **state)
     assert_true(world_i64(container("p"), "restartCount") >= 3);
 }
 
+static void make_job(const char *name, const char *exit_code)
+{
+    world_create(
+        H, "jobs.batch", "n",
+        arena_printf(world_arena(H),
+                     "{'metadata':{'name':'%s'},'spec':{'backoffLimit':0,'template':{'spec':{"
+                     "'restartPolicy':'Never','containers':[{'name':'c','image':'i','env':[{"
+                     "'name':'SUBLET_SIMULATE_EXIT_CODE','value':'%s'}]}]}}}}",
+                     name, exit_code)
+            .p);
+}
+
 static void test_jobs_complete_and_fail(void **state)
 {
-    static const char job[] =
-        "{'metadata':{'name':'%s'},'spec':{'backoffLimit':0,'template':{'spec':{'restartPolicy':"
-        "'Never','containers':[{'name':'c','image':'i','env':[{'name':'SUBLET_SIMULATE_EXIT_CODE',"
-        "'value':'%s'}]}]}}}}";
-
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        struct str json = STR_NULL;
-        struct arena *a = world_arena(H);
-
-        json =
-            i ? arena_printf(a,
-                             "{'metadata':{'name':'bad'},'spec':{'backoffLimit':0,'template':{"
-                             "'spec':{'restartPolicy':'Never','containers':[{'name':'c','image':"
-                             "'i','env':[{'name':'SUBLET_SIMULATE_EXIT_CODE','value':'1'}]}]}}}}")
-              : arena_printf(a,
-                             "{'metadata':{'name':'good'},'spec':{'template':{'spec':{"
-                             "'restartPolicy':'Never','containers':[{'name':'c','image':'i'}]}}}}");
-        world_create(H, "jobs.batch", "n", json.p);
-    }
-    (void)job;
+    make_job("good", "0");
+    make_job("bad", "1");
     world_pass(H, 30);
     assert_string_equal(world_condition(H, world_get(H, "jobs.batch", "n", "good"), "Complete"),
                         "True");
