@@ -121,6 +121,7 @@ static int connect_file(struct db *db, struct err *err)
 
     if (sqlite3_open_v2(db->file, &db->sql, flags, NULL))
         return db_error(db, "open", err);
+    sqlite3_db_config(db->sql, SQLITE_DBCONFIG_LOOKASIDE, NULL, 0, 0); /* 48 KiB, for parsing */
     sqlite3_limit(db->sql, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     return db_sql(db, SETTINGS_EARLY, err);
@@ -209,6 +210,14 @@ static int open_steps(struct db *db, struct err *err)
     return db_prepare(db, err);
 }
 
+/* Pages are taken one by one and given back when it is quiet, not twenty at once for ever. Says no
+ * once the library is in use, and then it was said before. */
+static void configure_library(void)
+{
+    (void)sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
+    sqlite3_soft_heap_limit64(1 << 20);
+}
+
 int db_open(const char *dir, struct db **ret, struct err *err)
 {
     struct db *db = NEW(struct db);
@@ -217,7 +226,7 @@ int db_open(const char *dir, struct db **ret, struct err *err)
     db->lock = -1;
     db->dir = mem_strdup(str_c(dir));
     db->file = db_path_join(dir, "state.db");
-    sqlite3_soft_heap_limit64(1 << 20);
+    configure_library();
     if (open_steps(db, err)) {
         db_close(db);
         return -1;

@@ -12,7 +12,7 @@
 struct pod_facts_table {
     unsigned magic;
     struct arena *scratch;
-    struct pod_facts slots[SLOTS];
+    struct pod_facts *slots; /* made with the first pod: a cluster without pods needs none */
 };
 
 struct pod_facts_table *pod_facts_new(void)
@@ -38,6 +38,7 @@ void pod_facts_stop(struct controller *c, void *state)
     assert(t->magic == TABLE_MAGIC);
     t->magic = 0;
     arena_free(t->scratch);
+    mem_free(t->slots);
     mem_free(t);
 }
 
@@ -57,9 +58,12 @@ static void read_facts(struct pod_facts *f, const cJSON *pod)
 
 const struct pod_facts *pod_facts_of(struct pod_facts_table *t, const struct store_object *pod)
 {
-    struct pod_facts *f = &t->slots[(uint64_t)pod->revision % SLOTS];
+    struct pod_facts *f;
 
     assert(t->magic == TABLE_MAGIC);
+    if (!t->slots)
+        t->slots = mem_alloc(SLOTS * sizeof(*t->slots));
+    f = &t->slots[(uint64_t)pod->revision % SLOTS];
     if (f->revision == pod->revision)
         return f;
     *f = (struct pod_facts){.revision = pod->revision};
