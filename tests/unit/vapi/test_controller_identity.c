@@ -124,7 +124,7 @@ static void masters_are_refused(void **state)
     assert_string_equal(
         world_try_tree(W, REQUESTS, "",
                        request(CLIENT, base64_encode(world_arena(W), STR("junk")), "client auth")),
-        "Forbidden");
+        "Invalid");
 }
 
 static void signer_has_rules(void **state)
