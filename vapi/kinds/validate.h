@@ -117,8 +117,9 @@ void check_access_modes(struct field_errors *e, const struct field_path *p, cons
 void check_class_name(struct field_errors *e, const struct field_path *p, const cJSON *name);
 bool check_claim_amount(struct field_errors *e, const struct field_path *p, const cJSON *amount);
 void validate_claim_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec);
+/* lower: the names of what must not be there begin so, as in resource.k8s.io. */
 void validate_claim_metadata(struct field_errors *e, const struct field_path *at,
-                             const cJSON *metadata);
+                             const cJSON *metadata, bool lower);
 void validate_claim_template(struct field_errors *e, const struct field_path *p,
                              const cJSON *template_);
 

@@ -117,20 +117,20 @@ void validate_claim_spec(struct field_errors *e, const struct field_path *p, con
 }
 
 /* The fields of metadata as Go names them: upstream looks at its own type. */
-static const char *go_name(struct arena *a, struct str key)
+static const char *go_name(struct arena *a, struct str key, bool lower)
 {
     char *copy;
 
     if (str_eqc(key, "uid"))
-        return "UID";
+        return lower ? "uID" : "UID";
     copy = arena_cstr(a, key);
-    if (*copy >= 'a' && *copy <= 'z')
+    if (!lower && *copy >= 'a' && *copy <= 'z')
         *copy = (char)(*copy - 'a' + 'A');
     return copy;
 }
 
 void validate_claim_metadata(struct field_errors *e, const struct field_path *at,
-                             const cJSON *metadata)
+                             const cJSON *metadata, bool lower)
 {
     check_annotations(e, FIELD(at, "annotations"), json_get(metadata, "annotations"));
     validate_labels(e, FIELD(at, "labels"), json_get(metadata, "labels"));
@@ -140,14 +140,14 @@ void validate_claim_metadata(struct field_errors *e, const struct field_path *at
 
         if (json_is_null(member) || str_eqc(key, "annotations") || str_eqc(key, "labels"))
             continue;
-        field_forbidden(e, FIELD(at, go_name(e->arena, key)), "cannot be set");
+        field_forbidden(e, FIELD(at, go_name(e->arena, key, lower)), "cannot be set");
     }
 }
 
 void validate_claim_template(struct field_errors *e, const struct field_path *p,
                              const cJSON *template_)
 {
-    validate_claim_metadata(e, FIELD(p, "metadata"), json_get(template_, "metadata"));
+    validate_claim_metadata(e, FIELD(p, "metadata"), json_get(template_, "metadata"), false);
     validate_claim_spec(e, FIELD(p, "spec"), json_get(template_, "spec"));
 }
 

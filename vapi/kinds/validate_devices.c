@@ -353,7 +353,7 @@ void validate_resource_claim_template(struct field_errors *e, const cJSON *objec
 
     if (old)
         check_immutable(e, p, spec, json_get(old, "spec"));
-    validate_claim_metadata(e, FIELD(p, "metadata"), json_get(spec, "metadata"));
+    validate_claim_metadata(e, FIELD(p, "metadata"), json_get(spec, "metadata"), true);
     check_claim_devices(e, FIELD(FIELD(p, "spec"), "devices"), json_path(spec, "spec.devices"));
 }
 
