@@ -250,7 +250,8 @@ cJSON *update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wa
 
 cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
 {
-    cJSON *spec = spec_patch(a, json_get(host_now, "spec"), json_get(host_wanted, "spec"));
+    const cJSON *now = json_get(host_now, "spec"), *wanted = json_get(host_wanted, "spec");
+    cJSON *spec = json_equal(now, wanted) ? NULL : spec_patch(a, now, wanted);
 
     return update_patch(a, host_now, host_wanted, spec);
 }
