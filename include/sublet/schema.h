@@ -75,16 +75,8 @@ struct schema_node {
     uint32_t elem; /* node of items or values; 0 (always ANY) where there is none; a built-in ANY:
                     * the OBJECT that is its protobuf message, when it is one of several things */
     uint32_t keys; /* list map keys: offset of "a\0b\0\0", 0 for none */
-    uint32_t
-        type_name;  /* "io.k8s.api.core.v1.PodSpec", offset, 0 for none; also of named scalars */
-    uint32_t flags; /* schema_node_flags; a CRD's only */
-};
-
-enum schema_node_flags {
-    NODE_PRESERVE = 1, /* x-kubernetes-preserve-unknown-fields */
-    NODE_CLOSED = 2,   /* additionalProperties: false */
-    NODE_EMBEDDED = 4, /* x-kubernetes-embedded-resource */
-    NODE_FORMATTED = 8 /* a string with a format other than byte */
+    uint32_t type_name; /* "io.k8s.api.core.v1.PodSpec", 0 for none; also of named scalars */
+    uint32_t flags;     /* node_flags of crd.h */
 };
 
 struct schema_rules; /* what a CRD adds: validation, nullable, defaults; see crd.h */
@@ -101,8 +93,7 @@ struct schema {
 extern const struct schema SCHEMA_BUILTIN;
 
 /* Root node of a built-in kind; 0 when there is none. group "" is core. Also DeleteOptions, Status,
- * PatchOptions, WatchEvent (meta.k8s.io/v1; found under any group), Scale, Eviction, Binding, ...
- */
+ * PatchOptions, WatchEvent (meta.k8s.io/v1; found under any group), Scale, Eviction, ... */
 uint32_t schema_builtin_root(struct str group, struct str version, struct str kind);
 const struct schema_node *schema_node(const struct schema *s, uint32_t node);
 const char *schema_text(const struct schema *s, uint32_t offset);

@@ -6,6 +6,8 @@
  * typed/helpers.go. */
 #include "fields.h"
 
+#include <sublet/crd.h>
+
 #include "../schema/builtin.h"
 
 #include <string.h>
