@@ -179,8 +179,8 @@ struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, s
 void sync_create(struct sync_run *run, const cJSON *object);
 /* The record is the virtual object's from here on. */
 void sync_take_mapping(struct sync_run *run);
-/* Around any create under this key: notes it first, and its end when the answer says for certain what
- * became of it. What is not certain keeps the record for as long as it may still happen. */
+/* Around any create under this key: notes it first, and its end when the answer says for certain
+ * what became of it. What is not certain keeps the record for as long as it may still happen. */
 void sync_attempt(struct sync_run *run);
 void sync_attempt_over(struct sync_run *run, const struct err *err);
 /* No answer, or one that does not say whether it was done. */

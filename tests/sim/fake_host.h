@@ -38,8 +38,8 @@ void fake_host_put(struct fake_host *h, const char *plural, const char *json);
 bool fake_host_remove(struct fake_host *h, const char *plural, const char *name);
 /* A pod that runs, by chance, becomes Failed or Succeeded. */
 bool fake_host_finish_pod(struct fake_host *h, const char *phase);
-/* How often a pod of this virtual uid was created after the syncer had been told of one before: must
- * stay 0. One that left before anything of it was told cannot be known of. */
+/* How often a pod of this virtual uid was created after the syncer had been told of one before:
+ * must stay 0. One that left before anything of it was told cannot be known of. */
 unsigned fake_host_doubled(struct fake_host *h, struct str virtual_uid);
 /* Objects without our label that were changed or removed through the API: must stay 0. */
 unsigned fake_host_trespasses(const struct fake_host *h);

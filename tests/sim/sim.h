@@ -35,8 +35,8 @@ struct sim {
     struct syncer *syncer;
     struct fake_host *host;
     bool flag, timed_out;
-    unsigned writes;   /* of the test's own, under way */
-    char refusal[256]; /* of the last write that was refused */
+    unsigned writes;                /* of the test's own, under way */
+    char refusal[256];              /* of the last write that was refused */
     void (*explain)(struct sim *s); /* prints what is apart, when a wait was in vain */
 };
 
