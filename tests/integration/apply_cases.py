@@ -9,6 +9,7 @@ import copy
 import json
 import random
 import re
+import time
 
 MANAGERS_OF_OTHERS = ("kube-controller-manager", "kube-scheduler", "kubelet", "kwok", "sublet")
 VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "generation", "selfLink")
@@ -186,13 +187,15 @@ def patch(kind, name, body, how="merge", manager="p", sub=None, version=None, **
 
 def put(kind, name, change, manager="u", sub=None, **query):
     def do(s):
-        for _ in range(10):  # controllers write as well
+        for _ in range(100):  # controllers write as well
             o = s.current(kind, name)
             change(o)
             answer = s.send("PUT", path_of(s.ns, kind, name, sub), o, fieldManager=manager, **query)
             if answer.get("code") != 409 or "has been modified" not in answer["message"]:
                 return
             s.answers.pop()
+            time.sleep(0.01)
+        s.answers.append((409, "it is modified for ever"))
     return f"put as {manager}", do
 
 
