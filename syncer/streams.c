@@ -308,7 +308,9 @@ static int find_host(struct stream *t, struct err *err)
     struct str ns, name, uid;
     cJSON *tree = NULL;
 
-    if (!reflector_synced(f))
+    /* A pod without a node has not started, whatever the host holds. */
+    if (!reflector_synced(f) &&
+        (r->kind == PROXY_SERVICE || json_str_at(r->object, "spec.nodeName").n))
         return err_set(err, &ERR_UNAVAILABLE, "the host cluster has not been read yet");
     o = reflector_get(f, str_c(t->host_name));
     if (o && !json_parse(r->arena, o->bytes, &tree, err) &&

@@ -55,8 +55,8 @@ FILLED_IN = ("f:clusterIP", "f:clusterIPs", "f:ipFamilies", "f:ipFamilyPolicy", 
 def without_filled_in(fields):
     out = {}
     for key, below in fields.items():
-        if key in FILLED_IN:
-            continue
+        if key in FILLED_IN or (key == "f:annotations" and not below):
+            continue  # when a controller's annotation was the only one, an empty map may stay owned
         rest = without_filled_in(below)
         if rest and set(rest) != {"."} or not below:
             out[re.sub(r"kube-api-access-\w{5}", "kube-api-access", key)] = rest
