@@ -87,9 +87,9 @@ cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON 
     const cJSON *now = json_get(host_now, "spec"), *wanted = json_get(host_wanted, "spec");
     struct str version = json_str_at(host_now, "metadata.resourceVersion");
     cJSON *spec = NULL, *ret, *metadata;
-    bool lists = false;
+    bool lists = false, same = json_equal(now, wanted);
 
-    for (size_t i = 0; i < sizeof FIELDS / sizeof FIELDS[0]; i++) {
+    for (size_t i = 0; !same && i < sizeof FIELDS / sizeof FIELDS[0]; i++) {
         cJSON *value =
             FIELDS[i].patch(a, json_get(now, FIELDS[i].key), json_get(wanted, FIELDS[i].key));
 
