@@ -307,6 +307,7 @@ static void prepare_process(void)
     struct rlimit files;
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file-size limit is an error of the store, not the end */
     umask(077);
     if (!getrlimit(RLIMIT_NOFILE, &files)) {
         files.rlim_cur = files.rlim_max;
