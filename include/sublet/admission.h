@@ -19,6 +19,8 @@ struct admission_call {
     bool dry_run;
     void (*warn)(void *ctx, struct str text);
     void *warn_ctx;
+    /* For the audit log; NULL: nobody listens. ctx is warn_ctx. */
+    void (*annotate)(void *ctx, struct str key, struct str value);
 };
 /* Changes object. old NULL for create; object NULL for delete. */
 int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON *old,

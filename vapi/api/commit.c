@@ -45,6 +45,11 @@ static void on_warning(void *ctx, struct str text)
     call_warn(ctx, text);
 }
 
+static void on_annotation(void *ctx, struct str key, struct str value)
+{
+    call_audit_annotate(ctx, key, value);
+}
+
 void commit_admission(struct call *c, const char *operation, struct admission_call *ret)
 {
     *ret = (struct admission_call){
@@ -59,6 +64,7 @@ void commit_admission(struct call *c, const char *operation, struct admission_ca
         .dry_run = c->options.dry_run,
         .warn = on_warning,
         .warn_ctx = c,
+        .annotate = on_annotation,
     };
 }
 
