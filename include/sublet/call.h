@@ -34,6 +34,10 @@ enum output_form {
     OUTPUT_PARTIAL
 }; /* as=Table, as=PartialObjectMetadata[List] */
 
+struct audit_annotation {
+    struct str key, value;
+};
+
 struct call_options {
     /* all writes */
     bool dry_run;
@@ -85,18 +89,10 @@ struct call {
     size_t n_annotations;
 };
 
-struct audit_annotation {
-    struct str key, value;
-};
-
 void call_warn(struct call *c, struct str text); /* at most 32, each cut to 2 KiB */
 /* An annotation of the request's audit event. Both are copied; of one key the first value stays, as
  * upstream has it. At most 32, each value cut to 16 KiB. */
 void call_audit_annotate(struct call *c, struct str key, struct str value);
-/* An annotation of the request's audit event ("pod-security.kubernetes.io/audit-violations"); the
- * first value of a key stays, at most 64 of them, each value cut to 8 KiB. Costs nothing where the
- * request is not audited or comes from inside. */
-void call_audit_annotate(struct call *c, const char *key, struct str value);
 /* One more header of the answer (name in lower case, at most 8); before the answer. */
 void call_header(struct call *c, const char *name, struct str value);
 /* Answers. Each takes the call over: it may be freed at once. */

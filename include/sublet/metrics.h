@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * The Prometheus text format (version 0.0.4), for whoever has something to tell at /metrics. A
+ * family is its HELP and TYPE lines and then its samples, all in one piece: a name is told once.
+ *
+ *   metrics_family(out, "sublet_certificate_expiry_seconds", METRIC_GAUGE, "when it ends, Unix");
+ *   metrics_sample(out, "sublet_certificate_expiry_seconds", STR("name=\"serving\""), 1.8e9);
+ *
+ * What a tenant chooses (names, namespaces, user agents) must never become a label: the number of
+ * samples is bounded by what is built in. */
+#pragma once
+
+#include <sublet/buf.h>
+
+struct vapi;
+
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+
+void metrics_family(struct buf *out, const char *name, enum metric_type type, const char *help);
+/* labels: `a="x",b="y"`, each made by metrics_label(), or empty. */
+void metrics_sample(struct buf *out, const char *name, struct str labels, double value);
+void metrics_sample_u64(struct buf *out, const char *name, struct str labels, uint64_t value);
+/* Appends `name="value"`, escaped, after a comma unless labels is empty. */
+void metrics_label(struct buf *labels, const char *name, struct str value);
+
+/* A histogram of seconds with upper bounds in ascending order (upstream's per metric). */
+struct metrics_histogram {
+    uint64_t *counts; /* n_bounds + 1: the last is beyond all bounds */
+    uint64_t sum_us;
+};
+void metrics_histogram(struct buf *out, const char *name, struct str labels, const double *bounds,
+                       size_t n_bounds, const struct metrics_histogram *h);
+
+/* write() is called for every GET of /metrics, on the loop, after the server's own; at most 16. */
+void vapi_add_metrics(struct vapi *api, void (*write)(void *ctx, struct buf *out), void *ctx);
