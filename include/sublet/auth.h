@@ -17,6 +17,7 @@ struct user {
     const struct str *groups; /* with system:authenticated or system:unauthenticated */
     size_t n_groups;
     const cJSON *extra; /* {key: [values]} or NULL */
+    const struct user *real; /* who acts as this user (impersonation); NULL: itself */
 };
 /* The identity of our own controllers: system:masters; admission knows them as internal. */
 extern const struct user USER_INTERNAL;
@@ -29,7 +30,22 @@ struct attributes {
 
 struct auth *auth_new(struct vapi *api, struct store *store, struct pki *pki);
 struct auth *auth_free(struct auth *auth);
-/* UNAUTHORIZED when credentials were given and are wrong; without any: system:anonymous.
+/* A request whose token cannot be judged before its issuer's keys are fetched: again() is called
+ * once, never before auth_await() returned, unless auth_wait_end() came first. The struct begins
+ * zeroed but for the first two; it is its owner's, and stays where it is. */
+struct auth_wait {
+    void (*again)(void *ctx);
+    void *ctx;
+    struct auth_wait *next, **prev;
+    size_t *count;
+};
+/* True: w waits. False: auth_authenticate() will say. Call it once per request. */
+bool auth_await(struct auth *auth, struct arena *a, const struct net_request *r,
+                struct auth_wait *w);
+bool auth_await_token(struct auth *auth, struct arena *a, struct str jwt, struct auth_wait *w);
+void auth_wait_end(struct auth_wait *w); /* may be called when nothing waits */
+/* UNAUTHORIZED when credentials were given and are wrong, or none are and the configuration wants
+ * some; without any: system:anonymous. Never waits.
  * Applies Impersonate-* headers (authorised against the real user: FORBIDDEN). */
 int auth_authenticate(struct auth *auth, struct arena *a, const struct net_request *r,
                       struct user *ret, struct err *err) MUST_CHECK;

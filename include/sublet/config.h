@@ -26,6 +26,24 @@ enum config_pod_security {
     POD_SECURITY_RESTRICTED
 };
 
+/* `authentication.jwt[]`: whose tokens name users, as in kube-apiserver's
+ * AuthenticationConfiguration. Texts are empty where nothing was given. */
+struct config_claim {
+    struct str claim, prefix;
+};
+struct config_claim_rule {
+    struct str claim, value;
+};
+struct config_issuer {
+    struct str url, discovery_url, certificate_authority; /* the latter PEM */
+    struct str_list audiences;                            /* one of them must be in a token's */
+    bool match_any;
+    struct config_claim username, groups;
+    struct str uid_claim;
+    const struct config_claim_rule *rules;
+    size_t n_rules;
+};
+
 struct config {
     struct arena *arena;
     const cJSON *tree; /* merged: file, then environment, then flags */
@@ -52,8 +70,16 @@ struct config {
     size_t n_bindings;
     int64_t max_objects, max_bytes, history_events;
     struct str_list
-        storage_classes;          /* a PVC may name these; the first is its default; empty: any */
-    struct str kubeconfig_server; /* "https://research.gpu.example"; empty: the listen address */
+        storage_classes; /* a PVC may name these; the first is its default; empty: any */
+    const struct config_issuer *issuers; /* authentication.jwt */
+    size_t n_issuers;
+    bool anonymous_refused;          /* who shows nothing is 401 */
+    struct str_list anonymous_paths; /* else where nobody need be known; n == 0: everywhere */
+    struct str audit_policy, audit_policy_file, audit_path; /* text; path; path or "-" */
+    int64_t audit_max_size, audit_max_backups, audit_max_age; /* bytes; files; days */
+    bool audit_refuse;
+    int64_t max_mutating, max_reading, max_watches, request_timeout_ms;
+    struct str kubeconfig_server;    /* "https://research.gpu.example"; empty: the listen address */
 };
 
 /* The options of tbl/options.h, generic: for --help, the reference page and values.schema.json. */

@@ -54,7 +54,30 @@ OPTION(LIST, node_labels, "sync.nodeLabels", NULL, "SUBLET_SYNC_NODE_LABELS", ""
        "further labels of host nodes that are shown")
 OPTION(INT, max_failed_pods, "sync.maxFailedPods", NULL, "SUBLET_SYNC_MAX_FAILED_PODS", "500",
        "0..100000", "failed pods kept on the host; older ones go first")
-OPTION(BOOL, controllers_native, "controllers", NULL, "SUBLET_CONTROLLERS", "native",
+OPTION(BOOL, controllers_native, "controllers", "--controllers", "SUBLET_CONTROLLERS", "native",
        "external|native", "who runs the workload controllers: this process or upstream's manager")
+OPTION(STRING, audit_policy, "audit.policy", NULL, "SUBLET_AUDIT_POLICY", "", "",
+       "audit policy (audit.k8s.io/v1) as text; what it matches is told; empty: no audit log")
+OPTION(STRING, audit_policy_file, "audit.policyFile", "--audit-policy-file",
+       "SUBLET_AUDIT_POLICY_FILE", "", "", "the same, from a file")
+OPTION(STRING, audit_path, "audit.path", "--audit-log-path", "SUBLET_AUDIT_PATH", "-", "",
+       "file of the audit log, a JSON event per line; -: the standard output")
+OPTION(QUANTITY, audit_max_size, "audit.maxSize", NULL, "SUBLET_AUDIT_MAX_SIZE", "100Mi",
+       "64Ki..1Ti", "size at which the audit log is put aside and a new one begun")
+OPTION(INT, audit_max_backups, "audit.maxBackups", NULL, "SUBLET_AUDIT_MAX_BACKUPS", "10",
+       "0..10000", "audit logs put aside that are kept; 0: all of them")
+OPTION(INT, audit_max_age, "audit.maxAge", NULL, "SUBLET_AUDIT_MAX_AGE", "0", "0..36500",
+       "days an audit log put aside is kept; 0: for ever")
+OPTION(BOOL, audit_refuse, "audit.whenFull", NULL, "SUBLET_AUDIT_WHEN_FULL", "drop", "drop|refuse",
+       "what gives way when the disk is too slow for the audit log: events or new requests")
+OPTION(INT, max_mutating, "limits.mutatingRequests", NULL, "SUBLET_LIMITS_MUTATING_REQUESTS", "200",
+       "1..10000", "writes under way at once; more of them take turns, by user")
+OPTION(INT, max_reading, "limits.readRequests", NULL, "SUBLET_LIMITS_READ_REQUESTS", "400",
+       "1..10000", "reads under way at once; more of them take turns, by user")
+OPTION(INT, max_watches, "limits.watchesPerUser", NULL, "SUBLET_LIMITS_WATCHES_PER_USER", "2000",
+       "10..100000", "watches and streams one user may have open")
+OPTION(DURATION, request_timeout_ms, "limits.requestTimeout", NULL,
+       "SUBLET_LIMITS_REQUEST_TIMEOUT", "1m", "1s..1h",
+       "when a request that is no watch or stream is answered with 504")
 OPTION(STRING, log_level, "log.level", "--log-level", "SUBLET_LOG_LEVEL", "info",
        "error|warn|info|debug", "least severity that is logged")
