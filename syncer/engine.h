@@ -163,8 +163,8 @@ struct sync_run {
     struct str owner_uid; /* virtual uid the host object carries */
     bool was_tried;       /* an attempt before this run's own has no certain end yet */
 };
-/* False when there is nothing to look at: the key is not "ns/name", or its object is not committed
- * yet (the commit brings the key back). */
+/* False when there is nothing to look at: the key is not "ns/name", or its object or a successor of
+ * it is not committed yet (the key comes back). */
 bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id);
 
 typedef void (*sync_then)(struct sync_run *run, const struct host_answer *answer,
@@ -300,6 +300,10 @@ void verdict_ask(struct syncer *s, struct arena *a, const struct resource *r, co
 struct proxy;
 struct streams *streams_new(void);
 void streams_connect(struct syncer *s, struct proxy *p); /* the hook */
+
+/* descriptions.c: one of the host's OpenAPI documents; the hook. */
+void descriptions_ask(struct syncer *s, struct str path, int64_t timeout_ms,
+                      void (*done)(void *ctx, struct str body, const struct err *err), void *ctx);
 void streams_stop(struct streams *all);                  /* ends all of them */
 struct streams *streams_free(struct streams *all);       /* takes NULL */
 

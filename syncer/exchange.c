@@ -54,14 +54,16 @@ static void take_host(struct sync_run *run)
         translate_owner(&s->tenant, run->host, &ns, &name, &run->owner_uid);
 }
 
-/* Records are read as they are about to be, objects as they are: an object under way is not gone.
- */
+/* Records are read as they are about to be, objects as they are: one whose first version, or whose
+ * successor's, is under way is neither gone nor the one the record speaks of. */
 static bool is_under_way(struct sync_run *run)
 {
     const struct sync_kind *k = &SYNC_KINDS[run->id];
     const struct resource *r = syncer_resource(run->syncer, k->group, k->plural);
+    const struct store_object *latest =
+        store_latest(run->syncer->store, r->storage, run->ns, run->name);
 
-    return !run->virtual_ && store_latest(run->syncer->store, r->storage, run->ns, run->name);
+    return latest && !str_eq(latest->uid, run->uid);
 }
 
 bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
@@ -76,7 +78,11 @@ bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
     run->virtual_ = syncer_virtual(s, run->arena, id, run->ns, run->name);
     run->uid = sync_uid(run->virtual_);
     take_host(run);
-    return !is_under_way(run);
+    if (!is_under_way(run))
+        return true;
+    /* The commit brings the key back; should it fail, nothing else would. */
+    reconcile_again_after(r, 1000);
+    return false;
 }
 
 /* The record as it is now: the tenant may have put a successor into it while we asked. False: it
@@ -269,8 +275,9 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     if (err) {
         sync_attempt_over(run, err);
         sync_refused(run, err);
-    } else
+    } else {
         reconcile_again_after(run->reconcile, 1000);
+    }
 }
 
 void sync_create(struct sync_run *run, const cJSON *object)
@@ -384,8 +391,9 @@ bool sync_settle_owner(struct sync_run *run)
         if (!str_eq(run->mapping.host_uid, run->host_uid) || !str_eq(run->mapping.uid, run->uid)) {
             sync_take_mapping(run);
             adopt(run, run->host);
+        } else {
+            sync_forget_old(run);
         }
-        sync_forget_old(run);
         return false;
     }
     /* Ours by its label, and of a virtual object that this name no longer is. */

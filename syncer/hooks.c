@@ -58,8 +58,7 @@ static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool d
     struct pool_choice choice;
     bool queued;
 
-    /* Somebody was faster, while this one was admitted: the store says so, and its record stands.
-     */
+    /* Somebody was faster while this one was admitted: the store says so, its record stands. */
     if (store_latest(s->store, syncer_resource(s, "", "pods")->storage, ns, name))
         return 0;
     if (check_predecessors(&m, name, err) || pod_choose(s, a, pod, &choice, err))
@@ -120,6 +119,13 @@ static void connect_host(void *ctx, struct proxy *p)
     streams_connect(ctx, p);
 }
 
+static void ask_openapi(void *ctx, struct str path, int64_t timeout_ms,
+                        void (*done)(void *done_ctx, struct str body, const struct err *err),
+                        void *done_ctx)
+{
+    descriptions_ask(ctx, path, timeout_ms, done, done_ctx);
+}
+
 void hooks_register(struct syncer *s)
 {
     struct vapi_hooks hooks = {.ctx = s,
@@ -128,7 +134,8 @@ void hooks_register(struct syncer *s)
                                .admit = admit,
                                .wants_admit = wants_admit,
                                .admit_undo = admit_undo,
-                               .connect = connect_host};
+                               .connect = connect_host,
+                               .openapi = ask_openapi};
 
     vapi_set_hooks(s->api, &hooks);
 }

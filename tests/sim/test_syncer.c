@@ -313,6 +313,31 @@ static void test_quota_is_exact(void **state)
     sim_free(s);
 }
 
+/* A pod is replaced while its predecessor runs: both are charged until the host has one of them
+ * less, also in the moment when the successor is written and not committed. */
+static void test_successor_keeps_its_charge(void **state)
+{
+    struct sim *s = new_sim(9, POOLS);
+
+    (void)state;
+    create_pod(s, "a", GPU(1), "");
+    sim_until(s, pod_runs, "the pod to run");
+    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
+    sim_delete(s, "pods", "default", "a", 0);
+    create_pod(s, "a", GPU(1), "");
+    while (s->writes && records(s, RECORD_LEDGER, "gpu/") == 1)
+        uv_run(&s->loop, UV_RUN_ONCE);
+    for (;;) {
+        assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 2);
+        if (!s->writes)
+            break;
+        uv_run(&s->loop, UV_RUN_ONCE);
+    }
+    sim_until(s, pod_runs, "the successor to run");
+    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
+    sim_free(s);
+}
+
 static bool two_on_host(struct sim *s)
 {
     return fake_host_count(s->host, "pods") == 2;
@@ -543,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_foreign_object_is_never_touched),
         cmocka_unit_test(test_unknown_objects_of_our_cluster_stay),
         cmocka_unit_test(test_quota_is_exact),
+        cmocka_unit_test(test_successor_keeps_its_charge),
         cmocka_unit_test(test_queue_lets_the_next_one_in),
         cmocka_unit_test(test_referenced_data_follows),
         cmocka_unit_test(test_finished_pod_needs_nothing),
