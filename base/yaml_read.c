@@ -19,17 +19,15 @@
 #include "utf8.h"
 
 /* What aliases may add to a document; go-yaml stops at about as many nodes. */
-enum { ALIAS_NODES_MAX = 400000, ALIAS_BYTES_MAX = 4 << 20, PATH_MAX_BYTES = 2048 };
+enum { ALIAS_NODES_MAX = 400000, ALIAS_BYTES_MAX = 4 << 20, KEY_SHOWN_MAX = 2048 };
 enum { DUPLICATES_MAX = 100 };
 /* libyaml spends time on every open flow collection for each token, so less than for JSON. */
 enum { DEPTH_MAX = 128 };
 
-/* One open collection: the chain is a duplicate's path, and what an alias must not name. */
+/* One open collection: an alias must not name any of the chain. */
 struct frame {
     struct frame *up;
     const cJSON *node;
-    const char *key; /* NULL in a sequence */
-    size_t index;
 };
 
 struct loader {
@@ -44,7 +42,6 @@ struct loader {
     struct json_keys anchor_keys;
     json_duplicate_cb duplicate;
     void *ctx;
-    const cJSON *last_duplicate;
     unsigned duplicates;
 };
 
@@ -94,44 +91,41 @@ static bool count_nodes(struct loader *l, size_t n)
 
 /* Duplicates */
 
-static void add_path(struct buf *b, const struct frame *f)
-{
-    if (f->up)
-        add_path(b, f->up);
-    if (!f->key) {
-        buf_printf(b, "[%zu]", f->index);
-        return;
-    }
-    if (b->n)
-        buf_char(b, '.');
-    buf_add(b, (struct str){f->key, strnlen(f->key, PATH_MAX_BYTES)});
-}
+/* A pair of a mapping: its name as JSON has it, and what tells of a duplicate. */
+struct member {
+    char *name;
+    cJSON *value;
+    size_t line; /* on which the value begins */
+    bool quoted; /* the key is a string */
+};
 
-static void report_duplicate(struct loader *l, const cJSON *node)
+/* In go-yaml's words. */
+static void report_duplicate(struct loader *l, const struct member *m)
 {
-    struct buf b = BUF_INIT(PATH_MAX_BYTES);
+    struct str key = str_sub(str_c(m->name), 0, KEY_SHOWN_MAX);
 
-    if (!l->duplicate || node == l->last_duplicate || l->duplicates >= DUPLICATES_MAX)
+    if (!l->duplicate || l->duplicates >= DUPLICATES_MAX)
         return;
     l->duplicates++;
-    add_path(&b, l->frame);
-    l->duplicate(l->ctx, buf_str(&b));
-    buf_fini(&b);
+    if (m->quoted)
+        key = go_quote(l->a, key);
+    l->duplicate(l->ctx,
+                 arena_printf(l->a, "line %zu: key %.*s already set in map", m->line, STR_F(key)));
 }
 
 /* The last value of a key wins. Keys are owned by the arena and hold no NUL. */
-static void set_member(struct loader *l, struct json_keys *keys, cJSON *object, char *key,
-                       cJSON *value)
+static void set_member(struct loader *l, struct json_keys *keys, cJSON *object,
+                       const struct member *m)
 {
-    cJSON *old = json_keys_find(keys, object, str_c(key));
+    cJSON *old = json_keys_find(keys, object, str_c(m->name)), *value = m->value;
 
     if (!old) {
-        value->string = key;
+        value->string = m->name;
         json_link(object, value);
         json_keys_add(keys, object, value);
         return;
     }
-    report_duplicate(l, old);
+    report_duplicate(l, m);
     /* The node stays, since the key set knows it; the value moves in. */
     *old = (cJSON){.next = old->next,
                    .prev = old->prev,
@@ -141,7 +135,6 @@ static void set_member(struct loader *l, struct json_keys *keys, cJSON *object, 
                    .valuestring = value->valuestring,
                    .valueint = value->valueint,
                    .valuedouble = value->valuedouble};
-    l->last_duplicate = old;
 }
 
 /* Anchors */
@@ -399,6 +392,11 @@ static bool is_json_value(struct loader *l, const cJSON *node)
 
 /* Collections */
 
+static size_t value_line(const struct loader *l)
+{
+    return l->event.start_mark.line + 1;
+}
+
 static bool at_merge(const struct loader *l)
 {
     const yaml_event_t *e = &l->event;
@@ -411,21 +409,22 @@ static bool at_merge(const struct loader *l)
 
 /* Moves all members of from into object, in order. They count as if they came by an alias: merges
  * inside merges move the same members again and again. */
-static int merge_one(struct loader *l, struct json_keys *keys, cJSON *object, const cJSON *from)
+static int merge_one(struct loader *l, struct json_keys *keys, cJSON *object, const cJSON *from,
+                     size_t line)
 {
     for (cJSON *child = from->child, *after; child; child = after) {
         after = child->next;
         if (++l->alias_nodes > ALIAS_NODES_MAX)
             return fail(l, "document contains excessive aliasing");
-        l->frame->key = child->string;
-        set_member(l, keys, object, child->string, child);
+        set_member(l, keys, object, &(struct member){child->string, child, line, true});
     }
     return 0;
 }
 
 static const char merge_wants[] = "map merge requires map or sequence of maps as the value";
 
-static int merge_all(struct loader *l, struct json_keys *keys, cJSON *object, cJSON *list)
+static int merge_all(struct loader *l, struct json_keys *keys, cJSON *object, cJSON *list,
+                     size_t line)
 {
     json_each(item, list)
     {
@@ -434,7 +433,7 @@ static int merge_all(struct loader *l, struct json_keys *keys, cJSON *object, cJ
     }
     for (cJSON *item = list->child ? list->child->prev : NULL; item;
          item = item == list->child ? NULL : item->prev)
-        if (merge_one(l, keys, object, item) < 0)
+        if (merge_one(l, keys, object, item, line) < 0)
             return -1;
     return 0;
 }
@@ -443,14 +442,14 @@ static int merge_all(struct loader *l, struct json_keys *keys, cJSON *object, cJ
  * what an anchor inside it names is copied before. */
 static int load_merge(struct loader *l, struct json_keys *keys, cJSON *object)
 {
-    size_t anchored = l->anchored;
+    size_t anchored = l->anchored, line;
     bool alias;
     cJSON *from;
 
     if (next(l) < 0)
         return -1;
     alias = l->event.type == YAML_ALIAS_EVENT;
-    l->frame->key = "<<";
+    line = value_line(l);
     from = load_node(l);
     if (!from)
         return -1;
@@ -460,29 +459,29 @@ static int load_merge(struct loader *l, struct json_keys *keys, cJSON *object)
         from = json_copy(l->a, from);
     }
     if (json_is_array(from) && !alias)
-        return merge_all(l, keys, object, from);
+        return merge_all(l, keys, object, from, line);
     if (!json_is_object(from))
         return fail(l, merge_wants);
-    return merge_one(l, keys, object, from);
+    return merge_one(l, keys, object, from, line);
 }
 
 static int load_member(struct loader *l, struct json_keys *keys, cJSON *object)
 {
-    cJSON *key, *value;
-    char *name;
+    struct member m = {0};
+    cJSON *key;
 
     if (at_merge(l))
         return load_merge(l, keys, object);
-    l->frame->key = "?";
     key = load_node(l);
-    name = key ? key_text(l, key) : NULL;
-    if (!name || next(l) < 0)
+    m.name = key ? key_text(l, key) : NULL;
+    if (!m.name || next(l) < 0)
         return -1;
-    l->frame->key = name;
-    value = load_node(l);
-    if (!value || !is_json_value(l, value))
+    m.quoted = json_is_string(key);
+    m.line = value_line(l);
+    m.value = load_node(l);
+    if (!m.value || !is_json_value(l, m.value))
         return -1;
-    set_member(l, keys, object, name, value);
+    set_member(l, keys, object, &m);
     return 0;
 }
 
@@ -505,7 +504,7 @@ static int load_members(struct loader *l, cJSON *object)
 
 static int load_items(struct loader *l, cJSON *array)
 {
-    for (;; l->frame->index++) {
+    for (;;) {
         cJSON *item;
 
         if (next(l) < 0)

@@ -107,8 +107,17 @@ struct strict_errors {
     struct arena *arena;
     size_t n, cap;    /* at most 100 are kept */
     struct str *text; /* `unknown field "spec.foo"`, `duplicate field "spec.bar"` */
+    struct str *path; /* the `spec.foo` of it */
+    size_t lines; /* the first of them are what YAML's reader said, which is one error upstream */
 };
 void strict_add(struct strict_errors *e, const char *what, struct str path);
+/* A duplicate in YAML, as yaml_parse tells it; before all others. */
+void strict_add_line(struct strict_errors *e, struct str line);
+/* Brings what was noted of a built-in kind into the order of the JSON text it was read from, which
+ * is upstream's; duplicates inside unknown fields leave. */
+void strict_order(struct strict_errors *e, struct str json);
+/* All of them in one text of the arena, as a refusal has them. */
+struct str strict_join(const struct strict_errors *e);
 
 /* What decoding a body into its Go type and printing it again gives: type errors (BAD_REQUEST,
  * `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`

@@ -25,7 +25,6 @@ DIFFERENT = {
     r"json/word": "a literal that is cut off is an early end",
     r"deployment/strategy": "the offending value is shown as JSON, not as a Go struct",
     r"patch/strategic-merge/(wrong-type|number)": "types are checked on the patched object: its words, not the converter's",
-    r"validation/(default|Strict|Warn)/yaml": "duplicate keys of YAML are named by path, not by line",
     r"validation/.*/many": "the budget for warnings is ours",
     r"accept(-list)?/(text/html|application/xml|x|;|text/\*)": "one wording for 406, whoever notices",
     r"patch/(json|merge)/kind": "upstream has read it as the other kind before it notices",

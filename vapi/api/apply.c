@@ -226,8 +226,9 @@ static int check_strict(struct call *c, struct err *err)
     if (!c->strict.n || c->options.validation == VALIDATION_IGNORE)
         return 0;
     if (c->options.validation == VALIDATION_STRICT)
-        return err_set(err, &ERR_BAD_REQUEST, "error strict decoding YAML: %.*s",
-                       STR_F(c->strict.text[0]));
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "error strict decoding YAML: error converting YAML to JSON: %.*s",
+                       STR_F(strict_join(&c->strict)));
     for (size_t i = 0; i < c->strict.n; i++)
         call_warn(c, c->strict.text[i]);
     return 0;

@@ -278,6 +278,11 @@ static void on_duplicate(void *ctx, struct str path)
     strict_add(ctx, "duplicate field", path);
 }
 
+static void on_yaml_duplicate(void *ctx, struct str line)
+{
+    strict_add_line(ctx, line);
+}
+
 #define SUMMARY 30
 
 /* The beginning of what could not be read, for the message. */
@@ -319,7 +324,7 @@ static int decode_as(struct call *c, enum body_format format, struct str body, c
 {
     switch (format) {
     case FORMAT_YAML:
-        return yaml_parse(c->arena, body, on_duplicate, &c->strict, ret, err);
+        return yaml_parse(c->arena, body, on_yaml_duplicate, &c->strict, ret, err);
     case FORMAT_PROTOBUF:
         return proto_decode(c->arena, body, ret, err);
     default:
@@ -394,7 +399,7 @@ static int decode_patch(struct call *c, struct str body, struct err *err)
 {
     bool apply = c->patch == PATCH_TYPE_APPLY, list = c->patch == PATCH_TYPE_JSON;
     int failed =
-        apply ? yaml_parse(c->arena, body, on_duplicate, &c->strict, &c->body, err)
+        apply ? yaml_parse(c->arena, body, on_yaml_duplicate, &c->strict, &c->body, err)
               : json_parse_strict(c->arena, body, NULL, on_duplicate, &c->strict, &c->body, err);
 
     if (failed)
@@ -528,18 +533,7 @@ int body_decode(struct call *c, struct err *err)
 
 static struct str strict_text(struct call *c)
 {
-    struct buf b = BUF_INIT(64 * 1024);
-    struct str text;
-
-    buf_addc(&b, "strict decoding error: ");
-    for (size_t i = 0; i < c->strict.n; i++) {
-        if (i)
-            buf_addc(&b, ", ");
-        buf_add(&b, c->strict.text[i]);
-    }
-    text = arena_str(c->arena, buf_str(&b));
-    buf_fini(&b);
-    return text;
+    return arena_printf(c->arena, "strict decoding error: %.*s", STR_F(strict_join(&c->strict)));
 }
 
 int body_refuse_patched(struct call *c, const cJSON *patched, struct str why, struct err *err)
@@ -555,10 +549,25 @@ int body_refuse_patched(struct call *c, const cJSON *patched, struct str why, st
     return field_errors_to_err(&e, STR(""), STR(""), STR(""), err);
 }
 
+/* Of custom resources upstream tells duplicates first, as they were found. */
+static void order_strict(struct call *c)
+{
+    enum body_format format;
+    struct err ignored;
+
+    if (c->resource->crd && !(c->sub && c->sub->object_kind))
+        return;
+    err_init(&ignored, c->arena);
+    if (body_format(c, &format, &ignored) == 0 && format == FORMAT_JSON)
+        strict_order(&c->strict, c->request->body);
+}
+
 int body_strict(struct call *c, const cJSON *patched, struct err *err)
 {
     if (!c->strict.n || c->options.validation == VALIDATION_IGNORE)
         return 0;
+    if (!patched)
+        order_strict(c);
     if (c->options.validation == VALIDATION_WARN) {
         for (size_t i = 0; i < c->strict.n; i++)
             call_warn(c, c->strict.text[i]);

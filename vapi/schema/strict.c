@@ -5,6 +5,7 @@
 
 #include <sublet/schema.h>
 
+#include <assert.h>
 #include <string.h>
 
 enum { STRICT_MAX = 100 };
@@ -39,25 +40,59 @@ static struct str quoted(struct arena *a, const char *what, struct str path)
     return text;
 }
 
-void strict_add(struct strict_errors *e, const char *what, struct str path)
+static struct str *more_room(struct strict_errors *e, const struct str *old, size_t cap)
 {
-    struct str text;
+    struct str *room = arena_alloc(e->arena, cap * sizeof *room);
 
-    if (!e || e->n >= STRICT_MAX)
-        return;
-    text = quoted(e->arena, what, path);
+    if (e->n)
+        memcpy(room, old, e->n * sizeof *room);
+    return room;
+}
+
+/* Whether it is new. Both are the arena's. */
+static bool add(struct strict_errors *e, struct str text, struct str path)
+{
     for (size_t i = 0; i < e->n; i++) {
         if (str_eq(e->text[i], text))
-            return;
+            return false;
     }
     if (e->n == e->cap) {
         size_t cap = e->cap ? e->cap * 2 : 8;
-        struct str *more = arena_alloc(e->arena, cap * sizeof *more);
 
-        if (e->n)
-            memcpy(more, e->text, e->n * sizeof *more);
-        e->text = more;
+        e->text = more_room(e, e->text, cap);
+        e->path = more_room(e, e->path, cap);
         e->cap = cap;
     }
-    e->text[e->n++] = text;
+    e->text[e->n] = text;
+    e->path[e->n++] = path;
+    return true;
+}
+
+void strict_add(struct strict_errors *e, const char *what, struct str path)
+{
+    if (e && e->n < STRICT_MAX)
+        add(e, quoted(e->arena, what, path), arena_str(e->arena, path));
+}
+
+void strict_add_line(struct strict_errors *e, struct str line)
+{
+    assert(e->lines == e->n);
+    if (e->n < STRICT_MAX && add(e, arena_str(e->arena, line), STR("")))
+        e->lines++;
+}
+
+struct str strict_join(const struct strict_errors *e)
+{
+    struct buf b = BUF_INIT(64 * 1024);
+    struct str text;
+
+    if (e->lines)
+        buf_addc(&b, "yaml: unmarshal errors:");
+    for (size_t i = 0; i < e->n; i++) {
+        buf_addc(&b, i < e->lines ? "\n  " : i ? ", " : "");
+        buf_add(&b, e->text[i]);
+    }
+    text = arena_str(e->arena, buf_str(&b));
+    buf_fini(&b);
+    return text;
 }

@@ -194,7 +194,10 @@ static void reports_duplicates(void **state)
                                     "m: {<<: {o: 1}, o: 2}"),
                                 note_path, &b, &node, &err),
                      0);
-    assert_str(buf_str(&b), "b[0].c;1;a;m.o;");
+    assert_str(buf_str(&b),
+               "line 4: key \"c\" already set in map;line 5: key \"c\" already set in map;"
+               "line 7: key \"1\" already set in map;line 8: key \"a\" already set in map;"
+               "line 9: key \"o\" already set in map;");
     assert_str(json_text(arena, node),
                "{\"a\":{\"d\":1},\"b\":[{\"c\":3}],\"1\":\"w\",\"m\":{\"o\":2}}");
     buf_fini(&b);

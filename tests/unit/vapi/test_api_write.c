@@ -166,12 +166,36 @@ static void test_field_validation(void **state)
 
     check_status(a, 400, "BadRequest",
                  "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding "
-                 "error: duplicate field \"data\", unknown field \"spec\"");
+                 "error: unknown field \"spec\", duplicate field \"data\"");
     a = post(h, CM "?dryRun=All", body);
     assert_int_equal(a.status, 201);
     assert_true(has_header(&a, "warning: 299 - \"unknown field \\\"spec\\\"\"\r\n"));
     a = post(h, CM "?fieldValidation=Ignore&dryRun=All", body);
     assert_false(has_header(&a, "warning:"));
+}
+
+static void test_duplicates_in_yaml(void **state)
+{
+    struct harness *h = *state;
+    const char *body = "metadata: {name: f}\ndata:\n  a: x\n  a: y\nspec: 1\ndata: {}\n";
+    struct answer a =
+        ask(h, "POST", CM "?fieldValidation=Strict", "application/yaml", str_c(body), NULL);
+
+    check_status(
+        a, 400, "BadRequest",
+        "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding "
+        "error: yaml: unmarshal errors:\n  line 4: key \"a\" already set in map\n  line 6: "
+        "key \"data\" already set in map, unknown field \"spec\"");
+    a = ask(h, "POST", CM "?dryRun=All", "application/yaml", str_c(body), NULL);
+    assert_int_equal(a.status, 201);
+    assert_true(has_header(&a, "warning: 299 - \"line 4: key \\\"a\\\" already set in map\"\r\n"));
+    a = ask(
+        h, "PATCH", CM "/f?fieldManager=t&fieldValidation=Strict", "application/apply-patch+yaml",
+        STR("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\n\"data\":{\"a\":\"1\",\"a\":\"2\"}}"),
+        NULL);
+    check_status(a, 400, "BadRequest",
+                 "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal "
+                 "errors:\n  line 2: key \"a\" already set in map");
 }
 
 static void test_wrong_type(void **state)
@@ -395,6 +419,7 @@ int main(void)
         TEST(test_create_yaml),
         TEST(test_dry_run_stores_nothing),
         TEST(test_field_validation),
+        TEST(test_duplicates_in_yaml),
         TEST(test_wrong_type),
         TEST(test_metadata_is_checked),
         TEST(test_owner_duplicates_leave),

@@ -209,6 +209,44 @@ static void strict_errors_once_and_few(void **state)
     arena_free(a);
 }
 
+static void check_order(struct strict_errors *strict, const char *json, const char *want)
+{
+    strict_order(strict, str_c(json));
+    assert_str(strict_join(strict), want);
+}
+
+static void strict_errors_in_order_of_the_text(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct strict_errors one = {.arena = a}, two = {.arena = a}, three = {.arena = a};
+
+    (void)state;
+    strict_add(&one, "duplicate field", STR("u.x"));
+    strict_add(&one, "duplicate field", STR("d"));
+    strict_add(&one, "duplicate field", STR("l[1].e.d"));
+    strict_add(&one, "duplicate field", STR("q\"k"));
+    strict_add(&one, "unknown field", STR("u"));
+    strict_add(&one, "unknown field", STR("nowhere"));
+    strict_add(&one, "unknown field", STR("b"));
+    check_order(&one,
+                " {\"d\" : [\"]},\\\"\"], \"u\":{\"x\":1,\"x\":-2e3} "
+                ",\"l\":[{},{\"e\":{\"d\":1,\"d\":true}}],"
+                "\"b\":null,\"q\\u0022k\":{}, \"d\":2,\"d\":3,\"q\\\"k\":1}\n",
+                "unknown field \"u\", duplicate field \"l[1].e.d\", unknown field \"b\", "
+                "duplicate field \"d\", duplicate field \"q\\\"k\", unknown field \"nowhere\"");
+    strict_add_line(&two, STR("line 3: key \"a\" already set in map"));
+    strict_add_line(&two, STR("line 4: key \"a\" already set in map"));
+    strict_add(&two, "unknown field", STR("b"));
+    assert_str(strict_join(&two),
+               "yaml: unmarshal errors:\n  line 3: key \"a\" already set in map\n  "
+               "line 4: key \"a\" already set in map, unknown field \"b\"");
+    /* Not JSON: all stay. */
+    strict_add(&three, "unknown field", STR("b"));
+    strict_add(&three, "unknown field", STR("a"));
+    check_order(&three, "{\"a\":[{\"", "unknown field \"a\", unknown field \"b\"");
+    arena_free(a);
+}
+
 static int normalise(struct arena *a, const char *json, struct err *err)
 {
     err_init(err, a);
@@ -290,6 +328,7 @@ int main(void)
         cmocka_unit_test(prunes_what_it_does_not_know),
         cmocka_unit_test(defaults_below_what_is_there),
         cmocka_unit_test(strict_errors_once_and_few),
+        cmocka_unit_test(strict_errors_in_order_of_the_text),
         cmocka_unit_test(type_errors),
         cmocka_unit_test(unknown_fields_survive),
         cmocka_unit_test(growth_is_bounded),
