@@ -277,7 +277,7 @@ bool cluster_pod_event(struct cluster *c, const struct store_event *e)
     struct arena *a = arena_new(0);
     struct str key = key_join(a, o->ns, o->name);
     struct pod_entry *p = cluster_pod(c, key);
-    bool gone = e->type == STORE_DELETED || str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
+    bool gone = e->type == STORE_DELETED || pod_phase_is_final(phase);
     bool helps = false;
 
     if (p && (gone || !str_eq(p->uid, o->uid))) {

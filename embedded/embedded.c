@@ -180,13 +180,6 @@ cJSON *read_object(struct vapi *api, struct arena *a, const struct resource *r, 
     return o ? vapi_tree(a, o) : NULL;
 }
 
-bool pod_terminal(const cJSON *pod)
-{
-    struct str phase = json_str_at(pod, "status.phase");
-
-    return str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
-}
-
 bool object_deleting(const cJSON *object)
 {
     return json_path(object, "metadata.deletionTimestamp") != NULL;

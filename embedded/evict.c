@@ -175,7 +175,7 @@ static void evict(struct reconcile *r, const struct resource *res, cJSON *pod, b
                          reconcile_now_s(r));
 
     *w = (struct removal){res, object_ns(pod), object_name(pod), object_uid(pod), orphan};
-    if (orphan && !pod_terminal(pod)) {
+    if (orphan && !pod_is_finished(pod)) {
         json_set_str(a, json_ensure_object(a, pod, "status"), "phase", STR("Failed"));
         said = false;
     }
@@ -207,7 +207,7 @@ static void evict_reconcile(struct reconcile *r)
         return;
     }
     int64_t now_s = reconcile_now_s(r), due = eviction_due(node, pod, now_s);
-    if (pod_terminal(pod) || object_deleting(pod) || due == INT64_MAX)
+    if (pod_is_finished(pod) || object_deleting(pod) || due == INT64_MAX)
         return;
     if (due > now_s)
         reconcile_again_after(r, (due - now_s) * 1000);

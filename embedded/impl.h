@@ -117,7 +117,6 @@ void logs_pod_changed(struct logs *l, const struct store_object *pod, bool gone)
 /* --- small helpers (embedded.c) --- */
 
 const struct resource *embedded_resource(struct vapi *api, const char *group, const char *plural);
-bool pod_terminal(const cJSON *pod);
 bool object_deleting(const cJSON *object);
 struct str annotation_of(const cJSON *object, const char *key);
 struct str object_ns(const cJSON *object);

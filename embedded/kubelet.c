@@ -136,9 +136,7 @@ static struct str pod_address(struct kubelet *k, struct arena *a, const cJSON *p
 
 static bool is_over(const struct store_object *o)
 {
-    struct str phase = stored_phase(o);
-
-    return str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
+    return pod_phase_is_final(stored_phase(o));
 }
 
 static void map_pod(struct controller *c, const struct store_event *e)
@@ -222,7 +220,7 @@ static void end_pod(struct visit *v, struct pod_view *view)
     int64_t grace = json_i64_at(v->pod, "metadata.deletionGracePeriodSeconds", 0);
     int64_t asked = time_of(v->pod, "metadata.deletionTimestamp") - grace;
     int64_t due = asked + pod_stop_seconds(v->pod);
-    bool running = pod_has_running(v->pod) && !pod_terminal(v->pod);
+    bool running = pod_has_running(v->pod) && !pod_is_finished(v->pod);
     bool reports = !str_eqc(json_str_at(v->pod, "spec.restartPolicy"), "Always") || !grace;
 
     if (running && due > view->now_s) {
@@ -296,7 +294,7 @@ static void visit_pod(struct visit *v)
         mark_unready(v);
     else if (object_deleting(v->pod))
         end_pod(v, &view);
-    else if (!pod_terminal(v->pod))
+    else if (!pod_is_finished(v->pod))
         run_pod(v, &view);
 }
 
@@ -309,7 +307,7 @@ static void kubelet_reconcile(struct reconcile *r)
     if (!key_split(reconcile_key(r), &ns, &name))
         return;
     struct visit v = {k, r, res, reconcile_get(r, res, ns, name)};
-    if (!v.pod || pod_terminal(v.pod) || object_deleting(v.pod))
+    if (!v.pod || pod_is_finished(v.pod) || object_deleting(v.pod))
         note_waiter(k, reconcile_key(r), false);
     if (v.pod && json_str_at(v.pod, "spec.nodeName").n)
         visit_pod(&v);

@@ -331,7 +331,7 @@ static void set_conditions(struct arena *a, const struct pod_view *v, cJSON *obj
     struct str phase = json_str_at(status, "phase");
     struct str unready = unready_names(a, json_get(status, "containerStatuses"));
     struct str uninit = unready_names(a, json_get(status, "initContainerStatuses"));
-    bool over = str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
+    bool over = pod_phase_is_final(phase);
     const char *why = str_eqc(phase, "Succeeded") ? "PodCompleted"
                       : over                      ? "PodFailed"
                                                   : "ContainersNotReady";

@@ -199,7 +199,6 @@ bool sync_finish_gone(struct sync_run *run, int64_t grace_s);
 /* Where a host object is not this virtual object's. True: it was dealt with, the run is over. */
 bool sync_settle_owner(struct sync_run *run);
 bool sync_is_deleting(const cJSON *object);
-bool sync_is_terminal(const cJSON *pod);
 struct str sync_uid(const cJSON *object);
 
 /* --- refs.c: which ConfigMaps, Secrets and claims pods need --- */
@@ -304,8 +303,8 @@ void streams_connect(struct syncer *s, struct proxy *p); /* the hook */
 /* descriptions.c: one of the host's OpenAPI documents; the hook. */
 void descriptions_ask(struct syncer *s, struct str path, int64_t timeout_ms,
                       void (*done)(void *ctx, struct str body, const struct err *err), void *ctx);
-void streams_stop(struct streams *all);                  /* ends all of them */
-struct streams *streams_free(struct streams *all);       /* takes NULL */
+void streams_stop(struct streams *all);            /* ends all of them */
+struct streams *streams_free(struct streams *all); /* takes NULL */
 
 /* --- hooks.c --- */
 void hooks_register(struct syncer *s);

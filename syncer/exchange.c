@@ -16,13 +16,6 @@ bool sync_is_deleting(const cJSON *object)
     return json_path(object, "metadata.deletionTimestamp") != NULL;
 }
 
-bool sync_is_terminal(const cJSON *pod)
-{
-    struct str phase = json_str_at(pod, "status.phase");
-
-    return str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
-}
-
 struct str sync_uid(const cJSON *object)
 {
     return json_str_at(object, "metadata.uid");

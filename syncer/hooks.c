@@ -63,7 +63,7 @@ static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool d
         return 0;
     if (check_predecessors(&m, name, err) || pod_choose(s, a, pod, &choice, err))
         return -1;
-    if (!sync_is_terminal(pod) &&
+    if (!pod_is_finished(pod) &&
         ledger_charge(s, a, &choice, sync_uid(pod), name, dry_run, &queued, err))
         return -1;
     if (!dry_run)

@@ -113,17 +113,14 @@ bool pod_update_up(struct sync_run *run)
 
 /* --- while it is not on the host --- */
 
-static cJSON *condition_of(struct arena *a, cJSON *status, const char *type)
+static cJSON *condition_ensure(struct arena *a, cJSON *status, const char *type)
 {
-    cJSON *list = json_get(status, "conditions"), *condition;
+    cJSON *list = json_get(status, "conditions"), *condition = condition_get(list, type);
 
+    if (condition)
+        return condition;
     if (!json_is_array(list))
         list = json_set(a, status, "conditions", json_new_array(a));
-    json_each(one, list)
-    {
-        if (str_eqc(json_str(json_get(one, "type")), type))
-            return one;
-    }
     condition = json_append(list, json_new_object(a));
     json_set_str(a, condition, "type", str_c(type));
     return condition;
@@ -137,7 +134,7 @@ void pod_say_waiting(struct sync_run *run, const char *reason, struct str messag
 
     if (!json_is_object(status))
         status = json_new_object(a);
-    condition = condition_of(a, status, "PodScheduled");
+    condition = condition_ensure(a, status, "PodScheduled");
     if (str_eqc(json_str(json_get(condition, "status")), "False") &&
         str_eqc(json_str(json_get(condition, "reason")), reason) &&
         str_eq(json_str(json_get(condition, "message")), message))

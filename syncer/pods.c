@@ -44,7 +44,7 @@ static void pod_lost(struct sync_run *run)
     bool deleting = sync_is_deleting(run->virtual_);
 
     ledger_release(run->syncer, run->uid);
-    if (sync_is_terminal(run->virtual_) && !deleting) {
+    if (pod_is_finished(run->virtual_) && !deleting) {
         /* The host cleans up what finished; the tenant keeps its result. */
         (void)tokens_remove(run);
         return;
@@ -66,7 +66,7 @@ static void pod_absent(struct sync_run *run)
         pod_lost(run);
     else if (sync_is_deleting(run->virtual_))
         pod_remove_virtual(run, 0);
-    else if (!sync_is_terminal(run->virtual_))
+    else if (!pod_is_finished(run->virtual_))
         pod_create(run);
 }
 
@@ -107,11 +107,11 @@ void pod_settled(struct sync_run *run)
     struct str key = reconcile_key(run->reconcile);
     bool failed = str_eqc(json_str_at(run->host, "status.phase"), "Failed");
 
-    if (failed_note(run->syncer->failed, key, failed) && sync_is_terminal(run->virtual_)) {
+    if (failed_note(run->syncer->failed, key, failed) && pod_is_finished(run->virtual_)) {
         sync_delete(run, -1);
         return;
     }
-    if (sync_is_terminal(run->host))
+    if (pod_is_finished(run->host))
         (void)tokens_remove(run);
     else if (!sync_is_deleting(run->host) && tokens_ensure(run))
         pod_update_down(run);
@@ -121,7 +121,7 @@ static void pod_present(struct sync_run *run)
 {
     if (sync_settle_owner(run) || pod_deletion(run))
         return;
-    if (sync_is_terminal(run->host))
+    if (pod_is_finished(run->host))
         ledger_release(run->syncer, run->uid);
     if (!pod_update_up(run))
         pod_settled(run);
@@ -172,7 +172,7 @@ static void count_refs(struct syncer *s, const struct store_event *e)
         refs_pod(s->refs, key, NULL);
     } else if (may_change_refs(e)) {
         pod = vapi_tree(a, e->object);
-        refs_pod(s->refs, key, sync_is_terminal(pod) ? NULL : pod);
+        refs_pod(s->refs, key, pod_is_finished(pod) ? NULL : pod);
     }
     arena_free(a);
 }

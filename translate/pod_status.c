@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <sublet/object.h>
+
 #include "shape.h"
 
 cJSON *status_copy(struct arena *a, const char *const *keys, const cJSON *host, const cJSON *v)
@@ -130,16 +132,6 @@ static cJSON *containers_up(struct up *u, const cJSON *statuses, const char *lis
 
 /* ---- conditions ---- */
 
-static const cJSON *condition_of(const cJSON *conditions, struct str type)
-{
-    json_each(one, conditions)
-    {
-        if (str_eq(json_str(json_get(one, "type")), type))
-            return one;
-    }
-    return NULL;
-}
-
 static bool is_gate(struct up *u, struct str type)
 {
     json_each(gate, json_path(u->vpod, "spec.readinessGates"))
@@ -159,7 +151,7 @@ static bool is_virtual(struct up *u, const cJSON *condition, const cJSON *host)
     if (is_gate(u, type))
         return true;
     if (str_eqc(type, "DisruptionTarget") || str_find(type, '/') < type.n)
-        return !condition_of(host, type);
+        return !condition_find(host, type);
     return false;
 }
 
@@ -293,7 +285,7 @@ cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJ
 
     json_each(condition, json_path(vpod, "status.conditions"))
     {
-        const cJSON *other = condition_of(have, json_str(json_get(condition, "type")));
+        const cJSON *other = condition_find(have, json_str(json_get(condition, "type")));
         cJSON *copy;
 
         if (!is_gate(&u, json_str(json_get(condition, "type"))) ||

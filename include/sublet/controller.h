@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include <sublet/object.h>
 #include <sublet/queue.h>
 #include <sublet/selector.h>
 #include <sublet/vapi.h>
@@ -103,11 +104,8 @@ unsigned reconcile_failures(const struct reconcile *r); /* of this key, in a row
 void reconcile_again_after(struct reconcile *r, int64_t delay_ms);
 void reconcile_fail(struct reconcile *r, const struct err *err); /* retried with backoff */
 
-/* Conditions of status.conditions (or of any such list). Changes nothing and returns false when
- * type already has this status, reason and message; lastTransitionTime moves only with the status.
- */
-cJSON *condition_get(const cJSON *conditions, const char *type);
-bool condition_is_true(const cJSON *conditions, const char *type);
+/* A condition in status.conditions. Changes nothing and returns false when type already has this
+ * status, reason and message; lastTransitionTime moves only with the status. */
 bool condition_set(struct arena *a, cJSON *object, const char *type, const char *status,
                    const char *reason, struct str message, int64_t now_s);
 /* Writes one member of metadata ("finalizers", ...), of this version of the object only. */

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <sublet/object.h>
+
 struct quantity amount_one(void)
 {
     return quantity_from_i64(1, QUANTITY_DECIMAL_SI);
@@ -161,12 +163,11 @@ static bool is_extended(struct str name)
 
 static void of_pod(struct amounts *m, const cJSON *pod)
 {
-    struct str phase = json_str_at(pod, "status.phase");
     struct amounts requests = {.arena = m->arena}, limits = {.arena = m->arena};
     const cJSON *spec = json_get(pod, "spec");
 
     amounts_add(m, STR("count/pods"), amount_one());
-    if (str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed"))
+    if (pod_is_finished(pod))
         return;
     amounts_add(m, STR("pods"), amount_one());
     amounts_of_pod(&requests, spec, "requests");

@@ -153,12 +153,10 @@ static void mark_for_finalizers(struct removal *d)
 static int64_t first_grace(const struct removal *d)
 {
     int64_t grace = d->call->options.grace_seconds;
-    struct str phase = json_str_at(d->old, "status.phase");
 
     if (grace < 0)
         grace = json_i64_at(d->old, "spec.terminationGracePeriodSeconds", 0);
-    if (!json_str_at(d->old, "spec.nodeName").n || str_eqc(phase, "Failed") ||
-        str_eqc(phase, "Succeeded"))
+    if (!json_str_at(d->old, "spec.nodeName").n || pod_is_finished(d->old))
         return 0;
     return grace < 0 ? 1 : grace;
 }

@@ -10,13 +10,6 @@
 static const struct field_path STATUS = {.name = "status"};
 static const char *const DECISIONS[] = {"Approved", "Denied"};
 
-static const cJSON *find_type(const cJSON *conditions, struct str type)
-{
-    json_each(condition,
-              conditions) if (str_eq(json_str(json_get(condition, "type")), type)) return condition;
-    return NULL;
-}
-
 static void check_condition(struct field_errors *e, const struct field_path *p, const cJSON *list,
                             const cJSON *condition)
 {
@@ -26,7 +19,7 @@ static void check_condition(struct field_errors *e, const struct field_path *p, 
 
     if (!json_str(type).n)
         field_required(e, FIELD(p, "type"), "");
-    else if (find_type(list, json_str(type)) != condition)
+    else if (condition_find(list, json_str(type)) != condition)
         field_duplicate(e, FIELD(p, "type"), type);
     if (!status.n)
         field_required(e, FIELD(p, "status"), "");
@@ -43,7 +36,7 @@ static void check_decisions_stay(struct field_errors *e, const struct field_path
 {
     for (size_t i = 0; i < 2; i++) {
         struct str type = str_c(DECISIONS[i]);
-        const cJSON *had = find_type(before, type), *has = find_type(now, type);
+        const cJSON *had = condition_find(before, type), *has = condition_find(now, type);
 
         if (had && !has)
             field_forbidden(e, p,
@@ -61,7 +54,7 @@ static void validate(struct field_errors *e, const cJSON *object, const cJSON *o
     size_t i = 0;
 
     json_each(condition, now) check_condition(e, FIELD_INDEX(p, i++), now, condition);
-    if (find_type(now, STR("Approved")) && find_type(now, STR("Denied")))
+    if (condition_find(now, STR("Approved")) && condition_find(now, STR("Denied")))
         field_invalid(e, p, now, "Approved and Denied conditions are mutually exclusive");
     check_decisions_stay(e, p, now, json_path(old, "status.conditions"));
 }
@@ -73,7 +66,7 @@ static void fill_times(struct call *c, cJSON *conditions, const cJSON *before)
 
     json_each(condition, conditions)
     {
-        const cJSON *old = find_type(before, json_str(json_get(condition, "type")));
+        const cJSON *old = condition_find(before, json_str(json_get(condition, "type")));
         struct str since = json_str(json_get(old, "lastTransitionTime"));
         bool same = old && str_eq(json_str(json_get(old, "status")),
                                   json_str(json_get(condition, "status")));

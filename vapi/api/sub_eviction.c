@@ -73,23 +73,13 @@ static int find_budget(struct eviction *v, const struct store_object **ret)
 
 static bool pod_ready(const cJSON *pod)
 {
-    json_each(
-        condition,
-        json_path(
-            pod,
-            "status.conditions")) if (str_eqc(json_str(json_get(condition, "type")),
-                                              "Ready")) return str_eqc(json_str(json_get(condition,
-                                                                                         "status")),
-                                                                       "True");
-    return false;
+    return condition_is_true(json_path(pod, "status.conditions"), "Ready");
 }
 
 /* Pods that serve nobody are no disruption. */
 static bool needs_no_budget(const cJSON *pod)
 {
-    struct str phase = json_str_at(pod, "status.phase");
-
-    return str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed") || str_eqc(phase, "Pending") ||
+    return pod_is_finished(pod) || str_eqc(json_str_at(pod, "status.phase"), "Pending") ||
            json_path(pod, "metadata.deletionTimestamp");
 }
 

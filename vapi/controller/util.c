@@ -7,24 +7,9 @@
 
 /* --- conditions --- */
 
-cJSON *condition_get(const cJSON *conditions, const char *type)
-{
-    json_each(c, conditions)
-    {
-        if (str_eqc(json_str_at(c, "type"), type))
-            return c;
-    }
-    return NULL;
-}
-
 const cJSON *condition_of(const cJSON *object, const char *type)
 {
     return condition_get(json_path(object, "status.conditions"), type);
-}
-
-bool condition_is_true(const cJSON *conditions, const char *type)
-{
-    return str_eqc(json_str_at(condition_get(conditions, type), "status"), "True");
 }
 
 bool condition_set(struct arena *a, cJSON *object, const char *type, const char *status,
@@ -67,13 +52,6 @@ bool condition_remove(cJSON *object, const char *type)
 bool pod_is_terminating(const cJSON *pod)
 {
     return is_going(pod);
-}
-
-bool pod_is_finished(const cJSON *pod)
-{
-    struct str phase = json_str_at(pod, "status.phase");
-
-    return str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
 }
 
 bool pod_is_active(const cJSON *pod)

@@ -47,8 +47,7 @@ void owner_refs_write(struct reconcile *r, const struct resource *res, const cJS
 
 /* Pods. */
 bool pod_is_terminating(const cJSON *pod);
-bool pod_is_finished(const cJSON *pod); /* phase Succeeded or Failed */
-bool pod_is_active(const cJSON *pod);   /* neither */
+bool pod_is_active(const cJSON *pod); /* neither that nor finished */
 bool pod_is_ready(const cJSON *pod);
 /* Ready for at least min_seconds; *ret_wait_s: how long until it may be (0: not by waiting). */
 bool pod_is_available(const cJSON *pod, int64_t min_seconds, int64_t now_s, int64_t *ret_wait_s);

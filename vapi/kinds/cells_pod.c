@@ -14,16 +14,6 @@ struct pod_state {
     size_t ready, total;
 };
 
-static bool condition_is(const cJSON *status, const char *type, const char *key, const char *text)
-{
-    json_each(c, json_get(status, "conditions"))
-    {
-        if (str_eqc(json_str(json_get(c, "type")), type))
-            return str_eqc(json_str(json_get(c, key)), text);
-    }
-    return false;
-}
-
 static bool any_condition(const cJSON *status, const char *type, const char *key, const char *text)
 {
     json_each(c, json_get(status, "conditions"))
@@ -216,7 +206,8 @@ static void cell_gates(const struct pod_state *p)
     {
         struct str type = json_str(json_get(gate, "conditionType"));
 
-        open += condition_is(p->status, arena_cstr(p->r->a, type), "status", "True");
+        open += str_eqc(
+            json_str_at(condition_find(json_get(p->status, "conditions"), type), "status"), "True");
     }
     if (all)
         cell_text(p->r, arena_printf(p->r->a, "%zu/%zu", open, all));
@@ -231,7 +222,7 @@ ROW_CELLS(cells_pod)
         .r = &r, .spec = json_get(object, "spec"), .status = json_get(object, "status")};
 
     start_state(&p);
-    if (!init_containers(&p) || condition_is(p.status, "Initialized", "status", "True"))
+    if (!init_containers(&p) || condition_is_true(json_get(p.status, "conditions"), "Initialized"))
         containers(&p);
     end_state(&p);
     cell_text(&r, arena_printf(a, "%zu/%zu", p.ready, p.total));

@@ -47,16 +47,6 @@ static void request_prepare_update(struct arena *a, cJSON *request, const cJSON 
     json_set(a, request, "spec", json_copy(a, json_get(old, "spec")));
 }
 
-static cJSON *find_condition(cJSON *conditions, const char *type)
-{
-    json_each(condition, conditions)
-    {
-        if (str_eqc(json_str(json_get(condition, "type")), type))
-            return condition;
-    }
-    return NULL;
-}
-
 /* Decisions are as they were unless their number changed, which validation refuses. */
 static void request_prepare_status(struct arena *a, cJSON *request, const cJSON *old)
 {
@@ -65,8 +55,8 @@ static void request_prepare_status(struct arena *a, cJSON *request, const cJSON 
     cJSON *before = json_path(old, "status.conditions");
 
     for (size_t i = 0; i < COUNT(kept); i++) {
-        cJSON *mine = find_condition(now, kept[i]);
-        const cJSON *was = find_condition(before, kept[i]);
+        cJSON *mine = condition_get(now, kept[i]);
+        const cJSON *was = condition_get(before, kept[i]);
 
         if (mine && was)
             json_replace(now, mine, json_copy(a, was));

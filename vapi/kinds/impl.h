@@ -6,6 +6,7 @@
 
 #include <sublet/field.h>
 #include <sublet/kinds.h>
+#include <sublet/object.h>
 #include <sublet/selector.h>
 
 #include "ops.h"

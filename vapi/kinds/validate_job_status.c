@@ -84,12 +84,7 @@ void check_indexes(struct field_errors *e, const struct field_path *p, const cJS
 
 bool job_condition_true(const cJSON *job, const char *type)
 {
-    json_each(c, json_path(job, "status.conditions"))
-    {
-        if (str_eqc(json_str(json_get(c, "type")), type))
-            return str_eqc(json_str(json_get(c, "status")), "True");
-    }
-    return false;
+    return condition_is_true(json_path(job, "status.conditions"), type);
 }
 
 static void check_finished(struct field_errors *e, const cJSON *job, const cJSON *old)

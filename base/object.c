@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What many rooms read in objects. Must never assume that an object is whole: a tenant wrote it. */
+#include <sublet/object.h>
+
+cJSON *condition_find(const cJSON *conditions, struct str type)
+{
+    json_each(c, conditions)
+    {
+        if (str_eq(json_str(json_get(c, "type")), type))
+            return c;
+    }
+    return NULL;
+}
+
+cJSON *condition_get(const cJSON *conditions, const char *type)
+{
+    return condition_find(conditions, str_c(type));
+}
+
+bool condition_is_true(const cJSON *conditions, const char *type)
+{
+    return str_eqc(json_str_at(condition_get(conditions, type), "status"), "True");
+}
+
+bool pod_phase_is_final(struct str phase)
+{
+    return str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
+}
+
+bool pod_is_finished(const cJSON *pod)
+{
+    return pod_phase_is_final(json_str_at(pod, "status.phase"));
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: base
+ *
+ * What many rooms read in Kubernetes objects, whatever their kind: conditions, and whether a pod is
+ * over. Nothing here writes. Source: k8s.io/apimachinery pkg/api/meta/conditions.go,
+ * k8s.io/api core/v1 PodPhase. */
+#pragma once
+
+#include <sublet/json.h>
+
+/* Of a list of conditions (status.conditions); NULL when it has none of this type. */
+cJSON *condition_find(const cJSON *conditions, struct str type);
+cJSON *condition_get(const cJSON *conditions, const char *type);
+bool condition_is_true(const cJSON *conditions, const char *type);
+
+/* Succeeded or Failed: its containers ended and do not start again. */
+bool pod_phase_is_final(struct str phase);
+bool pod_is_finished(const cJSON *pod);
