@@ -20,7 +20,6 @@
 
 #include <uv.h>
 
-#include <sublet/embedded.h>
 #include <sublet/log.h>
 #include <sublet/syncer.h>
 
@@ -39,11 +38,12 @@ struct serve {
     struct trim *trim;
     struct store *store;
     struct control *control; /* NULL: nobody can ask for a copy of the store */
+    struct str kubeconfig;   /* its path */
     struct pki *pki;
     struct vapi *api;
-    struct syncer *syncer;     /* NULL: a control plane without a host */
-    const struct str *nodes;   /* of a host; NULL: a virtual cluster */
-    struct embedded *embedded; /* what makes a host of it */
+    struct syncer *syncer;               /* NULL: a control plane without a host */
+    const struct embedded_options *host; /* NULL: a virtual cluster */
+    struct embedded *embedded;           /* what makes a host of it */
     int code;
 };
 
@@ -132,7 +132,7 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* --- ready --- */
 
-static struct str server_url(struct serve *s)
+static struct str server_url(struct serve *s, struct arena *a)
 {
     struct str address = s->config.listen_address;
     struct str host = str_sub(address, 0, str_rfind(address, ':'));
@@ -143,28 +143,40 @@ static struct str server_url(struct serve *s)
         host = s->config.api_address;
     if (!host.n || str_eqc(host, "0.0.0.0") || str_eqc(host, "[::]"))
         host = s->config.listen_names.n ? s->config.listen_names.items[0] : STR("127.0.0.1");
-    return arena_printf(s->arena, "https://%.*s:%u", STR_F(host), vapi_port(s->api));
+    return arena_printf(a, "https://%.*s:%u", STR_F(host), vapi_port(s->api));
 }
 
-static int write_kubeconfig(struct serve *s, struct str *ret_path, struct err *err)
+static struct str kubeconfig_path(struct serve *s)
+{
+    return arena_printf(s->arena, "%.*s/kubeconfig", STR_F(s->config.data_dir));
+}
+
+/* A new client certificate each time: the last kubeconfig is good until its own ends. */
+static int write_kubeconfig(void *ctx, struct err *err)
 {
     static const struct str masters[] = {{"system:masters", 14}};
-    struct str url = server_url(s), text;
+    struct serve *s = ctx;
+    struct arena *a = arena_new(0);
+    struct str url = server_url(s, a), text;
+    int failed =
+        pki_kubeconfig(s->pki, a, s->config.name, url, STR("admin"), masters, 1, &text, err) ||
+        cli_write_file(s->kubeconfig.p, text, err);
 
-    if (pki_kubeconfig(s->pki, s->arena, s->config.name, url, STR("admin"), masters, 1, &text, err))
-        return -1;
-    *ret_path = arena_printf(s->arena, "%.*s/kubeconfig", STR_F(s->config.data_dir));
-    if (cli_write_file(ret_path->p, text, err))
-        return -1;
-    if (s->syncer)
+    if (!failed && s->syncer)
         syncer_publish_kubeconfig(s->syncer, text);
-    return 0;
+    arena_free(a);
+    return failed ? -1 : 0;
+}
+
+static void kubeconfig_life(void *ctx, int64_t *ret_from, int64_t *ret_end)
+{
+    pki_life(((struct serve *)ctx)->pki, PKI_KUBECONFIG, ret_from, ret_end);
 }
 
 static void on_ready(void *ctx, const struct err *err)
 {
     struct serve *s = ctx;
-    struct str path;
+    struct vapi_renewal renewal = {"kubeconfig", s, kubeconfig_life, write_kubeconfig};
     struct err failure;
 
     assert(s->magic == SERVE_MAGIC);
@@ -178,14 +190,16 @@ static void on_ready(void *ctx, const struct err *err)
     if (s->embedded)
         embedded_start(s->embedded);
     err_init(&failure, s->arena);
-    if (write_kubeconfig(s, &path, &failure)) {
+    s->kubeconfig = kubeconfig_path(s);
+    if (write_kubeconfig(s, &failure)) {
         serve_fail(s, &failure);
         serve_close(s);
         return;
     }
+    vapi_add_renewal(s->api, &renewal);
     s->phase = SERVE_SERVING;
     printf("sublet: %.*s ready at %.*s, kubeconfig %.*s\n", STR_F(s->config.name),
-           STR_F(server_url(s)), STR_F(path));
+           STR_F(server_url(s, s->arena)), STR_F(s->kubeconfig));
     fflush(stdout);
 }
 
@@ -227,6 +241,18 @@ static int open_control(struct serve *s)
     return 0;
 }
 
+/* What the configuration could not look at itself. */
+static int check_issuers(struct serve *s, struct err *err)
+{
+    for (size_t i = 0; i < s->config.n_issuers; i++) {
+        struct str pem = s->config.issuers[i].certificate_authority;
+
+        if (pem.n && pki_check_bundle(pem, err))
+            return err_wrap(err, "config: authentication.jwt[%zu].issuer.certificateAuthority", i);
+    }
+    return 0;
+}
+
 /* Under which names clients and pods reach this API. */
 static int open_pki(struct serve *s, struct err *err)
 {
@@ -261,8 +287,24 @@ static int open_pki(struct serve *s, struct err *err)
         .names = names,
         .n_names = n,
         .issuer = arena_printf(s->arena, "https://kubernetes.default.svc.%.*s", STR_F(domain)),
+        .life_s = c->certificate_life_ms / 1000,
     };
-    return pki_open(s->store, &options, &s->pki, err);
+    return check_issuers(s, err) || pki_open(s->store, &options, &s->pki, err) ? -1 : 0;
+}
+
+#define POLICY_LIMIT (1u << 20)
+
+static int read_audit_policy(struct serve *s, struct err *err)
+{
+    struct config *c = &s->config;
+
+    if (!c->audit_policy_file.n)
+        return 0;
+    if (c->audit_policy.n)
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "config: audit: give either policy or policyFile, not both");
+    return cli_read_file(s->arena, arena_cstr(s->arena, c->audit_policy_file), POLICY_LIMIT,
+                         &c->audit_policy, err);
 }
 
 static int open_api(struct serve *s, struct err *err)
@@ -279,16 +321,19 @@ static int open_api(struct serve *s, struct err *err)
 
     if (vapi_new(&options, &s->api, err))
         return -1;
-    if (s->nodes && embedded_new(s->api, *s->nodes, &s->embedded, err))
+    if (s->host && embedded_new(s->api, s->host, &s->embedded, err))
         return -1;
-    if (!s->nodes && s->config.host_namespace.n && syncer_new(s->api, &s->config, &s->syncer, err))
+    if (!s->host && s->config.host_namespace.n && syncer_new(s->api, &s->config, &s->syncer, err))
         return -1;
     return vapi_start(s->api, on_ready, s, err);
 }
 
 static int serve_open(struct serve *s, struct err *err)
 {
-    return open_store(s, err) || open_control(s) || open_pki(s, err) || open_api(s, err) ? -1 : 0;
+    return read_audit_policy(s, err) || open_store(s, err) || open_control(s) || open_pki(s, err) ||
+                   open_api(s, err)
+               ? -1
+               : 0;
 }
 
 static void set_log_level(struct str level)
@@ -345,12 +390,12 @@ static void serve_run(struct serve *s)
     uv_loop_close(&s->loop);
 }
 
-int cli_run(struct arena *a, const struct config *config, const struct str *nodes)
+int cli_run(struct arena *a, const struct config *config, const struct embedded_options *host)
 {
     struct serve *s = NEW(struct serve);
     int code;
 
-    *s = (struct serve){.magic = SERVE_MAGIC, .arena = a, .config = *config, .nodes = nodes};
+    *s = (struct serve){.magic = SERVE_MAGIC, .arena = a, .config = *config, .host = host};
     set_log_level(config->log_level);
     prepare_process();
     serve_run(s);

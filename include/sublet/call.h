@@ -55,7 +55,8 @@ struct call_options {
     /* delete: from the body, else the query */
     int64_t grace_seconds; /* -1: not given */
     struct str propagation, uid;
-    int64_t delete_rv; /* 0: not given */
+    int64_t delete_rv;         /* 0: not given */
+    struct str delete_rv_text; /* as sent */
 };
 
 struct call {
@@ -83,15 +84,14 @@ struct call {
     void *state;                       /* the handler's own */
     void (*cancel)(struct call *call); /* the client went away: let go of c, the frame frees it when
                                           this returns; NULL: finish, answer into the void */
-    void (*drained)(struct call *call);   /* a streamed answer's backlog fell to zero */
-    bool gone;                            /* the client went away */
-    struct audit_annotation *annotations; /* for the audit log, in order of arrival */
-    size_t n_annotations;
+    void (*drained)(struct call *call); /* a streamed answer's backlog fell to zero */
+    bool gone;                          /* the client went away */
+    bool form_beta; /* Table or PartialObjectMetadata of meta.k8s.io/v1beta1, which are v1's */
 };
 
-void call_warn(struct call *c, struct str text); /* at most 32, each cut to 2 KiB */
+void call_warn(struct call *c, struct str text); /* at most 64; respond.c bounds them all */
 /* An annotation of the request's audit event. Both are copied; of one key the first value stays, as
- * upstream has it. At most 32, each value cut to 16 KiB. */
+ * upstream has it. At most 32, each value cut to 16 KiB. Nothing happens where nobody audits. */
 void call_audit_annotate(struct call *c, struct str key, struct str value);
 /* One more header of the answer (name in lower case, at most 8); before the answer. */
 void call_header(struct call *c, const char *name, struct str value);
@@ -112,6 +112,8 @@ void call_slices(struct call *c, int status, const struct net_slice *body, size_
  */
 void call_begin(struct call *c, int status, struct str content_type);
 void call_end(struct call *c);
+/* A handler that streams by itself (proxy.c) says so when it begins; call_begin() does. */
+void call_streams(struct call *c, int status);
 
 /* Verb handlers (read.c, watch.c, write.c, delete.c, collection.c). */
 void call_get(struct call *c);
@@ -144,10 +146,13 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
                  enum table_include include, int64_t now);
 cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, bool with_columns);
 cJSON *partial_metadata(struct arena *a, const cJSON *object);
+/* A Table or PartialObjectMetadata(List) in the version the client asked for. */
+void form_version(struct arena *a, const struct call *c, cJSON *form);
 
 /* Non-resource endpoints: discovery.c, openapi.c, health.c. True when path was theirs (and
  * answered). */
-bool discovery_handle(struct call *c, struct str path);
+bool discovery_handle(struct call *c, struct str path,
+                      const struct err *unacceptable); /* why Accept cannot be met, or no kind */
 bool openapi_handle(struct call *c, struct str path);
 bool health_handle(struct call *c, struct str path);
 

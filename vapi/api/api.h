@@ -5,6 +5,8 @@
  * between a request's bytes and its verb handler. Must never be included outside vapi/api. */
 #pragma once
 
+#include <sys/queue.h>
+
 #include <uv.h>
 
 #include <sublet/admission.h>
@@ -12,6 +14,7 @@
 #include <sublet/clock.h>
 #include <sublet/controller.h>
 #include <sublet/crd.h>
+#include <sublet/net.h>
 
 #include "read.h"
 
@@ -25,10 +28,23 @@
 
 struct events;
 struct expiry;
+struct api_audit;
+struct api_metrics;
+struct call_audit;
+struct flow;
+struct flows;
+struct series;
+struct openapi;
+struct vapi_renewals;
 
 struct api_check {
     char *name;
     const char *(*check)(void *ctx);
+    void *ctx;
+};
+
+struct api_metric_writer {
+    void (*write)(void *ctx, struct buf *out);
     void *ctx;
 };
 
@@ -49,17 +65,26 @@ struct vapi {
     struct admission_memo *admission_memo; /* NULL until a quota asks */
     struct events *events;
     struct expiry *expiry;
+    struct openapi *openapi; /* NULL until somebody asks */
     char flow_uid[37],
         level_uid[37]; /* of the headers that tell clients not to throttle themselves */
     struct api_check checks[API_MAX_CHECKS];
     size_t n_checks;
+    struct api_metric_writer metric_writers[API_MAX_CHECKS];
+    size_t n_metric_writers;
+    struct api_audit *audit;     /* NULL: there is no audit log */
+    struct api_metrics *metrics; /* NULL until the first request */
+    struct flows *flows;
+    uv_timer_t deadline; /* of the call that is due first */
+    int64_t deadline_ms;
     /* Calls that were not answered, or whose exchange is still open; oldest first. */
     struct call_entry *first, **last;
     uint64_t sequence;
     /* Answers that must not be given before the caller returned. */
     uv_idle_t idle;
     struct deferred *deferred, **last_deferred;
-    uv_timer_t renewal; /* of the serving certificate */
+    uv_timer_t renewal;             /* of certificates */
+    struct vapi_renewals *renewals; /* NULL before it listens, and without keys */
     unsigned open_handles, closing_parts;
     void (*ready)(void *ctx, const struct err *err);
     void *ready_ctx;
@@ -79,13 +104,36 @@ struct call_entry {
     size_t n_headers;
     const struct store_object *object; /* what an in-process caller will be shown */
     struct err *error;
+    /* observe.c; all of it stays zero for a call from inside */
+    int64_t began_us;
+    bool observed, long_running;
+    int stream_code; /* of a streamed answer that began */
+    struct call_audit *audit;
+    struct series *series;        /* of the gauge that counts it */
+    int64_t due_ms, final_due_ms; /* deadline.c; 0: never */
+    /* flow.c */
+    struct flow *flow;
+    TAILQ_ENTRY(call_entry) in_queue;
+    struct str flow_uid, level_uid;
+    void (*run)(void *ctx);
+    void *run_ctx;
+    uint64_t queued_us;
+    size_t answer_bytes;
+    bool mutating, queued, seated;
 };
 
 /* vapi.c */
 /* Runs run(ctx) once from the loop, after everything that is on the stack has returned. */
 void api_defer(struct vapi *api, void (*run)(void *ctx), void *ctx);
+/* One of api->open_handles is closed. */
+void api_handle_closed(struct vapi *api);
 /* Frees removed descriptors that no call can hold any more. */
 void api_call_ended(struct vapi *api);
+
+/* renewal.c */
+void renewal_serving_tls(struct vapi *api, struct net_tls *ret);
+void renewal_start(struct vapi *api);
+void renewal_check(struct vapi *api); /* what the timer does; sets it anew */
 
 /* bootstrap.c */
 /* The objects every cluster has; done() once they are durable. */
@@ -118,12 +166,15 @@ void call_finish(struct call *c, const struct err *err, const struct store_objec
 struct target {
     bool is_resource;   /* an API path with a resource in it */
     bool by_path_watch; /* the deprecated /watch/ prefix */
-    const char *verb;   /* as RBAC names it; of a non-resource request the lower-case method */
+    enum net_method method;
+    const char *verb; /* as RBAC names it; of a non-resource request the lower-case method */
     struct str group, version, resource, sub, ns, name;
     struct str path_name; /* name as in the path; a field selector may set the other one */
     struct str path;      /* decoded */
     struct str rest;      /* what follows the subresource, without the slash */
 };
+/* What is asked, as authorisers, audit policies and FlowSchemas look at it. */
+struct attributes request_attributes(const struct target *t);
 /* False when the path cannot be decoded. */
 bool request_target(struct arena *a, const struct net_request *r, struct target *ret);
 
@@ -166,6 +217,8 @@ int body_refuse(struct call *c, const char *why, struct err *err) MUST_CHECK;
 void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind);
 /* The kind and version of the URL, whatever the tree says. */
 void body_set_kind(struct call *c, cJSON *tree);
+/* A decoder's message without the place, which Go does not tell. */
+struct str body_error_text(struct str message);
 /* Why a tree that is no object is no body. */
 struct str body_not_object(const struct call *c, const cJSON *tree);
 /* Turns c->strict into warnings, or into 400 (422 for patches) when validation is strict. */
@@ -174,11 +227,25 @@ int body_strict(struct call *c, const cJSON *patched, struct err *err) MUST_CHEC
 /* negotiate.c */
 /* Chooses the form of the answer from Accept, Accept-Encoding, User-Agent and the query. */
 int respond_negotiate(struct call *c, const struct query *q, struct err *err) MUST_CHECK;
+/* Whether Accept names one of types (NULL-ended) or anything: what upstream's router looks at. */
+bool respond_routable(const struct call *c, const char *const *types);
+/* 406 in the words of that router. */
+int respond_unroutable(struct err *err, const char *available) MUST_CHECK;
 /* Tables and partial objects are not for reviews and the like. */
 bool respond_forms(const struct call *c);
 
+/* The media types of an Accept header by falling quality; an empty one accepts all. */
+size_t respond_accepted(struct str accept, struct str *types, size_t max);
+
+/* openapi.c */
+void openapi_close(struct openapi *o, void (*closed)(void *ctx), void *ctx);
+
 /* respond.c */
+/* Like call_raw(), by reference. */
+void respond_slice(struct call *c, int status, struct str content_type, struct net_slice body);
 void respond_text(struct call *c, int status, const char *text);
+/* Answers a call whose handler has not: it is let go of, or goes on and answers nobody. */
+void call_give_up(struct call *c, const struct err *err);
 
 /* meta.c */
 /* Kind, apiVersion and metadata first, metadata's members in upstream's order. */
@@ -186,6 +253,7 @@ void meta_canonical(cJSON *object);
 cJSON *meta_of(struct arena *a, cJSON *object);
 void meta_wipe(struct arena *a, cJSON *object);
 void meta_fill(struct vapi *api, struct arena *a, cJSON *object);
+int meta_wrong_namespace(struct err *err) MUST_CHECK;
 int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object,
                          struct err *err) MUST_CHECK;
 /* Duplicate entries of ownerReferences leave, with upstream's warning. */
@@ -211,7 +279,8 @@ struct write_plan {
     void (*validate)(struct field_errors *e, const cJSON *object, const cJSON *old);
     /* Instead of the object; it has its revision (the old one in a dry run). */
     void (*answer)(struct call *c, int status, cJSON *object);
-    bool whole; /* the handler owns the whole object: no status split, no ops->prepare_update */
+    bool uncounted; /* no change of the spec for metadata.generation */
+    bool whole;     /* the handler owns the whole object: no status split, no ops->prepare_update */
 };
 /* By c->verb: create, update or patch; update of c->name with a plan that makes the object needs no
  * body. */
@@ -254,9 +323,14 @@ int admit_pod_shape(struct call *c, const cJSON *object, struct err *err) MUST_C
 void sub_scale(struct call *c);
 /* 201 and a Status Success without details: what binding and eviction answer. */
 void sub_answer_status(struct call *c);
+/* A condition of a pod becomes true, now unless it was. */
+void sub_pod_condition(struct call *c, cJSON *pod, const char *type, struct str reason,
+                       struct str message);
 /* delete.c */
 /* Why a removal would be refused: uid and revision preconditions against o. */
 int delete_preconditions(struct call *c, const struct store_object *o, struct err *err) MUST_CHECK;
+/* What upstream tells whoever deletes without saying what is to become of the dependents. */
+void delete_warn(struct call *c);
 
 /* client.c */
 struct events *events_new(struct vapi *api);

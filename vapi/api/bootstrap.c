@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The objects every cluster is born with: its namespaces and the two system priority classes. What
- * is there already stays as it is. It must never overwrite what the tenant changed. Source:
- * k8s.io/kubernetes pkg/controlplane/controller/systemnamespaces, pkg/apis/scheduling/v1. */
-#include "api.h"
+ * The objects every cluster is born with: its namespaces, the two system priority classes, the
+ * FlowSchemas and their levels. What is there already stays as it is. It must never overwrite what
+ * the tenant changed. Source: k8s.io/kubernetes pkg/controlplane/controller/systemnamespaces,
+ * pkg/apis/scheduling/v1. */
+#include "flow.h"
 
 #include <assert.h>
 
@@ -27,6 +28,7 @@ static const struct seed {
 #define N_SEEDS (sizeof(SEEDS) / sizeof(SEEDS[0]))
 
 struct bootstrap {
+    struct vapi *api;
     void (*done)(void *ctx, const struct err *err);
     void *ctx;
     size_t under_way;
@@ -56,32 +58,50 @@ static void on_turn(void *ctx)
     one_less(ctx);
 }
 
-static void create_seed(struct vapi *api, struct bootstrap *b, const struct seed *s)
+static void create_missing(struct bootstrap *b, const struct resource *r, const cJSON *object)
 {
-    const struct resource *r =
-        registry_find(api->registry, str_c(s->group), str_c(s->version), str_c(s->resource));
+    struct str name = json_str_at(object, "metadata.name");
+
+    if (!r || store_latest(b->api->o.store, r->storage, STR(""), name))
+        return;
+    b->under_way++;
+    vapi_create(b->api, r, STR(""), object, on_created, b);
+}
+
+static void create_seed(struct bootstrap *b, const struct seed *s)
+{
+    struct registry *g = b->api->registry;
     struct arena *a = arena_new(0);
     cJSON *object = NULL;
     int failed = json_parse(a, str_c(s->object), &object, NULL);
 
     assert(!failed);
-    if (r &&
-        !store_latest(api->o.store, r->storage, STR(""), json_str_at(object, "metadata.name"))) {
-        b->under_way++;
-        vapi_create(api, r, STR(""), object, on_created, b);
-    }
+    create_missing(b, registry_find(g, str_c(s->group), str_c(s->version), str_c(s->resource)),
+                   object);
     arena_free(a);
+}
+
+static void on_flow_seed(void *ctx, const char *resource, cJSON *object)
+{
+    struct bootstrap *b = ctx;
+
+    create_missing(b,
+                   registry_find(b->api->registry, STR("flowcontrol.apiserver.k8s.io"), STR("v1"),
+                                 str_c(resource)),
+                   object);
 }
 
 void bootstrap_objects(struct vapi *api, void (*done)(void *ctx, const struct err *err), void *ctx)
 {
     struct bootstrap *b = NEW(struct bootstrap);
 
+    b->api = api;
     b->done = done;
     b->ctx = ctx;
     b->under_way = 1; /* ours, until the loop's next turn: done() is never called from here */
     err_init(&b->err, NULL);
     for (size_t i = 0; i < N_SEEDS; i++)
-        create_seed(api, b, &SEEDS[i]);
+        create_seed(b, &SEEDS[i]);
+    flow_keep_seeds(on_flow_seed, b);
     api_defer(api, on_turn, b);
 }

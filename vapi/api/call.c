@@ -11,7 +11,7 @@
  *
  * It must never call done() before the function that started the call has returned, and never
  * twice. */
-#include "api.h"
+#include "observe.h"
 
 #include <assert.h>
 
@@ -21,10 +21,8 @@ const char *const CALL_VERBS[CALL_N_VERBS] = {
     "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
 };
 
-#define MAX_WARNINGS        32
-#define MAX_WARNING_SIZE    2048
-#define MAX_ANNOTATIONS     32
-#define MAX_ANNOTATION_SIZE (16u * 1024)
+#define MAX_WARNINGS     64
+#define MAX_WARNING_SIZE (16u * 1024) /* what upstream lets pass of a single one */
 
 struct call_entry *call_entry(struct call *c)
 {
@@ -56,6 +54,7 @@ static void call_free(struct call_entry *e)
 {
     struct vapi *api = e->call.api;
 
+    observe_end(&e->call);
     *e->prev = e->next;
     if (e->next)
         e->next->prev = e->prev;
@@ -207,19 +206,6 @@ void call_warn(struct call *c, struct str text)
     if (!c->warnings)
         c->warnings = arena_alloc(c->arena, MAX_WARNINGS * sizeof(struct str));
     c->warnings[c->n_warnings++] = arena_str(c->arena, text);
-}
-
-void call_audit_annotate(struct call *c, struct str key, struct str value)
-{
-    for (size_t i = 0; i < c->n_annotations; i++)
-        if (str_eq(c->annotations[i].key, key))
-            return;
-    if (c->n_annotations == MAX_ANNOTATIONS)
-        return;
-    if (!c->annotations)
-        c->annotations = arena_alloc(c->arena, MAX_ANNOTATIONS * sizeof(struct audit_annotation));
-    c->annotations[c->n_annotations++] = (struct audit_annotation){
-        arena_str(c->arena, key), arena_str(c->arena, str_sub(value, 0, MAX_ANNOTATION_SIZE))};
 }
 
 /* ---- dispatch ---- */

@@ -5,84 +5,14 @@
 #include <sublet/call.h>
 
 #include <assert.h>
-#include <ctype.h>
 #include <string.h>
-
-#include <sublet/encode.h>
 
 #include "read.h"
 
-/* --- continue tokens: {"v":"meta.k8s.io/v1","rv":N,"start":"ns/name\u0000"} --- */
-
-struct position {
-    int64_t revision; /* 0: now; -1: wherever we are (an inconsistent continuation) */
-    struct str ns, name;
-};
-
-static struct str token_make(struct arena *a, int64_t revision, struct str ns, struct str name)
-{
-    cJSON *token = json_new_object(a);
-    struct str key =
-        arena_concat(a, 4, (struct str[]){ns, ns.n ? STR("/") : STR(""), name, {"\0", 1}});
-
-    json_set_str(a, token, "v", STR("meta.k8s.io/v1"));
-    json_set_i64(a, token, "rv", revision);
-    json_set_str(a, token, "start", key);
-    return base64url_encode(a, json_text(a, token));
-}
-
-static int token_error(struct err *err, const char *why)
-{
-    return err_set(err, &ERR_BAD_REQUEST, "invalid continue token: continue key is not valid: %s",
-                   why);
-}
-
-/* Where Go's decoder stops. */
-static size_t first_odd(struct str s)
-{
-    size_t i = 0;
-
-    while (i < s.n && (isalnum((unsigned char)s.p[i]) || s.p[i] == '-' || s.p[i] == '_'))
-        i++;
-    return i;
-}
-
-static int token_read(struct call *c, struct position *ret, struct err *err)
-{
-    struct str text, key;
-    cJSON *token;
-    struct position at = {0};
-
-    if (!base64url_decode(c->arena, c->options.cont, &text))
-        return token_error(err, arena_printf(c->arena, "illegal base64 data at input byte %zu",
-                                             first_odd(c->options.cont))
-                                    .p);
-    if (json_parse(c->arena, text, &token, err) || !json_is_object(token))
-        return token_error(err, "not a token");
-    if (!str_eq(json_str_at(token, "v"), STR("meta.k8s.io/v1")))
-        return token_error(err, arena_printf(c->arena,
-                                             "server does not recognize this encoded version %.*s",
-                                             STR_F(json_str_at(token, "v")))
-                                    .p);
-    if (!json_i64(json_get(token, "rv"), &at.revision) || at.revision == 0 || at.revision < -1)
-        return token_error(err, "incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
-    key = json_str_at(token, "start");
-    if (key.n < 2 || key.p[key.n - 1] != '\0')
-        return token_error(err, "encoded start key empty (version meta.k8s.io/v1)");
-    key.n--;
-    if (resource_namespaced(c->resource))
-        at.ns = str_cut(&key, '/');
-    if (!key.p || (c->ns.n && !str_eq(at.ns, c->ns)))
-        return token_error(err, "the token is for another list");
-    at.name = key;
-    *ret = at;
-    return 0;
-}
-
 /* 410 with a token that goes on from the same key at whatever revision there is now. */
-static void answer_expired(struct call *c, const struct position *at, struct err *err)
+static void tell_expired(struct call *c, const struct list_position *at, struct err *err)
 {
-    if (at->name.p) {
+    if (c->options.cont.n) {
         err_clear(err);
         err_set(
             err, &ERR_EXPIRED,
@@ -92,9 +22,8 @@ static void answer_expired(struct call *c, const struct position *at, struct err
             "token results in an inconsistent list - objects that were created, modified, or "
             "deleted between the time the first chunk was returned and now may show up in the "
             "list.");
-        err->cont = token_make(c->arena, -1, at->ns, at->name);
+        err->cont = list_token(c, -1, at->ns, at->name);
     }
-    call_error(c, err);
 }
 
 /* --- the resourceVersion matrix --- */
@@ -139,11 +68,11 @@ int read_check_options(struct call *c, struct err *err)
 }
 
 /* At which revision to read; `at` says where to go on. */
-static int read_position(struct call *c, struct position *at, struct err *err)
+static int read_position(struct call *c, struct list_position *at, struct err *err)
 {
-    *at = (struct position){0};
+    *at = (struct list_position){0};
     if (c->options.cont.n) {
-        if (token_read(c, at, err))
+        if (list_token_read(c, at, err))
             return -1;
         if (at->revision < 0)
             at->revision = 0;
@@ -179,15 +108,6 @@ void call_get(struct call *c)
 
 /* --- LIST --- */
 
-struct list {
-    struct call *call;
-    int64_t revision;
-    size_t n, cap, limit;
-    const struct store_object **objects;
-    size_t rest; /* objects behind the limit that exist (without selectors: all that match) */
-    bool more;
-};
-
 static void list_keep(struct list *l, const struct store_object *o)
 {
     if (l->n == l->cap) {
@@ -218,13 +138,16 @@ static bool on_row(void *ctx, const struct store_object *o)
     return true;
 }
 
-static void on_list_sent(void *ctx)
+void list_release(struct list *l)
 {
-    struct list *l = ctx;
-
     for (size_t i = 0; i < l->n; i++)
         store_object_unref(l->objects[i]);
     l->n = 0;
+}
+
+static void on_list_sent(void *ctx)
+{
+    list_release(ctx);
 }
 
 static cJSON *list_metadata(struct list *l)
@@ -233,10 +156,13 @@ static cJSON *list_metadata(struct list *l)
     cJSON *meta = json_new_object(a);
 
     json_set_str(a, meta, "resourceVersion", arena_printf(a, "%lld", (long long)l->revision));
+    /* A list of custom resources has no Go type that would leave it out. */
+    if (!l->more && l->call->resource->crd && l->call->output == OUTPUT_OBJECT)
+        json_set_first(a, meta, "continue", json_new_string(a, STR("")));
     if (!l->more)
         return meta;
     const struct store_object *last = l->objects[l->n - 1];
-    json_set_str(a, meta, "continue", token_make(a, l->revision, last->ns, last->name));
+    json_set_str(a, meta, "continue", list_token(l->call, l->revision, last->ns, last->name));
     if (!l->call->options.labels.n && !l->call->options.fields.n)
         json_set_i64(a, meta, "remainingItemCount", (int64_t)l->rest);
     return meta;
@@ -321,7 +247,7 @@ static bool all_as_stored(const struct list *l)
     return true;
 }
 
-static void list_answer(struct list *l)
+void list_answer(struct list *l)
 {
     struct call *c = l->call;
 
@@ -334,35 +260,40 @@ static void list_answer(struct list *l)
     call_tree(c, 200, tree);
 }
 
-static void list_now(struct call *c)
+struct list *list_scan(struct call *c, struct err *err)
 {
     struct store *store = vapi_store(c->api);
     struct list *l = ARENA_NEW(c->arena, struct list);
-    struct position at;
-    struct err err;
+    struct list_position at;
 
-    err_init(&err, c->arena);
-    if (read_position(c, &at, &err)) {
-        call_error(c, &err);
-        return;
-    }
+    if (read_position(c, &at, err))
+        return NULL;
     /* resourceVersion=0 reads from the cache upstream, which ignores the limit. */
     bool cached = c->options.rv_set && c->options.rv == 0 && !c->options.cont.n;
     *l = (struct list){.call = c, .limit = cached ? 0 : (size_t)c->options.limit};
     l->revision = at.revision ? at.revision : store_revision(store);
-    if (store_scan(store, c->resource->storage, c->ns.n ? c->ns : STR_NULL, at.ns, at.name,
-                   at.revision, on_row, l, &err)) {
-        on_list_sent(l);
-        if (err.kind == &ERR_EXPIRED)
-            answer_expired(c, &at, &err);
-        else
-            call_error(c, &err);
-        return;
-    }
-    list_answer(l);
+    if (!store_scan(store, c->resource->storage, c->ns.n ? c->ns : STR_NULL, at.ns, at.name,
+                    at.revision, on_row, l, err))
+        return l;
+    list_release(l);
+    if (err->kind == &ERR_EXPIRED)
+        tell_expired(c, &at, err);
+    return NULL;
 }
 
-void call_list(struct call *c)
+static void list_now(struct call *c)
+{
+    struct err err;
+
+    err_init(&err, c->arena);
+    struct list *l = list_scan(c, &err);
+    if (l)
+        list_answer(l);
+    else
+        call_error(c, &err);
+}
+
+void read_list_when(struct call *c, void (*next)(struct call *c))
 {
     struct err err;
 
@@ -371,5 +302,10 @@ void call_list(struct call *c)
         call_error(c, &err);
         return;
     }
-    read_when(c, c->options.rv_set && !c->options.cont.n ? c->options.rv : 0, list_now);
+    read_when(c, c->options.rv_set && !c->options.cont.n ? c->options.rv : 0, next);
+}
+
+void call_list(struct call *c)
+{
+    read_list_when(c, list_now);
 }

@@ -15,5 +15,32 @@ void read_when_else(struct call *c, int64_t revision, void (*next)(struct call *
 int read_too_large(struct err *err, int64_t wanted, int64_t current);
 /* ListOptions and field selector of a list: 422 or 400. */
 int read_check_options(struct call *c, struct err *err) MUST_CHECK;
+
+/* A LIST on its way: what it shows, by reference, from its arena. */
+struct list {
+    struct call *call;
+    int64_t revision;
+    size_t n, cap, limit;
+    const struct store_object **objects;
+    size_t rest; /* objects behind the limit that exist (without selectors: all that match) */
+    bool more;
+};
+/* Checks the options of a list and goes on with next(c) when its revision is there; else answers. */
+void read_list_when(struct call *c, void (*next)(struct call *c));
+/* What c's options choose, now. NULL with err when they cannot be met. */
+struct list *list_scan(struct call *c, struct err *err) MUST_CHECK;
+/* Answers in the form that was asked for and lets go of the objects. */
+void list_answer(struct list *l);
+void list_release(struct list *l);
+
+/* list_token.c */
+struct list_position {
+    int64_t revision; /* 0: now; -1: wherever we are (an inconsistent continuation) */
+    struct str ns, name;
+};
+struct str list_token(const struct call *c, int64_t revision, struct str ns, struct str name);
+/* c->options.cont; 400 when it is no token. */
+int list_token_read(struct call *c, struct list_position *ret, struct err *err) MUST_CHECK;
+
 /* Stored bytes are what this version answers with. */
 bool convert_is_identity(const struct resource *r, const struct store_object *o);

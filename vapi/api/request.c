@@ -75,6 +75,7 @@ static void read_resource(struct parts *p, enum net_method method, struct target
     struct str first;
 
     t->is_resource = true;
+    t->method = method;
     t->version = part(p, 0);
     t->verb = METHODS[method].verb;
     p->at++;
@@ -87,10 +88,25 @@ static void read_resource(struct parts *p, enum net_method method, struct target
     read_namespace(p, t);
     t->resource = part(p, 0);
     t->name = t->path_name = part(p, 1);
-    if (left(p) > 2 && !t->by_path_watch) {
+    if (left(p) > 2) {
         t->sub = part(p, 2);
         t->rest = rest_of(t->path, t->sub);
     }
+}
+
+struct attributes request_attributes(const struct target *t)
+{
+    struct attributes what = {.verb = t->verb, .path = t->path};
+
+    if (t->is_resource) {
+        what.group = t->group;
+        what.version = t->version;
+        what.resource = t->resource;
+        what.subresource = t->sub;
+        what.name = t->name;
+        what.ns = t->ns;
+    }
+    return what;
 }
 
 bool request_target(struct arena *a, const struct net_request *r, struct target *ret)

@@ -5,7 +5,7 @@
  * in the negotiated form. A call from inside gets its answer handed over instead. Each function
  * ends the call's handler; it must never be called twice for one call. Source: apiserver
  * pkg/endpoints/handlers/responsewriters. */
-#include "api.h"
+#include "observe.h"
 
 #include <assert.h>
 #include <string.h>
@@ -16,10 +16,12 @@
 #include <sublet/proto.h>
 #include <sublet/yaml.h>
 
-#define MAX_HEADERS 48 /* warnings included */
-#define MAX_EXTRA   8  /* of a handler's own */
-#define GZIP_LEVEL  4  /* upstream's choice: most of the gain for a third of the time */
-#define GZIP_WINDOW (15 + 16)
+#define MAX_HEADERS   80   /* warnings included */
+#define WARNINGS_ALL  4096 /* characters of all warnings; beyond it each is cut to ... */
+#define WARNINGS_EACH 256
+#define MAX_EXTRA     8 /* of a handler's own */
+#define GZIP_LEVEL    4 /* upstream's choice: most of the gain for a third of the time */
+#define GZIP_WINDOW   (15 + 16)
 
 struct headers {
     struct net_header list[MAX_HEADERS];
@@ -63,6 +65,46 @@ static struct str warning_value(struct arena *a, struct str text)
     return value;
 }
 
+static size_t count_characters(struct str text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; i++)
+        n += ((unsigned char)text.p[i] & 0xc0) != 0x80;
+    return n;
+}
+
+static struct str cut_characters(struct str text, size_t most)
+{
+    size_t i = 0, n = 0;
+
+    for (; i < text.n; i++) {
+        n += ((unsigned char)text.p[i] & 0xc0) != 0x80;
+        if (n > most)
+            break;
+    }
+    return str_sub(text, 0, i);
+}
+
+/* Source of the two bounds: k8s.io/apiserver pkg/endpoints/filters/warning.go. */
+static void add_warnings(struct call *c, struct headers *h)
+{
+    size_t all = 0, written = 0;
+
+    for (size_t i = 0; i < c->n_warnings; i++)
+        all += count_characters(c->warnings[i]);
+    for (size_t i = 0; i < c->n_warnings; i++) {
+        struct str text = c->warnings[i];
+
+        if (all > WARNINGS_ALL)
+            text = cut_characters(text, WARNINGS_EACH);
+        if (all > WARNINGS_ALL && written >= WARNINGS_ALL)
+            return;
+        written += count_characters(text);
+        header(h, "warning", warning_value(c->arena, text));
+    }
+}
+
 static void common_headers(struct call *c, struct headers *h, struct str content_type)
 {
     const struct call_entry *e = call_entry(c);
@@ -76,10 +118,12 @@ static void common_headers(struct call *c, struct headers *h, struct str content
     if (!cache)
         header(h, "cache-control", STR("no-cache, private"));
     header(h, "content-type", content_type);
-    header(h, "x-kubernetes-pf-flowschema-uid", str_c(c->api->flow_uid));
-    header(h, "x-kubernetes-pf-prioritylevel-uid", str_c(c->api->level_uid));
-    for (size_t i = 0; i < c->n_warnings; i++)
-        header(h, "warning", warning_value(c->arena, c->warnings[i]));
+    if (e->flow_uid.n) {
+        header(h, "x-kubernetes-pf-flowschema-uid", e->flow_uid);
+        header(h, "x-kubernetes-pf-prioritylevel-uid", e->level_uid);
+    }
+    if (c->n_warnings)
+        add_warnings(c, h);
 }
 
 /* ---- the last step: bytes to the network ---- */
@@ -163,6 +207,14 @@ static struct str compress_slices(const struct net_slice *body, size_t n)
     return buf_take(&out);
 }
 
+static struct str content_type_of(const struct headers *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (str_eqc(h->list[i].name, "content-type"))
+            return h->list[i].value;
+    return STR("");
+}
+
 static void send_body(struct call *c, int status, struct headers *h, const struct net_slice *body,
                       size_t n)
 {
@@ -171,6 +223,8 @@ static void send_body(struct call *c, int status, struct headers *h, const struc
 
     for (size_t i = 0; i < n; i++)
         size += body[i].bytes.n;
+    observe_answer(c, status, content_type_of(h), body, n);
+    flow_answer_bytes(c, size);
     if (!call_entry(c)->gzip || size < API_GZIP_FROM) {
         send_slices(c, status, h, body, n);
         return;
@@ -219,6 +273,7 @@ static void send_tree(struct call *c, int status, struct headers *extra, const c
 
     if (!listening(c, NULL, 0))
         return;
+    audit_answer_tree(c, tree);
     body = heap_slice(print_tree(c, tree, &type));
     common_headers(c, &h, type);
     send_body(c, status, &h, &body, 1);
@@ -226,10 +281,12 @@ static void send_tree(struct call *c, int status, struct headers *extra, const c
 
 void call_tree(struct call *c, int status, cJSON *object)
 {
-    if (c->done)
+    if (c->done) {
         call_finish(c, NULL, NULL);
-    else
-        send_tree(c, status, NULL, object);
+        return;
+    }
+    form_version(c->arena, c, object);
+    send_tree(c, status, NULL, object);
 }
 
 void call_error(struct call *c, const struct err *err)
@@ -248,6 +305,31 @@ void call_error(struct call *c, const struct err *err)
     if (err->retry_after > 0)
         header(&h, "retry-after", arena_printf(c->arena, "%lld", (long long)err->retry_after));
     send_tree(c, err->kind->code, &h, status_tree(c->arena, err));
+}
+
+void call_give_up(struct call *c, const struct err *err)
+{
+    struct call_entry *e = call_entry(c);
+    cJSON *status = status_tree(c->arena, err);
+    struct headers h = {.n = 0};
+    struct net_slice body;
+    struct str type;
+
+    assert(c->exchange && !c->done && !e->answered && !e->stream_code);
+    audit_answer_tree(c, status);
+    body = heap_slice(print_tree(c, status, &type));
+    common_headers(c, &h, type);
+    if (err->retry_after > 0)
+        header(&h, "retry-after", arena_printf(c->arena, "%lld", (long long)err->retry_after));
+    observe_answer(c, err->kind->code, type, &body, 1);
+    net_respond(c->exchange, err->kind->code, h.list, h.n, &body, 1);
+    c->exchange = NULL;
+    c->gone = true;
+    if (c->cancel) {
+        c->cancel(c);
+        c->cancel = NULL;
+        e->answered = true;
+    }
 }
 
 void call_success(struct call *c, struct str uid)
@@ -324,6 +406,7 @@ void call_stored(struct call *c, int status, const struct store_object *o)
         tree = one_row_table(c, o, tree);
     else if (c->output == OUTPUT_PARTIAL)
         tree = partial_metadata(c->arena, tree);
+    form_version(c->arena, c, tree);
     send_tree(c, status, NULL, tree);
 }
 
@@ -365,19 +448,24 @@ void call_slices(struct call *c, int status, const struct net_slice *body, size_
     send_body(c, status, &h, body, n);
 }
 
-void call_raw(struct call *c, int status, struct str content_type, struct str body)
+void respond_slice(struct call *c, int status, struct str content_type, struct net_slice body)
 {
     struct headers h = {.n = 0};
-    struct net_slice slice = {arena_str(c->arena, body), NULL, NULL};
 
     assert(!c->done);
-    if (!listening(c, NULL, 0))
+    if (!listening(c, &body, 1))
         return;
     common_headers(c, &h, content_type);
     /* As Go's http.Error: a browser is not to guess what an error text is. */
     if (status == 404 && str_has_prefix(content_type, STR("text/plain")))
         header(&h, "x-content-type-options", STR("nosniff"));
-    send_body(c, status, &h, &slice, 1);
+    send_body(c, status, &h, &body, 1);
+}
+
+void call_raw(struct call *c, int status, struct str content_type, struct str body)
+{
+    respond_slice(c, status, content_type,
+                  (struct net_slice){arena_str(c->arena, body), NULL, NULL});
 }
 
 void respond_text(struct call *c, int status, const char *text)
@@ -391,5 +479,6 @@ void call_begin(struct call *c, int status, struct str content_type)
 
     assert(c->exchange);
     common_headers(c, &h, content_type);
+    call_streams(c, status);
     net_begin(c->exchange, status, h.list, h.n);
 }

@@ -4,7 +4,7 @@
  * From an HTTP request to a call with its handler. The order is upstream's: who, may they, does it
  * exist, which form, which options, which body. It must never reveal whether something exists to
  * somebody who may not ask, so everything but the path is looked at after authorisation. */
-#include "api.h"
+#include "flow.h"
 
 #include <assert.h>
 
@@ -14,6 +14,7 @@ struct route {
     struct call *call;
     struct target target;
     struct query query;
+    struct auth_wait wait; /* for keys of the token's issuer */
     struct err err;
 };
 
@@ -158,18 +159,12 @@ static int authorize(struct route *r)
 {
     struct target *t = &r->target;
     struct call *c = r->call;
-    struct attributes what = {.verb = t->verb, .path = t->path};
+    struct attributes what = request_attributes(t);
     struct str reason = STR_NULL;
+    bool allowed = auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason);
 
-    if (t->is_resource) {
-        what.group = t->group;
-        what.version = t->version;
-        what.resource = t->resource;
-        what.subresource = t->sub;
-        what.name = t->name;
-        what.ns = t->ns;
-    }
-    if (auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason))
+    audit_authorized(c, allowed, reason);
+    if (allowed)
         return 0;
     return server_forbidden(c, &what, reason, &r->err);
 }
@@ -196,6 +191,9 @@ static bool shape_exists(const struct resource *res, const struct subresource *s
 {
     bool in_namespace = t->ns.n && !(str_eqc(t->resource, "namespaces") && str_eq(t->ns, t->name));
 
+    /* The prefixes of old: /watch/ ends at a name, /proxy/ is gone. */
+    if (t->by_path_watch ? t->sub.n || !(res->verbs & VERB_WATCH) : str_eqc(str_c(t->verb), "proxy"))
+        return false;
     if (!resource_namespaced(res) && in_namespace)
         return false;
     if (resource_namespaced(res) && !t->ns.n && t->path_name.n)
@@ -212,6 +210,8 @@ static bool method_allowed(const struct resource *res, const struct subresource 
 {
     unsigned verbs = sub ? sub->verbs : res->verbs;
 
+    if (t->by_path_watch && t->method != NET_GET)
+        return false;
     if (!verb || !(verbs & verb->bit))
         return false;
     if (verb->verb == CALL_CREATE && t->path_name.n && !sub)
@@ -251,11 +251,36 @@ static void take_names(struct route *r)
     c->name = arena_str(c->arena, t->path_name);
 }
 
+/* What cannot be the last part of a path is nobody's name. */
+static int check_name(const struct call *c, struct err *err)
+{
+    const char *why = c->name.n ? name_check_path_segment(c->name) : NULL;
+
+    if (!why)
+        return 0;
+    return err_set(err, &ERR_BAD_REQUEST, "Name parameter invalid: \"%.*s\": %s", STR_F(c->name),
+                   why);
+}
+
+/* Whether the selector asks for one name, and for this one. */
+static bool selects_name(const struct selector *s, struct str name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (str_eqc(s->terms[i].key, "metadata.name") && s->terms[i].op == SEL_EQ)
+            return str_eq(s->terms[i].values[0], name);
+    return false;
+}
+
 /* /watch/.../name is a watch with a selector on that name. */
 static int select_name(struct call *c, struct err *err)
 {
     struct str text = arena_printf(c->arena, "metadata.name=%.*s", STR_F(c->name));
 
+    if (c->options.fields.n && selects_name(&c->options.fields, c->name))
+        return 0;
+    if (c->options.fields.n)
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "fieldSelector metadata.name doesn't match requested name");
     c->options.field_selector = text;
     return selector_parse_fields(c->arena, text, &c->options.fields, err);
 }
@@ -280,11 +305,20 @@ static void warn_deprecated(struct call *c)
         call_warn(c, text);
 }
 
+/* Whole objects are told with their defaults (write.c). */
+static bool told_by_writer(const struct call *c)
+{
+    return (c->verb == CALL_CREATE || c->verb == CALL_UPDATE) &&
+           !(c->resource->flags & RES_REVIEW) && (!c->sub || c->sub->kind == SUB_STATUS);
+}
+
 static int read_request(struct route *r)
 {
     struct call *c = r->call;
 
     take_names(r);
+    if (check_name(c, &r->err))
+        return -1;
     warn_deprecated(c);
     if (is_connection(c->sub))
         return 0;
@@ -296,6 +330,8 @@ static int read_request(struct route *r)
         return -1;
     if (body_decode(c, &r->err))
         return -1;
+    if (c->body && !told_by_writer(c))
+        audit_request(c, c->body);
     /* Other handlers write, and write.c looks at the shape of what it is given. */
     if (c->verb != CALL_CREATE || !c->sub)
         return 0;
@@ -307,20 +343,20 @@ static int read_request(struct route *r)
 static void run_plain(struct route *r)
 {
     struct call *c = r->call;
-    struct err ignored;
+    struct err unacceptable;
 
-    err_init(&ignored, c->arena);
-    /* Each endpoint reads Accept in its own way; only pretty printing and compression are common.
-     */
-    if (respond_negotiate(c, &r->query, &ignored))
-        err_clear(&ignored);
+    err_init(&unacceptable, c->arena);
+    /* Each endpoint reads Accept in its own way: most have one form only. */
+    if (respond_negotiate(c, &r->query, &unacceptable) == 0)
+        err_clear(&unacceptable);
     if (c->request->method != NET_GET && reads_only(r)) {
         if (no_such_method(&r->err))
             call_error(c, &r->err);
         return;
     }
-    if (health_handle(c, r->target.path) || discovery_handle(c, r->target.path) ||
-        openapi_handle(c, r->target.path) || auth_handle_openid(c, r->target.path))
+    if (health_handle(c, r->target.path) || metrics_handle(c, r->target.path) ||
+        discovery_handle(c, r->target.path, &unacceptable) || openapi_handle(c, r->target.path) ||
+        auth_handle_openid(c, r->target.path))
         return;
     answer_unknown(r);
 }
@@ -352,6 +388,55 @@ static void set_audit_id(struct call *c)
     call_entry(c)->audit_id = arena_str(c->arena, str_c(uuid));
 }
 
+/* Its turn has come. */
+static void run(void *ctx)
+{
+    struct route *r = ctx;
+
+    if (authorize(r))
+        call_error(r->call, &r->err);
+    else if (r->target.is_resource)
+        run_resource(r);
+    else
+        run_plain(r);
+}
+
+static void admit(struct route *r)
+{
+    struct call *c = r->call;
+    struct attributes what = request_attributes(&r->target);
+    struct err untold;
+    int unknown = auth_authenticate(vapi_auth(c->api), c->arena, c->request, &what, &c->user, &r->err);
+
+    err_init(&untold, c->arena);
+    if (observe_asked(c, &r->target, c->user.name.p ? &c->user : NULL, &untold)) {
+        call_error(c, &untold);
+        return;
+    }
+    if (unknown) {
+        call_error(c, &r->err);
+        return;
+    }
+    deadline_set(c, &r->query);
+    flow_enter(c, &what, run, r);
+    deadline_watch(c);
+}
+
+/* The keys that the token needs were fetched, or could not be. */
+static void on_keys(void *ctx)
+{
+    struct route *r = ctx;
+
+    r->call->cancel = NULL;
+    r->call->state = NULL;
+    admit(r);
+}
+
+static void cancel_wait(struct call *c)
+{
+    auth_wait_end(&((struct route *)c->state)->wait);
+}
+
 static void route(struct call *c)
 {
     struct route *r = ARENA_NEW(c->arena, struct route);
@@ -365,13 +450,13 @@ static void route(struct call *c)
     }
     query_parse(c->arena, c->request->query, &r->query);
     refine_verb(r);
-    if (auth_authenticate(vapi_auth(c->api), c->arena, c->request, &c->user, &r->err) ||
-        authorize(r))
-        call_error(c, &r->err);
-    else if (r->target.is_resource)
-        run_resource(r);
-    else
-        run_plain(r);
+    r->wait = (struct auth_wait){.again = on_keys, .ctx = r};
+    if (!auth_await(vapi_auth(c->api), c->arena, c->request, &r->wait)) {
+        admit(r);
+        return;
+    }
+    c->state = r;
+    c->cancel = cancel_wait;
 }
 
 static void on_request(void *ctx, struct net_exchange *x, const struct net_request *request)
@@ -385,6 +470,7 @@ static void on_request(void *ctx, struct net_exchange *x, const struct net_reque
     c->request = request;
     call_entry(c)->exchange_open = true;
     net_on(x, call_exchange_closed, call_exchange_drained, call_entry(c));
+    observe_begin(c);
     set_audit_id(c);
     route(c);
 }

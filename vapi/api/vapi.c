@@ -8,14 +8,14 @@
  *
  * It must never listen before what the API promises is in place, and never free anything while a
  * call, a controller or a uv handle could still come back. */
-#include "api.h"
+#include "observe.h"
+
+#include "flow.h"
 
 #include <assert.h>
 
-#include <sublet/log.h>
 
-#define CLOSE_GRACE_MS   5000
-#define RENEWAL_CHECK_MS (24 * 3600 * 1000)
+#define CLOSE_GRACE_MS 5000
 
 struct deferred {
     struct deferred *next;
@@ -71,7 +71,12 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
     uv_unref((uv_handle_t *)&api->renewal);
     api->idle.data = api;
     api->renewal.data = api;
-    api->open_handles = 2;
+    api->open_handles = 3;
+    uv_timer_init(options->loop, &api->deadline);
+    uv_unref((uv_handle_t *)&api->deadline);
+    api->deadline.data = api;
+    api->deadline_ms = INT64_MAX;
+    flow_open(api);
 
     api->registry = registry_new(options->store);
     registry_set_clock(api->registry, &api->sequence);
@@ -95,40 +100,6 @@ void vapi_add_check(struct vapi *api, const char *name, const char *(*check)(voi
     api->checks[api->n_checks++] = (struct api_check){mem_strdup(str_c(name)), check, ctx};
 }
 
-/* ---- the serving certificate ---- */
-
-static void serving_tls(struct vapi *api, struct net_tls *ret)
-{
-    *ret = (struct net_tls){
-        .certificate = pki_serving_pem(api->o.pki),
-        .key = pki_serving_key_pem(api->o.pki),
-        .client_ca = pki_ca_pem(api->o.pki),
-    };
-}
-
-static int renew_serving(struct vapi *api, struct err *err)
-{
-    struct net_tls tls;
-
-    if (clock_wall_s(api->o.clock) < pki_serving_renew_at(api->o.pki))
-        return 0;
-    if (pki_renew_serving(api->o.pki, err))
-        return -1;
-    serving_tls(api, &tls);
-    return net_set_tls(api->server, &tls, err);
-}
-
-static void on_renewal(uv_timer_t *timer)
-{
-    struct vapi *api = timer->data;
-    struct err err;
-
-    assert(api->magic == VAPI_MAGIC);
-    err_init(&err, NULL);
-    if (renew_serving(api, &err))
-        log_error("serving certificate not renewed error=\"%.*s\"", STR_F(err.message));
-}
-
 /* ---- start ---- */
 
 static void started(struct vapi *api, const struct err *err)
@@ -144,19 +115,19 @@ static int listen_now(struct vapi *api, struct err *err)
 {
     struct net_options options = {
         .address = api->o.config->listen_address,
-        .max_body = API_MAX_BODY + 64 * 1024,
+        .max_body = API_MAX_BODY,
     };
     struct net_tls tls;
 
     server_handler(api, &options.handler);
     if (api->o.pki) {
-        serving_tls(api, &tls);
+        renewal_serving_tls(api, &tls);
         options.tls = &tls;
     }
     if (net_listen(api->o.loop, &options, &api->server, err))
         return -1;
     if (api->o.pki)
-        uv_timer_start(&api->renewal, on_renewal, RENEWAL_CHECK_MS, RENEWAL_CHECK_MS);
+        renewal_start(api);
     return 0;
 }
 
@@ -172,8 +143,8 @@ static void on_roles(void *ctx, const struct err *failure)
         return;
     }
     api->expiry = expiry_start(api);
-    if (api->o.config->controllers_native)
-        api->controllers = controllers_start(api);
+    api->controllers = controllers_start(api, api->o.config->controllers_native);
+    flow_start(api);
     err_init(&err, NULL);
     started(api, listen_now(api, &err) ? &err : NULL);
 }
@@ -192,8 +163,9 @@ static void on_bootstrapped(void *ctx, const struct err *failure)
 int vapi_start(struct vapi *api, void (*ready)(void *ctx, const struct err *err), void *ctx,
                struct err *err)
 {
-    (void)err;
     assert(api->magic == VAPI_MAGIC && api->state == API_NEW);
+    if (audit_open(api, err))
+        return -1;
     api->state = API_STARTING;
     api->ready = ready;
     api->ready_ctx = ctx;
@@ -215,9 +187,13 @@ static void free_api(struct vapi *api)
     void *ctx = api->closed_ctx;
 
     api->state = API_CLOSED;
+    flow_free(api);
+    audit_close(api);
+    api->metrics = api_metrics_free(api->metrics);
     api->events = events_free(api->events);
     api->admission_memo = admission_memo_free(api->admission_memo);
     api->auth = auth_free(api->auth);
+    api->renewals = mem_free(api->renewals);
     api->registry = registry_free(api->registry);
     for (size_t i = 0; i < api->n_checks; i++)
         mem_free(api->checks[i].name);
@@ -240,7 +216,12 @@ static void on_handle_closed(uv_handle_t *handle)
     one_handle_less(handle->data);
 }
 
-static void on_expiry_closed(void *ctx)
+void api_handle_closed(struct vapi *api)
+{
+    one_handle_less(api);
+}
+
+static void on_own_closed(void *ctx)
 {
     one_handle_less(ctx);
 }
@@ -253,10 +234,16 @@ static void finish_close(struct vapi *api)
         return;
     if (api->expiry) {
         api->open_handles++;
-        expiry_close(api->expiry, on_expiry_closed, api);
+        expiry_close(api->expiry, on_own_closed, api);
+    }
+    if (api->openapi) {
+        api->open_handles++;
+        openapi_close(api->openapi, on_own_closed, api);
     }
     uv_close((uv_handle_t *)&api->idle, on_handle_closed);
     uv_close((uv_handle_t *)&api->renewal, on_handle_closed);
+    uv_close((uv_handle_t *)&api->deadline, on_handle_closed);
+    flow_close(api);
 }
 
 static void on_last_turn(void *ctx)

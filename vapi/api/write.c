@@ -10,7 +10,7 @@
  * answered
  *
  * A step must never change the base's tree, and nothing may be stored that VALIDATE did not see. */
-#include "api.h"
+#include "observe.h"
 
 #include <assert.h>
 
@@ -51,7 +51,7 @@ struct write {
     struct err err;
 };
 
-static const struct write_plan PLAIN = {NULL, NULL, NULL, false};
+static const struct write_plan PLAIN = {.whole = false};
 
 static bool on_status(const struct call *c)
 {
@@ -171,6 +171,16 @@ static int check_name(const struct call *c, const cJSON *object, struct err *err
                    STR_F(name), STR_F(c->name));
 }
 
+/* Told before a name that is missing. */
+static int check_space(const struct call *c, struct err *err)
+{
+    struct str ns = json_str_at(c->body, "metadata.namespace");
+
+    if (!ns.n || !resource_namespaced(c->resource) || str_eq(ns, c->ns))
+        return 0;
+    return meta_wrong_namespace(err);
+}
+
 static enum outcome step_base(struct write *w, struct err *err)
 {
     struct call *c = w->call;
@@ -181,7 +191,8 @@ static enum outcome step_base(struct write *w, struct err *err)
     w->creating = c->verb == CALL_CREATE && !w->plan->make;
     if (w->creating)
         return GO_ON;
-    if (c->verb == CALL_UPDATE && !w->plan->make && check_name(c, c->body, err))
+    if (c->verb == CALL_UPDATE && !w->plan->make &&
+        (check_space(c, err) || check_name(c, c->body, err)))
         return FAILED;
     w->base = store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
     if (!w->base)
@@ -285,6 +296,8 @@ static enum outcome step_make(struct write *w, struct err *err)
         return FAILED;
     to_hub(w);
     apply_defaults(w);
+    if (c->verb != CALL_PATCH && !w->plan->make)
+        audit_request(c, c->resource == w->asked ? w->object : c->body);
     if (tracks_fields(c))
         managed_update(c, w->asked, w->old, w->object);
     return GO_ON;
@@ -428,12 +441,19 @@ static void keep_status_only(struct write *w)
     w->object = made;
 }
 
+static void on_kind_warning(void *ctx, struct str text)
+{
+    call_warn(ctx, text);
+}
+
 static void prepare_create(struct write *w)
 {
     const struct resource *r = w->call->resource;
 
     if ((r->flags & (RES_STATUS | RES_STATUS_ON_CREATE)) == RES_STATUS)
         json_remove(w->object, "status");
+    if (r->ops && r->ops->warnings_before_create)
+        r->ops->warnings_before_create(w->call->arena, w->object, on_kind_warning, w->call);
     if (r->ops && r->ops->prepare_create)
         r->ops->prepare_create(w->call->arena, w->object);
 }
@@ -447,7 +467,7 @@ static void count_generation(struct write *w)
                 (flags & RES_STATUS ||
                  json_equal(json_get(w->object, "status"), json_get(w->old, "status")));
 
-    if ((flags & RES_GENERATION) && !same)
+    if ((flags & RES_GENERATION) && !same && !w->plan->uncounted)
         json_set_i64(a, meta_of(a, w->object), "generation", generation + 1);
 }
 
@@ -495,11 +515,6 @@ static void validate_kind(struct write *w, struct field_errors *e)
     } else if (r->ops && r->ops->validate) {
         r->ops->validate(e, w->object, w->old);
     }
-}
-
-static void on_kind_warning(void *ctx, struct str text)
-{
-    call_warn(ctx, text);
 }
 
 /* Of objects that count changes of their spec only these are looked at again, but for pods. */

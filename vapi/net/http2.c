@@ -20,7 +20,7 @@
 #define RESET_BURST        1000 /* RST_STREAM by the peer: at once, and per second */
 #define RESET_RATE         50
 #define HEADER_OVERRUN     8u /* times the limit, before a header block ends the connection */
-#define MAX_ANSWER_HEADERS 64
+#define MAX_ANSWER_HEADERS 96
 
 struct http2 {
     nghttp2_session *session;

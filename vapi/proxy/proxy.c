@@ -89,6 +89,7 @@ void proxy_begin(struct proxy *p, int status, const struct net_header *headers, 
     assert(p->magic == PROXY_MAGIC && !p->begun);
     p->begun = true;
     list = proxy_answer_headers(p->call, headers, n_headers, false, &n);
+    call_streams(p->call, status);
     net_begin(p->call->exchange, status, list, n);
 }
 
@@ -102,6 +103,8 @@ bool proxy_upgrade(struct proxy *p, const struct net_header *headers, size_t n_h
         return false;
     list = proxy_answer_headers(p->call, headers, n_headers, true, &n);
     p->begun = net_upgrade(p->call->exchange, list, n, on_received);
+    if (p->begun)
+        call_streams(p->call, 101);
     return p->begun;
 }
 

@@ -23,7 +23,7 @@ struct harness {
     struct rng rng;
     int64_t now_s;
     struct str random;
-    bool ready, closed;
+    bool ready, closed, stopped;
 };
 
 /* ---- time and chance ---- */
@@ -90,6 +90,11 @@ void harness_run_until(struct harness *h, const bool *done)
 
 struct harness *harness_new_with(const struct vapi_hooks *hooks)
 {
+    return harness_new_for(hooks, NULL);
+}
+
+struct harness *harness_new_for(const struct vapi_hooks *hooks, const struct config *config)
+{
     struct harness *h = NEW(struct harness);
     struct err err;
     struct store_options so = {0};
@@ -107,6 +112,8 @@ struct harness *harness_new_with(const struct vapi_hooks *hooks)
     so.path = h->dir;
     assert_int_equal(store_open(&h->loop, &so, &h->store, &err), 0);
 
+    if (config)
+        h->config = *config;
     h->config.listen_address = STR("127.0.0.1:0");
     vo = (struct vapi_options){&h->loop,  h->store, NULL,          &h->config,
                                &h->clock, &h->rng,  STR("v1.36.3")};
@@ -131,12 +138,19 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
     return remove(path);
 }
 
+void harness_stop(struct harness *h)
+{
+    if (!h->stopped)
+        vapi_close(h->api, on_closed, &h->closed);
+    h->stopped = true;
+    harness_run_until(h, &h->closed);
+}
+
 void harness_free(struct harness *h)
 {
     bool store_closed = false;
 
-    vapi_close(h->api, on_closed, &h->closed);
-    harness_run_until(h, &h->closed);
+    harness_stop(h);
     store_close(h->store, on_closed, &store_closed);
     harness_run_until(h, &store_closed);
     uv_run(&h->loop, UV_RUN_DEFAULT);
@@ -229,32 +243,50 @@ static void on_performed(uv_work_t *work, int status)
     r->done = true;
 }
 
-struct answer ask(struct harness *h, const char *method, const char *path, const char *type,
-                  struct str body, const char *const *headers)
+struct request *ask_begin(struct harness *h, const char *method, const char *path, const char *type,
+                          struct str body, const char *const *headers)
 {
-    struct request r = {.method = method, .type = type, .headers = headers, .body = body};
+    struct request *r = ARENA_NEW(h->arena, struct request);
+
+    *r = (struct request){.method = method, .type = type, .headers = headers, .body = body};
+    snprintf(r->url, sizeof(r->url), "http://127.0.0.1:%u%s", vapi_port(h->api), path);
+    r->work.data = r;
+    uv_queue_work(&h->loop, &r->work, perform, on_performed);
+    return r;
+}
+
+struct answer ask_end(struct harness *h, struct request *r)
+{
     struct answer a = {0};
-    char *lines;
 
-    snprintf(r.url, sizeof(r.url), "http://127.0.0.1:%u%s", vapi_port(h->api), path);
-    r.work.data = &r;
-    uv_queue_work(&h->loop, &r.work, perform, on_performed);
-    harness_run_until(h, &r.done);
-    if (r.rc != CURLE_OK)
-        print_error("%s %s: %s\n", method, path, curl_easy_strerror(r.rc));
-    assert_int_equal(r.rc, CURLE_OK);
+    harness_run_until(h, &r->done);
+    if (r->rc != CURLE_OK)
+        print_error("%s %s: %s\n", r->method, r->url, curl_easy_strerror(r->rc));
+    assert_int_equal(r->rc, CURLE_OK);
 
-    a.status = (int)r.status;
-    a.body = arena_str(h->arena, buf_str(&r.got));
-    lines = arena_cstr(h->arena, buf_str(&r.lines));
-    a.headers = str_c(lines);
+    a.status = (int)r->status;
+    a.body = arena_str(h->arena, buf_str(&r->got));
+    a.headers = str_c(arena_cstr(h->arena, buf_str(&r->lines)));
     if (json_parse(h->arena, a.body, &a.json, NULL))
         a.json = NULL;
     if (getenv("SHOW"))
-        print_message("%s %s -> %d %.*s\n", method, path, a.status, STR_F(a.body));
-    buf_fini(&r.got);
-    buf_fini(&r.lines);
+        print_message("%s %s -> %d %.*s\n", r->method, r->url, a.status, STR_F(a.body));
+    buf_fini(&r->got);
+    buf_fini(&r->lines);
     return a;
+}
+
+void ask_forget(struct harness *h, struct request *r)
+{
+    harness_run_until(h, &r->done);
+    buf_fini(&r->got);
+    buf_fini(&r->lines);
+}
+
+struct answer ask(struct harness *h, const char *method, const char *path, const char *type,
+                  struct str body, const char *const *headers)
+{
+    return ask_end(h, ask_begin(h, method, path, type, body, headers));
 }
 
 struct answer get(struct harness *h, const char *path)

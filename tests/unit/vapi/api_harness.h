@@ -18,6 +18,10 @@ struct answer {
 struct harness *harness_new(void);
 /* Hooks as the syncer would set them. */
 struct harness *harness_new_with(const struct vapi_hooks *hooks);
+/* With a configuration; its address is ours. */
+struct harness *harness_new_for(const struct vapi_hooks *hooks, const struct config *config);
+/* Ends the control plane, and all streams with it; harness_free() does as well. */
+void harness_stop(struct harness *h);
 void harness_free(struct harness *h);
 
 struct vapi *harness_api(struct harness *h);
@@ -34,6 +38,13 @@ const struct resource *harness_resource(struct harness *h, const char *group, co
  * NULL-ended. */
 struct answer ask(struct harness *h, const char *method, const char *path, const char *type,
                   struct str body, const char *const *headers);
+/* The same in two halves: others may be asked in between, four at once. */
+struct request;
+struct request *ask_begin(struct harness *h, const char *method, const char *path, const char *type,
+                          struct str body, const char *const *headers);
+struct answer ask_end(struct harness *h, struct request *r);
+/* Whatever becomes of it: of a stream, after its server closed it. */
+void ask_forget(struct harness *h, struct request *r);
 struct answer get(struct harness *h, const char *path);
 struct answer post(struct harness *h, const char *path, const char *json);
 struct answer put(struct harness *h, const char *path, const char *json);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * The end of a request's patience. Why: what waits (for the host, for a slow disk, for its turn)
+ * must not wait for ever, and its client must hear so while it still listens. One timer stands for
+ * all calls, and only for those that outlive the turn of the loop they came in: the rest never see
+ * it. It must never take an answer back, nor undo a write: that goes on and answers nobody.
+ * Source: k8s.io/apiserver pkg/endpoints/filters/request_deadline.go. */
+#include "observe.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <sublet/net.h>
+
+static int64_t now_ms(struct vapi *api)
+{
+    return clock_mono_ms(vapi_clock(api));
+}
+
+/* Of ?timeout=; 0 for none that counts. What cannot be read was refused before. */
+static int64_t asked_ms(const struct query *q)
+{
+    struct str value = query_get(q, "timeout");
+    int64_t ns;
+
+    if (!value.n || !duration_parse(value, &ns) || ns <= 0)
+        return 0;
+    return ns < 1000000 ? 1 : ns / 1000000;
+}
+
+static int expired(struct err *err)
+{
+    return err_set(err, &ERR_TIMEOUT,
+                   "Timeout: request did not complete within the allotted timeout");
+}
+
+static void expire(struct call *c)
+{
+    struct err err;
+
+    err_init(&err, c->arena);
+    if (call_entry(c)->queued) {
+        flow_timed_out(c);
+        if (flow_too_many(&err))
+            call_give_up(c, &err);
+    } else if (expired(&err)) {
+        call_give_up(c, &err);
+    }
+}
+
+static bool waits(const struct call_entry *e)
+{
+    return e->due_ms && !e->answered && !e->observed && !e->stream_code && e->exchange_open;
+}
+
+static void on_deadline(uv_timer_t *timer);
+
+/* The next one that is due; calls are in order of their arrival, not of their ends. */
+static void arm(struct vapi *api)
+{
+    int64_t next = INT64_MAX, now = now_ms(api);
+
+    for (const struct call_entry *e = api->first; e; e = e->next)
+        if (waits(e) && e->due_ms < next)
+            next = e->due_ms;
+    api->deadline_ms = next;
+    if (next == INT64_MAX)
+        uv_timer_stop(&api->deadline);
+    else
+        uv_timer_start(&api->deadline, on_deadline, next > now ? (uint64_t)(next - now) : 0, 0);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+    struct vapi *api = timer->data;
+    struct call_entry *e = api->first;
+    int64_t now = now_ms(api);
+
+    assert(api->magic == VAPI_MAGIC);
+    while (e) {
+        struct call_entry *next = e->next;
+
+        if (waits(e) && e->due_ms <= now) {
+            e->due_ms = 0;
+            expire(&e->call);
+        }
+        e = next;
+    }
+    arm(api);
+}
+
+void deadline_set(struct call *c, const struct query *q)
+{
+    struct vapi *api = c->api;
+    const struct config *config = vapi_config(api);
+    int64_t most = config && config->request_timeout_ms ? config->request_timeout_ms : 60000;
+    int64_t asked = asked_ms(q);
+
+    if (!call_entry(c)->long_running)
+        call_entry(c)->due_ms = now_ms(api) + (asked && asked < most ? asked : most);
+}
+
+void deadline_shorten(struct call *c, int64_t part)
+{
+    struct call_entry *e = call_entry(c);
+    int64_t now = now_ms(c->api);
+
+    e->final_due_ms = e->due_ms;
+    if (e->due_ms)
+        e->due_ms = now + (e->due_ms - now) / part;
+}
+
+void deadline_restore(struct call *c)
+{
+    call_entry(c)->due_ms = call_entry(c)->final_due_ms;
+}
+
+/* c came through its first turn without an answer. */
+void deadline_watch(struct call *c)
+{
+    struct vapi *api = c->api;
+    struct call_entry *e = call_entry(c);
+
+    if (!waits(e) || e->due_ms >= api->deadline_ms)
+        return;
+    uv_update_time(api->o.loop);
+    api->deadline_ms = e->due_ms;
+    uv_timer_start(&api->deadline, on_deadline,
+                   e->due_ms > now_ms(api) ? (uint64_t)(e->due_ms - now_ms(api)) : 0, 0);
+}

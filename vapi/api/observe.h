@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi (private to vapi/api)
+ *
+ * What is told about requests: events of the audit log, and counters. One call is told four times
+ * at most, in this order; calls from inside never are.
+ *
+ *   observe_begin -> observe_asked -> observe_answer  (a whole answer)   -> observe_end
+ *                                  '> observe_stream  (a streamed one)   ---^ */
+#pragma once
+
+#include <sublet/audit.h>
+#include <sublet/metrics.h>
+
+#include "api.h"
+
+/* observe.c */
+void observe_begin(struct call *c);
+/* It is known who asks (user NULL: nobody does, and err says so) and for what. -1: must not be
+ * served, since it could not be told. */
+int observe_asked(struct call *c, const struct target *t, const struct user *user,
+                  struct err *err) MUST_CHECK;
+/* The answer as it leaves, before it is compressed. */
+void observe_answer(struct call *c, int status, struct str content_type,
+                    const struct net_slice *body, size_t n);
+void observe_end(struct call *c);
+/* Watch, proxy, exec, logs: no deadline, no seat, told at their beginning and end. */
+bool observe_long_running(const struct call *c, const struct target *t);
+
+/* audit.c; all of them do nothing for a call that is not audited. */
+struct api_audit;
+int audit_open(struct vapi *api, struct err *err) MUST_CHECK; /* by the configuration */
+void audit_close(struct vapi *api);
+int audit_asked(struct call *c, const struct target *t, const struct user *user,
+                struct err *err) MUST_CHECK;
+void audit_authorized(struct call *c, bool allowed, struct str reason);
+/* What was asked for, once it is decoded; the first one stays. */
+void audit_request(struct call *c, const cJSON *object);
+/* A tree that is the answer, in whatever form it will be printed. */
+void audit_answer_tree(struct call *c, const cJSON *tree);
+void audit_answer(struct call *c, int status, struct str content_type, const struct net_slice *body,
+                  size_t n);
+void audit_stream(struct call *c, int status);
+void audit_end(struct call *c);
+void audit_metrics(struct vapi *api, struct buf *out);
+
+/* metrics.c */
+struct api_metrics;
+struct api_metrics *api_metrics_free(struct api_metrics *m);
+/* One request is over: its code, and how long it took. */
+void metrics_request(struct call *c, int code, int64_t took_us);
+void metrics_long_running(struct call *c, int by);
+bool metrics_handle(struct call *c, struct str path);
+
+/* metrics_process.c */
+void metrics_process(struct buf *out);
+
+/* deadline.c */
+/* Ends c with 504 at its time, unless it is answered before. */
+void deadline_set(struct call *c, const struct query *q);
+/* c was not answered at once: somebody must look at the clock. */
+void deadline_watch(struct call *c);
+/* While it waits for its turn: a part of its time; then the rest. */
+void deadline_shorten(struct call *c, int64_t part);
+void deadline_restore(struct call *c);
+
+/* flow.c, for those who do not look inside (flow.h) */
+void flow_leave(struct call *c);  /* it needs no seat any more */
+void flow_stream(struct call *c); /* it streams from now on */
+void flow_end(struct call *c);
+void flow_answer_bytes(struct call *c, size_t n);
+int flow_too_many(struct err *err) MUST_CHECK; /* 429 */
+void flow_timed_out(struct call *c);           /* it waited for too long */
+void flow_metrics(struct vapi *api, struct buf *out);

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Impersonate-* headers: whom the asker acts for. Several modes are tried, the narrow ones first:
+ * in those the asker needs leave for the identity (`impersonate:MODE`) and for doing this very
+ * thing with it (`impersonate-on:MODE:VERB`); the last is `impersonate` alone, for anything.
+ * Source: k8s.io/apiserver pkg/endpoints/filters/impersonation of 1.36 (KEP 5284). Must never take
+ * a name from a header without having authorised the real user for it. */
+#include <string.h>
+
+#include <sublet/encode.h>
+#include <sublet/selector.h>
+
+#include "auth_impl.h"
+
+#define MAX_GROUPS   64
+#define MAX_EXTRAS   64
+#define MANY         4 /* then all at once is asked for first */
+#define NODE_PREFIX  "system:node:"
+#define GROUP_NODES  "system:nodes"
+#define EXTRA_PREFIX "impersonate-extra-"
+#define NODE_KEY     "authentication.kubernetes.io/node-name"
+
+struct extra {
+    struct str key, value;
+};
+
+struct wanted {
+    struct str name, uid;
+    struct str *groups;
+    size_t n_groups;
+    struct extra *extras;
+    size_t n_extras;
+    struct str node;        /* of system:node:NAME */
+    struct str ns, account; /* of system:serviceaccount:NS:NAME */
+};
+
+struct asking {
+    struct auth *auth;
+    struct arena *arena;
+    const struct user *real;
+    const struct attributes *what; /* the request */
+    const struct wanted *wanted;
+    const char *verb; /* "impersonate", "impersonate:user-info" */
+    bool constrained;
+    struct err *err;
+};
+
+/* ---- the headers ---- */
+
+/* What cannot be decoded is the key as it stands. */
+static struct str extra_key(struct arena *a, struct str header)
+{
+    struct str encoded = str_from(header, sizeof(EXTRA_PREFIX) - 1), key;
+
+    return url_decode(a, encoded, false, &key) ? key : encoded;
+}
+
+static void read_names(struct arena *a, struct wanted *w)
+{
+    struct str rest;
+
+    if (str_has_prefix(w->name, STR(NODE_PREFIX))) {
+        rest = str_from(w->name, sizeof(NODE_PREFIX) - 1);
+        if (!name_check_dns1123_subdomain(rest))
+            w->node = arena_str(a, rest);
+    }
+    if (!str_has_prefix(w->name, STR("system:serviceaccount:")))
+        return;
+    rest = str_from(w->name, sizeof("system:serviceaccount:") - 1);
+    struct str ns = str_cut(&rest, ':');
+    if (!name_check_dns1123_label(ns) && rest.p && !name_check_dns1123_subdomain(rest)) {
+        w->ns = arena_str(a, ns);
+        w->account = arena_str(a, rest);
+    }
+}
+
+static void write_list(struct buf *b, struct arena *a, const struct str *items, size_t n)
+{
+    buf_addc(b, n ? "[]string{" : "[]string(nil)");
+    for (size_t i = 0; i < n; i++) {
+        buf_addc(b, i ? ", " : "");
+        buf_add(b, go_quote(a, items[i]));
+    }
+    buf_addc(b, n ? "}" : "");
+}
+
+/* As Go prints what was asked for. */
+static int nobody_named(struct arena *a, const struct wanted *w, struct err *err)
+{
+    struct buf b = BUF_INIT(8192);
+
+    buf_addc(&b, "requested &user.DefaultInfo{Name:\"\", UID:");
+    buf_add(&b, go_quote(a, w->uid));
+    buf_addc(&b, ", Groups:");
+    write_list(&b, a, w->groups, w->n_groups);
+    buf_addc(&b, w->n_extras ? ", Extra:map[string][]string{" : ", Extra:map[string][]string(nil)");
+    for (size_t i = 0; i < w->n_extras; i++) {
+        buf_addc(&b, i ? ", " : "");
+        buf_add(&b, go_quote(a, w->extras[i].key));
+        buf_addc(&b, ":");
+        write_list(&b, a, &w->extras[i].value, 1);
+    }
+    buf_addc(&b, w->n_extras ? "}" : "");
+    buf_addc(&b, "} without impersonating a user name");
+    err_set(err, &ERR_BAD_REQUEST, "%.*s", STR_F(buf_str(&b)));
+    buf_fini(&b);
+    return -1;
+}
+
+/* 1: nobody is acted for. */
+static int read_wanted(struct arena *a, const struct net_request *r, struct wanted *w,
+                       struct err *err)
+{
+    *w = (struct wanted){.name = arena_str(a, net_header(r, "impersonate-user")),
+                         .uid = arena_str(a, net_header(r, "impersonate-uid"))};
+
+    for (size_t i = 0; i < r->n_headers; i++) {
+        const struct net_header *h = &r->headers[i];
+        bool group = str_eqc(h->name, "impersonate-group");
+
+        if (!group && !str_has_prefix(h->name, STR(EXTRA_PREFIX)))
+            continue;
+        if (group ? w->n_groups == MAX_GROUPS : w->n_extras == MAX_EXTRAS)
+            return err_set(err, &ERR_BAD_REQUEST, "too many Impersonate headers");
+        if (!w->groups) {
+            w->groups = arena_alloc(a, (MAX_GROUPS + 2) * sizeof(*w->groups));
+            w->extras = arena_alloc(a, MAX_EXTRAS * sizeof(*w->extras));
+        }
+        if (group)
+            w->groups[w->n_groups++] = arena_str(a, h->value);
+        else
+            w->extras[w->n_extras++] =
+                (struct extra){extra_key(a, h->name), arena_str(a, h->value)};
+    }
+    if (!w->name.n)
+        return w->uid.n || w->n_groups || w->n_extras ? nobody_named(a, w, err) : 1;
+    read_names(a, w);
+    return 0;
+}
+
+/* ---- leave ---- */
+
+static int refuse(const struct asking *q, const struct attributes *what, struct str reason)
+{
+    auth_forbidden(q->err, q->arena, q->real, what);
+    if (!reason.n)
+        return -1;
+    q->err->message = arena_concat(q->arena, 3, (struct str[]){q->err->message, STR(": "), reason});
+    return -1;
+}
+
+static int may(const struct asking *q, const struct attributes *what)
+{
+    struct str reason;
+
+    if (auth_authorize(q->auth, q->arena, q->real, what, &reason))
+        return 0;
+    return refuse(q, what, reason);
+}
+
+/* Users and groups are of the core group in the old way, all else of authentication.k8s.io. */
+static struct attributes asked_for(const struct asking *q, const char *resource, struct str name)
+{
+    bool core = !q->constrained && (!strcmp(resource, "users") || !strcmp(resource, "groups") ||
+                                    !strcmp(resource, "serviceaccounts"));
+
+    return (struct attributes){.verb = q->verb,
+                               .group = core ? STR("") : STR("authentication.k8s.io"),
+                               .version = STR("v1"),
+                               .resource = str_c(resource),
+                               .subresource = STR(""),
+                               .ns = STR(""),
+                               .name = name};
+}
+
+static int may_name(const struct asking *q)
+{
+    const struct wanted *w = q->wanted;
+    struct attributes what = asked_for(q, "users", w->name);
+
+    if (q->constrained && w->node.n)
+        what = asked_for(q, "nodes", w->node);
+    if (w->account.n) {
+        what = asked_for(q, "serviceaccounts", w->account);
+        what.ns = w->ns;
+    }
+    /* What an account is bound to may be any node: leave for one is not leave for the next. */
+    if (!strcmp(q->verb, "impersonate:associated-node"))
+        what.name = STR("*");
+    return may(q, &what);
+}
+
+static int may_uid(const struct asking *q)
+{
+    struct attributes what = asked_for(q, "uids", q->wanted->uid);
+
+    return q->wanted->uid.n ? may(q, &what) : 0;
+}
+
+static int may_groups(const struct asking *q)
+{
+    const struct wanted *w = q->wanted;
+    struct attributes what = asked_for(q, "groups", STR("")),
+                      all = asked_for(q, "groups", STR("*"));
+
+    for (size_t i = 0; q->constrained && i < w->n_groups; i++) {
+        if (!w->groups[i].n)
+            return refuse(q, &what, STR("impersonating the empty string group is not allowed"));
+    }
+    for (size_t i = 0; q->constrained && i < w->n_groups; i++) {
+        what.name = w->groups[i];
+        if (str_eqc(what.name, "system:masters"))
+            return refuse(q, &what, STR("impersonating the system:masters group is not allowed"));
+    }
+    if (q->constrained && w->n_groups >= MANY &&
+        auth_authorize(q->auth, q->arena, q->real, &all, NULL))
+        return 0;
+    for (size_t i = 0; i < w->n_groups; i++) {
+        what.name = w->groups[i];
+        if (may(q, &what))
+            return -1;
+    }
+    return 0;
+}
+
+/* NULL when constrained modes take it. */
+static const char *check_extra(struct arena *a, const struct extra *x)
+{
+    struct str rest = x->key, domain = str_cut(&rest, '/');
+
+    if (!x->key.n)
+        return "impersonating the empty string key in extra is not allowed";
+    if (!rest.p || !rest.n || name_check_dns1123_subdomain(domain))
+        return arena_printf(a,
+                            "impersonating an invalid key in extra is not allowed: extra.key: "
+                            "Invalid value: %s: must be a domain-prefixed path (such as "
+                            "\"acme.io/foo\")",
+                            go_quote(a, x->key).p)
+            .p;
+    return x->value.n ? NULL : "impersonating the empty string value in extra is not allowed";
+}
+
+static int may_extras(const struct asking *q)
+{
+    const struct wanted *w = q->wanted;
+    struct attributes what = asked_for(q, "userextras", STR("")), all = what;
+
+    for (size_t i = 0; q->constrained && i < w->n_extras; i++) {
+        const char *why = check_extra(q->arena, &w->extras[i]);
+
+        if (why)
+            return refuse(q, &what, str_c(why));
+    }
+    all.subresource = all.name = STR("*");
+    if (q->constrained && w->n_extras >= MANY &&
+        auth_authorize(q->auth, q->arena, q->real, &all, NULL))
+        return 0;
+    for (size_t i = 0; i < w->n_extras; i++) {
+        what.subresource = w->extras[i].key;
+        what.name = w->extras[i].value;
+        if (may(q, &what))
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- modes ---- */
+
+static bool only_named(const struct wanted *w)
+{
+    return !w->uid.n && !w->n_groups && !w->n_extras;
+}
+
+/* The node a service account's token was given out on. */
+static bool fits_associated(const struct wanted *w, const struct user *real)
+{
+    const cJSON *nodes = json_get(real->extra, NODE_KEY);
+
+    return only_named(w) && w->node.n && json_count(nodes) == 1 &&
+           str_has_prefix(real->name, STR("system:serviceaccount:")) &&
+           str_eq(json_str(json_at(nodes, 0)), w->node);
+}
+
+static bool fits_node(const struct wanted *w, const struct user *real)
+{
+    (void)real;
+    return only_named(w) && w->node.n;
+}
+
+static bool fits_account(const struct wanted *w, const struct user *real)
+{
+    (void)real;
+    return only_named(w) && w->account.n;
+}
+
+static bool fits_others(const struct wanted *w, const struct user *real)
+{
+    (void)real;
+    return !w->node.n && !w->account.n;
+}
+
+static const struct mode {
+    const char *name; /* NULL: the old way */
+    const char *verb;
+    bool (*fits)(const struct wanted *w, const struct user *real);
+} MODES[] = {
+    {"associated-node", "impersonate:associated-node", fits_associated},
+    {"arbitrary-node", "impersonate:arbitrary-node", fits_node},
+    {"serviceaccount", "impersonate:serviceaccount", fits_account},
+    {"user-info", "impersonate:user-info", fits_others},
+    {NULL, "impersonate", NULL},
+};
+
+/* May it be used for this request? */
+static int may_do(const struct asking *q, const struct mode *mode)
+{
+    struct attributes what = *q->what;
+
+    what.verb = arena_printf(q->arena, "impersonate-on:%s:%s", mode->name, q->what->verb).p;
+    return may(q, &what);
+}
+
+static int try_mode(struct asking *q, const struct mode *mode)
+{
+    q->verb = mode->verb;
+    q->constrained = mode->name != NULL;
+    if (mode->name && may_do(q, mode))
+        return -1;
+    return may_name(q) || may_uid(q) || may_groups(q) || may_extras(q) ? -1 : 0;
+}
+
+/* ---- the user ---- */
+
+static cJSON *extra_tree(struct arena *a, const struct wanted *w)
+{
+    cJSON *extra = w->n_extras ? json_new_object(a) : NULL;
+
+    for (size_t i = 0; i < w->n_extras; i++) {
+        const char *key = arena_cstr(a, w->extras[i].key);
+        cJSON *values = json_get(extra, key);
+
+        if (!values)
+            values = json_set(a, extra, key, json_new_array(a));
+        json_append(values, json_new_string(a, w->extras[i].value));
+    }
+    return extra;
+}
+
+/* Nodes and service accounts are in the groups they always are in. */
+static void become(struct arena *a, const struct wanted *w, const struct mode *mode,
+                   struct user *user)
+{
+    struct str fixed[2] = {STR("system:serviceaccounts"), STR_NULL};
+    const struct str *groups = w->groups;
+    size_t n = w->n_groups;
+    struct user *real = ARENA_NEW(a, struct user);
+
+    if (!n && w->account.n) {
+        fixed[1] = arena_printf(a, "system:serviceaccounts:%.*s", STR_F(w->ns));
+        groups = fixed;
+        n = 2;
+    } else if (mode->name && w->node.n) {
+        fixed[0] = STR(GROUP_NODES);
+        groups = fixed;
+        n = 1;
+    }
+    *real = *user;
+    *user = (struct user){.name = w->name,
+                          .uid = w->uid,
+                          .extra = extra_tree(a, w),
+                          .real = real,
+                          .constraint = mode->name ? str_c(mode->verb) : STR("")};
+    auth_set_groups(a, user, groups, n);
+}
+
+int auth_impersonate(struct auth *auth, struct arena *a, const struct net_request *r,
+                     const struct attributes *what, struct user *user, struct err *err)
+{
+    struct wanted w;
+    int given = read_wanted(a, r, &w, err);
+    struct asking q = {.auth = auth, .arena = a, .real = user, .what = what, .wanted = &w};
+
+    if (given)
+        return given > 0 ? 0 : -1;
+    q.err = err;
+    for (size_t i = 0; i < sizeof(MODES) / sizeof(MODES[0]); i++) {
+        struct err *later = ARENA_NEW(a, struct err);
+
+        if (MODES[i].fits && !MODES[i].fits(&w, user))
+            continue;
+        if (!try_mode(&q, &MODES[i])) {
+            err_clear(err);
+            become(a, &w, &MODES[i], user);
+            return 0;
+        }
+        /* The first refusal is told. */
+        err_init(later, a);
+        q.err = later;
+    }
+    return -1;
+}
