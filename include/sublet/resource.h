@@ -61,6 +61,12 @@ struct kind_ops {
     void (*prepare_status)(struct arena *a, cJSON *object, const cJSON *old);
     /* Cells of one Table row after Name, in the order of `columns`; now in seconds. */
     void (*cells)(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);
+    /* The first delete of a kind that never leaves at once: adds what holds the object until its
+     * controller has done its part. The deletionTimestamp is set already. */
+    void (*prepare_delete)(struct arena *a, cJSON *object, int64_t now);
+    /* What prepare_create is about to hide. */
+    void (*warnings_before_create)(struct arena *a, const cJSON *object,
+                                   void (*warn)(void *, struct str), void *ctx);
 };
 
 struct column {

@@ -33,29 +33,50 @@ struct removal {
 
 /* ---- preconditions ---- */
 
-int delete_preconditions(struct call *c, const struct store_object *o, struct err *err)
+/* Namespaces are checked by their own storage, which says it in other words. */
+static int namespace_precondition(struct call *c, const char *what, struct str wanted,
+                                  struct str is, struct err *err)
 {
     const struct resource *r = c->resource;
-    struct arena *a = c->arena;
 
-    if (c->options.uid.n && !str_eq(c->options.uid, o->uid))
-        return err_conflict(
-            err, r->group, r->kind, c->name,
-            arena_printf(a,
-                         "the UID in the precondition (%.*s) does not match the UID "
-                         "in record (%.*s). The object might have been deleted and "
-                         "then recreated",
-                         STR_F(c->options.uid), STR_F(o->uid))
-                .p);
-    if (c->options.delete_rv && c->options.delete_rv != o->revision)
-        return err_conflict(err, r->group, r->kind, c->name,
-                            arena_printf(a,
-                                         "the ResourceVersion in the precondition (%lld) does not "
-                                         "match the ResourceVersion in record (%lld). The object "
-                                         "might have been modified",
-                                         (long long)c->options.delete_rv, (long long)o->revision)
-                                .p);
-    return 0;
+    return err_conflict(err, r->group, r->plural, c->name,
+                        arena_printf(c->arena,
+                                     "Precondition failed: %s in precondition: %.*s, %s in object "
+                                     "meta: %.*s",
+                                     what, STR_F(wanted), what, STR_F(is))
+                            .p);
+}
+
+static int unmet(struct call *c, const char *what, struct str wanted, struct str is,
+                 const char *guess, struct err *err)
+{
+    const struct resource *r = c->resource;
+
+    return err_conflict(err, r->group, r->kind, c->name,
+                        arena_printf(c->arena,
+                                     "the %s in the precondition (%.*s) does not match the %s in "
+                                     "record (%.*s). The object might have been %s",
+                                     what, STR_F(wanted), what, STR_F(is), guess)
+                            .p);
+}
+
+int delete_preconditions(struct call *c, const struct store_object *o, struct err *err)
+{
+    const struct call_options *given = &c->options;
+    bool own = resource_is_namespace(c->resource);
+    struct str is;
+
+    if (given->uid.n && !str_eq(given->uid, o->uid))
+        return own ? namespace_precondition(c, "UID", given->uid, o->uid, err)
+                   : unmet(c, "UID", given->uid, o->uid, "deleted and then recreated", err);
+    if (!given->delete_rv || given->delete_rv == o->revision)
+        return 0;
+    is = arena_printf(c->arena, "%lld", (long long)o->revision);
+    struct str wanted = given->delete_rv_text.n
+                            ? given->delete_rv_text
+                            : arena_printf(c->arena, "%lld", (long long)given->delete_rv);
+    return own ? namespace_precondition(c, "ResourceVersion", wanted, is, err)
+               : unmet(c, "ResourceVersion", wanted, is, "modified", err);
 }
 
 /* ---- finalizers by propagation policy ---- */
@@ -212,12 +233,28 @@ static enum fate plan_namespace(struct removal *d)
     return MARK;
 }
 
+/* ---- kinds that hold themselves (CRDs): the first delete only marks ---- */
+
+static bool plan_held(struct removal *d)
+{
+    const struct kind_ops *ops = d->call->resource->ops;
+    struct arena *a = d->call->arena;
+
+    if (!ops || !ops->prepare_delete || json_path(d->old, "metadata.deletionTimestamp"))
+        return false;
+    json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
+    ops->prepare_delete(a, d->object, now_s(d));
+    return true;
+}
+
 static enum fate plan(struct removal *d)
 {
     int64_t grace;
 
     if (resource_is_namespace(d->call->resource))
         return plan_namespace(d);
+    if (plan_held(d))
+        return MARK;
     if (!plan_graceful(d, &grace))
         return KEEP;
     set_collector_finalizers(d);
@@ -314,10 +351,21 @@ static void run(struct removal *d)
         answer(d);
 }
 
+void delete_warn(struct call *c)
+{
+    /* Of the two kinds whose dependents stay, upstream warns about the one people expect to go. */
+    if (c->exchange && (c->resource->flags & RES_ORPHAN_DEFAULT) && c->resource->group.n &&
+        !c->options.propagation.p)
+        call_warn(c, STR("child pods are preserved by default when jobs are deleted; set "
+                         "propagationPolicy=Background to remove them or set "
+                         "propagationPolicy=Orphan to suppress this warning"));
+}
+
 void call_delete(struct call *c)
 {
     struct removal *d = ARENA_NEW(c->arena, struct removal);
 
+    delete_warn(c);
     d->call = c;
     err_init(&d->err, c->arena);
     d->base = store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Discovery: which groups, versions and resources there are, in the aggregated form (v2) and in the
- * older three documents. Both are made from the registry when asked for; the ETag is the hash of
- * the text, so that clients that cache (kubectl does) ask for a 304. */
-#include <sublet/call.h>
+ * older three documents. Both are made from the registry when asked for; the ETag of the aggregated
+ * form is the hash of its text, so that clients that cache (kubectl does) ask for a 304. It must
+ * never name what is not served. Source: apiserver pkg/endpoints/discovery. */
+#include "api.h"
 
 #include <string.h>
 
 #include <sublet/encode.h>
+#include <sublet/net.h>
 
 #define AGGREGATED STR("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 
@@ -81,6 +83,7 @@ static bool on_walk(void *ctx, const struct resource *r)
 
 /* --- aggregated, apidiscovery.k8s.io/v2 --- */
 
+/* Group and version are empty where they are the list's own. */
 static void kind_ref(struct arena *a, cJSON *object, struct str group, struct str version,
                      struct str kind)
 {
@@ -121,9 +124,10 @@ static void v2_subresources(struct walk *w, cJSON *item, const struct resource *
         cJSON *sub = json_append(subs, json_new_object(w->arena));
         bool own = !s->group || (!*s->group && !*s->version);
 
+        own |= str_eqc(r->group, s->group) && str_eqc(r->version, s->version);
         json_set_str(w->arena, sub, "subresource", str_c(s->name));
-        kind_ref(w->arena, sub, own ? r->group : str_c(s->group),
-                 own ? r->version : str_c(s->version), str_c(s->object_kind));
+        kind_ref(w->arena, sub, own ? STR("") : str_c(s->group), own ? STR("") : str_c(s->version),
+                 str_c(s->object_kind));
         json_set(w->arena, sub, "verbs", verbs_of(w->arena, s->verbs));
     }
 }
@@ -133,7 +137,7 @@ static void v2_resource(struct walk *w, const struct resource *r)
     cJSON *item = json_append(w->resources, json_new_object(w->arena));
 
     json_set_str(w->arena, item, "resource", r->plural);
-    kind_ref(w->arena, item, r->group, r->version, r->kind);
+    kind_ref(w->arena, item, r->crd ? r->group : STR(""), r->crd ? r->version : STR(""), r->kind);
     json_set_str(w->arena, item, "scope",
                  resource_namespaced(r) ? STR("Namespaced") : STR("Cluster"));
     json_set_str(w->arena, item, "singularResource", r->singular);
@@ -207,6 +211,18 @@ static cJSON *group_list(struct call *c, struct str only)
     return w.groups;
 }
 
+/* Of the kind as it is stored: a change tells clients that objects should be written anew. */
+static struct str storage_hash(struct arena *a, const struct resource *r)
+{
+    struct str version = r->storage_version, group = STR("");
+    unsigned char digest[32];
+
+    if (str_find(version, '/') < version.n)
+        group = str_cut(&version, '/');
+    sha256(arena_concat(a, 5, (struct str[]){group, STR("/"), version, STR("/"), r->kind}), digest);
+    return base64_encode(a, (struct str){(const char *)digest, 8});
+}
+
 static void v1_resource(struct walk *w, const struct resource *r)
 {
     cJSON *item = json_append(w->resources, json_new_object(w->arena));
@@ -218,6 +234,8 @@ static void v1_resource(struct walk *w, const struct resource *r)
     json_set(w->arena, item, "verbs", verbs_of(w->arena, r->verbs));
     add_texts(w->arena, item, "shortNames", r->short_names);
     add_texts(w->arena, item, "categories", r->categories);
+    if (r->storage && (r->verbs & VERB_CREATE))
+        json_set_str(w->arena, item, "storageVersionHash", storage_hash(w->arena, r));
     for (size_t i = 0; i < r->n_subresources; i++) {
         const struct subresource *s = &r->subresources[i];
         cJSON *sub = json_append(w->resources, json_new_object(w->arena));
@@ -286,9 +304,9 @@ static bool wants_aggregated(struct call *c)
     return false;
 }
 
-static void answer(struct call *c, cJSON *document_, struct str content_type)
+static void answer_aggregated(struct call *c, bool core)
 {
-    struct str text = json_text(c->arena, document_);
+    struct str text = json_text(c->arena, aggregated(c, core));
     unsigned char digest[32];
 
     sha256(text, digest);
@@ -296,47 +314,67 @@ static void answer(struct call *c, cJSON *document_, struct str content_type)
     struct str etag = arena_concat(c->arena, 3, (struct str[]){STR("\""), hex, STR("\"")});
     call_header(c, "vary", STR("Accept"));
     call_header(c, "etag", etag);
+    call_header(c, "cache-control", STR("public"));
     if (str_eq(net_header(c->request, "if-none-match"), etag))
-        call_raw(c, 304, content_type, STR(""));
+        call_raw(c, 304, AGGREGATED, STR(""));
     else
-        call_raw(c, 200, content_type, text);
+        call_raw(c, 200, AGGREGATED, text);
 }
 
-static void not_found(struct call *c)
+/* The older documents take any form an object takes. */
+static void answer(struct call *c, cJSON *document_, const struct err *unacceptable)
 {
-    call_raw(c, 404, STR("text/plain; charset=utf-8"), STR("404 page not found\n"));
+    if (unacceptable->kind)
+        call_error(c, unacceptable);
+    else
+        call_tree(c, 200, document_);
 }
 
-static void handle_roots(struct call *c, bool core)
+/* The documents below the roots have a route each. */
+static void answer_routed(struct call *c, cJSON *document_, const struct err *unacceptable)
+{
+    static const char *const types[] = {"application/json", "application/yaml",
+                                        "application/vnd.kubernetes.protobuf", NULL};
+    struct err err;
+
+    err_init(&err, c->arena);
+    if (!respond_routable(c, types) &&
+        respond_unroutable(&err, "application/json, application/yaml, "
+                                 "application/vnd.kubernetes.protobuf"))
+        call_error(c, &err);
+    else
+        answer(c, document_, unacceptable);
+}
+
+static void handle_roots(struct call *c, bool core, const struct err *unacceptable)
 {
     if (wants_aggregated(c)) {
-        answer(c, aggregated(c, core), AGGREGATED);
+        answer_aggregated(c, core);
         return;
     }
     if (core) {
-        answer(c, api_versions(c), STR("application/json"));
+        answer(c, api_versions(c), unacceptable);
         return;
     }
     cJSON *list = document(c->arena, "APIGroupList", true);
     json_set(c->arena, list, "groups", group_list(c, STR_NULL));
-    answer(c, list, STR("application/json"));
+    answer(c, list, unacceptable);
 }
 
-static void handle_group(struct call *c, struct str group)
+static void handle_group(struct call *c, struct str group, const struct err *unacceptable)
 {
-    cJSON *groups = group_list(c, group);
-    cJSON *found = json_first(groups);
+    cJSON *found = json_first(group_list(c, group));
 
     if (!found) {
-        not_found(c);
+        respond_text(c, 404, "404 page not found\n");
         return;
     }
     json_set_first(c->arena, found, "apiVersion", json_new_string(c->arena, STR("v1")));
     json_set_first(c->arena, found, "kind", json_new_string(c->arena, STR("APIGroup")));
-    answer(c, found, STR("application/json"));
+    answer_routed(c, found, unacceptable);
 }
 
-bool discovery_handle(struct call *c, struct str path)
+bool discovery_handle(struct call *c, struct str path, const struct err *unacceptable)
 {
     struct str rest = path, root, group, version;
 
@@ -350,17 +388,17 @@ bool discovery_handle(struct call *c, struct str path)
     if (!core && !str_eqc(root, "apis"))
         return false;
     if (!rest.p) {
-        handle_roots(c, core);
+        handle_roots(c, core, unacceptable);
         return true;
     }
     group = core ? STR("") : str_cut(&rest, '/');
     if (!core && !rest.p) {
-        handle_group(c, group);
+        handle_group(c, group, unacceptable);
         return true;
     }
     version = str_cut(&rest, '/');
     if (rest.p || !registry_has_group(vapi_registry(c->api), group, version))
         return false;
-    answer(c, resource_list(c, group, version), STR("application/json"));
+    answer_routed(c, resource_list(c, group, version), unacceptable);
     return true;
 }

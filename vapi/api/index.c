@@ -45,29 +45,42 @@ struct str index_fields(struct arena *a, const struct resource *r, const cJSON *
     return labels_flatten(a, map);
 }
 
-static bool is_identity_field(struct str key)
+static int unknown_field(const struct resource *r, struct str key, struct err *err)
 {
-    return str_eqc(key, "metadata.name") || str_eqc(key, "metadata.namespace");
+    if (!r->fields && !r->crd)
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "\"%.*s\" is not a known field selector: only \"metadata.name\", "
+                       "\"metadata.namespace\"",
+                       STR_F(key));
+    /* Two groups have words of their own. */
+    if (str_eqc(r->group_resource, "jobs.batch"))
+        return err_set(err, &ERR_BAD_REQUEST, "field label \"%.*s\" not supported for Job",
+                       STR_F(key));
+    if (str_eqc(r->group_resource, "resourceslices.resource.k8s.io"))
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "field label not supported for %.*s, Kind=ResourceSlice: %.*s",
+                       STR_F(r->api_version), STR_F(key));
+    return err_set(err, &ERR_BAD_REQUEST, "field label not supported: %.*s", STR_F(key));
+}
+
+static bool is_known(const struct resource *r, struct str key)
+{
+    /* A cluster's kind with fields of its own knows no namespace, any other does. */
+    bool spaceless = r->fields && !r->crd && !resource_namespaced(r);
+
+    if (str_eqc(key, "metadata.name") || (str_eqc(key, "metadata.namespace") && !spaceless))
+        return true;
+    for (const struct selectable_field *f = r->fields; f && f->name; f++)
+        if (str_eqc(key, f->name))
+            return true;
+    return false;
 }
 
 int index_check_fields(const struct resource *r, const struct selector *fields, struct err *err)
 {
-    for (size_t i = 0; i < fields->n; i++) {
-        struct str key = fields->terms[i].key;
-        bool known = is_identity_field(key);
-
-        if (str_eqc(key, "metadata.namespace") && !resource_namespaced(r) && !r->crd)
-            known = str_eqc(r->kind, "Node") ? false : true;
-        for (const struct selectable_field *f = r->fields; f && f->name && !known; f++)
-            known = str_eqc(key, f->name);
-        if (!known && !r->fields && !r->crd)
-            return err_set(err, &ERR_BAD_REQUEST,
-                           "\"%.*s\" is not a known field selector: only \"metadata.name\", "
-                           "\"metadata.namespace\"",
-                           STR_F(key));
-        if (!known)
-            return err_set(err, &ERR_BAD_REQUEST, "field label not supported: %.*s", STR_F(key));
-    }
+    for (size_t i = 0; i < fields->n; i++)
+        if (!is_known(r, fields->terms[i].key))
+            return unknown_field(r, fields->terms[i].key, err);
     return 0;
 }
 

@@ -85,6 +85,13 @@ void meta_fill(struct vapi *api, struct arena *a, cJSON *object)
     json_set_str(a, metadata, "creationTimestamp", time_format_s(a, clock_wall_s(vapi_clock(api))));
 }
 
+int meta_wrong_namespace(struct err *err)
+{
+    return err_set(err, &ERR_BAD_REQUEST,
+                   "the namespace of the provided object does not match the namespace sent on the "
+                   "request");
+}
+
 int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object, struct err *err)
 {
     cJSON *metadata = meta_of(a, object);
@@ -100,9 +107,7 @@ int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object, s
         return 0;
     }
     if (got.n && !str_eq(got, c->ns))
-        return err_set(err, &ERR_BAD_REQUEST,
-                       "the namespace of the provided object does not match the namespace sent on "
-                       "the request");
+        return meta_wrong_namespace(err);
     json_set_str(a, metadata, "namespace", c->ns);
     return 0;
 }

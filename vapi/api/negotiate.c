@@ -94,6 +94,17 @@ static size_t read_accept(struct str accept, struct clause *clauses)
     return n;
 }
 
+size_t respond_accepted(struct str accept, struct str *types, size_t max)
+{
+    struct clause clauses[MAX_CLAUSES];
+    size_t n = read_accept(accept.n ? accept : STR("*/*"), clauses);
+
+    n = n < max ? n : max;
+    for (size_t i = 0; i < n; i++)
+        types[i] = clauses[i].type;
+    return n;
+}
+
 /* ---- what a clause asks for ---- */
 
 static bool type_usable(const struct clause *c, bool *ret_yaml)
@@ -120,7 +131,8 @@ static bool form_usable(const struct call *call, const struct clause *c, enum ou
     *ret = OUTPUT_OBJECT;
     if (!c->as.n)
         return !c->group.n && !c->version.n;
-    if (!str_eqc(c->group, "meta.k8s.io") || !str_eqc(c->version, "v1") || !respond_forms(call))
+    if (!str_eqc(c->group, "meta.k8s.io") || !respond_forms(call) ||
+        !(str_eqc(c->version, "v1") || str_eqc(c->version, "v1beta1")))
         return false;
     if (str_eqc(c->as, "Table")) {
         *ret = OUTPUT_TABLE;
@@ -136,7 +148,8 @@ static bool has_message(const struct call *call, enum output_form form)
     return form == OUTPUT_PARTIAL || !call->resource || !call->resource->crd;
 }
 
-static bool choose(struct call *call, const struct clause *clauses, size_t n, bool protobuf)
+static bool choose(struct call *call, const struct clause *clauses, size_t n, bool protobuf,
+                   const struct clause **ret)
 {
     for (size_t i = 0; i < n; i++) {
         const struct clause *c = &clauses[i];
@@ -149,6 +162,8 @@ static bool choose(struct call *call, const struct clause *clauses, size_t n, bo
         call->yaml = yaml;
         call->protobuf = protobuf && call->resource;
         call->output = form;
+        call->form_beta = str_eqc(c->version, "v1beta1");
+        *ret = c;
         call->pretty = c->pretty && !protobuf;
         return true;
     }
@@ -185,28 +200,117 @@ static bool wants_gzip(const struct net_request *r)
     return false;
 }
 
+/* ---- refusals ---- */
+
+#define JSON_YAML     "application/json, application/yaml"
+#define PROTOBUF      ", application/vnd.kubernetes.protobuf"
+#define STREAMS       "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+#define STREAMS_PLAIN "application/json;stream=watch"
+
 static int not_acceptable(const struct call *c, struct err *err)
 {
+    bool crd = c->resource && c->resource->crd;
+
+    if (c->resource && c->verb == CALL_WATCH)
+        return err_set(err, &ERR_NOT_ACCEPTABLE, "only the following media types are accepted: %s",
+                       crd ? STREAMS_PLAIN : STREAMS);
+    return err_set(err, &ERR_NOT_ACCEPTABLE, "only the following media types are accepted: %s%s",
+                   JSON_YAML, crd ? "" : PROTOBUF);
+}
+
+int respond_unroutable(struct err *err, const char *available)
+{
+    err->router = true;
+    return err_set(err, &ERR_NOT_ACCEPTABLE, "406: Not Acceptable\n\nAvailable representations: %s",
+                   available);
+}
+
+bool respond_routable(const struct call *c, const char *const *types)
+{
+    struct str accept = net_header(c->request, "accept");
+
+    if (!accept.n)
+        return true;
+    while (accept.p) {
+        struct str one = str_cut(&accept, ','), type = str_trim(str_cut(&one, ';'));
+
+        if (str_eqc(type, "*/*"))
+            return true;
+        for (size_t i = 0; types[i]; i++)
+            if (str_eqc(type, types[i]))
+                return true;
+    }
+    return false;
+}
+
+/* Built-in resources have a route each, which names what it produces; whole words, as they are. */
+static int check_route(const struct call *c, struct err *err)
+{
+    static const char *const types[] = {"application/json", "application/yaml",
+                                        "application/vnd.kubernetes.protobuf", NULL};
+
+    if (!c->resource || c->resource->crd || respond_routable(c, types))
+        return 0;
+    if (c->verb == CALL_LIST || c->verb == CALL_WATCH)
+        return respond_unroutable(err, JSON_YAML PROTOBUF ", " STREAMS);
+    return respond_unroutable(err, JSON_YAML PROTOBUF);
+}
+
+/* The name of a kind's Go type, which upstream shows: of the group's package. */
+static struct str go_type(const struct call *c, struct str kind)
+{
+    struct str rest = c->resource->group, package = str_cut(&rest, '.');
+
+    if (c->resource->crd)
+        return str_eq(kind, c->resource->kind) ? STR("unstructured.Unstructured")
+                                               : STR("unstructured.UnstructuredList");
+    if (!package.n || str_eqc(package, "events"))
+        package = STR("core");
+    return arena_concat(c->arena, 3, (struct str[]){package, STR("."), kind});
+}
+
+/* A list is not asked for as one object, nor one object as a list. */
+static int check_partial(const struct call *c, const struct clause *chosen, struct err *err)
+{
+    bool list = c->verb == CALL_LIST || c->verb == CALL_DELETECOLLECTION;
+    bool as_list = str_eqc(chosen->as, "PartialObjectMetadataList");
+
+    if (c->output != OUTPUT_PARTIAL || c->verb == CALL_WATCH || list == as_list)
+        return 0;
     return err_set(err, &ERR_NOT_ACCEPTABLE,
-                   "only the following media types are accepted: application/json, "
-                   "application/yaml%s",
-                   c->resource && c->resource->crd ? "" : ", application/vnd.kubernetes.protobuf");
+                   "you requested %.*s, but the requested object is %sa list (*%.*s)",
+                   STR_F(chosen->as), list ? "" : "not ",
+                   STR_F(go_type(c, list ? c->resource->list_kind : c->resource->kind)));
+}
+
+static int choose_form(struct call *c, struct err *err)
+{
+    struct str accept = net_header(c->request, "accept");
+    const struct clause *chosen = NULL;
+    struct clause clauses[MAX_CLAUSES];
+    size_t n;
+
+    if (!accept.n)
+        return 0;
+    if (check_route(c, err))
+        return -1;
+    n = read_accept(accept, clauses);
+    if (!choose(c, clauses, n, false, &chosen) && !choose(c, clauses, n, true, &chosen))
+        return not_acceptable(c, err);
+    /* There is no stream of YAML documents; what else the client takes is not looked at. */
+    if (c->resource && c->verb == CALL_WATCH && c->yaml)
+        return not_acceptable(c, err);
+    return check_partial(c, chosen, err);
 }
 
 int respond_negotiate(struct call *c, const struct query *q, struct err *err)
 {
-    struct str accept = net_header(c->request, "accept");
-    struct clause clauses[MAX_CLAUSES];
-    bool found = true;
-    size_t n;
+    int failed;
 
     c->output = OUTPUT_OBJECT;
-    if (accept.n) {
-        n = read_accept(accept, clauses);
-        found = choose(c, clauses, n, false) || choose(c, clauses, n, true);
-    }
+    failed = choose_form(c, err);
     if (wants_pretty(c, q))
         c->pretty = true;
     call_entry(c)->gzip = wants_gzip(c->request);
-    return found ? 0 : not_acceptable(c, err);
+    return failed;
 }

@@ -256,6 +256,34 @@ static int parse_removal(struct call *c, const struct query *q, struct err *err)
     return finish_write_options(c, &e, err);
 }
 
+/* Members of DeleteOptions: what they must be, and what Go calls that. */
+static const struct delete_member {
+    const char *path, *owner, *type;
+    bool (*is)(const cJSON *node);
+} DELETE_MEMBERS[] = {
+    {"dryRun", "DeleteOptions", "[]string", json_is_array},
+    {"orphanDependents", "DeleteOptions", "bool", json_is_bool},
+    {"propagationPolicy", "DeleteOptions", "v1.DeletionPropagation", json_is_string},
+    {"preconditions", "DeleteOptions", "v1.Preconditions", json_is_object},
+    {"preconditions.uid", "Preconditions", "types.UID", json_is_string},
+    {"preconditions.resourceVersion", "Preconditions", "string", json_is_string},
+    {"ignoreStoreReadErrorWithClusterBreakingPotential", "DeleteOptions", "bool", json_is_bool},
+};
+
+static int check_members(const cJSON *body, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(DELETE_MEMBERS) / sizeof(DELETE_MEMBERS[0]); i++) {
+        const struct delete_member *m = &DELETE_MEMBERS[i];
+        const cJSON *node = json_path(body, m->path);
+
+        if (node && !json_is_null(node) && !m->is(node))
+            return err_set(err, &ERR_BAD_REQUEST,
+                           "json: cannot unmarshal %s into Go struct field %s.%s of type %s",
+                           json_type_name(node), m->owner, m->path, m->type);
+    }
+    return 0;
+}
+
 static int body_grace(struct call *c, const cJSON *body, struct err *err)
 {
     const cJSON *node = json_get(body, "gracePeriodSeconds");
@@ -265,9 +293,12 @@ static int body_grace(struct call *c, const cJSON *body, struct err *err)
         return 0;
     if (!json_i64(node, &grace))
         return err_set(err, &ERR_BAD_REQUEST,
-                       "json: cannot unmarshal %s into Go struct field "
+                       "json: cannot unmarshal %s%s into Go struct field "
                        "DeleteOptions.gracePeriodSeconds of type int64",
-                       json_type_name(node));
+                       json_type_name(node),
+                       json_is_number(node)
+                           ? arena_printf(c->arena, " %s", json_text(c->arena, node).p).p
+                           : "");
     set_grace(c, grace);
     return 0;
 }
@@ -283,7 +314,7 @@ int options_from_body(struct call *c, const cJSON *body, struct err *err)
     field_errors_init(&e, c->arena);
     c->options.grace_seconds = -1;
     c->options.dry_run = false;
-    if (body_grace(c, body, err))
+    if (body_grace(c, body, err) || check_members(body, err))
         return -1;
     c->options.propagation = json_is_string(propagation) ? json_str(propagation) : STR_NULL;
     check_propagation(c, json_is_bool(orphan), json_true(orphan), &e);
@@ -293,6 +324,7 @@ int options_from_body(struct call *c, const cJSON *body, struct err *err)
     if (rv.n)
         c->options.delete_rv =
             str_to_u64(rv, &revision) && revision <= INT64_MAX && revision ? (int64_t)revision : -1;
+    c->options.delete_rv_text = arena_str(c->arena, rv);
     return field_errors_to_err(&e, STR("meta.k8s.io"), STR("DeleteOptions"), STR(""), err);
 }
 
@@ -301,15 +333,16 @@ int options_from_body(struct call *c, const cJSON *body, struct err *err)
 /* GET and WATCH answer 500 for a revision that is no number, as upstream does. */
 static int bad_revision(const struct call *c, struct str value, struct err *err)
 {
-    if (c->verb == CALL_LIST)
-        return err_set(err, &ERR_BAD_REQUEST,
-                       "invalid resource version: resourceVersion: Invalid value: \"%.*s\": "
-                       "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
-                       STR_F(value), STR_F(value));
-    return err_set(err, &ERR_UNKNOWN,
-                   "resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing "
-                   "\"%.*s\": invalid syntax",
-                   STR_F(value), STR_F(value));
+    bool list = c->verb == CALL_LIST;
+    size_t digits = 0;
+
+    while (digits < value.n && value.p[digits] >= '0' && value.p[digits] <= '9')
+        digits++;
+    return err_set(err, list ? &ERR_BAD_REQUEST : &ERR_UNKNOWN,
+                   "%sresourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing "
+                   "\"%.*s\": %s",
+                   list ? "invalid resource version: " : "", STR_F(value), STR_F(value),
+                   digits == value.n ? "value out of range" : "invalid syntax");
 }
 
 static int take_revision(struct call *c, const struct query *q, struct err *err)
@@ -330,6 +363,8 @@ static int parse_include(struct call *c, const struct query *q, struct err *err)
 {
     struct str value = query_get(q, "includeObject");
 
+    if (c->output != OUTPUT_TABLE)
+        return 0;
     if (!value.n || str_eqc(value, "Metadata"))
         c->include = INCLUDE_METADATA;
     else if (str_eqc(value, "None"))
@@ -338,7 +373,7 @@ static int parse_include(struct call *c, const struct query *q, struct err *err)
         c->include = INCLUDE_OBJECT;
     else
         return err_set(err, &ERR_BAD_REQUEST,
-                       "TableOptions.meta.k8s.io \"\" is invalid: includeObject: Invalid value: "
+                       "Unable to convert to Table as requested: includeObject: Invalid value: "
                        "\"%.*s\": must be 'Metadata', 'Object', 'None', or empty",
                        STR_F(value));
     return 0;

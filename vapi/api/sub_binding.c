@@ -10,6 +10,20 @@ static int refuse(struct call *c, struct err *err, struct str why)
     return err_conflict(err, STR(""), STR("pods/binding"), c->name, why.p);
 }
 
+/* Upstream hands on what is wrong with a Binding without making it a refusal of an object: a 500
+ * of the bare text. */
+static int as_plain(struct err *err)
+{
+    static const struct str head = {" is invalid: ", 13};
+    struct str text = err->message;
+
+    while (text.n && !str_has_prefix(text, head))
+        text = str_from(text, 1);
+    text = str_from(text, head.n);
+    err_clear(err);
+    return err_set(err, &ERR_UNKNOWN, "%.*s", STR_F(text));
+}
+
 static int check_body(struct call *c, struct err *err)
 {
     struct field_errors e;
@@ -25,7 +39,7 @@ static int check_body(struct call *c, struct err *err)
         field_not_supported(&e, FIELD(target, "kind"), kind, kinds);
     if (!json_str_at(c->body, "target.name").n)
         field_required(&e, FIELD(target, "name"), "");
-    return field_errors_to_err(&e, STR(""), STR("Binding"), c->name, err);
+    return field_errors_to_err(&e, STR(""), STR("Binding"), c->name, err) ? as_plain(err) : 0;
 }
 
 static int check_pod(struct call *c, const cJSON *pod, struct err *err)
@@ -62,27 +76,46 @@ static void merge_map(struct call *c, cJSON *metadata, const char *key)
     json_each(item, more) json_set(c->arena, into, item->string, json_copy(c->arena, item));
 }
 
-static void set_scheduled(struct call *c, cJSON *pod)
+static cJSON *condition_of(struct arena *a, cJSON *pod, const char *type)
 {
-    struct arena *a = c->arena;
     cJSON *status = json_ensure_object(a, pod, "status");
-    cJSON *conditions = json_get(status, "conditions"), *scheduled = NULL;
+    cJSON *conditions = json_get(status, "conditions"), *made;
 
     if (!json_is_array(conditions))
         conditions = json_set(a, status, "conditions", json_new_array(a));
-    json_each(condition, conditions) if (str_eqc(json_str(json_get(condition, "type")),
-                                                 "PodScheduled")) scheduled = condition;
-    if (!scheduled) {
-        scheduled = json_append(conditions, json_new_object(a));
-        json_set(a, scheduled, "lastProbeTime", json_new_null(a));
-        json_set_str(a, scheduled, "type", STR("PodScheduled"));
+    json_each(condition, conditions)
+    {
+        if (str_eqc(json_str(json_get(condition, "type")), type))
+            return condition;
     }
-    if (!str_eqc(json_str(json_get(scheduled, "status")), "True"))
-        json_set_str(a, scheduled, "lastTransitionTime",
+    made = json_append(conditions, json_new_object(a));
+    json_set_str(a, made, "type", str_c(type));
+    return made;
+}
+
+static void set_or_remove(struct arena *a, cJSON *object, const char *key, struct str value)
+{
+    if (value.n)
+        json_set_str(a, object, key, value);
+    else
+        json_remove(object, key);
+}
+
+void sub_pod_condition(struct call *c, cJSON *pod, const char *type, struct str reason,
+                       struct str message)
+{
+    struct arena *a = c->arena;
+    cJSON *condition = condition_of(a, pod, type);
+    bool was_true = str_eqc(json_str(json_get(condition, "status")), "True");
+
+    json_set_str(a, condition, "status", STR("True"));
+    if (!json_get(condition, "lastProbeTime"))
+        json_set(a, condition, "lastProbeTime", json_new_null(a));
+    if (!was_true)
+        json_set_str(a, condition, "lastTransitionTime",
                      time_format_s(a, clock_wall_s(vapi_clock(c->api))));
-    json_set_str(a, scheduled, "status", STR("True"));
-    json_remove(scheduled, "reason");
-    json_remove(scheduled, "message");
+    set_or_remove(a, condition, "reason", reason);
+    set_or_remove(a, condition, "message", message);
 }
 
 static int bind_pod(struct call *c, cJSON *pod, cJSON **ret, struct err *err)
@@ -95,7 +128,7 @@ static int bind_pod(struct call *c, cJSON *pod, cJSON **ret, struct err *err)
                  json_str_at(c->body, "target.name"));
     merge_map(c, metadata, "annotations");
     merge_map(c, metadata, "labels");
-    set_scheduled(c, pod);
+    sub_pod_condition(c, pod, "PodScheduled", STR_NULL, STR_NULL);
     *ret = pod;
     return 0;
 }
@@ -130,8 +163,11 @@ void sub_answer_status(struct call *c)
 
 void sub_binding(struct call *c)
 {
-    static const struct write_plan plan = {
-        .make = bind_pod, .validate = no_more_checks, .answer = answer_created, .whole = true};
+    static const struct write_plan plan = {.make = bind_pod,
+                                           .validate = no_more_checks,
+                                           .answer = answer_created,
+                                           .uncounted = true,
+                                           .whole = true};
 
     write_start(c, &plan);
 }

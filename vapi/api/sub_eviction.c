@@ -4,7 +4,8 @@
  * pods/eviction: a removal that asks the pod's disruption budget first. The budget is charged
  * before the pod is deleted, so that two evictions cannot share one allowance.
  *
- *   FIND pod and budget -> CHARGE the budget (retried on conflict) -> DELETE the pod -> answered
+ *   FIND pod and budget -> CHARGE the budget (retried on conflict) -> MARK the pod with the
+ *   condition DisruptionTarget, which policies of Jobs look at -> DELETE it -> answered
  *
  * Source: k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go. */
 #include "api.h"
@@ -22,6 +23,7 @@ struct eviction {
     struct str uid;
     unsigned tries;
     bool allowed; /* the request makes sense */
+    bool charged; /* the budget was: it is not asked again */
     struct err err;
 };
 
@@ -167,13 +169,55 @@ static void delete_pod(struct eviction *v)
     call_run(child);
 }
 
+static void on_marked(void *ctx, const struct err *err, const struct store_object *object)
+{
+    struct eviction *v = ctx;
+
+    if (!err) {
+        /* The revision the client named was met, and it is we who made the next one. */
+        if (v->call->options.delete_rv)
+            v->call->options.delete_rv = object->revision;
+        delete_pod(v);
+    } else if (err->kind == &ERR_CONFLICT && ++v->tries < MAX_RETRIES) {
+        evict(v);
+    } else {
+        fail(v, err);
+    }
+}
+
+/* The pod as it was judged: a change since then is a conflict, and it is judged again. */
+static void mark_pod(struct eviction *v, const struct store_object *pod)
+{
+    struct call *c = v->call, *child;
+    cJSON *marked;
+
+    if (c->options.dry_run) {
+        delete_pod(v);
+        return;
+    }
+    if (v->charged && !c->options.uid.n)
+        c->options.uid = v->uid;
+    if (delete_preconditions(c, pod, &v->err)) {
+        fail(v, &v->err);
+        return;
+    }
+    child = call_inside(c->api, &USER_INTERNAL, CALL_UPDATE, c->resource,
+                        resource_sub(c->resource, STR("status")), c->ns, c->name, on_marked, v);
+    marked = json_copy(child->arena, v->pod);
+    sub_pod_condition(child, marked, "DisruptionTarget", STR("EvictionByEvictionAPI"),
+                      STR("Eviction API: evicting"));
+    child->body = marked;
+    call_run(child);
+}
+
 static void on_charged(void *ctx, const struct err *err, const struct store_object *object)
 {
     struct eviction *v = ctx;
 
     (void)object;
+    v->charged = !err;
     if (!err)
-        delete_pod(v);
+        evict(v);
     else if (err->kind == &ERR_CONFLICT && ++v->tries < MAX_RETRIES)
         evict(v);
     else
@@ -213,18 +257,20 @@ static void evict(struct eviction *v)
         return;
     }
     v->pod = vapi_tree(c->arena, pod);
-    v->uid = arena_str(c->arena, pod->uid);
+    /* What was charged for is this pod, not one of its name. */
+    if (!v->charged)
+        v->uid = arena_str(c->arena, pod->uid);
     if (find_budget(v, &found)) {
         fail(v, &v->err);
         return;
     }
-    if (!found || needs_no_budget(v->pod)) {
-        delete_pod(v);
+    if (v->charged || !found || needs_no_budget(v->pod)) {
+        mark_pod(v, pod);
         return;
     }
     budget = vapi_tree(c->arena, found);
     if (unhealthy_may_go(v->pod, budget))
-        delete_pod(v);
+        mark_pod(v, pod);
     else if (check_budget(v, budget))
         fail(v, &v->err);
     else

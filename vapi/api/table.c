@@ -84,3 +84,20 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
                  include == INCLUDE_METADATA ? partial_metadata(a, object) : json_new_null(a));
     return row;
 }
+
+#define META_BETA STR("meta.k8s.io/v1beta1")
+
+static void set_beta(struct arena *a, cJSON *form)
+{
+    if (str_eq(json_str_at(form, "apiVersion"), META_V1))
+        json_set_str(a, form, "apiVersion", META_BETA);
+}
+
+void form_version(struct arena *a, const struct call *c, cJSON *form)
+{
+    if (!c->form_beta)
+        return;
+    set_beta(a, form);
+    json_each(row, json_get(form, "rows")) set_beta(a, json_get(row, "object"));
+    json_each(item, json_get(form, "items")) set_beta(a, item);
+}

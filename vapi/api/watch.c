@@ -105,10 +105,11 @@ static bool send_frame(struct watch *w, const char *type, const cJSON *object)
     return true;
 }
 
-static void send_tree(struct watch *w, const char *type, const cJSON *object)
+static void send_tree(struct watch *w, const char *type, cJSON *object)
 {
     struct buf text = BUF_INIT(0);
 
+    form_version(w->scratch, w->call, object);
     if (w->call->protobuf && send_frame(w, type, object))
         return;
     buf_printf(&text, "{\"type\":\"%s\",\"object\":", type);
@@ -146,6 +147,7 @@ static cJSON *watch_form(struct watch *w, cJSON *object)
         return partial_metadata(w->scratch, object);
     if (c->output != OUTPUT_TABLE)
         return object;
+
     int64_t rv = 0;
     uint64_t value;
     if (str_to_u64(json_str_at(object, "metadata.resourceVersion"), &value))
@@ -430,10 +432,11 @@ static struct str stream_type(const struct call *c)
 {
     if (c->protobuf)
         return STR("application/vnd.kubernetes.protobuf;stream=watch");
-    return c->yaml ? STR("application/yaml;stream=watch") : STR("application/json");
+    return STR("application/json");
 }
 
-/* The stream begins before it is known that its revision does not come. */
+/* The stream begins before it is known that its revision does not come, or that its time is over.
+ */
 static void watch_late(struct call *c, const struct err *err)
 {
     struct watch *w = watch_new(c);
@@ -468,6 +471,11 @@ void call_watch(struct call *c)
     err_init(&err, c->arena);
     if (check_watch_options(c, &err)) {
         call_error(c, &err);
+        return;
+    }
+    if (c->options.timeout_s < 0) {
+        err_set(&err, &ERR_INTERNAL, "context deadline exceeded");
+        watch_late(c, &err);
         return;
     }
     /* The initial state must not be older than what the client has seen; a live watch just waits.

@@ -145,7 +145,7 @@ static void not_supported(struct field_errors *e, const struct field_path *p, st
 
     for (size_t i = 0; supported[i]; i++) {
         buf_addc(&detail, i ? ", " : "supported values: ");
-        buf_json_string(&detail, str_c(supported[i]));
+        buf_add(&detail, go_quote(e->arena, str_c(supported[i])));
     }
     buf_char(&detail, '\0');
     add(e, ERROR_NOT_SUPPORTED, p, value, detail.p);

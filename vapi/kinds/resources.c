@@ -348,7 +348,6 @@ const struct resource BUILTIN_RESOURCES[] = {
         .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
         .ops = &REPLICA_SET_OPS,
         .columns = COLUMNS_replicasets,
-        .fields = FIELDS_replicasets,
         .subresources = SUBS_replicasets,
         .n_subresources = COUNT(SUBS_replicasets),
     },

@@ -53,7 +53,6 @@ static const struct column COLUMNS_namespaces[] = {
 };
 static const struct selectable_field FIELDS_namespaces[] = {
     {"status.phase", "status.phase", ""},
-    {"name", "metadata.name", ""},
     {NULL, NULL, NULL},
 };
 static const struct subresource SUBS_namespaces[] = {
@@ -262,10 +261,6 @@ static const struct column COLUMNS_replicasets[] = {
     {"Ready", "integer", "", "", 0},     {"Age", "string", "", "", 0},
     {"Containers", "string", "", "", 1}, {"Images", "string", "", "", 1},
     {"Selector", "string", "", "", 1},   {NULL, NULL, NULL, NULL, 0},
-};
-static const struct selectable_field FIELDS_replicasets[] = {
-    {"status.replicas", "status.replicas", "0"},
-    {NULL, NULL, NULL},
 };
 static const struct subresource SUBS_replicasets[] = {
     {"scale", SUB_SCALE, VERB_GET | VERB_UPDATE | VERB_PATCH, "autoscaling", "v1", "Scale",
