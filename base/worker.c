@@ -28,6 +28,7 @@ struct worker {
     void *ctx;
     unsigned working, max_working;
     size_t dropped;
+    uint64_t adds, retries;
     bool closing, in_batch;
     unsigned open_handles;
     void (*closed)(void *ctx);
@@ -163,6 +164,7 @@ void worker_add_after(struct worker *w, struct str key, int64_t delay_ms)
         return;
     if (!queue_add_at(w->queue, key, now_ms(w) + (delay_ms > 0 ? delay_ms : 0)))
         w->dropped++;
+    w->adds++;
     arm(w);
 }
 
@@ -175,6 +177,7 @@ void worker_done(struct worker *w, struct str key, bool failed)
 {
     assert(w->magic == WORKER_MAGIC && w->working > 0);
     queue_done(w->queue, key, now_ms(w), failed);
+    w->retries += failed;
     w->working--;
     settle(w);
 }
@@ -190,6 +193,12 @@ unsigned worker_failures(const struct worker *w, struct str key)
 {
     assert(w->magic == WORKER_MAGIC);
     return queue_failures(w->queue, key);
+}
+
+void worker_stats(const struct worker *w, struct worker_stats *ret)
+{
+    assert(w->magic == WORKER_MAGIC);
+    *ret = (struct worker_stats){w->adds, w->retries, queue_length(w->queue), w->working};
 }
 
 size_t worker_length(const struct worker *w)

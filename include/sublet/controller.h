@@ -38,6 +38,8 @@ struct controller *controller_start(struct vapi *api, const struct controller_de
 /* The same with a state that somebody else owns; def->start must be NULL. */
 struct controller *controller_start_with(struct vapi *api, const struct controller_def *def,
                                          void *state);
+/* What its queue did and has to do; returns its name. */
+const char *controller_stats(const struct controller *c, struct worker_stats *ret);
 void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx);
 struct vapi *controller_api(const struct controller *c);
 void *controller_state(const struct controller *c);
@@ -122,9 +124,10 @@ void finalizer_drop(struct reconcile *r, const struct resource *res, const cJSON
 int64_t controller_next_due(const struct controller *c);
 void controller_wake(struct controller *c);
 
-/* All built-in controllers, started and closed together. */
+/* All built-in controllers, started and closed together. Not native: only what an API server does
+ * itself; the rest is upstream's manager's. */
 struct controllers;
-struct controllers *controllers_start(struct vapi *api);
+struct controllers *controllers_start(struct vapi *api, bool native);
 void controllers_close(struct controllers *cs, void (*closed)(void *ctx), void *ctx);
 int64_t controllers_next_due(const struct controllers *cs);
 void controllers_wake(struct controllers *cs);

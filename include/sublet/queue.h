@@ -54,6 +54,12 @@ bool worker_idle(const struct worker *w);     /* nothing waits, nothing is worke
 size_t worker_length(const struct worker *w); /* keys that wait, due or not */
 size_t
 worker_dropped(const struct worker *w); /* adds refused since the start: the queue was full */
+struct worker_stats {
+    uint64_t adds, retries; /* since the start; retries: of keys that failed */
+    size_t waiting;         /* keys, due or not */
+    unsigned working;
+};
+void worker_stats(const struct worker *w, struct worker_stats *ret);
 int64_t worker_next_due(const struct worker *w); /* mono ms; INT64_MAX when nothing waits */
 /* Looks at the clock again: for a clock that jumped (a test's own). */
 void worker_wake(struct worker *w);

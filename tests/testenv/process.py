@@ -65,12 +65,13 @@ class Process:
     def alive(self):
         return self._popen is not None and self._popen.poll() is None
 
-    def start(self):
+    def start(self, stdout=None):
+        """stdout: a descriptor in place of the file that output() reads."""
         assert not self.alive, f"{self.name} is already running"
         argv = ["setpriv", "--pdeathsig", "KILL", "--"] + self.argv
         with open(self.log_path, "ab") as log, open(self.out_path, "wb") as out:
             self._popen = _spawner.submit(
-                subprocess.Popen, argv, stdin=subprocess.DEVNULL, stdout=out, stderr=log,
+                subprocess.Popen, argv, stdin=subprocess.DEVNULL, stdout=out if stdout is None else stdout, stderr=log,
                 env=self.env, start_new_session=True).result()
         self._paused = self._ended = False
         return self

@@ -244,8 +244,9 @@ void openapi_close(struct openapi *o, void (*closed)(void *ctx), void *ctx);
 /* Like call_raw(), by reference. */
 void respond_slice(struct call *c, int status, struct str content_type, struct net_slice body);
 void respond_text(struct call *c, int status, const char *text);
-/* Answers a call whose handler has not: it is let go of, or goes on and answers nobody. */
-void call_give_up(struct call *c, const struct err *err);
+/* Answers a call whose handler has not: it is let go of, or goes on and answers nobody. text in
+ * place of err as a Status, where there is one. */
+void call_give_up(struct call *c, const struct err *err, struct str text);
 
 /* meta.c */
 /* Kind, apiVersion and metadata first, metadata's members in upstream's order. */

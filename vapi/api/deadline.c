@@ -13,21 +13,80 @@
 
 #include <sublet/net.h>
 
+#define DEFAULT_MS 60000
+
 static int64_t now_ms(struct vapi *api)
 {
     return clock_mono_ms(vapi_clock(api));
 }
 
-/* Of ?timeout=; 0 for none that counts. What cannot be read was refused before. */
-static int64_t asked_ms(const struct query *q)
+/* ---- ?timeout= ---- */
+
+static size_t digits(struct str *rest)
+{
+    size_t n = 0;
+
+    while (n < rest->n && rest->p[n] >= '0' && rest->p[n] <= '9')
+        n++;
+    *rest = str_from(*rest, n);
+    return n;
+}
+
+/* What Go's time.ParseDuration says of a text that is none. */
+static struct str duration_problem(struct arena *a, struct str value)
+{
+    static const char *const units[] = {"ns", "us", "\xc2\xb5s", "\xce\xbcs", "ms", "s", "m", "h"};
+    struct str rest = value;
+
+    if (rest.n && (rest.p[0] == '-' || rest.p[0] == '+'))
+        rest = str_from(rest, 1);
+    while (rest.n) {
+        size_t n = digits(&rest), end = 0, i = 0;
+
+        if (rest.n && rest.p[0] == '.') {
+            rest = str_from(rest, 1);
+            n += digits(&rest);
+        }
+        if (!n)
+            break;
+        while (end < rest.n && rest.p[end] != '.' && (rest.p[end] < '0' || rest.p[end] > '9'))
+            end++;
+        if (!end)
+            return arena_printf(a, "missing unit in duration \"%.*s\"", STR_F(value));
+        while (i < sizeof(units) / sizeof(units[0]) && !str_eqc(str_sub(rest, 0, end), units[i]))
+            i++;
+        if (i == sizeof(units) / sizeof(units[0]))
+            return arena_printf(a, "unknown unit \"%.*s\" in duration \"%.*s\"",
+                                STR_F(str_sub(rest, 0, end)), STR_F(value));
+        rest = str_from(rest, end);
+    }
+    return arena_printf(a, "invalid duration \"%.*s\"", STR_F(value));
+}
+
+/* *ret_ms is 0 for none, and for one that says nothing. */
+static int asked_ms(struct arena *a, const struct query *q, int64_t *ret_ms, struct err *err)
 {
     struct str value = query_get(q, "timeout");
-    int64_t ns;
+    int64_t ns = 0;
 
-    if (!value.n || !duration_parse(value, &ns) || ns <= 0)
+    *ret_ms = 0;
+    if (!value.n)
         return 0;
-    return ns < 1000000 ? 1 : ns / 1000000;
+    if (!duration_parse(value, &ns))
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "invalid timeout specified in the request URL - time: %.*s",
+                       STR_F(duration_problem(a, value)));
+    if (ns > 0)
+        *ret_ms = ns < 1000000 ? 1 : ns / 1000000;
+    return 0;
 }
+
+/* ---- the end ---- */
+
+/* As upstream prints it: a Status without its kind, as text. */
+static const char LATE[] =
+    "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"Timeout: request did not complete "
+    "within the allotted timeout\",\"reason\":\"Timeout\",\"details\":{},\"code\":504}\n";
 
 static int expired(struct err *err)
 {
@@ -43,9 +102,9 @@ static void expire(struct call *c)
     if (call_entry(c)->queued) {
         flow_timed_out(c);
         if (flow_too_many(&err))
-            call_give_up(c, &err);
+            call_give_up(c, &err, STR_NULL);
     } else if (expired(&err)) {
-        call_give_up(c, &err);
+        call_give_up(c, &err, str_c(LATE));
     }
 }
 
@@ -90,15 +149,19 @@ static void on_deadline(uv_timer_t *timer)
     arm(api);
 }
 
-void deadline_set(struct call *c, const struct query *q)
+int deadline_set(struct call *c, const struct query *q, struct err *err)
 {
     struct vapi *api = c->api;
     const struct config *config = vapi_config(api);
-    int64_t most = config && config->request_timeout_ms ? config->request_timeout_ms : 60000;
-    int64_t asked = asked_ms(q);
+    int64_t most = config && config->request_timeout_ms ? config->request_timeout_ms : DEFAULT_MS;
+    int64_t asked;
 
-    if (!call_entry(c)->long_running)
-        call_entry(c)->due_ms = now_ms(api) + (asked && asked < most ? asked : most);
+    if (call_entry(c)->long_running)
+        return 0;
+    if (asked_ms(c->arena, q, &asked, err))
+        return -1;
+    call_entry(c)->due_ms = now_ms(api) + (asked && asked < most ? asked : most);
+    return 0;
 }
 
 void deadline_shorten(struct call *c, int64_t part)

@@ -396,7 +396,8 @@ bool metrics_handle(struct call *c, struct str path)
     flow_metrics(api, &out);
     audit_metrics(api, &out);
     metrics_process(&out);
-    for (size_t i = 0; i < api->n_metric_writers; i++)
+    /* Once it drains, those who wrote may be gone. */
+    for (size_t i = 0; api->state == API_SERVING && i < api->n_metric_writers; i++)
         api->metric_writers[i].write(api->metric_writers[i].ctx, &out);
     call_raw(c, 200, STR("text/plain; version=0.0.4; charset=utf-8; escaping=underscores"),
              buf_str(&out));

@@ -43,7 +43,6 @@ void observe_begin(struct call *c)
 
 int observe_asked(struct call *c, const struct target *t, const struct user *user, struct err *err)
 {
-    call_entry(c)->long_running = observe_long_running(c, t);
     return audit_asked(c, t, user, err);
 }
 

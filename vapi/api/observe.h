@@ -55,8 +55,8 @@ bool metrics_handle(struct call *c, struct str path);
 void metrics_process(struct buf *out);
 
 /* deadline.c */
-/* Ends c with 504 at its time, unless it is answered before. */
-void deadline_set(struct call *c, const struct query *q);
+/* Ends c with 504 at its time, unless it is answered before. -1: ?timeout= is no duration. */
+int deadline_set(struct call *c, const struct query *q, struct err *err) MUST_CHECK;
 /* c was not answered at once: somebody must look at the clock. */
 void deadline_watch(struct call *c);
 /* While it waits for its turn: a part of its time; then the rest. */

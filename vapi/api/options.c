@@ -409,24 +409,8 @@ static int parse_list(struct call *c, const struct query *q, struct err *err)
     return options_selectors(c, err);
 }
 
-/* ?timeout= bounds a request; ours end sooner than any sensible one. It must still be a duration.
- */
-static int check_timeout(const struct query *q, struct err *err)
-{
-    struct str value = query_get(q, "timeout");
-    int64_t ns;
-
-    if (!value.n || duration_parse(value, &ns))
-        return 0;
-    return err_set(err, &ERR_BAD_REQUEST,
-                   "invalid timeout specified in the request URL - time: invalid duration \"%.*s\"",
-                   STR_F(value));
-}
-
 int options_parse(struct call *c, const struct query *q, struct err *err)
 {
-    if (c->verb != CALL_WATCH && check_timeout(q, err))
-        return -1;
     if (parse_include(c, q, err))
         return -1;
     switch (c->verb) {

@@ -16,7 +16,8 @@
 #include <sublet/proto.h>
 #include <sublet/yaml.h>
 
-#define MAX_HEADERS   80   /* warnings included */
+#define MAX_HEADERS   80 /* warnings included */
+#define TEXT_PLAIN    STR("text/plain; charset=utf-8")
 #define WARNINGS_ALL  4096 /* characters of all warnings; beyond it each is cut to ... */
 #define WARNINGS_EACH 256
 #define MAX_EXTRA     8 /* of a handler's own */
@@ -307,17 +308,18 @@ void call_error(struct call *c, const struct err *err)
     send_tree(c, err->kind->code, &h, status_tree(c->arena, err));
 }
 
-void call_give_up(struct call *c, const struct err *err)
+void call_give_up(struct call *c, const struct err *err, struct str text)
 {
     struct call_entry *e = call_entry(c);
     cJSON *status = status_tree(c->arena, err);
     struct headers h = {.n = 0};
-    struct net_slice body;
-    struct str type;
+    struct net_slice body = {text, NULL, NULL};
+    struct str type = TEXT_PLAIN;
 
     assert(c->exchange && !c->done && !e->answered && !e->stream_code);
     audit_answer_tree(c, status);
-    body = heap_slice(print_tree(c, status, &type));
+    if (!text.n)
+        body = heap_slice(print_tree(c, status, &type));
     common_headers(c, &h, type);
     if (err->retry_after > 0)
         header(&h, "retry-after", arena_printf(c->arena, "%lld", (long long)err->retry_after));
@@ -470,7 +472,7 @@ void call_raw(struct call *c, int status, struct str content_type, struct str bo
 
 void respond_text(struct call *c, int status, const char *text)
 {
-    call_raw(c, status, STR("text/plain; charset=utf-8"), str_c(text));
+    call_raw(c, status, TEXT_PLAIN, str_c(text));
 }
 
 void call_begin(struct call *c, int status, struct str content_type)

@@ -192,7 +192,8 @@ static bool shape_exists(const struct resource *res, const struct subresource *s
     bool in_namespace = t->ns.n && !(str_eqc(t->resource, "namespaces") && str_eq(t->ns, t->name));
 
     /* The prefixes of old: /watch/ ends at a name, /proxy/ is gone. */
-    if (t->by_path_watch ? t->sub.n || !(res->verbs & VERB_WATCH) : str_eqc(str_c(t->verb), "proxy"))
+    if (t->by_path_watch ? t->sub.n || !(res->verbs & VERB_WATCH)
+                         : str_eqc(str_c(t->verb), "proxy"))
         return false;
     if (!resource_namespaced(res) && in_namespace)
         return false;
@@ -406,18 +407,19 @@ static void admit(struct route *r)
     struct call *c = r->call;
     struct attributes what = request_attributes(&r->target);
     struct err untold;
-    int unknown = auth_authenticate(vapi_auth(c->api), c->arena, c->request, &what, &c->user, &r->err);
+    int refused =
+        deadline_set(c, &r->query, &r->err) ||
+        auth_authenticate(vapi_auth(c->api), c->arena, c->request, &what, &c->user, &r->err);
 
     err_init(&untold, c->arena);
     if (observe_asked(c, &r->target, c->user.name.p ? &c->user : NULL, &untold)) {
         call_error(c, &untold);
         return;
     }
-    if (unknown) {
+    if (refused) {
         call_error(c, &r->err);
         return;
     }
-    deadline_set(c, &r->query);
     flow_enter(c, &what, run, r);
     deadline_watch(c);
 }
@@ -450,6 +452,7 @@ static void route(struct call *c)
     }
     query_parse(c->arena, c->request->query, &r->query);
     refine_verb(r);
+    call_entry(c)->long_running = observe_long_running(c, &r->target);
     r->wait = (struct auth_wait){.again = on_keys, .ctx = r};
     if (!auth_await(vapi_auth(c->api), c->arena, c->request, &r->wait)) {
         admit(r);

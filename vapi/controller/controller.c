@@ -293,6 +293,12 @@ int64_t controller_next_due(const struct controller *c)
     return c->n_runs ? INT64_MIN : worker_next_due(c->worker);
 }
 
+const char *controller_stats(const struct controller *c, struct worker_stats *ret)
+{
+    worker_stats(c->worker, ret);
+    return c->def->name;
+}
+
 void controller_wake(struct controller *c)
 {
     if (!c->closing)

@@ -4,31 +4,77 @@
 
 #include <assert.h>
 
+#include <sublet/metrics.h>
+
 #define CONTROLLERS_MAGIC 0x6374726cu
 
 static const struct controller_def *const DEFS[] = {
 #define CONTROLLER_ROW(name) &name,
-    CONTROLLERS(CONTROLLER_ROW)
+    API_CONTROLLERS(CONTROLLER_ROW) CONTROLLERS(CONTROLLER_ROW)
 #undef CONTROLLER_ROW
 };
-#define N_DEFS (sizeof(DEFS) / sizeof(*DEFS))
+#define N_DEFS          (sizeof(DEFS) / sizeof(*DEFS))
+#define COUNT_ROW(name) +1
+enum { N_API_DEFS = 0 API_CONTROLLERS(COUNT_ROW) }; /* come first */
+#undef COUNT_ROW
 
 struct controllers {
     unsigned magic;
     struct controller *all[N_DEFS];
-    size_t open;
+    size_t n, open;
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
 
-struct controllers *controllers_start(struct vapi *api)
+enum told { TOLD_DEPTH, TOLD_ADDS, TOLD_RETRIES, TOLD_WORKING, N_TOLD };
+static const struct {
+    const char *name;
+    enum metric_type type;
+    const char *help;
+} TOLD[N_TOLD] = {
+    {"workqueue_depth", METRIC_GAUGE, "Current depth of workqueue"},
+    {"workqueue_adds_total", METRIC_COUNTER, "Total number of adds handled by workqueue"},
+    {"workqueue_retries_total", METRIC_COUNTER, "Total number of retries handled by workqueue"},
+    {"sublet_workqueue_working", METRIC_GAUGE, "Keys of a workqueue that are worked on"},
+};
+
+static uint64_t told_value(const struct worker_stats *s, enum told which)
+{
+    const uint64_t values[N_TOLD] = {s->waiting, s->adds, s->retries, s->working};
+
+    return values[which];
+}
+
+static void on_metrics(void *ctx, struct buf *out)
+{
+    const struct controllers *cs = ctx;
+    struct buf labels = BUF_INIT(0);
+
+    assert(cs->magic == CONTROLLERS_MAGIC);
+    for (enum told t = 0; t < N_TOLD; t++) {
+        metrics_family(out, TOLD[t].name, TOLD[t].type, TOLD[t].help);
+        for (size_t i = 0; i < cs->n; i++) {
+            struct worker_stats stats;
+            const char *name = controller_stats(cs->all[i], &stats);
+
+            buf_clear(&labels);
+            metrics_label(&labels, "name", str_c(name));
+            metrics_sample_u64(out, TOLD[t].name, buf_str(&labels), told_value(&stats, t));
+        }
+    }
+    buf_fini(&labels);
+}
+
+struct controllers *controllers_start(struct vapi *api, bool native)
 {
     struct controllers *cs = NEW(struct controllers);
 
     cs->magic = CONTROLLERS_MAGIC;
-    for (size_t i = 0; i < N_DEFS; i++)
+    cs->n = native ? N_DEFS : N_API_DEFS;
+    for (size_t i = 0; i < cs->n; i++)
         cs->all[i] = controller_start(api, DEFS[i]);
-    cs->open = N_DEFS;
+    cs->open = cs->n;
+    vapi_add_metrics(api, on_metrics, cs);
     return cs;
 }
 
@@ -51,7 +97,7 @@ void controllers_close(struct controllers *cs, void (*closed)(void *ctx), void *
     assert(cs->magic == CONTROLLERS_MAGIC);
     cs->closed = closed;
     cs->closed_ctx = ctx;
-    for (size_t i = 0; i < N_DEFS; i++)
+    for (size_t i = 0; i < cs->n; i++)
         controller_close(cs->all[i], on_closed, cs);
 }
 
@@ -59,7 +105,7 @@ int64_t controllers_next_due(const struct controllers *cs)
 {
     int64_t due = INT64_MAX;
 
-    for (size_t i = 0; i < N_DEFS; i++) {
+    for (size_t i = 0; i < cs->n; i++) {
         int64_t one = controller_next_due(cs->all[i]);
 
         due = one < due ? one : due;
@@ -69,6 +115,6 @@ int64_t controllers_next_due(const struct controllers *cs)
 
 void controllers_wake(struct controllers *cs)
 {
-    for (size_t i = 0; i < N_DEFS; i++)
+    for (size_t i = 0; i < cs->n; i++)
         controller_wake(cs->all[i]);
 }

@@ -117,8 +117,11 @@ static void a_late_write_goes_on(void **state)
     r = create(h, "late", "?timeout=30ms", NULL);
     a = ask_end(h, r);
     assert_int_equal(a.status, 504);
-    assert_str(json_str_at(a.json, "reason"), "Timeout");
-    assert_str(message(&a), "Timeout: request did not complete within the allotted timeout");
+    assert_str(a.body,
+               "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"Timeout: request did not "
+               "complete within the allotted timeout\",\"reason\":\"Timeout\",\"details\":{},"
+               "\"code\":504}\n");
+    assert_true(has_header(&a, "content-type: text/plain; charset=utf-8"));
     assert_true(STALL.called);
     assert_int_equal(get(h, CONFIGMAPS "/late").status, 404);
     go_on();
@@ -147,12 +150,27 @@ static void the_default_is_a_minute(void **state)
 static void a_timeout_must_be_a_duration(void **state)
 {
     struct harness *h = harness_new();
-    struct answer a = get(h, CONFIGMAPS "?timeout=never");
+    static const struct {
+        const char *text, *problem;
+    } cases[] = {
+        {"never", "invalid duration \"never\""},
+        {"-", "invalid duration \"-\""},
+        {"1", "missing unit in duration \"1\""},
+        {"1h2x", "unknown unit \"x\" in duration \"1h2x\""},
+        {"1h.s", "invalid duration \"1h.s\""},
+    };
+    struct arena *arena = harness_arena(h);
 
     (void)state;
-    assert_int_equal(a.status, 400);
-    assert_str(message(&a), "invalid timeout specified in the request URL - time: invalid duration "
-                            "\"never\"");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct answer a = get(h, arena_printf(arena, "%s?timeout=%s", CONFIGMAPS, cases[i].text).p);
+
+        assert_int_equal(a.status, 400);
+        assert_str(message(&a),
+                   arena_printf(arena, "invalid timeout specified in the request URL - time: %s",
+                                cases[i].problem)
+                       .p);
+    }
     assert_int_equal(get(h, CONFIGMAPS "?timeout=0").status, 200);
     assert_int_equal(get(h, CONFIGMAPS "?timeout=1ns").status, 200);
     harness_free(h);
