@@ -104,6 +104,8 @@ void address_found(struct syncer *s, struct str ip, int64_t port)
     s->tenant.api_port = port;
     s->address_known = true;
     ensure_service(s);
+    address_publish(s);
+    runtime_classes_publish(s);
     for (int id = 0; id < N_SYNC; id++)
         syncer_rescan(s, (enum sync_id)id);
 }

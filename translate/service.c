@@ -27,8 +27,6 @@ static int check_addresses(const cJSON *service, const cJSON *spec, struct err *
                       "external IPs are not allowed: they take over other tenants' traffic");
     if (json_str(json_get(spec, "loadBalancerIP")).n)
         return refuse(err, service, "spec.loadBalancerIP", "the host chooses the address");
-    if (json_str(json_get(spec, "loadBalancerClass")).n)
-        return refuse(err, service, "spec.loadBalancerClass", "the host chooses the class");
     if (json_count(json_get(spec, "loadBalancerSourceRanges")))
         return refuse(err, service, "spec.loadBalancerSourceRanges",
                       "source ranges are not allowed in this virtual cluster");
@@ -109,6 +107,27 @@ static const struct field SPEC_FIELDS[] = {
     {0},
 };
 
+/* A class names who balances. On the host that may be anybody, so it never goes down: whom a tenant
+ * names there can only be a controller of its own, who finds the node ports and writes the status.
+ */
+static bool names_balancer(const cJSON *spec)
+{
+    return str_eqc(json_str(json_get(spec, "type")), "LoadBalancer") &&
+           json_str(json_get(spec, "loadBalancerClass")).n;
+}
+
+/* The host sees no more than the ports such a balancer sends to. */
+static void remove_balancer(struct arena *a, cJSON *spec)
+{
+    const cJSON *allocate = json_get(spec, "allocateLoadBalancerNodePorts");
+    bool ports = !allocate || json_true(allocate);
+
+    json_set_str(a, spec, "type", ports ? STR("NodePort") : STR("ClusterIP"));
+    json_remove(spec, "allocateLoadBalancerNodePorts");
+    if (!ports)
+        json_remove(spec, "externalTrafficPolicy");
+}
+
 int translate_service(struct arena *a, const struct translate_tenant *t, const cJSON *vservice,
                       cJSON **ret, struct err *err)
 {
@@ -133,6 +152,8 @@ int translate_service(struct arena *a, const struct translate_tenant *t, const c
     spec = object_add(a, service, STR("spec"), shape_copy(&d, SPEC_FIELDS, d.spec));
     if (str_eqc(json_str(json_get(d.spec, "clusterIP")), "None"))
         add_str(a, spec, "clusterIP", STR("None"));
+    if (names_balancer(d.spec))
+        remove_balancer(a, spec);
     *ret = service;
     return 0;
 }
@@ -262,6 +283,8 @@ cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJS
 {
     static const char *const keys[] = {"loadBalancer", "conditions", NULL};
 
+    if (names_balancer(json_get(v, "spec")))
+        return NULL;
     return status_copy(a, keys, json_get(host, "status"), json_get(v, "status"));
 }
 

@@ -182,6 +182,63 @@ def test_a_service_is_the_hosts(vc, host):
                                      for s in vc.host_objects("/api/v1", "services")], 20, "it to go")
 
 
+def test_a_named_balancer_is_the_tenants_own(vc):
+    k = vc.kubectl
+    k.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "lb"},
+             "spec": {"type": "LoadBalancer", "loadBalancerClass": "example.com/own",
+                      "selector": {"app": "x"}, "ports": [{"port": 80}]}})
+    made = k.json("get", "svc", "lb")
+    mine = [s for s in vc.host_objects("/api/v1", "services")
+            if s["metadata"]["annotations"]["sublet.dev/name"] == "lb"]
+    assert [s["spec"]["type"] for s in mine] == ["NodePort"] and "loadBalancerClass" not in mine[0]["spec"]
+    assert made["spec"]["ports"][0]["nodePort"] == mine[0]["spec"]["ports"][0]["nodePort"]
+    k("patch", "svc", "lb", "--subresource=status", "--type=merge", "-p",
+      json.dumps({"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.1"}]}}}))
+    k("label", "svc", "lb", "seen=yes")
+    k("create", "service", "clusterip", "after", "--tcp=80")
+    eventually(lambda: [s for s in vc.host_objects("/api/v1", "services")
+                        if s["metadata"]["annotations"]["sublet.dev/name"] == "after"], 20, "the next Service")
+    assert [i["ip"] for i in k.json("get", "svc", "lb")["status"]["loadBalancer"]["ingress"]] == ["203.0.113.1"]
+
+
+def test_the_api_is_found_by_its_endpoints(tenant, host):
+    vc = tenant("found", start=False)
+    host.api.post(f"/api/v1/namespaces/{vc.namespace}/services", {
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "found"},
+        "spec": {"ports": [{"name": "https", "port": 443, "targetPort": 8443}]}})
+    ip = host.api.get(f"/api/v1/namespaces/{vc.namespace}/services/found")["spec"]["clusterIP"]
+    vc.start()
+    k = vc.kubectl
+    eventually(lambda: ip in k("get", "endpoints", "kubernetes", "-o", "json"), 20, "the Endpoints")
+    subset, = k.json("get", "endpoints", "kubernetes")["subsets"]
+    assert subset == {"addresses": [{"ip": ip}], "ports": [{"name": "https", "port": 443, "protocol": "TCP"}]}
+    one, = k.items("endpointslices", "-l", "kubernetes.io/service-name=kubernetes")
+    assert one["endpoints"][0]["addresses"] == [ip] and one["ports"] == subset["ports"]
+    before = [one["metadata"]["resourceVersion"], k.json("get", "endpoints", "kubernetes")["metadata"]["resourceVersion"]]
+    vc.restart()
+    k("get", "endpoints", "kubernetes")
+    eventually(lambda: vc.kubectl("get", "ns", "default"), 20, "an answer")
+    one, = k.items("endpointslices", "-l", "kubernetes.io/service-name=kubernetes")
+    assert before == [one["metadata"]["resourceVersion"],
+                      k.json("get", "endpoints", "kubernetes")["metadata"]["resourceVersion"]]
+
+
+def test_the_runtime_classes_of_the_pools_may_be_named(tenant, pools):
+    pools = json.loads(json.dumps(pools))
+    pools["pools"][1]["runtimeClass"] = "accelerated"
+    vc = tenant("classes", config=pools)
+    k = vc.kubectl
+    eventually(lambda: "accelerated" in k("get", "runtimeclass", "-o", "name"), 20, "the pool's class")
+    k.apply(pod("named", runtimeClassName="accelerated"))
+    assert 'RuntimeClass "other" not found' in k.fails("apply", "-f", "-", stdin=json.dumps(
+        pod("unknown", runtimeClassName="other")))
+    pools["pools"][1]["runtimeClass"] = "newer"
+    vc.write_config({"pools": pools["pools"]})
+    vc.restart()
+    eventually(lambda: k("get", "runtimeclass", "-o", "name").split() ==
+               ["runtimeclass.node.k8s.io/newer"], 20, "the classes to follow the pools")
+
+
 def test_a_stateful_set_keeps_its_claims(vc):
     k = vc.kubectl
     k.apply({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": {

@@ -15,12 +15,14 @@ static const struct plugin MUTATING[] = {
     {"Priority", priority_admit},
     {"DefaultTolerationSeconds", toleration_seconds_admit},
     {"DefaultStorageClass", storage_class_admit},
+    {"RuntimeClass", runtime_class_admit},
     {"CertificateRequester", certificate_request_admit},
 };
 
 static const struct plugin VALIDATING[] = {
     {"LimitRanger", limit_ranger_validate},
     {"OwnerReferencesPermissionEnforcement", owner_references_validate},
+    {"RuntimeClass", runtime_class_validate},
     {"RoleEscalation", escalation_validate},
     {"CertificateApprovalSigningSubject", certificate_request_validate},
 };

@@ -19,6 +19,10 @@ int toleration_seconds_admit(const struct admission_call *c, cJSON *object, cons
                              struct err *err);
 int storage_class_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                         struct err *err);
+int runtime_class_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                        struct err *err);
+int runtime_class_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                           struct err *err);
 int owner_references_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                               struct err *err);
 int escalation_validate(const struct admission_call *c, cJSON *object, const cJSON *old,

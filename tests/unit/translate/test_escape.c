@@ -408,7 +408,6 @@ static void services(void **state)
         {"externalIPs: [10.0.0.1]",
          "spec.externalIPs: external IPs are not allowed: they take over other tenants' traffic"},
         {"loadBalancerIP: 1.2.3.4", "spec.loadBalancerIP: the host chooses the address"},
-        {"loadBalancerClass: x/y", "spec.loadBalancerClass: the host chooses the class"},
         {"loadBalancerSourceRanges: [0.0.0.0/0]",
          "spec.loadBalancerSourceRanges: source ranges are not allowed in this virtual cluster"},
         {"clusterIP: 10.96.0.1", "spec.clusterIP: picking a cluster IP is not allowed; leave it "
@@ -444,6 +443,23 @@ static void services(void **state)
         &host, &f->err));
     assert_allowed(allowed_service(f->a, &f->tenant, host));
     assert_json(json_get(host, "spec"), "{type: NodePort, ports: [{port: 80}]}");
+    /* A balancer that is named can only be the tenant's own. */
+    assert_ok(translate_service(
+        f->a, &f->tenant,
+        doc(f, "{metadata: {name: s, namespace: ml}, spec: {type: LoadBalancer, loadBalancerClass: "
+               "x/y, allocateLoadBalancerNodePorts: true, externalTrafficPolicy: Local, ports: "
+               "[{port: 80}]}}"),
+        &host, &f->err));
+    assert_allowed(allowed_service(f->a, &f->tenant, host));
+    assert_json(json_get(host, "spec"),
+                "{type: NodePort, ports: [{port: 80}], externalTrafficPolicy: Local}");
+    assert_ok(translate_service(
+        f->a, &f->tenant,
+        doc(f, "{metadata: {name: s, namespace: ml}, spec: {type: LoadBalancer, loadBalancerClass: "
+               "x/y, allocateLoadBalancerNodePorts: false, externalTrafficPolicy: Cluster, ports: "
+               "[{port: 80}]}}"),
+        &host, &f->err));
+    assert_json(json_get(host, "spec"), "{type: ClusterIP, ports: [{port: 80}]}");
     assert_ok(translate_service(
         f->a, &f->tenant,
         doc(f, "{metadata: {name: s, namespace: ml}, spec: {type: ExternalName, externalName: "

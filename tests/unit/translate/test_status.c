@@ -254,6 +254,10 @@ static void services(void **state)
     assert_null(translate_service_spec_up(f->a, host, v));
     assert_json(translate_service_status_up(f->a, host, v),
                 "{loadBalancer: {ingress: [{ip: 1.2.3.4}]}}");
+    /* The status is written by the tenant's own balancer. */
+    v = doc(f, "{spec: {type: LoadBalancer, loadBalancerClass: x/y, ports: [{port: 80}]}, status: "
+               "{loadBalancer: {ingress: [{ip: 9.9.9.9}]}}}");
+    assert_null(translate_service_status_up(f->a, host, v));
 }
 
 static void claims(void **state)

@@ -170,6 +170,54 @@ static void priority(void **state)
                "pods \"p\" is forbidden: no PriorityClass with name none was found");
 }
 
+static void runtime_class(void **state)
+{
+    cJSON *p = pod("{'runtimeClassName':'none','containers':[{'name':'c'}]}"), *list;
+
+    (void)state;
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+               "pods \"p\" is forbidden: pod rejected: RuntimeClass \"none\" not found");
+    world_create(W, "runtimeclasses.node.k8s.io", "",
+                 "{'metadata':{'name':'plain'},'handler':'h'}");
+    world_create(
+        W, "runtimeclasses.node.k8s.io", "",
+        "{'metadata':{'name':'vm'},'handler':'h','overhead':{'podFixed':{'cpu':'250m'}},"
+        "'scheduling':{'nodeSelector':{'vm':'yes'},'tolerations':[{'key':'vm','operator':'Exists'},"
+        "{'key':'b','operator':'Equal','value':'1','effect':'NoExecute','tolerationSeconds':5}]}}");
+    p = pod("{'runtimeClassName':'plain','containers':[{'name':'c'}]}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_null(json_path(p, "spec.overhead"));
+    assert_str(admit(VALIDATE, "pods", "CREATE", p, NULL), "");
+
+    p = pod("{'runtimeClassName':'vm','containers':[{'name':'c'}],'nodeSelector':{'a':'b'},"
+            "'tolerations':[{'key':'vm','operator':'Equal','value':'x','effect':'NoSchedule'},"
+            "{'key':'b','operator':'Exists','effect':'NoExecute'}]}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(json_str_at(p, "spec.overhead.cpu"), "250m");
+    assert_str(json_text(world_arena(W), json_path(p, "spec.nodeSelector")),
+               "{\"a\":\"b\",\"vm\":\"yes\"}");
+    list = json_path(p, "spec.tolerations"); /* two are every pod's */
+    assert_int_equal(json_count(list), 4);
+    assert_str(json_text(world_arena(W), json_at(list, 0)),
+               "{\"key\":\"b\",\"operator\":\"Exists\",\"effect\":\"NoExecute\"}");
+    assert_str(json_text(world_arena(W), json_at(list, 3)),
+               "{\"key\":\"vm\",\"operator\":\"Exists\"}");
+    assert_str(admit(VALIDATE, "pods", "CREATE", p, NULL), "");
+
+    p = pod("{'runtimeClassName':'vm','containers':[{'name':'c'}],'nodeSelector':{'vm':'no'}}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+               "pods \"p\" is forbidden: conflict: runtimeClass.scheduling.nodeSelector[vm] = yes; "
+               "pod.spec.nodeSelector[vm] = no");
+    p = pod("{'runtimeClassName':'vm','containers':[{'name':'c'}],'overhead':{'cpu':'1'}}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+               "pods \"p\" is forbidden: pod rejected: Pod's Overhead doesn't match RuntimeClass's "
+               "defined Overhead");
+    p = pod("{'containers':[{'name':'c'}],'overhead':{'cpu':'1'}}");
+    assert_str(admit(VALIDATE, "pods", "CREATE", p, NULL),
+               "pods \"p\" is forbidden: pod rejected: Pod Overhead set without corresponding "
+               "RuntimeClass defined Overhead");
+}
+
 static void tolerations(void **state)
 {
     cJSON *p = pod(ONE_CONTAINER);
@@ -582,6 +630,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lifecycle, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(service_accounts, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(priority, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(runtime_class, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(tolerations, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(storage_class, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(limit_defaults, set_up, world_tear_down),
