@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sublet/config.h>
+#include <sublet/embedded.h>
 
 #define SUBLET_VERSION     "0.1.0"
 #define KUBERNETES_VERSION "v1.36.3"
@@ -17,9 +18,9 @@ int cmd_restore(int argc, char **argv);
 
 /* Reads --config's file and everything that goes over it. Prints what is wrong; -1 then. */
 int cli_config(struct arena *a, int argc, char **argv, struct config *ret);
-/* Runs one control plane until a signal ends it. nodes: of an embedded host (embedded.h); NULL: a
- * virtual cluster. Everything lives in a. Returns the exit code. */
-int cli_run(struct arena *a, const struct config *config, const struct str *nodes);
+/* Runs one control plane until a signal ends it. host: of an embedded host; NULL: a virtual
+ * cluster. Everything lives in a. Returns the exit code. */
+int cli_run(struct arena *a, const struct config *config, const struct embedded_options *host);
 /* A whole file into the arena; -1 with err. At most `limit` bytes. */
 int cli_read_file(struct arena *a, const char *path, size_t limit, struct str *ret,
                   struct err *err);

@@ -69,15 +69,18 @@ int embedded_check_nodes(struct str text, struct err *err)
     return failed;
 }
 
-int embedded_new(struct vapi *api, struct str nodes, struct embedded **ret, struct err *err)
+int embedded_new(struct vapi *api, const struct embedded_options *options, struct embedded **ret,
+                 struct err *err)
 {
     struct embedded *e;
 
-    if (embedded_check_nodes(nodes, err))
+    if (embedded_check_nodes(options->nodes, err))
         return -1;
     e = NEW(struct embedded);
     *e = (struct embedded){.magic = EMBEDDED_MAGIC, .api = api};
-    e->nodes = mem_str(nodes);
+    e->nodes = mem_str(options->nodes);
+    e->external_scheduler = options->external_scheduler;
+    e->external_controllers = options->external_controllers;
     e->scheduler = scheduler_new(e);
     e->kubelet = kubelet_new(e);
     e->evictions = evictions_new();
@@ -88,6 +91,14 @@ int embedded_new(struct vapi *api, struct str nodes, struct embedded **ret, stru
     return 0;
 }
 
+/* What is left to upstream's programs is not done here. */
+static bool part_wanted(const struct embedded *e, enum embedded_part part)
+{
+    if (part == PART_SCHEDULER)
+        return !e->external_scheduler;
+    return part != PART_EVICT || !e->external_controllers;
+}
+
 void embedded_start(struct embedded *e)
 {
     static const struct controller_def *const defs[N_PARTS] = {
@@ -96,9 +107,11 @@ void embedded_start(struct embedded *e)
     };
 
     assert(e->magic == EMBEDDED_MAGIC && !e->open);
-    for (size_t i = 0; i < N_PARTS; i++)
-        e->parts[i] = controller_start_with(e->api, defs[i], e);
-    e->open = N_PARTS;
+    for (size_t i = 0; i < N_PARTS; i++) {
+        if (part_wanted(e, i))
+            e->parts[e->n_parts++] = controller_start_with(e->api, defs[i], e);
+    }
+    e->open = e->n_parts;
     nodes_seed(e);
     volumes_seed(e);
     services_seed(e);

@@ -73,7 +73,10 @@ struct embedded {
     unsigned magic;
     struct vapi *api;
     struct str nodes; /* text of the file; owned */
-    struct controller *parts[N_PARTS];
+    bool external_scheduler;
+    bool external_controllers;         /* upstream's manager judges nodes and binds claims */
+    struct controller *parts[N_PARTS]; /* n_parts of them, those that are wanted */
+    size_t n_parts;
     struct scheduler *scheduler;
     struct kubelet *kubelet;
     struct evictions *evictions;

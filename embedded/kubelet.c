@@ -290,6 +290,8 @@ static void visit_pod(struct visit *v)
         reconcile_again_after(r, NODE_IS_NEW_MS);
         return;
     }
+    if (node_is_down(node) && v->kubelet->embedded->external_controllers)
+        return; /* silent: who judges nodes says the rest */
     if (node_is_down(node))
         mark_unready(v);
     else if (object_deleting(v->pod))

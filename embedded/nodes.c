@@ -6,6 +6,9 @@
  *   hint "down": Ready Unknown, taints unreachable (as a node whose kubelet went silent)
  *   spec.unschedulable: taint unschedulable
  *
+ * Where upstream's manager judges nodes, there are only kubelets: short leases, no taints, silence
+ * of those that are down.
+ *
  * Source: k8s.io/kubernetes pkg/controller/nodelifecycle. */
 #include "impl.h"
 
@@ -16,6 +19,8 @@
 #define LEASE_NS        "kube-node-lease"
 #define LEASE_SECONDS   3600
 #define LEASE_RENEW_S   1200
+#define JUDGED_SECONDS  40 /* a kubelet's: its judge looks how often the lease moves */
+#define JUDGED_RENEW_S  10
 #define UNREACHABLE     "node.kubernetes.io/unreachable"
 #define NOT_READY       "node.kubernetes.io/not-ready"
 #define UNSCHEDULABLE   "node.kubernetes.io/unschedulable"
@@ -239,7 +244,14 @@ static bool set_taints(struct arena *a, cJSON *node, bool down, int64_t now_s)
 
 /* --- lease --- */
 
-static cJSON *new_lease(struct arena *a, const cJSON *node)
+static bool is_judged(struct reconcile *r)
+{
+    const struct embedded *e = controller_state(reconcile_controller(r));
+
+    return e->external_controllers;
+}
+
+static cJSON *new_lease(struct arena *a, const cJSON *node, int64_t seconds)
 {
     cJSON *lease = json_new_object(a), *meta = json_ensure_object(a, lease, "metadata");
     cJSON *owner = json_new_object(a);
@@ -252,21 +264,22 @@ static cJSON *new_lease(struct arena *a, const cJSON *node)
     json_set_str(a, owner, "name", object_name(node));
     json_set_str(a, owner, "uid", object_uid(node));
     json_set_str(a, json_ensure_object(a, lease, "spec"), "holderIdentity", object_name(node));
-    json_set_i64(a, json_get(lease, "spec"), "leaseDurationSeconds", LEASE_SECONDS);
+    json_set_i64(a, json_get(lease, "spec"), "leaseDurationSeconds", seconds);
     return lease;
 }
 
-/* Long leases, rarely renewed: an idle host is to cost nothing. */
+/* Long leases, rarely renewed, unless somebody watches them: an idle host is to cost nothing. */
 static void renew_lease(struct reconcile *r, const cJSON *node)
 {
     struct arena *a = reconcile_arena(r);
     const struct resource *res = reconcile_resource(r, "coordination.k8s.io", "leases");
     cJSON *lease = reconcile_get(r, res, STR(LEASE_NS), object_name(node));
-    int64_t now_s = reconcile_now_s(r), left = time_of(lease, "spec.renewTime") + LEASE_RENEW_S;
+    int64_t every = is_judged(r) ? JUDGED_RENEW_S : LEASE_RENEW_S;
+    int64_t now_s = reconcile_now_s(r), left = time_of(lease, "spec.renewTime") + every;
     bool fresh = !lease;
 
     if (fresh)
-        lease = new_lease(a, node);
+        lease = new_lease(a, node, is_judged(r) ? JUDGED_SECONDS : LEASE_SECONDS);
     if (!fresh && left > now_s) {
         reconcile_again_after(r, (left - now_s) * 1000);
         return;
@@ -277,7 +290,7 @@ static void renew_lease(struct reconcile *r, const cJSON *node)
         reconcile_create(r, res, STR(LEASE_NS), lease);
     else
         reconcile_update(r, res, lease);
-    reconcile_again_after(r, LEASE_RENEW_S * INT64_C(1000));
+    reconcile_again_after(r, every * 1000);
 }
 
 /* --- a run --- */
@@ -294,7 +307,10 @@ static void node_reconcile(struct reconcile *r)
     cJSON *node = reconcile_get(r, res, STR(""), name);
     if (!node || object_deleting(node))
         return;
-    bool down = node_is_down(node), changed = set_conditions(a, node, down, now_s);
+    bool down = node_is_down(node), judged = is_judged(r), changed;
+    if (down && judged)
+        return;
+    changed = set_conditions(a, node, down, now_s);
     if (!down) {
         changed |= set_addresses(r, res, node);
         changed |= set_node_info(a, node);
@@ -308,7 +324,7 @@ static void node_reconcile(struct reconcile *r)
                             "Node %.*s status is now: NodeNotReady", STR_F(name));
         return;
     }
-    if (set_taints(a, node, down, now_s))
+    if (!judged && set_taints(a, node, down, now_s))
         reconcile_update(r, res, node);
 }
 

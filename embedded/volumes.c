@@ -7,6 +7,9 @@
  *   claim Pending -> (WaitForFirstConsumer: a node was chosen) -> volume names the claim
  *         -> claim names the volume -> Bound
  *
+ * Where upstream's manager binds, this is only the provisioner it asks: volumes are made and
+ * removed, grown, and nothing else.
+ *
  * Source: k8s.io/kubernetes pkg/controller/volume/persistentvolume. */
 #include "impl.h"
 
@@ -20,6 +23,7 @@
 #define BIND_COMPLETED "pv.kubernetes.io/bind-completed"
 #define BOUND_BY       "pv.kubernetes.io/bound-by-controller"
 #define SELECTED_NODE  "volume.kubernetes.io/selected-node"
+#define ASKED          "volume.kubernetes.io/storage-provisioner"
 #define WAIT_MODE      "WaitForFirstConsumer"
 
 /* --- storage classes --- */
@@ -316,6 +320,26 @@ static void bind_new(struct binding *b)
         make_volume(b, class_);
 }
 
+static bool is_external(struct reconcile *r)
+{
+    const struct embedded *e = controller_state(reconcile_controller(r));
+
+    return e->external_controllers;
+}
+
+/* Somebody else binds, and asked for a volume that this claim then gets. */
+static void provision_asked(struct binding *b)
+{
+    const cJSON *class_ = class_of(b->run, b->claim);
+
+    if (json_str_at(b->claim, "spec.volumeName").n || !class_ ||
+        !str_eqc(annotation_of(b->claim, ASKED), PROVISIONER) ||
+        (waits_for_pod(class_) && !annotation_of(b->claim, SELECTED_NODE).n) ||
+        reconcile_get(b->run, b->volumes, STR(""), provisioned_name(b)))
+        return;
+    provision(b, class_);
+}
+
 /* More was asked for: the simulated disk has always room. */
 static void grow(struct binding *b)
 {
@@ -351,6 +375,8 @@ static void claim_reconcile(struct reconcile *r)
         return;
     if (is_bound(b.claim))
         grow(&b);
+    else if (is_external(r))
+        provision_asked(&b);
     else
         bind_new(&b);
 }
@@ -370,14 +396,26 @@ static void set_phase(struct reconcile *r, const struct resource *res, cJSON *vo
     reconcile_update_status(r, res, volume);
 }
 
+/* Once its claim is gone. */
+static bool is_removed(const cJSON *volume)
+{
+    return str_eqc(annotation_of(volume, PROVISIONED_BY), PROVISIONER) &&
+           str_eqc(json_str_at(volume, "spec.persistentVolumeReclaimPolicy"), "Delete");
+}
+
 static void release(struct reconcile *r, const struct resource *res, cJSON *volume)
 {
-    bool ours = str_eqc(annotation_of(volume, PROVISIONED_BY), PROVISIONER);
-
-    if (ours && str_eqc(json_str_at(volume, "spec.persistentVolumeReclaimPolicy"), "Delete"))
+    if (is_removed(volume))
         reconcile_delete(r, res, STR(""), object_name(volume), object_uid(volume), NULL);
     else
         set_phase(r, res, volume, "Released");
+}
+
+/* Upstream's manager says when a volume is released; its provisioner then removes it. */
+static void remove_released(struct reconcile *r, const struct resource *res, const cJSON *volume)
+{
+    if (str_eqc(json_str_at(volume, "status.phase"), "Released") && is_removed(volume))
+        reconcile_delete(r, res, STR(""), object_name(volume), object_uid(volume), NULL);
 }
 
 static void volume_reconcile(struct reconcile *r)
@@ -391,6 +429,10 @@ static void volume_reconcile(struct reconcile *r)
     const cJSON *ref = json_path(volume, "spec.claimRef"), *claim;
     if (!volume || object_deleting(volume))
         return;
+    if (is_external(r)) {
+        remove_released(r, res, volume);
+        return;
+    }
     if (!json_str_at(ref, "uid").n) {
         set_phase(r, res, volume, "Available");
         return;

@@ -52,6 +52,9 @@ int pki_read_request(struct arena *a, struct str pem, struct pki_request *ret,
 int pki_sign_request(struct pki *p, struct arena *a, struct str pem, const struct str *usages,
                      size_t n, int64_t seconds, struct str *ret_cert, struct err *err) MUST_CHECK;
 int64_t pki_certificate_end(struct str pem); /* notAfter in unix seconds; 0: it is none */
+/* A self-signed CA whose key nobody has: named where one is wanted and nobody is to be trusted. */
+int pki_nobodys_ca(struct arena *a, struct str cn, const struct clock *clock, const struct rng *rng,
+                   struct str *ret_pem, struct err *err) MUST_CHECK;
 /* A kubeconfig (YAML) with inline certificates, cluster and context named `name`. */
 int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str server,
                    struct str cn, const struct str *organizations, size_t n, struct str *ret,

@@ -16,11 +16,14 @@ NO_NODES = "nodes: []\n"  # a test adds its own
 
 
 class EmbeddedHost(HostCluster):
-    """host.start() ... host.stop(). Its only component, the process, goes by the name kube-apiserver."""
+    """host.start() ... host.stop(). Its only component, the process, goes by the name kube-apiserver.
+
+    `options` are further arguments of the program.
+    """
 
     ORDER = ("kube-apiserver",)
 
-    def __init__(self, directory, nodes=NO_NODES):  # pylint: disable=super-init-not-called
+    def __init__(self, directory, nodes=NO_NODES, options=()):  # pylint: disable=super-init-not-called
         self.dir = str(directory)
         os.makedirs(self.dir, exist_ok=True)
         self.bin = binaries.host_directory(("kubectl",))
@@ -33,7 +36,7 @@ class EmbeddedHost(HostCluster):
             f.write(nodes)
         self.components = {"kube-apiserver": Process("sublet-host", [
             binaries.sublet(), "host", "--data-dir", self.store, "--nodes", self.nodes_file,
-            "--listen", f"127.0.0.1:{self.ports['kube-apiserver']}"], self.dir, env=sanitizer_env())}
+            "--listen", f"127.0.0.1:{self.ports['kube-apiserver']}", *options], self.dir, env=sanitizer_env())}
         self.kubectl = Kubectl(os.path.join(self.bin, "kubectl"), self.kubeconfig, self.dir)
         self.api = None
 

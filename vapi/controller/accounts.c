@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every namespace gets: the service account `default`, and the ConfigMap `kube-root-ca.crt` by
- * which pods know the API server; and in kube-system what aggregated API servers verify clients
- * with. All come back when deleted; the CA's text is kept right. */
+ * which pods know the API server. Both come back when deleted; the CA's text is kept right. */
 #include "util.h"
 
-#define CA_NAME         STR("kube-root-ca.crt")
-#define TRUST_NAME      STR("extension-apiserver-authentication")
-#define TRUST_NAMESPACE STR("kube-system")
+#define CA_NAME STR("kube-root-ca.crt")
 
 static bool namespace_is_active(struct reconcile *r, struct str name)
 {
@@ -43,8 +40,6 @@ static void map_account(struct controller *c, const struct store_event *e)
 static void map_ca(struct controller *c, const struct store_event *e)
 {
     map_to_namespace(c, e, CA_NAME);
-    if (str_eq(e->object->ns, TRUST_NAMESPACE))
-        map_to_namespace(c, e, TRUST_NAME);
 }
 
 static void account_reconcile(struct reconcile *r)
@@ -59,42 +54,28 @@ static void account_reconcile(struct reconcile *r)
                      object_named(reconcile_arena(r), "ServiceAccount", ns, STR("default")));
 }
 
-/* Keeps one key of a ConfigMap; alone: it is the only one. */
-static void publish(struct reconcile *r, struct str ns, struct str name, const char *key,
-                    bool alone, const char *description)
+static void ca_reconcile(struct reconcile *r)
 {
     struct arena *a = reconcile_arena(r);
     const struct resource *res = reconcile_resource(r, "", "configmaps");
-    struct str pem = pki_ca_pem(vapi_pki(reconcile_api(r)));
-    cJSON *map = reconcile_get(r, res, ns, name), *data = json_get(map, "data");
-    bool there = map != NULL;
+    struct str pem = pki_ca_pem(vapi_pki(reconcile_api(r))), ignored, ns;
 
-    if (str_eq(json_str(json_get(data, key)), pem) && (!alone || json_count(data) == 1))
+    if (!key_split(reconcile_key(r), &ignored, &ns) || !namespace_is_active(r, ns))
+        return;
+    cJSON *map = reconcile_get(r, res, ns, CA_NAME), *data = json_get(map, "data");
+    bool there = map != NULL;
+    if (str_eq(json_str(json_get(data, "ca.crt")), pem) && json_count(data) == 1)
         return;
     if (!there)
-        map = object_named(a, "ConfigMap", ns, name);
-    if (description)
-        json_set_str(a, json_ensure_path(a, map, "metadata.annotations"),
-                     "kubernetes.io/description", str_c(description));
-    if (!json_is_object(data) || alone)
-        data = json_set(a, map, "data", json_new_object(a));
-    json_set_str(a, data, key, pem);
+        map = object_named(a, "ConfigMap", ns, CA_NAME);
+    json_set_str(a, json_ensure_path(a, map, "metadata.annotations"), "kubernetes.io/description",
+                 STR("The CA bundle by which pods verify this cluster's API server."));
+    data = json_set(a, map, "data", json_new_object(a));
+    json_set_str(a, data, "ca.crt", pem);
     if (there)
         reconcile_update(r, res, map);
     else
         reconcile_create(r, res, ns, map);
-}
-
-static void ca_reconcile(struct reconcile *r)
-{
-    struct str ignored, ns;
-
-    if (!key_split(reconcile_key(r), &ignored, &ns) || !namespace_is_active(r, ns))
-        return;
-    publish(r, ns, CA_NAME, "ca.crt", true,
-            "The CA bundle by which pods verify this cluster's API server.");
-    if (str_eq(ns, TRUST_NAMESPACE))
-        publish(r, ns, TRUST_NAME, "client-ca-file", false, NULL);
 }
 
 static const struct controller_source ACCOUNT_SOURCES[] = {

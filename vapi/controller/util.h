@@ -4,6 +4,10 @@
 
 #include <sublet/controller.h>
 
+/* What an API server does whoever runs the controllers. */
+#define API_CONTROLLERS(X)                                                                         \
+    X(PUBLISHED_CONTROLLER)                                                                        \
+    X(DEFAULT_CIDR_CONTROLLER)
 /* The controllers; each is defined in its own file. */
 #define CONTROLLERS(X)                                                                             \
     X(NAMESPACE_CONTROLLER)                                                                        \
@@ -28,6 +32,7 @@
     X(REPLICA_SET_CONTROLLER)                                                                      \
     X(REPLICATION_CONTROLLER_CONTROLLER)
 #define CONTROLLER_DECLARE(name) extern const struct controller_def name;
+API_CONTROLLERS(CONTROLLER_DECLARE)
 CONTROLLERS(CONTROLLER_DECLARE)
 #undef CONTROLLER_DECLARE
 

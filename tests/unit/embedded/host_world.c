@@ -21,11 +21,12 @@ struct world *H;
 
 static void *open_host(struct vapi *api)
 {
+    struct embedded_options options = {.nodes = str_c(NODES)};
     struct embedded *e;
     struct err err;
 
     err_init(&err, NULL);
-    if (embedded_new(api, str_c(NODES), &e, &err))
+    if (embedded_new(api, &options, &e, &err))
         fail_msg("%.*s", STR_F(err.message));
     return e;
 }

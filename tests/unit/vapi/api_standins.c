@@ -219,9 +219,10 @@ struct str crd_deprecation(const struct crd_version *v)
     return STR_NULL;
 }
 
-struct controllers *controllers_start(struct vapi *api)
+struct controllers *controllers_start(struct vapi *api, bool native)
 {
     (void)api;
+    (void)native;
     return NULL;
 }
 
