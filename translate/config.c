@@ -9,7 +9,7 @@
 
 #include <sublet/yaml.h>
 
-#include "impl.h"
+#include "pool.h"
 
 /* ---- the file ---- */
 
@@ -56,13 +56,13 @@ static bool path_known(struct str path, bool *ret_inner)
             return true;
         }
     }
-    return str_eqc(path, "pools") || str_eqc(path, "bindings");
+    return str_eqc(path, "pools") || str_eqc(path, "bindings") || str_eqc(path, "authentication");
 }
 
 /* The keys there are under path, for the error of a key that is not. */
 static struct str known_below(struct arena *a, struct str path)
 {
-    struct str ret = path.n ? STR("") : STR("pools, bindings"), last = STR_NULL;
+    struct str ret = path.n ? STR("") : STR("pools, bindings, authentication"), last = STR_NULL;
 
     for (size_t i = 0; i < N_OPTIONS; i++) {
         struct str known = str_c(OPTIONS[i].path), key;
@@ -314,7 +314,8 @@ int config_load(struct arena *a, struct str file_text, int argc, char *const *ar
     if (apply_environment(&config, tree, environ_, err) ||
         apply_arguments(&config, tree, argc, argv, err))
         return -1;
-    if (check_values(&config, err) || pool_load(a, tree, &config, err))
+    if (check_values(&config, err) || pool_load(a, tree, &config, err) ||
+        authentication_load(a, tree, &config, err))
         return -1;
     config.tree = tree;
     *ret = config;

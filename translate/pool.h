@@ -35,6 +35,10 @@ int place_rational(const struct place *at, const cJSON *value, struct rational *
 int place_map(const struct place *at, const cJSON *value,
               const cJSON **ret); /* strings to strings */
 
+/* ---- authentication.c ---- */
+/* After the options: they are looked at. */
+int authentication_load(struct arena *a, const cJSON *tree, struct config *config, struct err *err);
+
 /* ---- pool_binding.c ---- */
 int pool_load_bindings(const struct place *at, const cJSON *list, struct config *config);
 

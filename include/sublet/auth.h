@@ -16,8 +16,9 @@ struct user {
     struct str name, uid;
     const struct str *groups; /* with system:authenticated or system:unauthenticated */
     size_t n_groups;
-    const cJSON *extra; /* {key: [values]} or NULL */
+    const cJSON *extra;      /* {key: [values]} or NULL */
     const struct user *real; /* who acts as this user (impersonation); NULL: itself */
+    struct str constraint;   /* of an impersonation: "impersonate:user-info"; empty: the old way */
 };
 /* The identity of our own controllers: system:masters; admission knows them as internal. */
 extern const struct user USER_INTERNAL;
@@ -46,9 +47,10 @@ bool auth_await_token(struct auth *auth, struct arena *a, struct str jwt, struct
 void auth_wait_end(struct auth_wait *w); /* may be called when nothing waits */
 /* UNAUTHORIZED when credentials were given and are wrong, or none are and the configuration wants
  * some; without any: system:anonymous. Never waits.
- * Applies Impersonate-* headers (authorised against the real user: FORBIDDEN). */
+ * Applies Impersonate-* headers (authorised against the real user, for what is asked: FORBIDDEN).
+ */
 int auth_authenticate(struct auth *auth, struct arena *a, const struct net_request *r,
-                      struct user *ret, struct err *err) MUST_CHECK;
+                      const struct attributes *what, struct user *ret, struct err *err) MUST_CHECK;
 /* *ret_reason: what RBAC said ("RBAC: allowed by ..."); may be NULL. */
 bool auth_authorize(struct auth *auth, struct arena *a, const struct user *u,
                     const struct attributes *what, struct str *ret_reason);

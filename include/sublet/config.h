@@ -51,10 +51,11 @@ struct config {
     struct str host_namespace, host_kubeconfig;
     struct str listen_address;    /* "0.0.0.0:8443" */
     struct str_list listen_names; /* further names of the serving certificate */
-    struct str data_dir;          /* store.path */
-    struct str cluster_domain;    /* "cluster.local" */
-    struct str api_address;       /* what pods of the tenant use to reach this API: IP of the host
-                                     Service;       empty: found on the host, or the listen address */
+    int64_t certificate_life_ms;
+    struct str data_dir;       /* store.path */
+    struct str cluster_domain; /* "cluster.local" */
+    struct str api_address;    /* what pods of the tenant use to reach this API: IP of the host
+                                  Service;       empty: found on the host, or the listen address */
     enum config_verdict verdict;
     int64_t verdict_timeout_ms;
     enum config_pod_security pod_security;
@@ -75,11 +76,11 @@ struct config {
     size_t n_issuers;
     bool anonymous_refused;          /* who shows nothing is 401 */
     struct str_list anonymous_paths; /* else where nobody need be known; n == 0: everywhere */
-    struct str audit_policy, audit_policy_file, audit_path; /* text; path; path or "-" */
+    struct str audit_policy, audit_policy_file, audit_path;   /* text; path; path or "-" */
     int64_t audit_max_size, audit_max_backups, audit_max_age; /* bytes; files; days */
     bool audit_refuse;
     int64_t max_mutating, max_reading, max_watches, request_timeout_ms;
-    struct str kubeconfig_server;    /* "https://research.gpu.example"; empty: the listen address */
+    struct str kubeconfig_server; /* "https://research.gpu.example"; empty: the listen address */
 };
 
 /* The options of tbl/options.h, generic: for --help, the reference page and values.schema.json. */

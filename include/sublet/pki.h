@@ -20,6 +20,7 @@ struct pki_options {
     size_t n_names;
     struct str issuer; /* of tokens, "https://kubernetes.default.svc.cluster.local" */
     struct str cluster_uid;
+    int64_t life_s; /* of the serving certificate and a kubeconfig's; 0: a year */
 };
 /* Makes what is missing (written to the store), loads the rest; reissues a serving certificate
  * whose names changed or which passed two thirds of its life. */
@@ -32,6 +33,10 @@ struct str pki_ca_pem(const struct pki *p);
 struct str pki_serving_pem(const struct pki *p); /* leaf + CA */
 struct str pki_serving_key_pem(const struct pki *p);
 int64_t pki_serving_renew_at(const struct pki *p); /* wall clock seconds: two thirds of its life */
+/* When one was made and when it ends, wall clock seconds; of the kubeconfig that was made last, 0
+ * and 0 when none was. */
+enum pki_certificate { PKI_CA, PKI_SERVING, PKI_KUBECONFIG };
+void pki_life(const struct pki *p, enum pki_certificate which, int64_t *ret_from, int64_t *ret_end);
 int pki_renew_serving(struct pki *p, struct err *err) MUST_CHECK;
 /* A client certificate signed by the cluster's CA; PEM texts in arena. */
 int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct str *organizations,
@@ -52,6 +57,8 @@ int pki_read_request(struct arena *a, struct str pem, struct pki_request *ret,
 int pki_sign_request(struct pki *p, struct arena *a, struct str pem, const struct str *usages,
                      size_t n, int64_t seconds, struct str *ret_cert, struct err *err) MUST_CHECK;
 int64_t pki_certificate_end(struct str pem); /* notAfter in unix seconds; 0: it is none */
+/* Whether a text holds certificates as PEM and nothing that cannot be read; BAD_REQUEST. */
+int pki_check_bundle(struct str pem, struct err *err) MUST_CHECK;
 /* A self-signed CA whose key nobody has: named where one is wanted and nobody is to be trusted. */
 int pki_nobodys_ca(struct arena *a, struct str cn, const struct clock *clock, const struct rng *rng,
                    struct str *ret_pem, struct err *err) MUST_CHECK;

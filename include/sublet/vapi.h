@@ -36,6 +36,12 @@ struct vapi_hooks {
     /* Logs, exec, attach, port-forward and proxies (proxy.h): authorised, checked, and of a pod or
      * service that exists. Answers now or later. NULL: 501. */
     void (*connect)(void *ctx, struct proxy *p);
+    /* A document of the host's own OpenAPI v3 ("/openapi/v3", "/openapi/v3/apis/apps/v1?hash=..."),
+     * as JSON, within timeout_ms. done() exactly once, not before returning; err NULL: body is it,
+     * good until done() returned. NULL: built-in types are told without descriptions. */
+    void (*openapi)(void *ctx, struct str path, int64_t timeout_ms,
+                    void (*done)(void *done_ctx, struct str body, const struct err *err),
+                    void *done_ctx);
 };
 
 /* During admit(): one more Warning in the answer of that request. done_ctx as admit() got it. */
@@ -61,6 +67,17 @@ void vapi_close(struct vapi *api, void (*closed)(void *ctx), void *ctx);
 /* A named check of /readyz and /livez ("host-sync"); at most 16. Returns NULL when fine, else why
  * not. */
 void vapi_add_check(struct vapi *api, const char *name, const char *(*check)(void *ctx), void *ctx);
+
+/* Something that ends: renewed at two thirds of its life by the API's one timer, told by /metrics.
+ * At most 8, once the API is ready. */
+#define VAPI_MOST_RENEWALS 8
+struct vapi_renewal {
+    const char *name; /* "kubeconfig" */
+    void *ctx;
+    void (*life)(void *ctx, int64_t *ret_from, int64_t *ret_end); /* wall clock seconds */
+    int (*renew)(void *ctx, struct err *err);                     /* NULL: never */
+};
+void vapi_add_renewal(struct vapi *api, const struct vapi_renewal *r);
 
 struct registry *vapi_registry(struct vapi *api);
 struct store *vapi_store(struct vapi *api);

@@ -51,6 +51,15 @@ struct api_metric_writer {
 /* new -> starting -> serving -> draining -> stopping -> closed */
 enum api_state { API_NEW, API_STARTING, API_SERVING, API_DRAINING, API_STOPPING, API_CLOSED };
 
+/* Revisions of the last minutes, oldest first; see list_token.c. */
+struct token_marks {
+    struct {
+        int64_t at_ms, revision;
+    } mark[16];
+    size_t n;
+    int64_t floor; /* the newest revision that is too old to list from */
+};
+
 struct vapi {
     unsigned magic;
     enum api_state state;
@@ -75,6 +84,7 @@ struct vapi {
     struct api_audit *audit;     /* NULL: there is no audit log */
     struct api_metrics *metrics; /* NULL until the first request */
     struct flows *flows;
+    struct token_marks tokens;
     uv_timer_t deadline; /* of the call that is due first */
     int64_t deadline_ms;
     /* Calls that were not answered, or whose exchange is still open; oldest first. */

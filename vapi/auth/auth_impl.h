@@ -5,14 +5,49 @@
 
 #include <sublet/vapi.h>
 
+#define AUTH_MAGIC 0x61757468u
+
 struct rbac;
+struct oidc;
+struct token_cache;
+
+struct auth {
+    unsigned magic;
+    struct vapi *api;
+    struct store *store;
+    struct pki *pki;
+    struct rbac *rbac;
+    struct token_cache *tokens;
+    struct oidc *oidc; /* NULL: no issuer but our own */
+    int64_t told_ms;   /* of the last refused token that was logged */
+};
 
 struct rbac *auth_rbac(struct auth *auth);
 struct vapi *auth_api(struct auth *auth);
 bool user_is_master(const struct user *u);
-/* Signature, audience (n 0: the API's own), and that everything the token stands for still exists.
- */
-int auth_check_token(struct auth *auth, struct arena *a, struct str jwt,
-                     const struct str *audiences, size_t n_audiences, struct token_claims *ret,
-                     struct err *err) MUST_CHECK;
-void auth_token_user(struct arena *a, const struct token_claims *claims, struct user *ret);
+
+/* auth.c */
+/* Groups, copied, and the one that says whether the user is known. */
+void auth_set_groups(struct arena *a, struct user *u, const struct str *groups, size_t n);
+/* Whom a token names, of whichever issuer; audiences (n 0: the API's own) are those that are good
+ * enough, and *ret_audiences (may be NULL) those of them it has. Never waits. UNAUTHORIZED. */
+int auth_token_user(struct auth *auth, struct arena *a, struct str jwt, const struct str *audiences,
+                    size_t n, struct user *ret, struct str_list *ret_audiences,
+                    struct err *err) MUST_CHECK;
+
+/* impersonate.c: *user becomes whom it acts for, in doing `what`. */
+int auth_impersonate(struct auth *auth, struct arena *a, const struct net_request *r,
+                     const struct attributes *what, struct user *user, struct err *err) MUST_CHECK;
+
+/* review_access.c: SubjectAccessReview, its local form and that of oneself. */
+void review_access(struct call *c);
+
+/* account.c */
+/* Signature, audience, and that everything the token stands for still exists. */
+int account_check_token(struct auth *auth, struct arena *a, struct str jwt,
+                        const struct str *audiences, size_t n, struct token_claims *ret,
+                        struct str_list *ret_audiences, struct err *err) MUST_CHECK;
+void account_user(struct arena *a, const struct token_claims *claims, struct user *ret);
+/* Those of the API that are among these (n 0: its first); false when there is none. */
+bool account_own_audiences(struct auth *auth, struct arena *a, const struct str *audiences,
+                           size_t n, struct str_list *ret);

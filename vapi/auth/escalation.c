@@ -16,6 +16,8 @@ static bool on_held(void *ctx, const struct rule *rule, const struct rule_origin
     struct held *h = ctx;
 
     (void)origin;
+    if (!rule)
+        return true;
     if (h->n == h->cap) {
         size_t cap = h->cap ? 2 * h->cap : 64;
         struct rule *grown = arena_alloc(h->arena, cap * sizeof(*grown));

@@ -3,26 +3,21 @@
  * Service account tokens. Why: pods prove who they are with them, to us and (through the key set)
  * to anybody who trusts us. Claims: k8s.io/kubernetes/pkg/serviceaccount/claims.go. Must never
  * choose an algorithm or a key by what a token says, and never look at the claims of a token whose
- * signature has not been checked. */
+ * signature has not been checked. Signatures themselves are jws.c's. */
 #include "jwt.h"
 
-#include <string.h>
-
 #include <openssl/core_names.h>
-#include <openssl/ec.h>
 #include <openssl/x509.h>
 
 #include <sublet/encode.h>
 #include <sublet/json.h>
 
+#include "jws.h"
 #include "pki_cert.h"
 
-#define HALF          32ul   /* bytes of r, of s, and of a coordinate */
-#define MAX_TOKEN     32768u /* longer ones are nobody's */
+#define HALF          32ul /* bytes of r, of s, and of a coordinate */
 #define MAX_AUDIENCES 64
 #define LEEWAY        60 /* seconds a clock may be off, as go-jose's DefaultLeeway */
-
-static const struct json_limits LIMITS = {.depth = 8, .nodes = 512};
 
 /* Keys. */
 
@@ -59,67 +54,6 @@ struct str jwt_key_set(struct arena *a, EVP_PKEY *key, struct str key_id)
                         coordinate(a, key, OSSL_PKEY_PARAM_EC_PUB_Y).p);
 }
 
-/* Signatures: OpenSSL's are DER, those of a JWT are r and s side by side. */
-
-static bool der_to_raw(const unsigned char *der, size_t n, unsigned char raw[2 * HALF])
-{
-    ECDSA_SIG *sig = d2i_ECDSA_SIG(NULL, &der, (long)n);
-    bool ok = sig && BN_bn2binpad(ECDSA_SIG_get0_r(sig), raw, HALF) == (int)HALF &&
-              BN_bn2binpad(ECDSA_SIG_get0_s(sig), raw + HALF, HALF) == (int)HALF;
-
-    ECDSA_SIG_free(sig);
-    return ok;
-}
-
-/* Allocates *ret; 0 on failure. */
-static int raw_to_der(struct str raw, unsigned char **ret)
-{
-    ECDSA_SIG *sig = ECDSA_SIG_new();
-    BIGNUM *r = BN_bin2bn((const unsigned char *)raw.p, HALF, NULL);
-    BIGNUM *s = BN_bin2bn((const unsigned char *)raw.p + HALF, HALF, NULL);
-    int n = 0;
-
-    if (sig && r && s && ECDSA_SIG_set0(sig, r, s) == 1) {
-        r = s = NULL;
-        n = i2d_ECDSA_SIG(sig, ret);
-    }
-    BN_free(r);
-    BN_free(s);
-    ECDSA_SIG_free(sig);
-    return n > 0 ? n : 0;
-}
-
-static int sign_bytes(EVP_PKEY *key, struct str text, unsigned char raw[2 * HALF], struct err *err)
-{
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    unsigned char der[128];
-    size_t n = sizeof(der);
-    bool ok = ctx && EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, key) == 1 &&
-              EVP_DigestSign(ctx, der, &n, (const unsigned char *)text.p, text.n) == 1 &&
-              der_to_raw(der, n, raw);
-
-    EVP_MD_CTX_free(ctx);
-    return ok ? 0 : pki_fail(err, "sign a token");
-}
-
-static bool signature_good(EVP_PKEY *key, struct str text, struct str raw)
-{
-    unsigned char *der = NULL;
-    EVP_MD_CTX *ctx;
-    bool ok;
-    int n;
-
-    if (raw.n != 2 * HALF)
-        return false;
-    n = raw_to_der(raw, &der);
-    ctx = EVP_MD_CTX_new();
-    ok = n && ctx && EVP_DigestVerifyInit(ctx, NULL, EVP_sha256(), NULL, key) == 1 &&
-         EVP_DigestVerify(ctx, der, (size_t)n, (const unsigned char *)text.p, text.n) == 1;
-    EVP_MD_CTX_free(ctx);
-    OPENSSL_free(der);
-    return ok;
-}
-
 /* Signing. Keys of objects are in sorted order, as go-jose merges claims through a map. */
 
 static struct str subject(struct arena *a, const struct token_claims *c)
@@ -134,7 +68,8 @@ static void set_ref(struct arena *a, cJSON *object, const char *key, struct str 
     cJSON *ref = json_set(a, object, key, json_new_object(a));
 
     json_set_str(a, ref, "name", name);
-    json_set_str(a, ref, "uid", uid);
+    if (uid.n)
+        json_set_str(a, ref, "uid", uid);
 }
 
 static void set_private(struct arena *a, cJSON *root, const struct token_claims *c)
@@ -182,7 +117,7 @@ int jwt_sign(struct arena *a, EVP_PKEY *key, struct str key_id, struct str issue
     struct str text = arena_printf(a, "%s.%s", base64url_encode(a, head).p,
                                    base64url_encode(a, make_claims(a, issuer, claims)).p);
 
-    if (sign_bytes(key, text, raw, err) < 0)
+    if (jws_sign_es256(key, text, raw, err))
         return -1;
     *ret = arena_printf(a, "%s.%s", text.p,
                         base64url_encode(a, (struct str){(char *)raw, sizeof(raw)}).p);
@@ -196,21 +131,11 @@ static int unauthorized(struct err *err, const char *why)
     return err_set(err, &ERR_UNAUTHORIZED, "%s", why);
 }
 
-static bool parse_part(struct arena *a, struct str part, cJSON **ret)
-{
-    struct str text;
-
-    return base64url_decode(a, part, &text) &&
-           json_parse_strict(a, text, &LIMITS, NULL, NULL, ret, NULL) == 0 && json_is_object(*ret);
-}
-
 /* The header decides nothing: it must say what we do anyway. */
-static bool header_ours(const cJSON *header, struct str key_id)
+static bool header_ours(const struct jws *jws, struct str key_id)
 {
-    const cJSON *kid = json_get(header, "kid");
-
-    return str_eqc(json_str(json_get(header, "alg")), "ES256") && !json_get(header, "crit") &&
-           (!kid || str_eq(json_str(kid), key_id));
+    return str_eqc(jws_algorithm_name(jws), "ES256") &&
+           (!jws->key_id.n || str_eq(jws->key_id, key_id));
 }
 
 static int read_audiences(struct arena *a, const cJSON *aud, struct token_claims *ret)
@@ -286,27 +211,19 @@ static int check_times(const struct token_claims *c, int64_t now, struct err *er
 int jwt_verify(struct arena *a, EVP_PKEY *key, struct str key_id, struct str issuer, int64_t now,
                struct str jwt, struct token_claims *ret, struct err *err)
 {
-    struct str rest = jwt, head, body, signature;
-    cJSON *header, *claims;
     struct token_claims read;
+    struct jws jws;
 
-    if (jwt.n > MAX_TOKEN)
-        return unauthorized(err, "token is too long");
-    head = str_cut(&rest, '.');
-    body = str_cut(&rest, '.');
-    if (!rest.p || str_find(rest, '.') != rest.n || !base64url_decode(a, rest, &signature) ||
-        !parse_part(a, head, &header))
-        return unauthorized(err, "token is not a JSON Web Token");
-    if (!header_ours(header, key_id) ||
-        !signature_good(key, str_sub(jwt, 0, head.n + 1 + body.n), signature))
-        return unauthorized(err, "token signature is not valid");
-
-    if (!parse_part(a, body, &claims))
-        return unauthorized(err, "token claims are not valid");
-    if (!str_eq(json_str(json_get(claims, "iss")), issuer))
-        return unauthorized(err, "token issuer is not ours");
-    if (read_claims(a, claims, &read) < 0)
-        return unauthorized(err, "token claims are not valid");
+    if (jws_parse(a, jwt, &jws, err))
+        return -1;
+    if (!str_eq(json_str(json_get(jws.claims, "iss")), issuer))
+        return unauthorized(err, "invalid bearer token");
+    if (!header_ours(&jws, key_id))
+        return unauthorized(err, "invalid signature, no keys found");
+    if (!jws_verify(&jws, key))
+        return unauthorized(err, "go-jose/go-jose: error in cryptographic primitive");
+    if (read_claims(a, jws.claims, &read) < 0)
+        return unauthorized(err, "service account token claims could not be validated");
     if (check_times(&read, now, err) < 0)
         return -1;
     *ret = read;

@@ -17,13 +17,12 @@
 #include "jwt.h"
 #include "pki_cert.h"
 
-#define PKI_MAGIC    0x706b6921u
-#define YEAR         (365LL * 24 * 3600)
-#define CA_LIFE      (10 * YEAR)
-#define SERVING_LIFE YEAR
-#define CONFIG_LIFE  YEAR /* of the certificate in a kubeconfig */
-#define SKEW         300  /* seconds other clocks may be behind ours */
-#define MAX_NAMES    100
+#define PKI_MAGIC 0x706b6921u
+#define YEAR      (365LL * 24 * 3600)
+#define CA_LIFE   (10 * YEAR)
+#define LEAF_LIFE YEAR
+#define SKEW      300 /* seconds other clocks may be behind ours */
+#define MAX_NAMES 100
 
 struct pki {
     unsigned magic;
@@ -34,6 +33,7 @@ struct pki {
     struct str *names;
     size_t n_names;
     struct str issuer, cluster_uid;
+    int64_t life, config_from, config_end;
 
     X509 *ca, *serving;
     EVP_PKEY *ca_key, *serving_key, *token_key;
@@ -197,7 +197,7 @@ int pki_renew_serving(struct pki *p, struct err *err)
         .names = p->names,
         .n_names = p->n_names,
         .not_before = clock_wall_s(p->clock) - SKEW,
-        .not_after = leaf_end(p, SERVING_LIFE),
+        .not_after = leaf_end(p, p->life),
         .rng = p->rng,
     };
     struct pair pair;
@@ -210,11 +210,21 @@ int pki_renew_serving(struct pki *p, struct err *err)
     return 0;
 }
 
+/* It was made later than it says. */
+static int64_t made_at(const X509 *cert)
+{
+    return pki_cert_not_before(cert) + SKEW;
+}
+
 static int64_t renew_at(const X509 *cert)
 {
-    int64_t from = pki_cert_not_before(cert), to = pki_cert_not_after(cert);
+    return made_at(cert) + (pki_cert_not_after(cert) - made_at(cert)) / 3 * 2;
+}
 
-    return from + (to - from) / 3 * 2;
+/* Would it now be made for much less? The option may have changed. */
+static bool lives_too_long(const struct pki *p, const X509 *cert)
+{
+    return pki_cert_not_after(cert) - made_at(cert) > p->life;
 }
 
 /* Unlike the CA's, an unreadable serving certificate costs nobody anything: it is made again. */
@@ -226,7 +236,7 @@ static int load_serving(struct pki *p, struct err *err)
         return pki_renew_serving(p, err);
     bool good = X509_verify(pair.cert, p->ca_key) == 1 &&
                 pki_cert_has_names(pair.cert, p->names, p->n_names) &&
-                renew_at(pair.cert) > clock_wall_s(p->clock);
+                !lives_too_long(p, pair.cert) && renew_at(pair.cert) > clock_wall_s(p->clock);
     ERR_clear_error();
     if (good) {
         keep_serving(p, &pair);
@@ -271,6 +281,7 @@ int pki_open(struct store *s, const struct pki_options *options, struct pki **re
     p->arena = arena_new(0);
     p->issuer = arena_str(p->arena, options->issuer);
     p->cluster_uid = arena_str(p->arena, options->cluster_uid);
+    p->life = options->life_s ? options->life_s : LEAF_LIFE;
     p->names = arena_alloc(p->arena, options->n_names * sizeof(*p->names));
     p->n_names = options->n_names;
     for (size_t i = 0; i < options->n_names; i++)
@@ -317,6 +328,14 @@ struct str pki_serving_key_pem(const struct pki *p)
 int64_t pki_serving_renew_at(const struct pki *p)
 {
     return renew_at(p->serving);
+}
+
+void pki_life(const struct pki *p, enum pki_certificate which, int64_t *ret_from, int64_t *ret_end)
+{
+    const X509 *cert = which == PKI_CA ? p->ca : p->serving;
+
+    *ret_from = which == PKI_KUBECONFIG ? p->config_from : made_at(cert);
+    *ret_end = which == PKI_KUBECONFIG ? p->config_end : pki_cert_not_after(cert);
 }
 
 /* Clients. */
@@ -376,6 +395,13 @@ int64_t pki_certificate_end(struct str pem)
     return end;
 }
 
+int pki_check_bundle(struct str pem, struct err *err)
+{
+    size_t n = pki_cert_count(pem);
+
+    return n ? 0 : err_set(err, &ERR_BAD_REQUEST, "holds no certificate, or one that is broken");
+}
+
 static void add_data(struct buf *b, struct arena *a, const char *key, struct str pem)
 {
     buf_printf(b, "    %s: %s\n", key, base64_encode(a, pem).p);
@@ -389,8 +415,10 @@ int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str s
     struct str cert, key, user = arena_printf(a, "%.*s-%.*s", STR_F(name), STR_F(cn));
     struct buf b = BUF_INIT(0);
 
-    if (pki_issue_client(p, a, cn, organizations, n, CONFIG_LIFE, &cert, &key, err) < 0)
+    if (pki_issue_client(p, a, cn, organizations, n, p->life, &cert, &key, err) < 0)
         return -1;
+    p->config_from = clock_wall_s(p->clock);
+    p->config_end = leaf_end(p, p->life);
     buf_addc(&b, "apiVersion: v1\nkind: Config\nclusters:\n- name: ");
     buf_json_string(&b, name);
     buf_addc(&b, "\n  cluster:\n    server: ");

@@ -277,6 +277,24 @@ X509 *pki_cert_read(struct str pem)
     return cert;
 }
 
+size_t pki_cert_count(struct str pem)
+{
+    BIO *bio = BIO_new_mem_buf(pem.p ? pem.p : "", (int)pem.n);
+    X509 *cert;
+    size_t n = 0;
+
+    ERR_clear_error();
+    while ((cert = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {
+        X509_free(cert);
+        n++;
+    }
+    if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+        n = 0;
+    BIO_free(bio);
+    ERR_clear_error();
+    return n;
+}
+
 EVP_PKEY *pki_key_read(struct str pem)
 {
     BIO *bio = BIO_new_mem_buf(pem.p ? pem.p : "", (int)pem.n);

@@ -34,6 +34,7 @@ struct role {
     struct str ns, name;
     const struct rule *rules;
     size_t n;
+    bool missing;
 };
 
 struct rbac {
@@ -166,6 +167,7 @@ static const struct role *role_get(struct rbac *r, struct str ns, struct str kin
         role->rules = rules_read(r->arena, vapi_tree(scratch, o), &role->n);
         arena_free(scratch);
     }
+    role->missing = !o;
     r->roles = role;
     return role;
 }
@@ -226,6 +228,8 @@ void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each
             .subject = s->name,
             .ns = b->ns,
         };
+        if (role->missing && !each(ctx, NULL, &origin))
+            return;
         for (size_t i = 0; i < role->n; i++) {
             if (!each(ctx, &role->rules[i], &origin))
                 return;
@@ -262,7 +266,11 @@ static bool url_matches(struct str_list list, struct str path)
 
         if (str_eqc(url, "*") || str_eq(url, path))
             return true;
-        if (str_has_suffix(url, STR("*")) && str_has_prefix(path, str_sub(url, 0, url.n - 1)))
+        if (!str_has_suffix(url, STR("*")))
+            continue;
+        while (url.n && url.p[url.n - 1] == '*')
+            url.n--;
+        if (str_has_prefix(path, url))
             return true;
     }
     return false;
@@ -276,7 +284,37 @@ bool rule_allows(const struct rule *rule, const struct attributes *what)
         return url_matches(rule->urls, what->path);
     return has_or_star(rule->groups, what->group) &&
            resource_matches(rule->resources, what->resource, what->subresource) &&
-           (rule->names.n == 0 || (what->name.n && str_list_has(rule->names, what->name)));
+           (rule->names.n == 0 || str_list_has(rule->names, what->name));
+}
+
+void missing_add(struct missing_roles *m, struct arena *a, const struct rule_origin *o)
+{
+    bool cluster = !strcmp(o->role_kind, "ClusterRole");
+    struct str text = arena_printf(a, "%s.rbac.authorization.k8s.io \"%.*s\" not found",
+                                   cluster ? "clusterrole" : "role", STR_F(o->role));
+
+    for (size_t i = 0; i < m->n; i++) {
+        if (str_eq(m->texts[i], text))
+            return;
+    }
+    if (m->n < MISSING_MOST)
+        m->texts[m->n++] = text;
+}
+
+/* As apimachinery's Aggregate prints errors: several in brackets, each once. */
+struct str missing_text(const struct missing_roles *m, struct arena *a)
+{
+    struct buf b = BUF_INIT(0);
+    struct str text;
+
+    for (size_t i = 0; i < m->n; i++) {
+        buf_addc(&b, i ? ", " : m->n > 1 ? "[" : "");
+        buf_add(&b, m->texts[i]);
+    }
+    buf_addc(&b, m->n > 1 ? "]" : "");
+    text = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return text;
 }
 
 /* --- covering: may somebody who holds these rules hand out that one? --- */

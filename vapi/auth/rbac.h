@@ -19,9 +19,18 @@ struct rule_origin {
 
 struct rbac *rbac_new(struct vapi *api);
 struct rbac *rbac_free(struct rbac *r);
-/* Every rule that holds for u in ns (empty: cluster-wide rules only) until each() returns false. */
+/* Every rule that holds for u in ns (empty: cluster-wide rules only) until each() returns false; a
+ * NULL rule for each binding whose role is not there. */
 typedef bool (*rule_cb)(void *ctx, const struct rule *rule, const struct rule_origin *origin);
 void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each, void *ctx);
+/* Those roles, in the words of an authoriser that could not read them; at most as many as these. */
+#define MISSING_MOST 16
+struct missing_roles {
+    struct str texts[MISSING_MOST];
+    size_t n;
+};
+void missing_add(struct missing_roles *m, struct arena *a, const struct rule_origin *o);
+struct str missing_text(const struct missing_roles *m, struct arena *a); /* "" for none */
 bool rule_allows(const struct rule *rule, const struct attributes *what);
 /* The rules of a tree (Role, ClusterRole), and of a role by reference; n = 0 when it does not
  * exist. */

@@ -31,11 +31,21 @@ static int check_spec(struct call *c, int64_t seconds, struct err *err)
     return field_errors_to_err(&e, STR("authentication.k8s.io"), STR("TokenRequest"), STR(""), err);
 }
 
+static const struct store_object *find_node(struct call *c, struct str name)
+{
+    const struct resource *r =
+        registry_find_group_resource(vapi_registry(c->api), STR(""), STR("nodes"));
+
+    return r ? store_get(vapi_store(c->api), r->storage, STR(""), name) : NULL;
+}
+
+/* With the node it is on, as far as there is one. */
 static int bind_pod(struct call *c, const struct store_object *pod, struct token_claims *claims,
                     struct err *err)
 {
     cJSON *tree = vapi_tree(c->arena, pod);
     struct str account = json_str_at(tree, "spec.serviceAccountName");
+    const struct store_object *node;
 
     if (!str_eq(account, c->name))
         return err_set(
@@ -44,18 +54,35 @@ static int bind_pod(struct call *c, const struct store_object *pod, struct token
             "serviceaccount name.",
             STR_F(c->name));
     claims->node_name = json_str_at(tree, "spec.nodeName");
+    node = claims->node_name.n ? find_node(c, claims->node_name) : NULL;
+    if (node)
+        claims->node_uid = arena_str(c->arena, node->uid);
     return 0;
+}
+
+/* "v1" is of the core group, "apps/v1" is not. */
+static int bind_nothing(struct str version, struct str kind, struct err *err)
+{
+    struct str group = str_sub(version, 0, str_find(version, '/'));
+
+    if (group.n == version.n)
+        group = STR("");
+    else
+        version = str_from(version, group.n + 1);
+    return err_set(err, &ERR_BAD_REQUEST,
+                   "cannot bind token to object of type %.*s/%.*s, Kind=%.*s", STR_F(group),
+                   STR_F(version), STR_F(kind));
 }
 
 static int bind(struct call *c, const cJSON *ref, struct token_claims *claims, struct err *err)
 {
     struct str kind = json_str_at(ref, "kind"), name = json_str_at(ref, "name");
-    struct str uid = json_str_at(ref, "uid");
+    struct str uid = json_str_at(ref, "uid"), version = json_str_at(ref, "apiVersion");
 
     if (!ref || json_is_null(ref))
         return 0;
     for (size_t i = 0; i < sizeof(BOUND) / sizeof(*BOUND); i++) {
-        if (!str_eqc(kind, BOUND[i].kind))
+        if (!str_eqc(kind, BOUND[i].kind) || str_find(version, '/') != version.n)
             continue;
         const struct resource *r =
             registry_find_group_resource(vapi_registry(c->api), STR(""), str_c(BOUND[i].plural));
@@ -63,19 +90,22 @@ static int bind(struct call *c, const cJSON *ref, struct token_claims *claims, s
             store_get(vapi_store(c->api), r->storage, BOUND[i].namespaced ? c->ns : STR(""), name);
         if (!o)
             return err_not_found(err, STR(""), r->plural, name);
-        if (uid.n && !str_eq(uid, o->uid))
-            return err_conflict(err, STR(""), r->plural, name,
-                                "the UID in the bound object reference does not match the UID in "
-                                "record. The object might have been deleted and then recreated");
         claims->bound_kind = kind;
         claims->bound_name = name;
         claims->bound_uid = arena_str(c->arena, o->uid);
-        return i == 0 ? bind_pod(c, o, claims, err) : 0;
+        if (i == 0 && bind_pod(c, o, claims, err))
+            return -1;
+        if (!uid.n || str_eq(uid, o->uid))
+            return 0;
+        return err_conflict(err, STR(""), kind, name,
+                            arena_printf(c->arena,
+                                         "the UID in the bound object reference (%.*s) does not "
+                                         "match the UID in record. The object might have been "
+                                         "deleted and then recreated",
+                                         STR_F(uid))
+                                .p);
     }
-    return err_set(
-        err, &ERR_BAD_REQUEST,
-        "cannot bind token for serviceaccount to a type other than Pod, Secret or Node: %.*s",
-        STR_F(kind));
+    return bind_nothing(version, kind, err);
 }
 
 static void read_audiences(struct call *c, const cJSON *spec, struct token_claims *claims)
@@ -95,10 +125,18 @@ static int issue(struct call *c, struct str *ret_jwt, struct token_claims *claim
         store_get(vapi_store(c->api), c->resource->storage, c->ns, c->name);
     const cJSON *spec = json_get(c->body, "spec");
     int64_t seconds = json_i64_at(spec, "expirationSeconds", DEFAULT_SECONDS);
+    struct str uid = json_str_at(c->body, "metadata.uid");
     char id[37];
 
     if (!account)
         return err_not_found(err, STR(""), STR("serviceaccounts"), c->name);
+    if (uid.n && !str_eq(uid, account->uid))
+        return err_conflict(err, STR("authentication.k8s.io"), STR("TokenRequest"), c->name,
+                            arena_printf(c->arena,
+                                         "the UID in the token request (%.*s) does not match the "
+                                         "UID of the service account (%.*s)",
+                                         STR_F(uid), STR_F(account->uid))
+                                .p);
     if (check_spec(c, seconds, err))
         return -1;
     rng_uuid(vapi_rng(c->api), id);
@@ -117,6 +155,35 @@ static int issue(struct call *c, struct str *ret_jwt, struct token_claims *claim
     return pki_sign_token(vapi_pki(c->api), c->arena, claims, ret_jwt, err);
 }
 
+static void fill_metadata(struct call *c, const struct token_claims *claims)
+{
+    struct arena *a = c->arena;
+    cJSON *meta = json_ensure_object(a, c->body, "metadata");
+
+    if (!json_str_at(meta, "name").n)
+        json_set_str(a, meta, "name", c->name);
+    if (!json_str_at(meta, "namespace").n)
+        json_set_str(a, meta, "namespace", c->ns);
+    json_set_str(a, meta, "uid", claims->service_account_uid);
+    json_set_str(a, meta, "creationTimestamp", time_format_s(a, claims->issued));
+}
+
+static void answer(struct call *c, const struct token_claims *claims, struct str jwt)
+{
+    struct arena *a = c->arena;
+    cJSON *spec = json_ensure_object(a, c->body, "spec");
+    cJSON *audiences = json_set(a, spec, "audiences", json_new_array(a)), *status;
+
+    for (size_t i = 0; i < claims->n_audiences; i++)
+        json_append(audiences, json_new_string(a, claims->audiences[i]));
+    json_set_i64(a, spec, "expirationSeconds", claims->expires - claims->issued);
+    fill_metadata(c, claims);
+    status = json_set(a, c->body, "status", json_new_object(a));
+    json_set_str(a, status, "token", jwt);
+    json_set_str(a, status, "expirationTimestamp", time_format_s(a, claims->expires));
+    call_tree(c, 201, c->body);
+}
+
 void auth_handle_token_request(struct call *c)
 {
     struct arena *a = c->arena;
@@ -129,17 +196,7 @@ void auth_handle_token_request(struct call *c)
         call_error(c, &err);
         return;
     }
-    cJSON *spec = json_ensure_object(a, c->body, "spec");
-    cJSON *audiences = json_set(a, spec, "audiences", json_new_array(a));
-    for (size_t i = 0; i < claims.n_audiences; i++)
-        json_append(audiences, json_new_string(a, claims.audiences[i]));
-    json_set_i64(a, spec, "expirationSeconds", claims.expires - claims.issued);
-    cJSON *meta = json_ensure_object(a, c->body, "metadata");
-    json_set_str(a, meta, "name", c->name);
-    json_set_str(a, meta, "namespace", c->ns);
-    json_set_str(a, meta, "creationTimestamp", time_format_s(a, claims.issued));
-    cJSON *status = json_set(a, c->body, "status", json_new_object(a));
-    json_set_str(a, status, "token", jwt);
-    json_set_str(a, status, "expirationTimestamp", time_format_s(a, claims.expires));
-    call_tree(c, 201, c->body);
+    call_audit_annotate(c, STR("authentication.kubernetes.io/issued-credential-id"),
+                        arena_concat(a, 2, (struct str[]){STR("JTI="), claims.id}));
+    answer(c, &claims, jwt);
 }

@@ -24,6 +24,9 @@ OPTION(STRING, listen_address, "listen.address", "--listen", "SUBLET_LISTEN_ADDR
        "0.0.0.0:8443", "", "address and port the API is served on")
 OPTION(LIST, listen_names, "listen.names", NULL, "SUBLET_LISTEN_NAMES", "", "",
        "further names and addresses of the serving certificate")
+OPTION(DURATION, certificate_life_ms, "listen.certificateLifetime", NULL,
+       "SUBLET_LISTEN_CERTIFICATE_LIFETIME", "8760h", "10s..87600h",
+       "how long the serving certificate and the kubeconfig's are good; renewed at two thirds")
 OPTION(STRING, kubeconfig_server, "kubeconfig.server", NULL, "SUBLET_KUBECONFIG_SERVER", "", "",
        "URL of this API in the kubeconfig and its Secret; empty: made of the listen address")
 OPTION(STRING, data_dir, "store.path", "--data-dir", "SUBLET_STORE_PATH", "/data", "",

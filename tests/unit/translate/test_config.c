@@ -118,15 +118,16 @@ static void file_mistakes(void **state)
         const char *yaml, *message;
     } cases[] = {
         {"[]", "config: want an object, got array"},
-        {"nmae: x", "config: nmae: unknown key: known here are pools, bindings, name, host, "
-                    "listen, kubeconfig, "
-                    "store, network, policy, sync, controllers, log"},
+        {"nmae: x",
+         "config: nmae: unknown key: known here are pools, bindings, authentication, name, host, "
+         "listen, kubeconfig, "
+         "store, network, policy, sync, controllers, log"},
         {"policy: {verdcit: off}",
          "config: policy.verdcit: unknown key: known here are podSecurity, "
          "verdict, verdictTimeout, labels, annotations, storageClasses"},
-        {"host.qps: 5",
-         "config: host.qps: unknown key: known here are pools, bindings, name, host, "
-         "listen, kubeconfig, store, network, policy, sync, controllers, log"},
+        {"host.qps: 5", "config: host.qps: unknown key: known here are pools, bindings, "
+                        "authentication, name, host, "
+                        "listen, kubeconfig, store, network, policy, sync, controllers, log"},
         {"policy: {verdict: yes}",
          "config: policy.verdict: unknown value \"on\": want one of off|warn|enforce"},
         {"policy: {podSecurity: [a]}", "config: policy.podSecurity: want a string, got array"},

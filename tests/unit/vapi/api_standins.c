@@ -28,9 +28,25 @@ struct auth *auth_free(struct auth *auth)
     return NULL;
 }
 
-int auth_authenticate(struct auth *auth, struct arena *a, const struct net_request *r,
-                      struct user *ret, struct err *err)
+bool auth_await(struct auth *auth, struct arena *a, const struct net_request *r,
+                struct auth_wait *w)
 {
+    (void)auth;
+    (void)a;
+    (void)r;
+    (void)w;
+    return false;
+}
+
+void auth_wait_end(struct auth_wait *w)
+{
+    (void)w;
+}
+
+int auth_authenticate(struct auth *auth, struct arena *a, const struct net_request *r,
+                      const struct attributes *what, struct user *ret, struct err *err)
+{
+    (void)what;
     struct str name = net_header(r, "x-user");
 
     (void)auth;
@@ -86,6 +102,13 @@ struct str pki_serving_key_pem(const struct pki *p)
 {
     (void)p;
     return STR_NULL;
+}
+
+void pki_life(const struct pki *p, enum pki_certificate which, int64_t *ret_from, int64_t *ret_end)
+{
+    (void)p;
+    (void)which;
+    *ret_from = *ret_end = 0;
 }
 
 int64_t pki_serving_renew_at(const struct pki *p)
@@ -204,6 +227,18 @@ const cJSON *crd_openapi(const struct crd_version *v)
 {
     (void)v;
     return NULL;
+}
+
+struct str crd_schema_text(const struct crd_version *v)
+{
+    (void)v;
+    return STR_NULL;
+}
+
+bool crd_preserves_all(const struct crd_version *v)
+{
+    (void)v;
+    return true;
 }
 
 const struct schema *crd_schema(const struct crd_version *v, uint32_t *ret_root)

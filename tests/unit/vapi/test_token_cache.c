@@ -145,11 +145,12 @@ static struct str shown(struct str jwt)
     struct arena *a = world_arena(CLUSTER);
     struct net_header header = {STR("authorization"), arena_printf(a, "Bearer %.*s", STR_F(jwt))};
     struct net_request request = {.arena = a, .headers = &header, .n_headers = 1};
+    struct attributes what = {.verb = "get", .path = STR("/")};
     struct user user;
     struct err err;
 
     err_init(&err, a);
-    if (!auth_authenticate(vapi_auth(world_api(CLUSTER)), a, &request, &user, &err))
+    if (!auth_authenticate(vapi_auth(world_api(CLUSTER)), a, &request, &what, &user, &err))
         return user.name;
     assert_ptr_equal(err.kind, &ERR_UNAUTHORIZED);
     err_clear(&err);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Certificates end; this process makes new ones at two thirds of their life, without a restart and
+ * without cutting a connection. One timer for all of them, set to the next one that is due, so that
+ * an idle cluster does nothing. Must never renew the CA: every kubeconfig and pod trusts it by
+ * itself, and how long it lasts is told instead, in the log and in the metrics. */
+#include "api.h"
+
+#include <assert.h>
+
+#include <sublet/log.h>
+#include <sublet/metrics.h>
+#include <sublet/net.h>
+
+#define MOST_WAIT_S  (24 * 3600) /* the wall clock may have been set meanwhile */
+#define RETRY_S      60
+#define CA_WARNING_S (180LL * 24 * 3600)
+
+struct vapi_renewals {
+    struct vapi *api;
+    struct vapi_renewal items[VAPI_MOST_RENEWALS];
+    size_t n;
+    int64_t ca_told; /* when its end was logged last */
+};
+
+static int64_t due(const struct vapi_renewal *r)
+{
+    int64_t from, end;
+
+    r->life(r->ctx, &from, &end);
+    return r->renew ? from + (end - from) / 3 * 2 + (end - from) % 3 * 2 / 3 : INT64_MAX;
+}
+
+/* ---- the serving certificate and the CA ---- */
+
+void renewal_serving_tls(struct vapi *api, struct net_tls *ret)
+{
+    *ret = (struct net_tls){
+        .certificate = pki_serving_pem(api->o.pki),
+        .key = pki_serving_key_pem(api->o.pki),
+        .client_ca = pki_ca_pem(api->o.pki),
+    };
+}
+
+static void serving_life(void *ctx, int64_t *ret_from, int64_t *ret_end)
+{
+    pki_life(((struct vapi *)ctx)->o.pki, PKI_SERVING, ret_from, ret_end);
+}
+
+static void ca_life(void *ctx, int64_t *ret_from, int64_t *ret_end)
+{
+    pki_life(((struct vapi *)ctx)->o.pki, PKI_CA, ret_from, ret_end);
+}
+
+/* Connections go on with what they have; new handshakes get the new one. */
+static int renew_serving(void *ctx, struct err *err)
+{
+    struct vapi *api = ctx;
+    struct net_tls tls;
+
+    if (pki_renew_serving(api->o.pki, err))
+        return -1;
+    renewal_serving_tls(api, &tls);
+    return api->server ? net_set_tls(api->server, &tls, err) : 0;
+}
+
+static void tell_ca(struct vapi_renewals *all, int64_t now)
+{
+    struct arena *a;
+    int64_t from, end;
+
+    ca_life(all->api, &from, &end);
+    if (end - now > CA_WARNING_S || now - all->ca_told < MOST_WAIT_S)
+        return;
+    all->ca_told = now;
+    a = arena_new(0);
+    log_warn("the certificate authority of this cluster ends until=%.*s",
+             STR_F(time_format_s(a, end)));
+    arena_free(a);
+}
+
+/* ---- the timer ---- */
+
+static void renew_one(struct vapi_renewal *r)
+{
+    struct arena *a = arena_new(0);
+    int64_t from, end;
+    struct err err;
+
+    err_init(&err, a);
+    if (r->renew(r->ctx, &err)) {
+        log_error("certificate not renewed certificate=%s error=\"%.*s\"", r->name,
+                  STR_F(err.message));
+    } else {
+        r->life(r->ctx, &from, &end);
+        log_info("certificate renewed certificate=%s until=%.*s", r->name,
+                 STR_F(time_format_s(a, end)));
+    }
+    arena_free(a);
+}
+
+static void on_renewal(uv_timer_t *timer)
+{
+    struct vapi *api = timer->data;
+
+    assert(api->magic == VAPI_MAGIC);
+    renewal_check(api);
+}
+
+static void set_timer(struct vapi_renewals *all)
+{
+    int64_t now = clock_wall_s(all->api->o.clock), wait = MOST_WAIT_S;
+
+    for (size_t i = 0; i < all->n; i++) {
+        int64_t left = due(&all->items[i]) - now;
+
+        /* What could not be renewed is due already. */
+        if (left < wait)
+            wait = left > 0 ? left : RETRY_S;
+    }
+    uv_update_time(all->api->o.loop);
+    uv_timer_start(&all->api->renewal, on_renewal, (uint64_t)wait * 1000, 0);
+}
+
+void renewal_check(struct vapi *api)
+{
+    struct vapi_renewals *all = api->renewals;
+    int64_t now = clock_wall_s(api->o.clock);
+
+    for (size_t i = 0; i < all->n; i++) {
+        if (due(&all->items[i]) <= now)
+            renew_one(&all->items[i]);
+    }
+    tell_ca(all, now);
+    set_timer(all);
+}
+
+/* ---- metrics ---- */
+
+static void write_metrics(void *ctx, struct buf *out)
+{
+    static const char name[] = "sublet_certificate_expiration_timestamp_seconds";
+    struct vapi_renewals *all = ctx;
+
+    metrics_family(out, name, METRIC_GAUGE, "When a certificate of this cluster ends.");
+    for (size_t i = 0; i < all->n; i++) {
+        struct buf labels = BUF_INIT(256);
+        int64_t from, end;
+
+        all->items[i].life(all->items[i].ctx, &from, &end);
+        metrics_label(&labels, "certificate", str_c(all->items[i].name));
+        metrics_sample(out, name, buf_str(&labels), (double)end);
+        buf_fini(&labels);
+    }
+}
+
+/* ---- life ---- */
+
+void vapi_add_renewal(struct vapi *api, const struct vapi_renewal *r)
+{
+    struct vapi_renewals *all = api->renewals;
+
+    assert(all && all->n < VAPI_MOST_RENEWALS);
+    all->items[all->n++] = *r;
+    set_timer(all);
+}
+
+void renewal_start(struct vapi *api)
+{
+    static const struct vapi_renewal OWN[] = {
+        {.name = "ca", .life = ca_life},
+        {.name = "serving", .life = serving_life, .renew = renew_serving},
+    };
+
+    api->renewals = NEW(struct vapi_renewals);
+    api->renewals->api = api;
+    api->renewals->ca_told = INT64_MIN / 2;
+    for (size_t i = 0; i < sizeof(OWN) / sizeof(OWN[0]); i++) {
+        api->renewals->items[i] = OWN[i];
+        api->renewals->items[i].ctx = api;
+        api->renewals->n++;
+    }
+    vapi_add_metrics(api, write_metrics, api->renewals);
+    renewal_check(api);
+}
