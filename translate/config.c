@@ -33,8 +33,7 @@ static int parse_file(struct arena *a, struct str text, cJSON **ret, struct err 
     if (yaml_parse(a, text, on_duplicate, &duplicates, ret, err))
         return err_wrap(err, "config");
     if (duplicates.first.p)
-        return err_set(err, &ERR_BAD_REQUEST, "config: %.*s: key is given twice",
-                       STR_F(duplicates.first));
+        return err_set(err, &ERR_BAD_REQUEST, "config: %.*s", STR_F(duplicates.first));
     if (!*ret || json_is_null(*ret))
         *ret = json_new_object(a);
     if (!json_is_object(*ret))

@@ -4,6 +4,7 @@ AuthenticationConfiguration, and the answers compared."""
 import base64
 import json
 import os
+import ssl
 import subprocess
 import time
 
@@ -944,3 +945,45 @@ def test_approval(pair):
     all_same([put([yes], user="ann"), put([yes], user="bob"), put([{**yes, "status": "False"}]), put([{"type": "Approved"}]),
               put([{"type": "", "status": "True"}]), put([yes, yes]), put([yes, no]), put([{"type": "Odd", "status": "Unknown"}]),
               put([no]), put([yes]), put([]), put([no], groups=["x"], usages=["any"])])
+
+
+# --- certificates end ---------------------------------------------------------------------------------------------
+
+def serial(cluster):
+    """Of the serving certificate that a new connection gets."""
+    pem = ssl.get_server_certificate(("127.0.0.1", cluster.port.number))
+    return subprocess.run(["openssl", "x509", "-noout", "-serial"], input=pem.encode(), capture_output=True,
+                          check=True).stdout
+
+
+def test_certificates_are_renewed(tenant):
+    """In the process: new handshakes get the new one, a connection and its watch go on."""
+    vc = tenant("renewed", {"listen": {"certificateLifetime": "15s"}}, on=False)
+    account = vc.service_account_kubeconfig("default", "watcher")
+    vc.kubectl("create", "clusterrolebinding", "watcher", "--clusterrole=cluster-admin",
+               "--serviceaccount=default:watcher")
+    first, config = serial(vc), open(vc.kubeconfig, encoding="utf-8").read()
+    old = Api(vc.kubeconfig)
+    api = Api(account, timeout=60)
+    stream = api.open("GET", "/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=1")
+
+    eventually(lambda: serial(vc) != first, 60, "another serving certificate")
+    eventually(lambda: open(vc.kubeconfig, encoding="utf-8").read() != config, 60, "another kubeconfig")
+    Api(vc.kubeconfig).post("/api/v1/namespaces/default/configmaps", {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "after"}})
+    names = (json.loads(line)["object"]["metadata"].get("name") for line in stream)
+    assert "after" in names
+    api.close()
+
+    metrics = Api(vc.kubeconfig).raw("GET", "/metrics")[2].decode()
+    for name in ("ca", "serving", "kubeconfig"):
+        line = [x for x in metrics.splitlines()
+                if x.startswith(f'sublet_certificate_expiration_timestamp_seconds{{certificate="{name}"}}')]
+        left = float(line[0].split()[-1]) - time.time()
+        assert (0 < left <= 16) if name != "ca" else left > 9 * 365 * 86400, line
+    for name in ("serving", "kubeconfig"):
+        assert f"certificate renewed certificate={name}" in vc.process.tail(1000)
+
+    # A certificate that ended is nobody's, on a connection that was opened while it was good as well.
+    eventually(lambda: old.raw("GET", "/api/v1/namespaces")[0] == 401, 60, "the first kubeconfig to end")
+    old.close()

@@ -236,6 +236,8 @@ int audit_asked(struct call *c, const struct target *t, const struct user *user,
     emit(c, AUDIT_REQUEST_RECEIVED);
     /* Upstream finds out about it only then. */
     a->event.impersonated = user != real ? user : NULL;
+    if (user != real)
+        a->event.impersonation_constraint = user->constraint;
     return 0;
 }
 

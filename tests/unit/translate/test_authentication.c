@@ -90,7 +90,7 @@ static void mistakes(void **state)
         {"authentication: {jwt: [{}]}", "authentication.jwt[0]: issuer is needed"},
         {ONE("audiences: []", USERNAME, ""), "issuer: at least one of audiences is needed"},
         {ONE("audiences: [x, x]", USERNAME, ""), "\"x\" is given twice"},
-        {ONE("audiences: [x, y]", USERNAME, ""), "audienceMatchPolicy must be MatchAny"},
+        {ONE("audiences: [x, z]", USERNAME, ""), "audienceMatchPolicy must be MatchAny"},
         {ONE("audiences: [x], audienceMatchPolicy: All", USERNAME, ""), "want one of MatchAny"},
         {ONE("audiences: [x], egressSelectorType: cluster", USERNAME, ""), "no egress selector"},
         {ONE("audiences: [x], discoveryURL: 'https://a.example/'", USERNAME, ""),
@@ -170,7 +170,7 @@ static void two_of_one_issuer(void **state)
 
     assert_error(load(f, "authentication: {jwt: ["
                          "{issuer: {url: 'https://a', audiences: [x]}, claimMappings: {" USERNAME
-                         "}}, {issuer: {url: 'https://a', audiences: [y]}, claimMappings: "
+                         "}}, {issuer: {url: 'https://a', audiences: [z]}, claimMappings: "
                          "{" USERNAME "}}]}"),
                  "config: authentication.jwt[1]: issuer.url is that of [0] already");
 }

@@ -121,13 +121,14 @@ static void file_mistakes(void **state)
         {"nmae: x",
          "config: nmae: unknown key: known here are pools, bindings, authentication, name, host, "
          "listen, kubeconfig, "
-         "store, network, policy, sync, controllers, log"},
+         "store, network, policy, sync, controllers, audit, limits, log"},
         {"policy: {verdcit: off}",
          "config: policy.verdcit: unknown key: known here are podSecurity, "
          "verdict, verdictTimeout, labels, annotations, storageClasses"},
-        {"host.qps: 5", "config: host.qps: unknown key: known here are pools, bindings, "
-                        "authentication, name, host, "
-                        "listen, kubeconfig, store, network, policy, sync, controllers, log"},
+        {"host.qps: 5",
+         "config: host.qps: unknown key: known here are pools, bindings, "
+         "authentication, name, host, "
+         "listen, kubeconfig, store, network, policy, sync, controllers, audit, limits, log"},
         {"policy: {verdict: yes}",
          "config: policy.verdict: unknown value \"on\": want one of off|warn|enforce"},
         {"policy: {podSecurity: [a]}", "config: policy.podSecurity: want a string, got array"},
@@ -181,7 +182,7 @@ static void syntax_and_duplicates(void **state)
     struct fixture *f = *state;
 
     assert_int_equal(load(f, "name: a\nname: b\n", 0, NULL, NULL), -1);
-    assert_has(f->err.message, "config: name: key is given twice");
+    assert_has(f->err.message, "config: line 2: key \"name\" already set in map");
     assert_int_equal(load(f, "name: [", 0, NULL, NULL), -1);
     assert_has(f->err.message, "config: ");
     assert_int_equal(load(f, "name: Not_A_Label", 0, NULL, NULL), -1);
