@@ -33,12 +33,18 @@ void crd_cells(const struct crd_version *v, struct arena *a, const cJSON *object
                cJSON *cells);
 /* The OpenAPI v3 schema of the version as published (JSON text, borrowed). */
 const cJSON *crd_openapi(const struct crd_version *v);
+/* The same as text, without compiling anything; empty when there is none. */
+struct str crd_schema_text(const struct crd_version *v);
+/* spec.preserveUnknownFields, or no schema at all. */
+bool crd_preserves_all(const struct crd_version *v);
 /* Flags of the nodes of a compiled schema. */
 enum node_flags {
-    NODE_PRESERVE = 1, /* x-kubernetes-preserve-unknown-fields */
-    NODE_CLOSED = 2,   /* additionalProperties: false */
-    NODE_EMBEDDED = 4, /* x-kubernetes-embedded-resource */
-    NODE_FORMATTED = 8 /* a string with a format other than byte */
+    NODE_PRESERVE = 1,  /* x-kubernetes-preserve-unknown-fields */
+    NODE_CLOSED = 2,    /* additionalProperties: false */
+    NODE_EMBEDDED = 4,  /* x-kubernetes-embedded-resource */
+    NODE_FORMATTED = 8, /* a string with a format other than byte */
+    NODE_TYPE_SAID = 16 /* built-in: OpenAPI tells the list or map type here, though it may be the
+                         * default one or another than that of the type itself */
 };
 /* The compiled schema and its root, as walks by type need them; NULL when any object goes. */
 const struct schema *crd_schema(const struct crd_version *v, uint32_t *ret_root);

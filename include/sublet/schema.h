@@ -74,7 +74,8 @@ struct schema_node {
     uint32_t first_field; /* a list: 1 when protobuf wraps its items in a message of their own */
     uint32_t elem; /* node of items or values; 0 (always ANY) where there is none; a built-in ANY:
                     * the OBJECT that is its protobuf message, when it is one of several things */
-    uint32_t keys; /* list map keys: offset of "a\0b\0\0", 0 for none */
+    uint32_t keys; /* list map keys: offset of "a\0b\0\0", 0 for none; a built-in string: its only
+                    * values, "a\nb" */
     uint32_t type_name; /* "io.k8s.api.core.v1.PodSpec", 0 for none; also of named scalars */
     uint32_t flags;     /* node_flags of crd.h */
 };
@@ -95,6 +96,12 @@ extern const struct schema SCHEMA_BUILTIN;
 /* Root node of a built-in kind; 0 when there is none. group "" is core. Also DeleteOptions, Status,
  * PatchOptions, WatchEvent (meta.k8s.io/v1; found under any group), Scale, Eviction, ... */
 uint32_t schema_builtin_root(struct str group, struct str version, struct str kind);
+/* The kinds a built-in node is the root of: false when there are no more. *at starts as 0. Kinds of
+ * every group are found under meta.k8s.io, what only OpenAPI names under "published". */
+struct schema_kind_name {
+    struct str group, version, kind;
+};
+bool schema_root_next(uint32_t node, uint32_t *at, struct schema_kind_name *ret);
 const struct schema_node *schema_node(const struct schema *s, uint32_t node);
 const char *schema_text(const struct schema *s, uint32_t offset);
 const struct schema_field *schema_field(const struct schema *s, uint32_t node, struct str name);

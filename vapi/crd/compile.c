@@ -316,6 +316,16 @@ const cJSON *crd_openapi(const struct crd_version *v)
     return v->schema_text ? version_ready(v)->openapi : &none;
 }
 
+struct str crd_schema_text(const struct crd_version *v)
+{
+    return (struct str){v->schema_text, v->schema_bytes};
+}
+
+bool crd_preserves_all(const struct crd_version *v)
+{
+    return v->preserve_all;
+}
+
 const struct schema *crd_schema(const struct crd_version *v, uint32_t *ret_root)
 {
     if (v->preserve_all || !v->schema_text)

@@ -566,49 +566,49 @@ static const struct schema_field FIELDS[] = {
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {699, 171, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 323, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {349, 327, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 464: io.k8s.api.core.v1.PodSpec */
     {2766, 5, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* activeDeadlineSeconds */
-    {2788, 290, 0, 18, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* affinity */
+    {2788, 294, 0, 18, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* affinity */
     {2797, 9, 0, 21, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* automountServiceAccountToken */
     {2826, 271, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_MERGE, 164}, /* containers */
-    {2837, 305, 0, 26, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* dnsConfig */
-    {2847, 280, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* dnsPolicy */
+    {2837, 309, 0, 26, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* dnsConfig */
+    {2847, 284, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* dnsPolicy */
     {2857, 9, 0, 30, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* enableServiceLinks */
-    {2876, 278, 0, 34, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* ephemeralContainers */
-    {2896, 304, 0, 23, FIELD_OMITEMPTY, PATCH_MERGE, 486}, /* hostAliases */
+    {2876, 282, 0, 34, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* ephemeralContainers */
+    {2896, 308, 0, 23, FIELD_OMITEMPTY, PATCH_MERGE, 486}, /* hostAliases */
     {2908, 9, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* hostIPC */
     {2916, 9, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* hostNetwork */
     {2928, 9, 0, 12, FIELD_OMITEMPTY, 0, 0}, /* hostPID */
     {2936, 9, 0, 37, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hostUsers */
     {477, 2, 0, 16, FIELD_OMITEMPTY, 0, 0}, /* hostname */
     {2946, 2, 0, 41, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hostnameOverride */
-    {2963, 289, 0, 15, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* imagePullSecrets */
+    {2963, 293, 0, 15, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* imagePullSecrets */
     {2980, 271, 0, 20, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* initContainers */
     {489, 2, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* nodeName */
-    {2995, 281, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* nodeSelector */
-    {3008, 316, 0, 36, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* os */
+    {2995, 285, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* nodeSelector */
+    {3008, 320, 0, 36, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* os */
     {3011, 53, 0, 32, FIELD_OMITEMPTY, 0, 0}, /* overhead */
-    {3020, 311, 0, 31, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preemptionPolicy */
+    {3020, 315, 0, 31, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preemptionPolicy */
     {3037, 36, 0, 25, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* priority */
     {3046, 2, 0, 24, FIELD_OMITEMPTY, 0, 0}, /* priorityClassName */
-    {3064, 310, 0, 28, FIELD_OMITEMPTY, 0, 0}, /* readinessGates */
-    {3079, 321, 0, 39, FIELD_OMITEMPTY, PATCH_MERGE | PATCH_RETAIN_KEYS, 164}, /* resourceClaims */
+    {3064, 314, 0, 28, FIELD_OMITEMPTY, 0, 0}, /* readinessGates */
+    {3079, 325, 0, 39, FIELD_OMITEMPTY, PATCH_MERGE | PATCH_RETAIN_KEYS, 164}, /* resourceClaims */
     {2583, 225, 0, 40, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resources */
-    {3094, 279, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* restartPolicy */
+    {3094, 283, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* restartPolicy */
     {3108, 2, 0, 29, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* runtimeClassName */
     {3125, 2, 0, 19, FIELD_OMITEMPTY, 0, 0}, /* schedulerName */
-    {3139, 319, 0, 38, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* schedulingGates */
-    {3155, 322, 0, 43, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* schedulingGroup */
-    {3171, 282, 0, 14, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* securityContext */
+    {3139, 323, 0, 38, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* schedulingGates */
+    {3155, 326, 0, 43, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* schedulingGroup */
+    {3171, 286, 0, 14, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* securityContext */
     {3187, 2, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* serviceAccount */
     {3202, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* serviceAccountName */
     {3221, 9, 0, 35, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* setHostnameAsFQDN */
     {3239, 9, 0, 27, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareProcessNamespace */
     {3261, 2, 0, 17, FIELD_OMITEMPTY, 0, 0}, /* subdomain */
     {3271, 5, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* terminationGracePeriodSeconds */
-    {3301, 302, 0, 22, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
-    {3325, 315, 0, 33, FIELD_OMITEMPTY, PATCH_MERGE, 3313}, /* topologySpreadConstraints */
+    {3301, 306, 0, 22, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
+    {3325, 319, 0, 33, FIELD_OMITEMPTY, PATCH_MERGE, 3313}, /* topologySpreadConstraints */
     {3351, 211, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE | PATCH_RETAIN_KEYS, 164}, /* volumes */
     /* 506: io.k8s.api.core.v1.Volume */
     {0, 173, 0, 2, FIELD_INLINE, 0, 0}, /*  */
@@ -1022,21 +1022,21 @@ static const struct schema_field FIELDS[] = {
     {4058, 242, 0, 0, FIELD_OMITEMPTY, PATCH_MERGE, 4048}, /* volumeMounts */
     {4071, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* workingDir */
     /* 852: io.k8s.api.core.v1.EphemeralContainerCommon */
-    {3827, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* args */
-    {3832, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* command */
-    {3840, 275, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* env */
-    {3844, 218, 0, 19, FIELD_OMITEMPTY, 0, 0}, /* envFrom */
+    {3827, 274, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* args */
+    {3832, 274, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* command */
+    {3840, 277, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* env */
+    {3844, 276, 0, 19, FIELD_OMITEMPTY, 0, 0}, /* envFrom */
     {1782, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* image */
     {3852, 210, 0, 14, FIELD_OMITEMPTY, 0, 0}, /* imagePullPolicy */
     {3868, 255, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lifecycle */
     {3878, 245, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* livenessProbe */
     {164, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* name */
-    {471, 274, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 3892}, /* ports */
+    {471, 275, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 3892}, /* ports */
     {3906, 245, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* readinessProbe */
-    {3921, 231, 0, 23, FIELD_OMITEMPTY, 0, 0}, /* resizePolicy */
+    {3921, 278, 0, 23, FIELD_OMITEMPTY, 0, 0}, /* resizePolicy */
     {2583, 225, 0, 8, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* resources */
     {3094, 232, 0, 24, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* restartPolicy */
-    {3934, 238, 0, 25, FIELD_OMITEMPTY, 0, 0}, /* restartPolicyRules */
+    {3934, 279, 0, 25, FIELD_OMITEMPTY, 0, 0}, /* restartPolicyRules */
     {3171, 260, 0, 15, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* securityContext */
     {3953, 245, 0, 22, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* startupProbe */
     {3966, 9, 0, 16, FIELD_OMITEMPTY, 0, 0}, /* stdin */
@@ -1044,36 +1044,36 @@ static const struct schema_field FIELDS[] = {
     {3982, 2, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* terminationMessagePath */
     {4005, 259, 0, 20, FIELD_OMITEMPTY, 0, 0}, /* terminationMessagePolicy */
     {4030, 9, 0, 18, FIELD_OMITEMPTY, 0, 0}, /* tty */
-    {4034, 277, 0, 21, FIELD_OMITEMPTY, PATCH_MERGE, 1249}, /* volumeDevices */
-    {4058, 276, 0, 9, FIELD_OMITEMPTY, PATCH_MERGE, 4048}, /* volumeMounts */
+    {4034, 281, 0, 21, FIELD_OMITEMPTY, PATCH_MERGE, 1249}, /* volumeDevices */
+    {4058, 280, 0, 9, FIELD_OMITEMPTY, PATCH_MERGE, 4048}, /* volumeMounts */
     {4071, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* workingDir */
     /* 877: io.k8s.api.core.v1.PodSecurityContext */
     {4473, 269, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* appArmorProfile */
     {4750, 5, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsGroup */
-    {4758, 287, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsGroupChangePolicy */
+    {4758, 291, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsGroupChangePolicy */
     {4546, 5, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* runAsGroup */
     {4557, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* runAsNonRoot */
     {4570, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* runAsUser */
-    {4778, 288, 0, 13, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* seLinuxChangePolicy */
+    {4778, 292, 0, 13, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* seLinuxChangePolicy */
     {4580, 264, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* seLinuxOptions */
     {4595, 267, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* seccompProfile */
-    {4798, 283, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* supplementalGroups */
-    {1329, 284, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* supplementalGroupsPolicy */
-    {4817, 286, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* sysctls */
+    {4798, 287, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* supplementalGroups */
+    {1329, 288, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* supplementalGroupsPolicy */
+    {4817, 290, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* sysctls */
     {4610, 265, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* windowsOptions */
     /* 890: io.k8s.api.core.v1.Affinity */
-    {1527, 291, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeAffinity */
-    {4825, 294, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podAffinity */
-    {4837, 299, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podAntiAffinity */
+    {1527, 295, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeAffinity */
+    {4825, 298, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podAffinity */
+    {4837, 303, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podAntiAffinity */
     /* 893: io.k8s.api.core.v1.NodeAffinity */
-    {4853, 293, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* preferredDuringSchedulingIgnoredDuringExecution */
+    {4853, 297, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* preferredDuringSchedulingIgnoredDuringExecution */
     {4901, 140, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requiredDuringSchedulingIgnoredDuringExecution */
     /* 895: io.k8s.api.core.v1.PreferredSchedulingTerm */
     {4948, 141, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* preference */
     {4959, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* weight */
     /* 897: io.k8s.api.core.v1.PodAffinity */
-    {4853, 298, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* preferredDuringSchedulingIgnoredDuringExecution */
-    {4901, 296, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requiredDuringSchedulingIgnoredDuringExecution */
+    {4853, 302, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* preferredDuringSchedulingIgnoredDuringExecution */
+    {4901, 300, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requiredDuringSchedulingIgnoredDuringExecution */
     /* 899: io.k8s.api.core.v1.PodAffinityTerm */
     {3666, 150, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelector */
     {4966, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* matchLabelKeys */
@@ -1082,12 +1082,12 @@ static const struct schema_field FIELDS[] = {
     {5017, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* namespaces */
     {3313, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* topologyKey */
     /* 905: io.k8s.api.core.v1.WeightedPodAffinityTerm */
-    {5028, 295, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* podAffinityTerm */
+    {5028, 299, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* podAffinityTerm */
     {4959, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* weight */
     /* 907: io.k8s.api.core.v1.Toleration */
     {861, 74, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* effect */
     {868, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* key */
-    {2518, 301, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* operator */
+    {2518, 305, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* operator */
     {5044, 5, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* tolerationSeconds */
     {882, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* value */
     /* 912: io.k8s.api.core.v1.HostAlias */
@@ -1095,24 +1095,24 @@ static const struct schema_field FIELDS[] = {
     {486, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* ip */
     /* 914: io.k8s.api.core.v1.PodDNSConfig */
     {5072, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* nameservers */
-    {2020, 307, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* options */
+    {2020, 311, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* options */
     {5084, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* searches */
     /* 917: io.k8s.api.core.v1.PodDNSConfigOption */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
     {882, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* value */
     /* 919: io.k8s.api.core.v1.PodReadinessGate */
-    {5093, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* conditionType */
+    {5093, 313, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* conditionType */
     /* 920: io.k8s.api.core.v1.TopologySpreadConstraint */
     {3666, 150, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelector */
     {4966, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* matchLabelKeys */
     {5107, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* maxSkew */
     {5115, 36, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minDomains */
-    {5126, 314, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeAffinityPolicy */
-    {5145, 314, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeTaintsPolicy */
+    {5126, 318, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeAffinityPolicy */
+    {5145, 318, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeTaintsPolicy */
     {3313, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* topologyKey */
-    {5162, 313, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* whenUnsatisfiable */
+    {5162, 317, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* whenUnsatisfiable */
     /* 928: io.k8s.api.core.v1.PodOS */
-    {164, 317, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {164, 321, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 929: io.k8s.api.core.v1.PodSchedulingGate */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 930: io.k8s.api.core.v1.PodResourceClaim */
@@ -1123,24 +1123,24 @@ static const struct schema_field FIELDS[] = {
     {5224, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podGroupName */
     /* 934: io.k8s.api.core.v1.PodStatus */
     {2649, 53, 0, 19, FIELD_OMITEMPTY, 0, 0}, /* allocatedResources */
-    {324, 326, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {5237, 348, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* containerStatuses */
-    {5255, 348, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* ephemeralContainerStatuses */
-    {5282, 353, 0, 18, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* extendedResourceClaimStatus */
+    {324, 330, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {5237, 352, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* containerStatuses */
+    {5255, 352, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* ephemeralContainerStatuses */
+    {5282, 357, 0, 18, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* extendedResourceClaimStatus */
     {4082, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* hostIP */
-    {5310, 328, 0, 16, FIELD_OMITEMPTY, PATCH_MERGE, 486}, /* hostIPs */
-    {5318, 348, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* initContainerStatuses */
+    {5310, 332, 0, 16, FIELD_OMITEMPTY, PATCH_MERGE, 486}, /* hostIPs */
+    {5318, 352, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* initContainerStatuses */
     {341, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* message */
-    {5340, 358, 0, 21, FIELD_OMITEMPTY, 0, 0}, /* nodeAllocatableResourceClaimStatuses */
+    {5340, 362, 0, 21, FIELD_OMITEMPTY, 0, 0}, /* nodeAllocatableResourceClaimStatuses */
     {5377, 2, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* nominatedNodeName */
     {5395, 5, 0, 17, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
-    {763, 324, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* phase */
+    {763, 328, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* phase */
     {5414, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* podIP */
-    {5420, 330, 0, 12, FIELD_OMITEMPTY, PATCH_MERGE, 486}, /* podIPs */
-    {5427, 349, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* qosClass */
+    {5420, 334, 0, 12, FIELD_OMITEMPTY, PATCH_MERGE, 486}, /* podIPs */
+    {5427, 353, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* qosClass */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {5436, 350, 0, 14, FIELD_OMITEMPTY, 0, 0}, /* resize */
-    {5443, 352, 0, 15, FIELD_OMITEMPTY, PATCH_MERGE | PATCH_RETAIN_KEYS, 164}, /* resourceClaimStatuses */
+    {5436, 354, 0, 14, FIELD_OMITEMPTY, 0, 0}, /* resize */
+    {5443, 356, 0, 15, FIELD_OMITEMPTY, PATCH_MERGE | PATCH_RETAIN_KEYS, 164}, /* resourceClaimStatuses */
     {2583, 225, 0, 20, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resources */
     {5465, 6, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* startTime */
     /* 955: io.k8s.api.core.v1.PodCondition */
@@ -1150,29 +1150,29 @@ static const struct schema_field FIELDS[] = {
     {5395, 5, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 313, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 962: io.k8s.api.core.v1.HostIP */
     {486, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* ip */
     /* 963: io.k8s.api.core.v1.ContainerStatus */
     {2649, 53, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* allocatedResources */
-    {5475, 347, 0, 14, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* allocatedResourcesStatus */
+    {5475, 351, 0, 14, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* allocatedResourcesStatus */
     {5500, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* containerID */
     {1782, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* image */
     {5512, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* imageID */
-    {5520, 332, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastState */
+    {5520, 336, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastState */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {5530, 9, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* ready */
     {2583, 225, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resources */
     {5536, 36, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* restartCount */
     {5549, 9, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* started */
-    {5557, 332, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* state */
+    {5557, 336, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* state */
     {4423, 258, 0, 15, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* stopSignal */
-    {1854, 340, 0, 13, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* user */
-    {4058, 339, 0, 12, FIELD_OMITEMPTY, PATCH_MERGE, 4048}, /* volumeMounts */
+    {1854, 344, 0, 13, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* user */
+    {4058, 343, 0, 12, FIELD_OMITEMPTY, PATCH_MERGE, 4048}, /* volumeMounts */
     /* 978: io.k8s.api.core.v1.ContainerState */
-    {5563, 334, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* running */
-    {5571, 335, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* terminated */
-    {5582, 333, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* waiting */
+    {5563, 338, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* running */
+    {5571, 339, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* terminated */
+    {5582, 337, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* waiting */
     /* 981: io.k8s.api.core.v1.ContainerStateWaiting */
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* reason */
@@ -1191,29 +1191,29 @@ static const struct schema_field FIELDS[] = {
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {1728, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* readOnly */
     {4229, 240, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* recursiveReadOnly */
-    {5627, 337, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeStatus */
+    {5627, 341, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeStatus */
     /* 996: io.k8s.api.core.v1.VolumeStatus */
-    {1782, 338, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* image */
+    {1782, 342, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* image */
     /* 997: io.k8s.api.core.v1.ImageVolumeStatus */
     {5640, 2, 0, 1, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* imageRef */
     /* 998: io.k8s.api.core.v1.ContainerUser */
-    {5649, 341, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* linux */
+    {5649, 345, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* linux */
     /* 999: io.k8s.api.core.v1.LinuxContainerUser */
     {5655, 5, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gid */
-    {4798, 283, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* supplementalGroups */
+    {4798, 287, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* supplementalGroups */
     {179, 5, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* uid */
     /* 1002: io.k8s.api.core.v1.ResourceStatus */
     {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {2583, 346, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resources */
+    {2583, 350, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resources */
     /* 1004: io.k8s.api.core.v1.ResourceHealth */
-    {5659, 345, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* health */
+    {5659, 349, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* health */
     {341, 2, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* message */
-    {5666, 344, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceID */
+    {5666, 348, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceID */
     /* 1007: io.k8s.api.core.v1.PodResourceClaimStatus */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {5180, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceClaimName */
     /* 1009: io.k8s.api.core.v1.PodExtendedResourceClaimStatus */
-    {5677, 355, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* requestMappings */
+    {5677, 359, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* requestMappings */
     {5180, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceClaimName */
     /* 1011: io.k8s.api.core.v1.ContainerExtendedResourceRequest */
     {3546, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* containerName */
@@ -1222,7 +1222,7 @@ static const struct schema_field FIELDS[] = {
     /* 1014: io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus */
     {2826, 11, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* containers */
     {5180, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceClaimName */
-    {2583, 357, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resources */
+    {2583, 361, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resources */
     /* 1017: io.k8s.api.core.v1.PodAttachOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {5705, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* container */
@@ -1233,7 +1233,7 @@ static const struct schema_field FIELDS[] = {
     {4030, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* tty */
     /* 1024: io.k8s.api.core.v1.PodExecOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {3832, 91, 0, 6, FIELD_PRINTED, 0, 0}, /* command */
+    {3832, 274, 0, 6, FIELD_PRINTED, 0, 0}, /* command */
     {5705, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* container */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {5715, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* stderr */
@@ -1242,7 +1242,7 @@ static const struct schema_field FIELDS[] = {
     {4030, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* tty */
     /* 1032: io.k8s.api.core.v1.PodList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 362, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 366, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1036: io.k8s.api.core.v1.PodLogOptions */
@@ -1261,23 +1261,23 @@ static const struct schema_field FIELDS[] = {
     /* 1048: io.k8s.api.core.v1.PodPortForwardOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {471, 365, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
+    {471, 369, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 1051: io.k8s.api.core.v1.PodStatusResult */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {349, 323, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {349, 327, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1055: io.k8s.api.core.v1.PodTemplate */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {5836, 369, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* template */
+    {5836, 373, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* template */
     /* 1059: io.k8s.api.core.v1.PodTemplateSpec */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {699, 171, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1061: io.k8s.api.core.v1.PodTemplateList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 371, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 375, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1065: io.k8s.api.core.v1.RangeAllocation */
@@ -1290,16 +1290,16 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 374, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 375, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 378, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 379, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1075: io.k8s.api.core.v1.ReplicationControllerSpec */
     {5851, 36, 0, 4, FIELD_OMITEMPTY, PATCH_ZERO, 0}, /* minReadySeconds */
     {5869, 36, 5867, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_HAS_DEFAULT, 0, 0}, /* replicas */
-    {400, 281, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selector */
-    {5836, 369, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* template */
+    {400, 285, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selector */
+    {5836, 373, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* template */
     /* 1079: io.k8s.api.core.v1.ReplicationControllerStatus */
     {5878, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* availableReplicas */
-    {324, 378, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 382, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {5896, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fullyLabeledReplicas */
     {5395, 5, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {5917, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readyReplicas */
@@ -1309,34 +1309,34 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 377, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 381, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1090: io.k8s.api.core.v1.ReplicationControllerList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 380, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 384, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1094: io.k8s.api.core.v1.ResourceQuota */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 382, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 389, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 386, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 393, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1099: io.k8s.api.core.v1.ResourceQuotaSpec */
     {5931, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* hard */
-    {5936, 385, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scopeSelector */
-    {5950, 384, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* scopes */
+    {5936, 389, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scopeSelector */
+    {5950, 388, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* scopes */
     /* 1102: io.k8s.api.core.v1.ScopeSelector */
-    {2489, 388, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchExpressions */
+    {2489, 392, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchExpressions */
     /* 1103: io.k8s.api.core.v1.ScopedResourceSelectorRequirement */
-    {2518, 387, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
-    {5957, 383, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* scopeName */
+    {2518, 391, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
+    {5957, 387, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* scopeName */
     {2527, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 1106: io.k8s.api.core.v1.ResourceQuotaStatus */
     {5931, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* hard */
     {5967, 53, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* used */
     /* 1108: io.k8s.api.core.v1.ResourceQuotaList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 391, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 395, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1112: io.k8s.api.core.v1.Secret */
@@ -1346,10 +1346,10 @@ static const struct schema_field FIELDS[] = {
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {5972, 7, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* stringData */
-    {319, 393, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {319, 397, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 1119: io.k8s.api.core.v1.SecretList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 395, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 399, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1123: io.k8s.api.core.v1.SerializedReference */
@@ -1360,29 +1360,29 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 398, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 410, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 402, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 414, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1131: io.k8s.api.core.v1.ServiceSpec */
     {5983, 9, 0, 20, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocateLoadBalancerNodePorts */
     {6013, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* clusterIP */
     {6023, 91, 0, 18, FIELD_OMITEMPTY, 0, 0}, /* clusterIPs */
     {6034, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* externalIPs */
     {6046, 2, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* externalName */
-    {6059, 403, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* externalTrafficPolicy */
+    {6059, 407, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* externalTrafficPolicy */
     {6081, 36, 0, 12, FIELD_OMITEMPTY, 0, 0}, /* healthCheckNodePort */
-    {6101, 409, 0, 22, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* internalTrafficPolicy */
-    {6123, 407, 0, 19, FIELD_OMITEMPTY, 0, 0}, /* ipFamilies */
-    {6134, 408, 0, 17, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ipFamilyPolicy */
+    {6101, 413, 0, 22, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* internalTrafficPolicy */
+    {6123, 411, 0, 19, FIELD_OMITEMPTY, 0, 0}, /* ipFamilies */
+    {6134, 412, 0, 17, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ipFamilyPolicy */
     {6149, 2, 0, 21, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* loadBalancerClass */
     {6167, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* loadBalancerIP */
     {6182, 91, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* loadBalancerSourceRanges */
-    {471, 400, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 520}, /* ports */
+    {471, 404, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 520}, /* ports */
     {6207, 9, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* publishNotReadyAddresses */
-    {400, 281, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selector */
-    {6232, 402, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* sessionAffinity */
-    {6248, 404, 0, 14, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* sessionAffinityConfig */
+    {400, 285, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selector */
+    {6232, 406, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* sessionAffinity */
+    {6248, 408, 0, 14, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* sessionAffinityConfig */
     {6270, 2, 0, 23, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* trafficDistribution */
-    {319, 401, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {319, 405, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 1151: io.k8s.api.core.v1.ServicePort */
     {508, 2, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* appProtocol */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
@@ -1391,19 +1391,19 @@ static const struct schema_field FIELDS[] = {
     {525, 37, 4098, 2, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* protocol */
     {6299, 249, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* targetPort */
     /* 1157: io.k8s.api.core.v1.SessionAffinityConfig */
-    {6310, 405, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* clientIP */
+    {6310, 409, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* clientIP */
     /* 1158: io.k8s.api.core.v1.ClientIPConfig */
     {4363, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeoutSeconds */
     /* 1159: io.k8s.api.core.v1.ServiceStatus */
-    {324, 419, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {6319, 411, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* loadBalancer */
+    {324, 423, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {6319, 415, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* loadBalancer */
     /* 1161: io.k8s.api.core.v1.LoadBalancerStatus */
-    {6332, 416, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ingress */
+    {6332, 420, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ingress */
     /* 1162: io.k8s.api.core.v1.LoadBalancerIngress */
     {477, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* hostname */
     {486, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ip */
-    {6340, 413, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ipMode */
-    {471, 415, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* ports */
+    {6340, 417, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ipMode */
+    {471, 419, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 1166: io.k8s.api.core.v1.PortStatus */
     {335, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* error */
     {520, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* port */
@@ -1413,121 +1413,121 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* message */
     {5395, 5, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {601, 2, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* reason */
-    {349, 418, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {349, 422, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
     {319, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1175: io.k8s.api.core.v1.ServiceAccount */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {2797, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* automountServiceAccountToken */
-    {2963, 422, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* imagePullSecrets */
+    {2963, 426, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* imagePullSecrets */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {6347, 421, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* secrets */
+    {6347, 425, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* secrets */
     /* 1181: io.k8s.api.core.v1.ServiceAccountList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 424, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 428, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1185: io.k8s.api.core.v1.ServiceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 426, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 430, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1189: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 429, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 433, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1193: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicySpec */
-    {6355, 447, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
-    {6369, 449, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
-    {6385, 431, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchConstraints */
-    {6402, 446, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* mutations */
-    {6412, 430, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* paramKind */
-    {6422, 450, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* reinvocationPolicy */
-    {6441, 441, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* variables */
+    {6355, 451, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
+    {6369, 453, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
+    {6385, 435, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchConstraints */
+    {6402, 450, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* mutations */
+    {6412, 434, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* paramKind */
+    {6422, 454, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* reinvocationPolicy */
+    {6441, 445, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* variables */
     /* 1200: io.k8s.api.admissionregistration.v1.ParamKind */
     {1, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* kind */
     /* 1202: io.k8s.api.admissionregistration.v1.MatchResources */
-    {6451, 438, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* excludeResourceRules */
-    {6472, 439, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchPolicy */
+    {6451, 442, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* excludeResourceRules */
+    {6472, 443, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchPolicy */
     {4999, 150, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {6484, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* objectSelector */
-    {6499, 438, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* resourceRules */
+    {6499, 442, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* resourceRules */
     /* 1207: io.k8s.api.admissionregistration.v1.NamedRuleWithOperations */
-    {0, 433, 0, 2, FIELD_INLINE, 0, 0}, /*  */
+    {0, 437, 0, 2, FIELD_INLINE, 0, 0}, /*  */
     {6513, 91, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiGroups */
     {6523, 91, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersions */
-    {6535, 435, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* operations */
+    {6535, 439, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* operations */
     {6546, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* resourceNames */
     {2583, 91, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* resources */
-    {6560, 437, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scope */
+    {6560, 441, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scope */
     /* 1214: io.k8s.api.admissionregistration.v1.RuleWithOperations */
-    {0, 436, 0, 2, FIELD_INLINE, 0, 0}, /*  */
+    {0, 440, 0, 2, FIELD_INLINE, 0, 0}, /*  */
     {6513, 91, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiGroups */
     {6523, 91, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersions */
-    {6535, 435, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* operations */
+    {6535, 439, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* operations */
     {2583, 91, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* resources */
-    {6560, 437, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scope */
+    {6560, 441, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scope */
     /* 1220: io.k8s.api.admissionregistration.v1.Rule */
-    {6513, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* apiGroups */
-    {6523, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersions */
-    {2583, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* resources */
-    {6560, 437, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scope */
+    {6513, 274, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* apiGroups */
+    {6523, 274, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersions */
+    {2583, 274, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* resources */
+    {6560, 441, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scope */
     /* 1224: io.k8s.api.admissionregistration.v1.Variable */
     {6566, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* expression */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 1226: io.k8s.api.admissionregistration.v1.Mutation */
-    {6577, 444, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* applyConfiguration */
-    {6596, 445, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* jsonPatch */
-    {6606, 443, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* patchType */
+    {6577, 448, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* applyConfiguration */
+    {6596, 449, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* jsonPatch */
+    {6606, 447, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* patchType */
     /* 1229: io.k8s.api.admissionregistration.v1.ApplyConfiguration */
     {6566, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* expression */
     /* 1230: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 452, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 456, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1234: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec */
-    {6616, 431, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchResources */
-    {6631, 453, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* paramRef */
+    {6616, 435, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchResources */
+    {6631, 457, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* paramRef */
     {6640, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* policyName */
     /* 1237: io.k8s.api.admissionregistration.v1.ParamRef */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
     {169, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* namespace */
-    {6651, 454, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parameterNotFoundAction */
+    {6651, 458, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parameterNotFoundAction */
     {400, 150, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
     /* 1241: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 456, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 460, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1245: io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 458, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 462, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1249: io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {6675, 465, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* webhooks */
+    {6675, 469, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* webhooks */
     /* 1253: io.k8s.api.admissionregistration.v1.MutatingWebhook */
     {6684, 91, 0, 8, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* admissionReviewVersions */
-    {6708, 461, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* clientConfig */
-    {6355, 447, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
-    {6369, 449, 0, 12, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
-    {6472, 439, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchPolicy */
+    {6708, 465, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* clientConfig */
+    {6355, 451, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
+    {6369, 453, 0, 12, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
+    {6472, 443, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchPolicy */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {4999, 150, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {6484, 150, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* objectSelector */
-    {6422, 450, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reinvocationPolicy */
-    {6721, 463, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
-    {6727, 464, 0, 6, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* sideEffects */
+    {6422, 454, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reinvocationPolicy */
+    {6721, 467, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
+    {6727, 468, 0, 6, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* sideEffects */
     {4363, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeoutSeconds */
     /* 1265: io.k8s.api.admissionregistration.v1.WebhookClientConfig */
     {6739, 27, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* caBundle */
-    {4397, 462, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
+    {4397, 466, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     {6748, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* url */
     /* 1268: io.k8s.api.admissionregistration.v1.ServiceReference */
     {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
@@ -1536,37 +1536,37 @@ static const struct schema_field FIELDS[] = {
     {520, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* port */
     /* 1272: io.k8s.api.admissionregistration.v1.MutatingWebhookConfigurationList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 467, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 471, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1276: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 469, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 476, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 473, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 480, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1281: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicySpec */
-    {6752, 474, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* auditAnnotations */
-    {6355, 447, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
-    {6369, 449, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
-    {6385, 431, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchConstraints */
-    {6412, 430, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* paramKind */
-    {6769, 472, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* validations */
-    {6441, 475, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* variables */
+    {6752, 478, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* auditAnnotations */
+    {6355, 451, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
+    {6369, 453, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
+    {6385, 435, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchConstraints */
+    {6412, 434, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* paramKind */
+    {6769, 476, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* validations */
+    {6441, 479, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* variables */
     /* 1288: io.k8s.api.admissionregistration.v1.Validation */
     {6566, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* expression */
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
     {6781, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* messageExpression */
-    {601, 471, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reason */
+    {601, 475, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reason */
     /* 1292: io.k8s.api.admissionregistration.v1.AuditAnnotation */
     {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
     {6799, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* valueExpression */
     /* 1294: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus */
-    {324, 419, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* conditions */
+    {324, 423, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* conditions */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
-    {6815, 477, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* typeChecking */
+    {6815, 481, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* typeChecking */
     /* 1297: io.k8s.api.admissionregistration.v1.TypeChecking */
-    {6828, 479, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* expressionWarnings */
+    {6828, 483, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* expressionWarnings */
     /* 1298: io.k8s.api.admissionregistration.v1.ExpressionWarning */
     {3520, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* fieldRef */
     {6847, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* warning */
@@ -1574,68 +1574,68 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 481, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 485, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1304: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec */
-    {6616, 431, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchResources */
-    {6631, 453, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* paramRef */
+    {6616, 435, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchResources */
+    {6631, 457, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* paramRef */
     {6640, 2, 0, 1, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* policyName */
-    {6855, 483, 0, 4, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* validationActions */
+    {6855, 487, 0, 4, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* validationActions */
     /* 1308: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 485, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 489, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1312: io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 487, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 491, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1316: io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {6675, 490, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* webhooks */
+    {6675, 494, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* webhooks */
     /* 1320: io.k8s.api.admissionregistration.v1.ValidatingWebhook */
     {6684, 91, 0, 8, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* admissionReviewVersions */
-    {6708, 461, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* clientConfig */
-    {6355, 447, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
-    {6369, 449, 0, 11, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
-    {6472, 439, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchPolicy */
+    {6708, 465, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* clientConfig */
+    {6355, 451, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failurePolicy */
+    {6369, 453, 0, 11, FIELD_OMITEMPTY, PATCH_MERGE, 164}, /* matchConditions */
+    {6472, 443, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchPolicy */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {4999, 150, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {6484, 150, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* objectSelector */
-    {6721, 463, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
-    {6727, 464, 0, 6, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* sideEffects */
+    {6721, 467, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
+    {6727, 468, 0, 6, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* sideEffects */
     {4363, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeoutSeconds */
     /* 1331: io.k8s.api.admissionregistration.v1.ValidatingWebhookConfigurationList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 492, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 496, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1335: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {4181, 494, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* request */
-    {6873, 495, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* response */
+    {4181, 498, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* request */
+    {6873, 499, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* response */
     /* 1339: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionRequest */
     {6882, 2, 0, 2, FIELD_PRINTED, 0, 0}, /* desiredAPIVersion */
     {6900, 59, 0, 3, FIELD_PRINTED, 0, 0}, /* objects */
     {179, 4, 0, 1, FIELD_PRINTED, 0, 0}, /* uid */
     /* 1342: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionResponse */
     {6908, 59, 0, 2, FIELD_PRINTED, 0, 0}, /* convertedObjects */
-    {6925, 496, 0, 3, FIELD_PRINTED, 0, 0}, /* result */
+    {6925, 500, 0, 3, FIELD_PRINTED, 0, 0}, /* result */
     {179, 4, 0, 1, FIELD_PRINTED, 0, 0}, /* uid */
     /* 1345: io.k8s.apimachinery.pkg.apis.meta.v1.Status */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {6932, 36, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* code */
-    {6937, 497, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* details */
+    {6937, 501, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* details */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {341, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* message */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {601, 471, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
+    {601, 475, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
     /* 1353: io.k8s.apimachinery.pkg.apis.meta.v1.StatusDetails */
-    {6945, 500, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* causes */
+    {6945, 504, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* causes */
     {2110, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* group */
     {12, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
@@ -1644,20 +1644,20 @@ static const struct schema_field FIELDS[] = {
     /* 1359: io.k8s.apimachinery.pkg.apis.meta.v1.StatusCause */
     {6970, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* field */
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
-    {601, 499, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* reason */
+    {601, 503, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* reason */
     /* 1362: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 502, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 539, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 506, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 544, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1367: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec */
-    {6976, 534, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* conversion */
+    {6976, 539, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* conversion */
     {2110, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* group */
-    {1233, 503, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* names */
+    {1233, 507, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* names */
     {6987, 9, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* preserveUnknownFields */
-    {6560, 504, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* scope */
-    {7009, 533, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
+    {6560, 508, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* scope */
+    {7009, 538, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
     /* 1373: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames */
     {7018, 91, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* categories */
     {12, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
@@ -1666,51 +1666,51 @@ static const struct schema_field FIELDS[] = {
     {7045, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* shortNames */
     {7056, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* singular */
     /* 1379: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion */
-    {7065, 530, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* additionalPrinterColumns */
+    {7065, 535, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* additionalPrinterColumns */
     {7090, 9, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* deprecated */
     {7101, 2, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* deprecationWarning */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {7120, 506, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* schema */
-    {7127, 532, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* selectableFields */
+    {7120, 510, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* schema */
+    {7127, 537, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* selectableFields */
     {7144, 9, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* served */
     {7151, 9, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* storage */
-    {7159, 526, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* subresources */
+    {7159, 531, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* subresources */
     /* 1388: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation */
-    {7172, 507, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* openAPIV3Schema */
+    {7172, 511, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* openAPIV3Schema */
     /* 1389: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps */
     {7188, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* $ref */
-    {7193, 508, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* $schema */
-    {7201, 516, 0, 33, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* additionalItems */
-    {7217, 516, 0, 30, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* additionalProperties */
-    {7238, 514, 0, 25, FIELD_OMITEMPTY, 0, 0}, /* allOf */
-    {7244, 514, 0, 27, FIELD_OMITEMPTY, 0, 0}, /* anyOf */
-    {711, 509, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* default */
-    {7250, 521, 0, 34, FIELD_OMITEMPTY, 0, 0}, /* definitions */
-    {7262, 520, 0, 32, FIELD_OMITEMPTY, 0, 0}, /* dependencies */
+    {7193, 512, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* $schema */
+    {7201, 521, 0, 33, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* additionalItems */
+    {7217, 521, 0, 30, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* additionalProperties */
+    {7238, 519, 0, 25, FIELD_OMITEMPTY, 0, 0}, /* allOf */
+    {7244, 519, 0, 27, FIELD_OMITEMPTY, 0, 0}, /* anyOf */
+    {711, 513, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* default */
+    {7250, 526, 0, 34, FIELD_OMITEMPTY, 0, 0}, /* definitions */
+    {7262, 525, 0, 32, FIELD_OMITEMPTY, 0, 0}, /* dependencies */
     {7275, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* description */
-    {7287, 511, 0, 20, FIELD_OMITEMPTY, 0, 0}, /* enum */
-    {7292, 509, 0, 36, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* example */
+    {7287, 515, 0, 20, FIELD_OMITEMPTY, 0, 0}, /* enum */
+    {7292, 513, 0, 36, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* example */
     {7300, 9, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* exclusiveMaximum */
     {7317, 9, 0, 12, FIELD_OMITEMPTY, 0, 0}, /* exclusiveMinimum */
-    {7334, 522, 0, 35, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* externalDocs */
+    {7334, 527, 0, 35, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* externalDocs */
     {7347, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* format */
     {7354, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* id */
-    {356, 512, 0, 24, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* items */
+    {356, 516, 0, 24, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* items */
     {7357, 5, 0, 16, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxItems */
     {7366, 5, 0, 13, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxLength */
     {7376, 5, 0, 21, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxProperties */
-    {7390, 510, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maximum */
+    {7390, 514, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maximum */
     {7398, 5, 0, 17, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minItems */
     {7407, 5, 0, 14, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minLength */
     {7417, 5, 0, 22, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minProperties */
-    {7431, 510, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minimum */
-    {7439, 510, 0, 19, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* multipleOf */
-    {7450, 507, 0, 28, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* not */
+    {7431, 514, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minimum */
+    {7439, 514, 0, 19, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* multipleOf */
+    {7450, 511, 0, 28, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* not */
     {7454, 9, 0, 37, FIELD_OMITEMPTY, 0, 0}, /* nullable */
-    {7463, 514, 0, 26, FIELD_OMITEMPTY, 0, 0}, /* oneOf */
+    {7463, 519, 0, 26, FIELD_OMITEMPTY, 0, 0}, /* oneOf */
     {7469, 2, 0, 15, FIELD_OMITEMPTY, 0, 0}, /* pattern */
-    {7477, 515, 0, 31, FIELD_OMITEMPTY, 0, 0}, /* patternProperties */
-    {7495, 515, 0, 29, FIELD_OMITEMPTY, 0, 0}, /* properties */
+    {7477, 520, 0, 31, FIELD_OMITEMPTY, 0, 0}, /* patternProperties */
+    {7495, 520, 0, 29, FIELD_OMITEMPTY, 0, 0}, /* properties */
     {2462, 91, 0, 23, FIELD_OMITEMPTY, 0, 0}, /* required */
     {7506, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* title */
     {319, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* type */
@@ -1721,16 +1721,16 @@ static const struct schema_field FIELDS[] = {
     {7609, 2, 0, 42, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* x-kubernetes-list-type */
     {7632, 2, 0, 43, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* x-kubernetes-map-type */
     {7654, 9, 0, 38, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* x-kubernetes-preserve-unknown-fields */
-    {7696, 525, 0, 44, FIELD_OMITEMPTY, PATCH_MERGE, 7691}, /* x-kubernetes-validations */
+    {7696, 530, 0, 44, FIELD_OMITEMPTY, PATCH_MERGE, 7691}, /* x-kubernetes-validations */
     /* 1433: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
-    {7721, 514, 0, 2, FIELD_PRINTED, 0, 0}, /* jSONSchemas */
-    {7120, 507, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* schema */
+    {7721, 518, 0, 2, FIELD_PRINTED, 0, 0}, /* jSONSchemas */
+    {7120, 511, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* schema */
     /* 1435: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
     {7733, 9, 0, 1, FIELD_PRINTED, 0, 0}, /* allows */
-    {7120, 507, 0, 2, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* schema */
+    {7120, 511, 0, 2, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* schema */
     /* 1437: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
-    {7740, 91, 0, 2, FIELD_PRINTED, 0, 0}, /* property */
-    {7120, 507, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* schema */
+    {7740, 274, 0, 2, FIELD_PRINTED, 0, 0}, /* property */
+    {7120, 511, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* schema */
     /* 1439: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation */
     {7275, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* description */
     {6748, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* url */
@@ -1739,11 +1739,11 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
     {6781, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* messageExpression */
     {7749, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* optionalOldSelf */
-    {601, 524, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reason */
+    {601, 529, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reason */
     {7691, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* rule */
     /* 1447: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources */
-    {7765, 528, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scale */
-    {349, 527, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* status */
+    {7765, 533, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scale */
+    {349, 532, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* status */
     /* 1449: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale */
     {7771, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelectorPath */
     {7789, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* specReplicasPath */
@@ -1758,18 +1758,18 @@ static const struct schema_field FIELDS[] = {
     /* 1458: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField */
     {7825, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* jsonPath */
     /* 1459: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion */
-    {7834, 535, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* strategy */
-    {7843, 536, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* webhook */
+    {7834, 540, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* strategy */
+    {7843, 541, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* webhook */
     /* 1461: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion */
-    {6708, 537, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* clientConfig */
+    {6708, 542, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* clientConfig */
     {7851, 91, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* conversionReviewVersions */
     /* 1463: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig */
     {6739, 27, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* caBundle */
-    {4397, 538, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
+    {4397, 543, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     {6748, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* url */
     /* 1466: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus */
-    {7876, 503, 0, 2, FIELD_PRINTED, 0, 0}, /* acceptedNames */
-    {324, 543, 0, 1, FIELD_PRINTED, 0, 0}, /* conditions */
+    {7876, 507, 0, 2, FIELD_PRINTED, 0, 0}, /* acceptedNames */
+    {324, 548, 0, 1, FIELD_PRINTED, 0, 0}, /* conditions */
     {5395, 5, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {7890, 91, 0, 3, FIELD_PRINTED, 0, 0}, /* storedVersions */
     /* 1470: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition */
@@ -1777,25 +1777,25 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {5395, 5, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 542, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 541, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {349, 547, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 546, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1476: io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 545, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 550, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1480: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 547, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 549, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 552, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 554, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1485: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec */
     {6739, 27, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* caBundle */
     {2110, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* group */
     {7905, 36, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* groupPriorityMinimum */
     {7926, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* insecureSkipTLSVerify */
-    {4397, 548, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
+    {4397, 553, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     {7948, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* version */
     {7956, 36, 0, 8, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* versionPriority */
     /* 1492: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference */
@@ -1803,16 +1803,16 @@ static const struct schema_field FIELDS[] = {
     {169, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     {520, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* port */
     /* 1495: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus */
-    {324, 553, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 558, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 1496: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 552, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 551, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {349, 557, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 556, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1501: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 555, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 560, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1505: io.k8s.api.apps.v1.ControllerRevision */
@@ -1823,30 +1823,30 @@ static const struct schema_field FIELDS[] = {
     {3475, 5, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* revision */
     /* 1510: io.k8s.api.apps.v1.ControllerRevisionList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 558, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 563, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1514: io.k8s.api.apps.v1.DaemonSet */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 560, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 564, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 565, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 569, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1519: io.k8s.api.apps.v1.DaemonSetSpec */
     {5851, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
     {7972, 36, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* revisionHistoryLimit */
     {400, 150, 0, 1, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
-    {5836, 369, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
-    {7993, 561, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* updateStrategy */
+    {5836, 373, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
+    {7993, 566, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* updateStrategy */
     /* 1524: io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
-    {8008, 563, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
-    {319, 562, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {8008, 568, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
+    {319, 567, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 1526: io.k8s.api.apps.v1.RollingUpdateDaemonSet */
     {8022, 249, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxSurge */
     {8031, 249, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxUnavailable */
     /* 1528: io.k8s.api.apps.v1.DaemonSetStatus */
     {8046, 36, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* collisionCount */
-    {324, 567, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 572, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {8061, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* currentNumberScheduled */
     {8084, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredNumberScheduled */
     {8107, 36, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* numberAvailable */
@@ -1860,18 +1860,18 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 566, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 571, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1543: io.k8s.api.apps.v1.DaemonSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 569, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 574, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1547: io.k8s.api.apps.v1.Deployment */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 571, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 575, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 576, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 580, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1552: io.k8s.api.apps.v1.DeploymentSpec */
     {5851, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
     {8195, 9, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* paused */
@@ -1879,15 +1879,15 @@ static const struct schema_field FIELDS[] = {
     {5869, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* replicas */
     {7972, 36, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* revisionHistoryLimit */
     {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
-    {7834, 572, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, PATCH_RETAIN_KEYS, 0}, /* strategy */
-    {5836, 369, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
+    {7834, 577, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, PATCH_RETAIN_KEYS, 0}, /* strategy */
+    {5836, 373, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
     /* 1560: io.k8s.api.apps.v1.DeploymentStrategy */
-    {8008, 574, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
-    {319, 573, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {8008, 579, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
+    {319, 578, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 1562: io.k8s.api.apps.v1.DeploymentStatus */
     {5878, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* availableReplicas */
     {8046, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* collisionCount */
-    {324, 578, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 583, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {5917, 36, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* readyReplicas */
     {5869, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* replicas */
@@ -1900,26 +1900,26 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 577, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 582, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1577: io.k8s.api.apps.v1.DeploymentList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 580, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 585, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1581: io.k8s.api.apps.v1.ReplicaSet */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 582, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 583, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 587, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 588, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1586: io.k8s.api.apps.v1.ReplicaSetSpec */
     {5851, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
     {5869, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* replicas */
     {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
-    {5836, 369, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* template */
+    {5836, 373, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* template */
     /* 1590: io.k8s.api.apps.v1.ReplicaSetStatus */
     {5878, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* availableReplicas */
-    {324, 586, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 591, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {5896, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fullyLabeledReplicas */
     {5395, 5, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {5917, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readyReplicas */
@@ -1930,45 +1930,45 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 585, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 590, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1602: io.k8s.api.apps.v1.ReplicaSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 588, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 593, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1606: io.k8s.api.apps.v1.StatefulSet */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 590, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 598, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 595, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 604, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1611: io.k8s.api.apps.v1.StatefulSetSpec */
     {5851, 36, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
-    {8297, 597, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ordinals */
-    {8306, 595, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeClaimRetentionPolicy */
-    {8343, 591, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* podManagementPolicy */
+    {8297, 603, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ordinals */
+    {8306, 601, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeClaimRetentionPolicy */
+    {8343, 597, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* podManagementPolicy */
     {5869, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* replicas */
     {7972, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* revisionHistoryLimit */
     {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
     {8363, 2, 0, 5, FIELD_PRINTED, PATCH_ZERO, 0}, /* serviceName */
-    {5836, 369, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
-    {7993, 592, 0, 7, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* updateStrategy */
-    {8375, 167, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* volumeClaimTemplates */
+    {5836, 373, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
+    {7993, 598, 0, 7, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* updateStrategy */
+    {8375, 596, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* volumeClaimTemplates */
     /* 1622: io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
-    {8008, 594, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
-    {319, 593, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {8008, 600, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
+    {319, 599, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 1624: io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy */
     {8031, 249, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxUnavailable */
     {1711, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* partition */
     /* 1626: io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy */
-    {8396, 596, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* whenDeleted */
-    {8408, 596, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* whenScaled */
+    {8396, 602, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* whenDeleted */
+    {8408, 602, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* whenScaled */
     /* 1628: io.k8s.api.apps.v1.StatefulSetOrdinals */
     {8419, 36, 0, 1, FIELD_PRINTED, PATCH_ZERO, 0}, /* start */
     /* 1629: io.k8s.api.apps.v1.StatefulSetStatus */
     {5878, 36, 0, 11, FIELD_PRINTED, PATCH_ZERO, 0}, /* availableReplicas */
     {8046, 36, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* collisionCount */
-    {324, 601, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 607, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {8425, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* currentReplicas */
     {8441, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* currentRevision */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
@@ -1981,21 +1981,21 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 600, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 606, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1644: io.k8s.api.apps.v1.StatefulSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 603, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 609, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1648: io.k8s.api.authentication.v1.SelfSubjectReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {349, 605, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {349, 611, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1652: io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
-    {8472, 606, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* userInfo */
+    {8472, 612, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* userInfo */
     /* 1653: io.k8s.api.authentication.v1.UserInfo */
-    {8481, 608, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* extra */
+    {8481, 614, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* extra */
     {8487, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* groups */
     {179, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* uid */
     {8494, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* username */
@@ -2003,11 +2003,11 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 610, 0, 2, FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 612, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 616, 0, 2, FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 618, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1662: io.k8s.api.authentication.v1.TokenRequestSpec */
     {8503, 91, 0, 1, FIELD_PRINTED, 0, 0}, /* audiences */
-    {8513, 611, 0, 3, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* boundObjectRef */
+    {8513, 617, 0, 3, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* boundObjectRef */
     {3648, 5, 0, 4, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* expirationSeconds */
     /* 1665: io.k8s.api.authentication.v1.BoundObjectReference */
     {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -2021,8 +2021,8 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 614, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 615, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 620, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 621, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1676: io.k8s.api.authentication.v1.TokenReviewSpec */
     {8503, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* audiences */
     {8548, 2, 0, 1, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* token */
@@ -2030,24 +2030,24 @@ static const struct schema_field FIELDS[] = {
     {8503, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* audiences */
     {8554, 9, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* authenticated */
     {335, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* error */
-    {1854, 606, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* user */
+    {1854, 612, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* user */
     /* 1682: io.k8s.api.authorization.v1.LocalSubjectAccessReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 617, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 627, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 623, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 633, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1687: io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
-    {8481, 626, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* extra */
+    {8481, 632, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* extra */
     {8487, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* groups */
-    {8568, 624, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nonResourceAttributes */
-    {8590, 618, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceAttributes */
+    {8568, 630, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nonResourceAttributes */
+    {8590, 624, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceAttributes */
     {179, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* uid */
     {1854, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* user */
     /* 1693: io.k8s.api.authorization.v1.ResourceAttributes */
-    {8609, 619, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fieldSelector */
+    {8609, 625, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fieldSelector */
     {2110, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* group */
-    {3666, 623, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelector */
+    {3666, 629, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelector */
     {164, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* name */
     {169, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     {3568, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* resource */
@@ -2056,10 +2056,10 @@ static const struct schema_field FIELDS[] = {
     {7948, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* version */
     /* 1702: io.k8s.api.authorization.v1.FieldSelectorAttributes */
     {8628, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* rawSelector */
-    {8640, 622, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requirements */
+    {8640, 628, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requirements */
     /* 1704: io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
     {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
-    {2518, 621, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
+    {2518, 627, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
     {2527, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 1707: io.k8s.api.authorization.v1.LabelSelectorAttributes */
     {8628, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* rawSelector */
@@ -2076,24 +2076,24 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 629, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 627, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 635, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 633, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1720: io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
-    {8568, 624, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nonResourceAttributes */
-    {8590, 618, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceAttributes */
+    {8568, 630, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nonResourceAttributes */
+    {8590, 624, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceAttributes */
     /* 1722: io.k8s.api.authorization.v1.SelfSubjectRulesReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 631, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 632, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 637, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 638, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1727: io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
     {169, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     /* 1728: io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
     {8668, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* evaluationError */
     {8684, 9, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* incomplete */
-    {8695, 636, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nonResourceRules */
-    {6499, 634, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceRules */
+    {8695, 642, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nonResourceRules */
+    {6499, 640, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceRules */
     /* 1732: io.k8s.api.authorization.v1.ResourceRule */
     {6513, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroups */
     {6546, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* resourceNames */
@@ -2106,12 +2106,12 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 639, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 641, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 645, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 647, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1743: io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
     {8734, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* maxReplicas */
     {8746, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minReplicas */
-    {8758, 640, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
+    {8758, 646, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
     {8773, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* targetCPUUtilizationPercentage */
     /* 1747: io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
     {1, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -2125,15 +2125,15 @@ static const struct schema_field FIELDS[] = {
     {5395, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* observedGeneration */
     /* 1755: io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 643, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 649, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1759: io.k8s.api.autoscaling.v1.Scale */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 645, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 646, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 651, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 652, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1764: io.k8s.api.autoscaling.v1.ScaleSpec */
     {5869, 36, 0, 1, FIELD_OMITEMPTY, PATCH_ZERO, 0}, /* replicas */
     /* 1765: io.k8s.api.autoscaling.v1.ScaleStatus */
@@ -2143,108 +2143,108 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 648, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 667, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 654, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 673, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1772: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
-    {8866, 661, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* behavior */
+    {8866, 667, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* behavior */
     {8734, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* maxReplicas */
-    {8875, 660, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* metrics */
+    {8875, 666, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* metrics */
     {8746, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minReplicas */
-    {8758, 649, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
+    {8758, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
     /* 1777: io.k8s.api.autoscaling.v2.MetricSpec */
-    {8883, 658, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerResource */
-    {8901, 659, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* external */
-    {8910, 652, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
-    {8917, 656, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
-    {3568, 657, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
-    {319, 651, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {8883, 664, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerResource */
+    {8901, 665, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* external */
+    {8910, 658, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
+    {8917, 662, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
+    {3568, 663, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
+    {319, 657, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1783: io.k8s.api.autoscaling.v2.ObjectMetricSource */
-    {8922, 649, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
-    {8938, 655, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
-    {26, 653, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
+    {8922, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
+    {8938, 661, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
+    {26, 659, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1786: io.k8s.api.autoscaling.v2.MetricTarget */
     {8945, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageUtilization */
     {8964, 52, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageValue */
-    {319, 654, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 660, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     {882, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* value */
     /* 1790: io.k8s.api.autoscaling.v2.MetricIdentifier */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {400, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
     /* 1792: io.k8s.api.autoscaling.v2.PodsMetricSource */
-    {8938, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
-    {26, 653, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
+    {8938, 661, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
+    {26, 659, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1794: io.k8s.api.autoscaling.v2.ResourceMetricSource */
     {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {26, 653, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
+    {26, 659, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1796: io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
     {5705, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* container */
     {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {26, 653, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
+    {26, 659, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1799: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
-    {8977, 662, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scaleDown */
-    {8987, 662, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scaleUp */
+    {8977, 668, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scaleDown */
+    {8987, 668, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scaleUp */
     /* 1801: io.k8s.api.autoscaling.v2.HPAScalingRules */
-    {8995, 666, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* policies */
-    {9004, 663, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selectPolicy */
+    {8995, 672, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* policies */
+    {9004, 669, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selectPolicy */
     {9017, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* stabilizationWindowSeconds */
     {9044, 52, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* tolerance */
     /* 1805: io.k8s.api.autoscaling.v2.HPAScalingPolicy */
     {4322, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* periodSeconds */
-    {319, 665, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 671, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     {882, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* value */
     /* 1808: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
-    {324, 678, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {9054, 675, 0, 5, FIELD_PRINTED, 0, 0}, /* currentMetrics */
+    {324, 684, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {9054, 681, 0, 5, FIELD_PRINTED, 0, 0}, /* currentMetrics */
     {8425, 36, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* currentReplicas */
     {8836, 36, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredReplicas */
     {8852, 6, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastScaleTime */
     {5395, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* observedGeneration */
     /* 1814: io.k8s.api.autoscaling.v2.MetricStatus */
-    {8883, 673, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerResource */
-    {8901, 674, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* external */
-    {8910, 669, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
-    {8917, 671, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
-    {3568, 672, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
-    {319, 651, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {8883, 679, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerResource */
+    {8901, 680, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* external */
+    {8910, 675, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
+    {8917, 677, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
+    {3568, 678, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
+    {319, 657, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1820: io.k8s.api.autoscaling.v2.ObjectMetricStatus */
-    {9069, 670, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
-    {8922, 649, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
-    {8938, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
+    {9069, 676, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {8922, 655, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
+    {8938, 661, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
     /* 1823: io.k8s.api.autoscaling.v2.MetricValueStatus */
     {8945, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageUtilization */
     {8964, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageValue */
     {882, 52, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* value */
     /* 1826: io.k8s.api.autoscaling.v2.PodsMetricStatus */
-    {9069, 670, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
-    {8938, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
+    {9069, 676, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {8938, 661, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
     /* 1828: io.k8s.api.autoscaling.v2.ResourceMetricStatus */
-    {9069, 670, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {9069, 676, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
     {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 1830: io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
     {5705, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* container */
-    {9069, 670, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {9069, 676, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
     {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 1833: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 677, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 683, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1838: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 680, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 686, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1842: io.k8s.api.batch.v1.CronJob */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 682, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 699, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 688, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 705, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1847: io.k8s.api.batch.v1.CronJobSpec */
-    {9077, 683, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* concurrencyPolicy */
+    {9077, 689, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* concurrencyPolicy */
     {9095, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failedJobsHistoryLimit */
-    {9118, 684, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* jobTemplate */
+    {9118, 690, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* jobTemplate */
     {9130, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* schedule */
     {9139, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* startingDeadlineSeconds */
     {9163, 36, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* successfulJobsHistoryLimit */
@@ -2252,119 +2252,119 @@ static const struct schema_field FIELDS[] = {
     {9198, 2, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeZone */
     /* 1855: io.k8s.api.batch.v1.JobTemplateSpec */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 685, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 691, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1857: io.k8s.api.batch.v1.JobSpec */
     {2766, 5, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* activeDeadlineSeconds */
     {9207, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* backoffLimit */
     {9220, 36, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* backoffLimitPerIndex */
-    {9241, 697, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* completionMode */
+    {9241, 703, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* completionMode */
     {9256, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* completions */
     {9268, 2, 0, 15, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* managedBy */
     {9278, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* manualSelector */
     {9293, 36, 0, 13, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxFailedIndexes */
     {9310, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parallelism */
-    {9322, 686, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podFailurePolicy */
-    {9339, 698, 0, 14, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podReplacementPolicy */
+    {9322, 692, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podFailurePolicy */
+    {9339, 704, 0, 14, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podReplacementPolicy */
     {400, 150, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
-    {9360, 694, 0, 16, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* successPolicy */
+    {9360, 700, 0, 16, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* successPolicy */
     {9190, 9, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* suspend */
-    {5836, 369, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
+    {5836, 373, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
     {9374, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ttlSecondsAfterFinished */
     /* 1873: io.k8s.api.batch.v1.PodFailurePolicy */
-    {6721, 693, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
+    {6721, 699, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
     /* 1874: io.k8s.api.batch.v1.PodFailurePolicyRule */
-    {534, 688, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* action */
-    {9398, 689, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* onExitCodes */
-    {9410, 692, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* onPodConditions */
+    {534, 694, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* action */
+    {9398, 695, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* onExitCodes */
+    {9410, 698, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* onPodConditions */
     /* 1877: io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
     {3546, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerName */
-    {2518, 690, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
+    {2518, 696, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
     {2527, 237, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* values */
     /* 1880: io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
     {349, 20, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 309, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 313, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1882: io.k8s.api.batch.v1.SuccessPolicy */
-    {6721, 696, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
+    {6721, 702, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
     /* 1883: io.k8s.api.batch.v1.SuccessPolicyRule */
     {9426, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* succeededCount */
     {9441, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* succeededIndexes */
     /* 1885: io.k8s.api.batch.v1.CronJobStatus */
-    {1260, 700, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* active */
+    {1260, 706, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* active */
     {9458, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastScheduleTime */
     {9475, 6, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastSuccessfulTime */
     /* 1888: io.k8s.api.batch.v1.CronJobList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 702, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 708, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1892: io.k8s.api.batch.v1.Job */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 685, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 704, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 691, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 710, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1897: io.k8s.api.batch.v1.JobStatus */
     {1260, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* active */
     {9494, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* completedIndexes */
     {9511, 6, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* completionTime */
-    {324, 707, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 713, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {9526, 36, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* failed */
     {9533, 2, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failedIndexes */
     {5530, 36, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ready */
     {5465, 6, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* startTime */
     {9547, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* succeeded */
     {9557, 36, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* terminating */
-    {9569, 708, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* uncountedTerminatedPods */
+    {9569, 714, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* uncountedTerminatedPods */
     /* 1908: io.k8s.api.batch.v1.JobCondition */
     {2720, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastProbeTime */
     {769, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 706, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 712, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1914: io.k8s.api.batch.v1.UncountedTerminatedPods */
-    {9526, 709, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* failed */
-    {9547, 709, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* succeeded */
+    {9526, 715, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* failed */
+    {9547, 715, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* succeeded */
     /* 1916: io.k8s.api.batch.v1.JobList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 711, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 717, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1920: io.k8s.api.certificates.v1.CertificateSigningRequest */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 713, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 718, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 719, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 724, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1925: io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
     {3648, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
-    {8481, 717, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* extra */
+    {8481, 723, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* extra */
     {8487, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* groups */
     {4181, 27, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* request */
     {3680, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* signerName */
     {179, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* uid */
-    {9593, 715, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* usages */
+    {9593, 721, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* usages */
     {8494, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* username */
     /* 1933: io.k8s.api.certificates.v1.CertificateSigningRequestStatus */
     {9600, 27, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* certificate */
-    {324, 721, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* conditions */
+    {324, 727, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* conditions */
     /* 1935: io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
     {769, 6, 0, 5, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {8282, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastUpdateTime */
     {341, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 720, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 726, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1941: io.k8s.api.certificates.v1.CertificateSigningRequestList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 723, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 729, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1945: io.k8s.api.coordination.v1.Lease */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 725, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 731, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1949: io.k8s.api.coordination.v1.LeaseSpec */
     {9612, 44, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* acquireTime */
     {9624, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* holderIdentity */
@@ -2372,24 +2372,24 @@ static const struct schema_field FIELDS[] = {
     {9660, 36, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* leaseTransitions */
     {9677, 2, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preferredHolder */
     {9693, 44, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* renewTime */
-    {7834, 726, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* strategy */
+    {7834, 732, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* strategy */
     /* 1956: io.k8s.api.coordination.v1.LeaseList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 728, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 734, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1960: io.k8s.api.discovery.v1.EndpointSlice */
-    {9703, 730, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* addressType */
+    {9703, 736, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* addressType */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {1746, 738, 0, 2, FIELD_PRINTED, 0, 0}, /* endpoints */
+    {1746, 744, 0, 2, FIELD_PRINTED, 0, 0}, /* endpoints */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {471, 740, 0, 3, FIELD_PRINTED, 0, 0}, /* ports */
+    {471, 746, 0, 3, FIELD_PRINTED, 0, 0}, /* ports */
     /* 1966: io.k8s.api.discovery.v1.Endpoint */
     {443, 11, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* addresses */
-    {324, 732, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* conditions */
+    {324, 738, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* conditions */
     {9715, 7, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* deprecatedTopology */
-    {9734, 733, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hints */
+    {9734, 739, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hints */
     {477, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hostname */
     {489, 2, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {498, 16, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* targetRef */
@@ -2399,8 +2399,8 @@ static const struct schema_field FIELDS[] = {
     {9745, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serving */
     {9557, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* terminating */
     /* 1977: io.k8s.api.discovery.v1.EndpointHints */
-    {9753, 737, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* forNodes */
-    {9762, 735, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* forZones */
+    {9753, 743, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* forNodes */
+    {9762, 741, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* forZones */
     /* 1979: io.k8s.api.discovery.v1.EndpointPort */
     {508, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* appProtocol */
     {164, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* name */
@@ -2408,7 +2408,7 @@ static const struct schema_field FIELDS[] = {
     {525, 37, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* protocol */
     /* 1983: io.k8s.api.discovery.v1.EndpointSliceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 742, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 748, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1987: io.k8s.api.events.v1.Event */
@@ -2427,38 +2427,38 @@ static const struct schema_field FIELDS[] = {
     {608, 16, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* related */
     {9868, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reportingController */
     {635, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reportingInstance */
-    {653, 744, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* series */
+    {653, 750, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* series */
     {319, 2, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2004: io.k8s.api.events.v1.EventSeries */
     {541, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* count */
     {682, 44, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* lastObservedTime */
     /* 2006: io.k8s.api.events.v1.EventList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 746, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 752, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2010: io.k8s.api.flowcontrol.v1.FlowSchema */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 748, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 764, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 754, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 770, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2015: io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
-    {9888, 750, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinguisherMethod */
+    {9888, 756, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinguisherMethod */
     {9908, 36, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* matchingPrecedence */
-    {9927, 749, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* priorityLevelConfiguration */
-    {6721, 763, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* rules */
+    {9927, 755, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* priorityLevelConfiguration */
+    {6721, 769, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* rules */
     /* 2019: io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
-    {319, 751, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 757, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 2020: io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
-    {8695, 762, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* nonResourceRules */
-    {6499, 760, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resourceRules */
-    {9954, 758, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* subjects */
+    {8695, 768, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* nonResourceRules */
+    {6499, 766, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resourceRules */
+    {9954, 764, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* subjects */
     /* 2023: io.k8s.api.flowcontrol.v1.Subject */
-    {2110, 756, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* group */
-    {12, 754, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
-    {3187, 757, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serviceAccount */
-    {1854, 755, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* user */
+    {2110, 762, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* group */
+    {12, 760, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
+    {3187, 763, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serviceAccount */
+    {1854, 761, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* user */
     /* 2027: io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
     {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {169, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* namespace */
@@ -2472,36 +2472,36 @@ static const struct schema_field FIELDS[] = {
     {8718, 11, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nonResourceURLs */
     {8712, 11, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
     /* 2036: io.k8s.api.flowcontrol.v1.FlowSchemaStatus */
-    {324, 768, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 774, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 2037: io.k8s.api.flowcontrol.v1.FlowSchemaCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 767, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
-    {319, 766, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {349, 773, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {319, 772, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2042: io.k8s.api.flowcontrol.v1.FlowSchemaList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 770, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 776, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2046: io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 772, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 779, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 778, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 785, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2051: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
-    {9976, 778, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exempt */
-    {9983, 774, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* limited */
-    {319, 773, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {9976, 784, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exempt */
+    {9983, 780, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* limited */
+    {319, 779, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 2054: io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
     {9991, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* borrowingLimitPercent */
     {10013, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lendablePercent */
-    {10029, 775, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* limitResponse */
+    {10029, 781, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* limitResponse */
     {10043, 36, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* nominalConcurrencyShares */
     /* 2058: io.k8s.api.flowcontrol.v1.LimitResponse */
-    {10068, 777, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* queuing */
-    {319, 776, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {10068, 783, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* queuing */
+    {319, 782, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 2060: io.k8s.api.flowcontrol.v1.QueuingConfiguration */
     {10076, 36, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* handSize */
     {10085, 36, 0, 3, FIELD_PRINTED, PATCH_ZERO, 0}, /* queueLengthLimit */
@@ -2510,25 +2510,25 @@ static const struct schema_field FIELDS[] = {
     {10013, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lendablePercent */
     {10043, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nominalConcurrencyShares */
     /* 2065: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationStatus */
-    {324, 782, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 788, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 2066: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 767, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
-    {319, 781, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {349, 773, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {319, 787, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2071: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 784, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 790, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2075: io.k8s.api.networking.v1.IPAddress */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 786, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 792, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2079: io.k8s.api.networking.v1.IPAddressSpec */
-    {10109, 787, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* parentRef */
+    {10109, 793, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* parentRef */
     /* 2080: io.k8s.api.networking.v1.ParentReference */
     {2110, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* group */
     {164, 2, 0, 4, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* name */
@@ -2536,26 +2536,26 @@ static const struct schema_field FIELDS[] = {
     {3568, 2, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* resource */
     /* 2084: io.k8s.api.networking.v1.IPAddressList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 789, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 795, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2088: io.k8s.api.networking.v1.Ingress */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 791, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 804, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 797, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 810, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2093: io.k8s.api.networking.v1.IngressSpec */
-    {10119, 792, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultBackend */
+    {10119, 798, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultBackend */
     {10134, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ingressClassName */
-    {6721, 803, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
-    {10151, 796, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tls */
+    {6721, 809, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
+    {10151, 802, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tls */
     /* 2097: io.k8s.api.networking.v1.IngressBackend */
     {3568, 155, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
-    {4397, 793, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
+    {4397, 799, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     /* 2099: io.k8s.api.networking.v1.IngressServiceBackend */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {520, 794, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* port */
+    {520, 800, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* port */
     /* 2101: io.k8s.api.networking.v1.ServiceBackendPort */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
     {10155, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* number */
@@ -2563,33 +2563,33 @@ static const struct schema_field FIELDS[] = {
     {10162, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* hosts */
     {2028, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* secretName */
     /* 2105: io.k8s.api.networking.v1.IngressRule */
-    {0, 798, 0, 2, FIELD_INLINE, 0, 0}, /*  */
+    {0, 804, 0, 2, FIELD_INLINE, 0, 0}, /*  */
     {677, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* host */
-    {10168, 799, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
+    {10168, 805, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
     /* 2108: io.k8s.api.networking.v1.IngressRuleValue */
-    {10168, 799, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
+    {10168, 805, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
     /* 2109: io.k8s.api.networking.v1.HTTPIngressRuleValue */
-    {10173, 802, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* paths */
+    {10173, 808, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* paths */
     /* 2110: io.k8s.api.networking.v1.HTTPIngressPath */
-    {10179, 792, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* backend */
+    {10179, 798, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* backend */
     {1354, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* path */
-    {10187, 801, 0, 3, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pathType */
+    {10187, 807, 0, 3, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pathType */
     /* 2113: io.k8s.api.networking.v1.IngressStatus */
-    {6319, 805, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* loadBalancer */
+    {6319, 811, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* loadBalancer */
     /* 2114: io.k8s.api.networking.v1.IngressLoadBalancerStatus */
-    {6332, 809, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ingress */
+    {6332, 815, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ingress */
     /* 2115: io.k8s.api.networking.v1.IngressLoadBalancerIngress */
     {477, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* hostname */
     {486, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ip */
-    {471, 808, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* ports */
+    {471, 814, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 2118: io.k8s.api.networking.v1.IngressClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 811, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 817, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2122: io.k8s.api.networking.v1.IngressClassSpec */
     {243, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* controller */
-    {10196, 812, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parameters */
+    {10196, 818, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parameters */
     /* 2124: io.k8s.api.networking.v1.IngressClassParametersReference */
     {2614, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* apiGroup */
     {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
@@ -2598,59 +2598,59 @@ static const struct schema_field FIELDS[] = {
     {6560, 2, 0, 4, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* scope */
     /* 2129: io.k8s.api.networking.v1.IngressClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 814, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 820, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2133: io.k8s.api.networking.v1.IngressList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 816, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 822, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2137: io.k8s.api.networking.v1.NetworkPolicy */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 818, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 824, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2141: io.k8s.api.networking.v1.NetworkPolicySpec */
-    {10207, 827, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* egress */
-    {6332, 825, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ingress */
+    {10207, 833, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* egress */
+    {6332, 831, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ingress */
     {10214, 150, 0, 1, FIELD_PRINTED, 0, 0}, /* podSelector */
-    {10226, 829, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* policyTypes */
+    {10226, 835, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* policyTypes */
     /* 2145: io.k8s.api.networking.v1.NetworkPolicyIngressRule */
-    {10238, 824, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* from */
-    {471, 821, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
+    {10238, 830, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* from */
+    {471, 827, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 2147: io.k8s.api.networking.v1.NetworkPolicyPort */
     {10243, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* endPort */
     {520, 249, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* port */
     {525, 37, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* protocol */
     /* 2150: io.k8s.api.networking.v1.NetworkPolicyPeer */
-    {10251, 823, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ipBlock */
+    {10251, 829, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ipBlock */
     {4999, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {10214, 150, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podSelector */
     /* 2153: io.k8s.api.networking.v1.IPBlock */
     {10259, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* cidr */
     {10264, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* except */
     /* 2155: io.k8s.api.networking.v1.NetworkPolicyEgressRule */
-    {471, 821, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
-    {10271, 824, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* to */
+    {471, 827, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
+    {10271, 830, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* to */
     /* 2157: io.k8s.api.networking.v1.NetworkPolicyList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 831, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 837, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2161: io.k8s.api.networking.v1.ServiceCIDR */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 833, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 834, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 839, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 840, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2166: io.k8s.api.networking.v1.ServiceCIDRSpec */
     {10274, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* cidrs */
     /* 2167: io.k8s.api.networking.v1.ServiceCIDRStatus */
-    {324, 419, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 423, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 2168: io.k8s.api.networking.v1.ServiceCIDRList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 836, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 842, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2172: io.k8s.api.node.v1.RuntimeClass */
@@ -2658,21 +2658,21 @@ static const struct schema_field FIELDS[] = {
     {10280, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* handler */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {3011, 838, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* overhead */
-    {10288, 839, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scheduling */
+    {3011, 844, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* overhead */
+    {10288, 845, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scheduling */
     /* 2178: io.k8s.api.node.v1.Overhead */
     {10299, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* podFixed */
     /* 2179: io.k8s.api.node.v1.Scheduling */
-    {2995, 281, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* nodeSelector */
-    {3301, 302, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
+    {2995, 285, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* nodeSelector */
+    {3301, 306, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2181: io.k8s.api.node.v1.RuntimeClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 841, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 847, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2185: io.k8s.api.policy.v1.Eviction */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10308, 843, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* deleteOptions */
+    {10308, 849, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* deleteOptions */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2189: io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
@@ -2682,8 +2682,8 @@ static const struct schema_field FIELDS[] = {
     {10348, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ignoreStoreReadErrorWithClusterBreakingPotential */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {10397, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* orphanDependents */
-    {10414, 844, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preconditions */
-    {10428, 845, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* propagationPolicy */
+    {10414, 850, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preconditions */
+    {10428, 851, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* propagationPolicy */
     /* 2197: io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
     {199, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceVersion */
     {179, 4, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* uid */
@@ -2691,32 +2691,32 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 847, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 849, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 853, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 855, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2204: io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
     {8031, 249, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxUnavailable */
     {10446, 249, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minAvailable */
     {400, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, PATCH_WHOLE, 0}, /* selector */
-    {10459, 848, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* unhealthyPodEvictionPolicy */
+    {10459, 854, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* unhealthyPodEvictionPolicy */
     /* 2208: io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
-    {324, 419, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 423, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {10486, 36, 0, 4, FIELD_PRINTED, PATCH_ZERO, 0}, /* currentHealthy */
     {10501, 36, 0, 5, FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredHealthy */
-    {10516, 850, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* disruptedPods */
+    {10516, 856, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* disruptedPods */
     {10530, 36, 0, 3, FIELD_PRINTED, PATCH_ZERO, 0}, /* disruptionsAllowed */
     {10549, 36, 0, 6, FIELD_PRINTED, PATCH_ZERO, 0}, /* expectedPods */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     /* 2215: io.k8s.api.policy.v1.PodDisruptionBudgetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 852, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 858, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2219: io.k8s.api.rbac.v1.ClusterRole */
-    {10562, 856, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* aggregationRule */
+    {10562, 862, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* aggregationRule */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {6721, 855, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
+    {6721, 861, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
     /* 2224: io.k8s.api.rbac.v1.PolicyRule */
     {6513, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroups */
     {8718, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* nonResourceURLs */
@@ -2724,13 +2724,13 @@ static const struct schema_field FIELDS[] = {
     {2583, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* resources */
     {8712, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
     /* 2229: io.k8s.api.rbac.v1.AggregationRule */
-    {10578, 857, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* clusterRoleSelectors */
+    {10578, 863, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* clusterRoleSelectors */
     /* 2230: io.k8s.api.rbac.v1.ClusterRoleBinding */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {10599, 861, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* roleRef */
-    {9954, 860, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* subjects */
+    {10599, 867, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* roleRef */
+    {9954, 866, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* subjects */
     /* 2235: io.k8s.api.rbac.v1.Subject */
     {2614, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroup */
     {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
@@ -2742,141 +2742,141 @@ static const struct schema_field FIELDS[] = {
     {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 2242: io.k8s.api.rbac.v1.ClusterRoleBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 863, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 869, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2246: io.k8s.api.rbac.v1.ClusterRoleList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 865, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 871, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2250: io.k8s.api.rbac.v1.Role */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {6721, 855, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
+    {6721, 861, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
     /* 2254: io.k8s.api.rbac.v1.RoleBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 869, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 875, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2258: io.k8s.api.rbac.v1.RoleList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 871, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 877, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2262: io.k8s.api.resource.v1.DeviceClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 873, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 879, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2266: io.k8s.api.resource.v1.DeviceClassSpec */
-    {936, 880, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
+    {936, 886, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
     {10607, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* extendedResourceName */
-    {10628, 876, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* selectors */
+    {10628, 882, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* selectors */
     /* 2269: io.k8s.api.resource.v1.DeviceSelector */
-    {10638, 875, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* cel */
+    {10638, 881, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* cel */
     /* 2270: io.k8s.api.resource.v1.CELDeviceSelector */
     {6566, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* expression */
     /* 2271: io.k8s.api.resource.v1.DeviceClassConfiguration */
-    {0, 878, 0, 1, FIELD_INLINE, 0, 0}, /*  */
-    {10642, 879, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    {0, 884, 0, 1, FIELD_INLINE, 0, 0}, /*  */
+    {10642, 885, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     /* 2273: io.k8s.api.resource.v1.DeviceConfiguration */
-    {10642, 879, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    {10642, 885, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     /* 2274: io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
     {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {10196, 58, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* parameters */
     /* 2276: io.k8s.api.resource.v1.DeviceClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 882, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 888, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2280: io.k8s.api.resource.v1.ResourceClaim */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 884, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 903, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 890, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 909, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2285: io.k8s.api.resource.v1.ResourceClaimSpec */
-    {10649, 885, 0, 1, FIELD_PRINTED, 0, 0}, /* devices */
+    {10649, 891, 0, 1, FIELD_PRINTED, 0, 0}, /* devices */
     /* 2286: io.k8s.api.resource.v1.DeviceClaim */
-    {936, 902, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* config */
-    {10657, 900, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* constraints */
-    {2605, 897, 0, 1, FIELD_PRINTED, 0, 0}, /* requests */
+    {936, 908, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* config */
+    {10657, 906, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* constraints */
+    {2605, 903, 0, 1, FIELD_PRINTED, 0, 0}, /* requests */
     /* 2289: io.k8s.api.resource.v1.DeviceRequest */
-    {10669, 887, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exactly */
-    {10677, 896, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* firstAvailable */
+    {10669, 893, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exactly */
+    {10677, 902, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* firstAvailable */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 2292: io.k8s.api.resource.v1.ExactDeviceRequest */
     {10692, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* adminAccess */
-    {10704, 888, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
-    {927, 893, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
+    {10704, 894, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
+    {927, 899, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {541, 5, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* count */
     {10719, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* deviceClassName */
-    {10628, 876, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selectors */
-    {3301, 892, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
+    {10628, 882, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selectors */
+    {3301, 898, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2299: io.k8s.api.resource.v1.DeviceToleration */
-    {861, 891, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* effect */
+    {861, 897, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* effect */
     {868, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* key */
-    {2518, 890, 10735, 2, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* operator */
+    {2518, 896, 10735, 2, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* operator */
     {5044, 5, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* tolerationSeconds */
     {882, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* value */
     /* 2304: io.k8s.api.resource.v1.CapacityRequirements */
-    {2605, 894, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
+    {2605, 900, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
     /* 2305: io.k8s.api.resource.v1.DeviceSubRequest */
-    {10704, 888, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
-    {927, 893, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
+    {10704, 894, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
+    {927, 899, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {541, 5, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* count */
     {10719, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* deviceClassName */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {10628, 876, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* selectors */
-    {3301, 892, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
+    {10628, 882, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* selectors */
+    {3301, 898, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2312: io.k8s.api.resource.v1.DeviceConstraint */
-    {10743, 899, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinctAttribute */
-    {10761, 899, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchAttribute */
+    {10743, 905, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinctAttribute */
+    {10761, 905, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchAttribute */
     {2605, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
     /* 2315: io.k8s.api.resource.v1.DeviceClaimConfiguration */
-    {0, 878, 0, 2, FIELD_INLINE, 0, 0}, /*  */
-    {10642, 879, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    {0, 884, 0, 2, FIELD_INLINE, 0, 0}, /*  */
+    {10642, 885, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     {2605, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
     /* 2318: io.k8s.api.resource.v1.ResourceClaimStatus */
-    {10776, 904, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocation */
-    {10649, 915, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* devices */
-    {10787, 912, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 179}, /* reservedFor */
+    {10776, 910, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocation */
+    {10649, 921, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* devices */
+    {10787, 918, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 179}, /* reservedFor */
     /* 2321: io.k8s.api.resource.v1.AllocationResult */
     {10799, 6, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocationTimestamp */
-    {10649, 905, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* devices */
+    {10649, 911, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* devices */
     {2995, 140, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
     /* 2324: io.k8s.api.resource.v1.DeviceAllocationResult */
-    {936, 910, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
-    {10819, 907, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* results */
+    {936, 916, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
+    {10819, 913, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* results */
     /* 2326: io.k8s.api.resource.v1.DeviceRequestAllocationResult */
     {10692, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* adminAccess */
     {10827, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bindingConditions */
     {10845, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* bindingFailureConditions */
-    {10870, 894, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* consumedCapacity */
+    {10870, 900, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* consumedCapacity */
     {10887, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* device */
     {2013, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {1831, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* pool */
     {4181, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* request */
     {10894, 4, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
-    {3301, 892, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
+    {3301, 898, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2336: io.k8s.api.resource.v1.DeviceAllocationConfiguration */
-    {0, 878, 0, 3, FIELD_INLINE, 0, 0}, /*  */
-    {10642, 879, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    {0, 884, 0, 3, FIELD_INLINE, 0, 0}, /*  */
+    {10642, 885, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     {2605, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requests */
-    {660, 909, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* source */
+    {660, 915, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* source */
     /* 2340: io.k8s.api.resource.v1.ResourceClaimConsumerReference */
     {2614, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* apiGroup */
     {164, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {3568, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resource */
     {179, 4, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* uid */
     /* 2344: io.k8s.api.resource.v1.AllocatedDeviceStatus */
-    {324, 419, 0, 4, FIELD_PRINTED, 0, 0}, /* conditions */
+    {324, 423, 0, 4, FIELD_PRINTED, 0, 0}, /* conditions */
     {420, 58, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* data */
     {10887, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* device */
     {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
-    {10902, 914, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* networkData */
+    {10902, 920, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* networkData */
     {1831, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* pool */
     {10894, 2, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
     /* 2351: io.k8s.api.resource.v1.NetworkDeviceData */
@@ -2885,36 +2885,36 @@ static const struct schema_field FIELDS[] = {
     {10944, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ips */
     /* 2354: io.k8s.api.resource.v1.ResourceClaimList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 917, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 923, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2358: io.k8s.api.resource.v1.ResourceClaimTemplate */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 919, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 925, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2362: io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 884, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 890, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2364: io.k8s.api.resource.v1.ResourceClaimTemplateList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 921, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 927, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2368: io.k8s.api.resource.v1.ResourceSlice */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 923, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 929, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2372: io.k8s.api.resource.v1.ResourceSliceSpec */
     {10948, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
-    {10649, 943, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* devices */
+    {10649, 949, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* devices */
     {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {489, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {2995, 140, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
     {10957, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* perDeviceNodeSelection */
-    {1831, 924, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
-    {10980, 945, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* sharedCounters */
+    {1831, 930, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
+    {10980, 951, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* sharedCounters */
     /* 2380: io.k8s.api.resource.v1.ResourcePool */
     {132, 5, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* generation */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
@@ -2922,56 +2922,56 @@ static const struct schema_field FIELDS[] = {
     /* 2383: io.k8s.api.resource.v1.Device */
     {10948, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
     {11014, 9, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowMultipleAllocations */
-    {11039, 928, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attributes */
+    {11039, 934, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attributes */
     {10827, 91, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* bindingConditions */
     {10845, 91, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* bindingFailureConditions */
     {11050, 9, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* bindsToNode */
-    {927, 933, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* capacity */
-    {11062, 937, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* consumesCounters */
+    {927, 939, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* capacity */
+    {11062, 943, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* consumesCounters */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {11079, 942, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* nodeAllocatableResourceMappings */
+    {11079, 948, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* nodeAllocatableResourceMappings */
     {489, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {2995, 140, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
-    {840, 939, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* taints */
+    {840, 945, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* taints */
     /* 2396: io.k8s.api.resource.v1.DeviceAttribute */
     {11111, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* bool */
-    {11116, 927, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bools */
+    {11116, 933, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bools */
     {11122, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* int */
-    {11126, 283, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* ints */
+    {11126, 287, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* ints */
     {11131, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* string */
     {11138, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* strings */
     {7948, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* version */
     {7009, 91, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* versions */
     /* 2404: io.k8s.api.resource.v1.DeviceCapacity */
-    {11146, 930, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requestPolicy */
+    {11146, 936, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requestPolicy */
     {882, 52, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
     /* 2406: io.k8s.api.resource.v1.CapacityRequestPolicy */
     {711, 52, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* default */
-    {11160, 932, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* validRange */
-    {11171, 931, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* validValues */
+    {11160, 938, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* validRange */
+    {11171, 937, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* validValues */
     /* 2409: io.k8s.api.resource.v1.CapacityRequestPolicyRange */
     {734, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* max */
     {759, 52, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* min */
     {11183, 52, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* step */
     /* 2412: io.k8s.api.resource.v1.DeviceCounterConsumption */
     {11188, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* counterSet */
-    {11199, 936, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
+    {11199, 942, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
     /* 2414: io.k8s.api.resource.v1.Counter */
     {882, 52, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
     /* 2415: io.k8s.api.resource.v1.DeviceTaint */
-    {861, 891, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* effect */
+    {861, 897, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* effect */
     {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
     {872, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeAdded */
     {882, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* value */
     /* 2419: io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
     {11208, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocationMultiplier */
-    {11229, 941, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacityKey */
+    {11229, 947, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacityKey */
     /* 2421: io.k8s.api.resource.v1.CounterSet */
-    {11199, 936, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
+    {11199, 942, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 2423: io.k8s.api.resource.v1.ResourceSliceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 947, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 953, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2427: io.k8s.api.scheduling.v1.PriorityClass */
@@ -2980,21 +2980,21 @@ static const struct schema_field FIELDS[] = {
     {11241, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* globalDefault */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {3020, 311, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preemptionPolicy */
+    {3020, 315, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preemptionPolicy */
     {882, 36, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* value */
     /* 2434: io.k8s.api.scheduling.v1.PriorityClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 950, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 956, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2438: io.k8s.api.storage.v1.CSIDriver */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 952, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 958, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2442: io.k8s.api.storage.v1.CSIDriverSpec */
     {11255, 9, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachRequired */
-    {11270, 955, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsGroupPolicy */
+    {11270, 961, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsGroupPolicy */
     {11284, 5, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeAllocatableUpdatePeriodSeconds */
     {11319, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podInfoOnMount */
     {11334, 9, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preventPodSchedulingIfMissing */
@@ -3002,25 +3002,25 @@ static const struct schema_field FIELDS[] = {
     {11382, 9, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* seLinuxMount */
     {11395, 9, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serviceAccountTokenInSecrets */
     {11424, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* storageCapacity */
-    {11440, 957, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tokenRequests */
-    {11454, 954, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* volumeLifecycleModes */
+    {11440, 963, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tokenRequests */
+    {11454, 960, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* volumeLifecycleModes */
     /* 2453: io.k8s.api.storage.v1.TokenRequest */
     {3639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* audience */
     {3648, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
     /* 2455: io.k8s.api.storage.v1.CSIDriverList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 959, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 965, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2459: io.k8s.api.storage.v1.CSINode */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 961, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 967, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2463: io.k8s.api.storage.v1.CSINodeSpec */
-    {11475, 964, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_MERGE, 164}, /* drivers */
+    {11475, 970, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_MERGE, 164}, /* drivers */
     /* 2464: io.k8s.api.storage.v1.CSINodeDriver */
-    {915, 963, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocatable */
+    {915, 969, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocatable */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {11483, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* nodeID */
     {11490, 91, 0, 3, FIELD_PRINTED, 0, 0}, /* topologyKeys */
@@ -3028,7 +3028,7 @@ static const struct schema_field FIELDS[] = {
     {541, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* count */
     /* 2469: io.k8s.api.storage.v1.CSINodeList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 966, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 972, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2473: io.k8s.api.storage.v1.CSIStorageCapacity */
@@ -3041,12 +3041,12 @@ static const struct schema_field FIELDS[] = {
     {1626, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* storageClassName */
     /* 2480: io.k8s.api.storage.v1.CSIStorageCapacityList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 969, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 975, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2484: io.k8s.api.storage.v1.StorageClass */
     {11534, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowVolumeExpansion */
-    {11555, 975, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* allowedTopologies */
+    {11555, 981, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* allowedTopologies */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
@@ -3054,42 +3054,42 @@ static const struct schema_field FIELDS[] = {
     {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
     {11573, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* provisioner */
     {11585, 137, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reclaimPolicy */
-    {11599, 971, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeBindingMode */
+    {11599, 977, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeBindingMode */
     /* 2494: io.k8s.api.core.v1.TopologySelectorTerm */
-    {11617, 974, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchLabelExpressions */
+    {11617, 980, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchLabelExpressions */
     /* 2495: io.k8s.api.core.v1.TopologySelectorLabelRequirement */
     {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
     {2527, 91, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* values */
     /* 2497: io.k8s.api.storage.v1.StorageClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 977, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 983, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2501: io.k8s.api.storage.v1.VolumeAttachment */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 979, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 981, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 985, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 987, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2506: io.k8s.api.storage.v1.VolumeAttachmentSpec */
     {11639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* attacher */
     {489, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* nodeName */
-    {660, 980, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* source */
+    {660, 986, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* source */
     /* 2509: io.k8s.api.storage.v1.VolumeAttachmentSource */
     {11648, 106, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* inlineVolumeSpec */
     {11665, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeName */
     /* 2511: io.k8s.api.storage.v1.VolumeAttachmentStatus */
-    {11686, 982, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachError */
+    {11686, 988, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachError */
     {11698, 9, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* attached */
     {11707, 7, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attachmentMetadata */
-    {11726, 982, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* detachError */
+    {11726, 988, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* detachError */
     /* 2515: io.k8s.api.storage.v1.VolumeError */
     {11738, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* errorCode */
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
     {304, 6, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* time */
     /* 2518: io.k8s.api.storage.v1.VolumeAttachmentList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 984, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 990, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2522: io.k8s.api.storage.v1.VolumeAttributesClass */
@@ -3100,24 +3100,24 @@ static const struct schema_field FIELDS[] = {
     {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
     /* 2527: io.k8s.api.storage.v1.VolumeAttributesClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 987, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 993, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2531: io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10322, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
+    {10322, 274, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
     {11759, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
     {11772, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     /* 2536: io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10322, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
+    {10322, 274, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
     {11759, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
     {11772, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     /* 2541: io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10322, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
+    {10322, 274, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
     {11759, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
     {11772, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
     {11788, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* force */
@@ -3135,7 +3135,7 @@ static const struct schema_field FIELDS[] = {
     {3666, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* labelSelector */
     {11814, 5, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* limit */
     {199, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* resourceVersion */
-    {11820, 993, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* resourceVersionMatch */
+    {11820, 999, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* resourceVersionMatch */
     {11841, 9, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* sendInitialEvents */
     {11859, 2, 0, 15, FIELD_OMITEMPTY, 0, 0}, /* shardSelector */
     {4363, 5, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeoutSeconds */
@@ -3149,1169 +3149,1247 @@ static const struct schema_field FIELDS[] = {
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2568: io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 997, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
+    {356, 1003, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    /* 2572: io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {11879, 1005, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* preferredVersion */
+    {11896, 1008, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* serverAddressByClientCIDRs */
+    {7009, 1006, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
+    /* 2578: io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery */
+    {11923, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* groupVersion */
+    {7948, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* version */
+    /* 2580: io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR */
+    {11936, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* clientCIDR */
+    {11947, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* serverAddress */
+    /* 2582: io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {8487, 1010, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* groups */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    /* 2585: io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {11923, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* groupVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {2583, 1014, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resources */
+    /* 2589: io.k8s.apimachinery.pkg.apis.meta.v1.APIResource */
+    {7018, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* categories */
+    {2110, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* group */
+    {12, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {11961, 9, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* namespaced */
+    {7045, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* shortNames */
+    {11972, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* singularName */
+    {11985, 2, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* storageVersionHash */
+    {8712, 1013, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
+    {7948, 2, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* version */
+    /* 2599: io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {11896, 1008, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* serverAddressByClientCIDRs */
+    {7009, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
+    /* 2603: io.k8s.apimachinery.pkg.version.Info */
+    {12004, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* buildDate */
+    {12014, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* compiler */
+    {12023, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* emulationMajor */
+    {12038, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* emulationMinor */
+    {12053, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gitCommit */
+    {12063, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gitTreeState */
+    {12076, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gitVersion */
+    {12087, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* goVersion */
+    {12097, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* major */
+    {12103, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* minCompatibilityMajor */
+    {12125, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* minCompatibilityMinor */
+    {12147, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* minor */
+    {12153, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* platform */
 };
 
 static const struct schema_node NODES[] = {
     {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 0  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 0, 0, 0, 11879, 0}, /* 1 io.k8s.api.core.v1.Binding */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 0, 0, 0, 12162, 0}, /* 1 io.k8s.api.core.v1.Binding */
     {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 2  */
-    {SCHEMA_OBJECT, LIST_MAP, 15, 4, 0, 0, 11906, 0}, /* 3 io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 11954, 0}, /* 4 io.k8s.apimachinery.pkg.types.UID */
+    {SCHEMA_OBJECT, LIST_MAP, 15, 4, 0, 0, 12189, 0}, /* 3 io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12237, 0}, /* 4 io.k8s.apimachinery.pkg.types.UID */
     {SCHEMA_INT64, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 5  */
-    {SCHEMA_TIME, LIST_ATOMIC, 0, 0, 0, 0, 11988, 0}, /* 6 io.k8s.apimachinery.pkg.apis.meta.v1.Time */
+    {SCHEMA_TIME, LIST_ATOMIC, 0, 0, 0, 0, 12271, 0}, /* 6 io.k8s.apimachinery.pkg.apis.meta.v1.Time */
     {SCHEMA_MAP, LIST_MAP, 0, 0, 2, 0, 0, 0}, /* 7  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 6, 19, 0, 0, 12030, 0}, /* 8 io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 6, 19, 0, 0, 12313, 0}, /* 8 io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference */
     {SCHEMA_BOOL, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 9  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 8, 12082, 0, 0}, /* 10  */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 2, 0, 0, 0}, /* 11  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 25, 0, 0, 12087, 0}, /* 12 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12143, 0}, /* 13 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsOperationType */
-    {SCHEMA_FIELDS_V1, LIST_ATOMIC, 0, 0, 0, 0, 12207, 0}, /* 14 io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1 */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 12, 0, 0, 0}, /* 15  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 32, 0, 0, 12253, 0}, /* 16 io.k8s.api.core.v1.ObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 39, 0, 0, 12288, 0}, /* 17 io.k8s.api.core.v1.ComponentStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 43, 0, 0, 12323, 0}, /* 18 io.k8s.api.core.v1.ComponentCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12361, 0}, /* 19 io.k8s.api.core.v1.ComponentConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12403, 0}, /* 20 io.k8s.api.core.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 18, 12438, 0, 0}, /* 21  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 47, 0, 0, 12444, 0}, /* 22 io.k8s.api.core.v1.ComponentStatusList */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 51, 0, 0, 12483, 0}, /* 23 io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 56, 0, 0, 12529, 0}, /* 24 io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 8, 12365, 0, 16}, /* 10  */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 2, 0, 0, 16}, /* 11  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 25, 0, 0, 12370, 0}, /* 12 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12426, 0}, /* 13 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsOperationType */
+    {SCHEMA_FIELDS_V1, LIST_ATOMIC, 0, 0, 0, 0, 12490, 0}, /* 14 io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1 */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 12, 0, 0, 16}, /* 15  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 32, 0, 0, 12536, 0}, /* 16 io.k8s.api.core.v1.ObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 39, 0, 0, 12571, 0}, /* 17 io.k8s.api.core.v1.ComponentStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 43, 0, 0, 12606, 0}, /* 18 io.k8s.api.core.v1.ComponentCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12644, 0}, /* 19 io.k8s.api.core.v1.ComponentConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12686, 0}, /* 20 io.k8s.api.core.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 18, 12721, 0, 16}, /* 21  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 47, 0, 0, 12727, 0}, /* 22 io.k8s.api.core.v1.ComponentStatusList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 51, 0, 0, 12766, 0}, /* 23 io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 56, 0, 0, 12812, 0}, /* 24 io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 17, 0, 0, 0}, /* 25  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 57, 0, 0, 12576, 0}, /* 26 io.k8s.api.core.v1.ConfigMap */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 57, 0, 0, 12859, 0}, /* 26 io.k8s.api.core.v1.ConfigMap */
     {SCHEMA_BYTES, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 27  */
     {SCHEMA_MAP, LIST_MAP, 0, 0, 27, 0, 0, 0}, /* 28  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 63, 0, 0, 12605, 0}, /* 29 io.k8s.api.core.v1.ConfigMapList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 63, 0, 0, 12888, 0}, /* 29 io.k8s.api.core.v1.ConfigMapList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 26, 0, 0, 0}, /* 30  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 67, 0, 0, 12638, 0}, /* 31 io.k8s.api.core.v1.Endpoints */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 71, 0, 0, 12667, 0}, /* 32 io.k8s.api.core.v1.EndpointSubset */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 74, 0, 0, 12701, 0}, /* 33 io.k8s.api.core.v1.EndpointAddress */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 33, 0, 0, 0}, /* 34  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 78, 0, 0, 12736, 0}, /* 35 io.k8s.api.core.v1.EndpointPort */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 67, 0, 0, 12921, 0}, /* 31 io.k8s.api.core.v1.Endpoints */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 71, 0, 0, 12950, 0}, /* 32 io.k8s.api.core.v1.EndpointSubset */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 74, 0, 0, 12984, 0}, /* 33 io.k8s.api.core.v1.EndpointAddress */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 33, 0, 0, 16}, /* 34  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 78, 0, 0, 13019, 0}, /* 35 io.k8s.api.core.v1.EndpointPort */
     {SCHEMA_INT32, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 36  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12768, 0}, /* 37 io.k8s.api.core.v1.Protocol */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 35, 0, 0, 0}, /* 38  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 32, 0, 0, 0}, /* 39  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 82, 0, 0, 12796, 0}, /* 40 io.k8s.api.core.v1.EndpointsList */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 13079, 13051, 0}, /* 37 io.k8s.api.core.v1.Protocol */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 35, 0, 0, 16}, /* 38  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 32, 0, 0, 16}, /* 39  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 82, 0, 0, 13092, 0}, /* 40 io.k8s.api.core.v1.EndpointsList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 31, 0, 0, 0}, /* 41  */
-    {SCHEMA_OBJECT, LIST_MAP, 17, 86, 0, 0, 12829, 0}, /* 42 io.k8s.api.core.v1.Event */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 103, 0, 0, 12854, 0}, /* 43 io.k8s.api.core.v1.EventSource */
-    {SCHEMA_MICRO_TIME, LIST_ATOMIC, 0, 0, 0, 0, 12885, 0}, /* 44 io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 105, 0, 0, 12932, 0}, /* 45 io.k8s.api.core.v1.EventSeries */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 107, 0, 0, 12963, 0}, /* 46 io.k8s.api.core.v1.EventList */
+    {SCHEMA_OBJECT, LIST_MAP, 17, 86, 0, 0, 13125, 0}, /* 42 io.k8s.api.core.v1.Event */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 103, 0, 0, 13150, 0}, /* 43 io.k8s.api.core.v1.EventSource */
+    {SCHEMA_MICRO_TIME, LIST_ATOMIC, 0, 0, 0, 0, 13181, 0}, /* 44 io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 105, 0, 0, 13228, 0}, /* 45 io.k8s.api.core.v1.EventSeries */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 107, 0, 0, 13259, 0}, /* 46 io.k8s.api.core.v1.EventList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 42, 0, 0, 0}, /* 47  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 111, 0, 0, 12992, 0}, /* 48 io.k8s.api.core.v1.LimitRange */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 115, 0, 0, 13022, 0}, /* 49 io.k8s.api.core.v1.LimitRangeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 116, 0, 0, 13056, 0}, /* 50 io.k8s.api.core.v1.LimitRangeItem */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13090, 0}, /* 51 io.k8s.api.core.v1.LimitType */
-    {SCHEMA_QUANTITY, LIST_ATOMIC, 0, 0, 0, 0, 13119, 0}, /* 52 io.k8s.apimachinery.pkg.api.resource.Quantity */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 13165, 0}, /* 53 io.k8s.api.core.v1.ResourceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 50, 0, 0, 0}, /* 54  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 122, 0, 0, 13197, 0}, /* 55 io.k8s.api.core.v1.LimitRangeList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 111, 0, 0, 13288, 0}, /* 48 io.k8s.api.core.v1.LimitRange */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 115, 0, 0, 13318, 0}, /* 49 io.k8s.api.core.v1.LimitRangeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 116, 0, 0, 13352, 0}, /* 50 io.k8s.api.core.v1.LimitRangeItem */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13386, 0}, /* 51 io.k8s.api.core.v1.LimitType */
+    {SCHEMA_QUANTITY, LIST_ATOMIC, 0, 0, 0, 0, 13415, 0}, /* 52 io.k8s.apimachinery.pkg.api.resource.Quantity */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 13461, 0}, /* 53 io.k8s.api.core.v1.ResourceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 50, 0, 0, 16}, /* 54  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 122, 0, 0, 13493, 0}, /* 55 io.k8s.api.core.v1.LimitRangeList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 48, 0, 0, 0}, /* 56  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 126, 0, 0, 13231, 0}, /* 57 io.k8s.api.core.v1.List */
-    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 0, 0, 13255, 0}, /* 58 io.k8s.apimachinery.pkg.runtime.RawExtension */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 126, 0, 0, 13527, 0}, /* 57 io.k8s.api.core.v1.List */
+    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 0, 0, 13551, 0}, /* 58 io.k8s.apimachinery.pkg.runtime.RawExtension */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 58, 0, 0, 0}, /* 59  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 130, 0, 0, 13300, 0}, /* 60 io.k8s.api.core.v1.Namespace */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 135, 0, 0, 13329, 0}, /* 61 io.k8s.api.core.v1.NamespaceSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13362, 0}, /* 62 io.k8s.api.core.v1.FinalizerName */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 62, 0, 0, 0}, /* 63  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 136, 0, 0, 13395, 0}, /* 64 io.k8s.api.core.v1.NamespaceStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13430, 0}, /* 65 io.k8s.api.core.v1.NamespacePhase */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 138, 0, 0, 13464, 0}, /* 66 io.k8s.api.core.v1.NamespaceCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13502, 0}, /* 67 io.k8s.api.core.v1.NamespaceConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 66, 12438, 0, 0}, /* 68  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 143, 0, 0, 13544, 0}, /* 69 io.k8s.api.core.v1.NamespaceList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 130, 0, 0, 13596, 0}, /* 60 io.k8s.api.core.v1.Namespace */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 135, 0, 0, 13625, 0}, /* 61 io.k8s.api.core.v1.NamespaceSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13658, 0}, /* 62 io.k8s.api.core.v1.FinalizerName */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 62, 0, 0, 16}, /* 63  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 136, 0, 0, 13691, 0}, /* 64 io.k8s.api.core.v1.NamespaceStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 13760, 13726, 0}, /* 65 io.k8s.api.core.v1.NamespacePhase */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 138, 0, 0, 13779, 0}, /* 66 io.k8s.api.core.v1.NamespaceCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13817, 0}, /* 67 io.k8s.api.core.v1.NamespaceConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 66, 12721, 0, 16}, /* 68  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 143, 0, 0, 13859, 0}, /* 69 io.k8s.api.core.v1.NamespaceList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 60, 0, 0, 0}, /* 70  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 147, 0, 0, 13577, 0}, /* 71 io.k8s.api.core.v1.Node */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 152, 0, 0, 13601, 0}, /* 72 io.k8s.api.core.v1.NodeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 159, 0, 0, 13629, 0}, /* 73 io.k8s.api.core.v1.Taint */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13654, 0}, /* 74 io.k8s.api.core.v1.TaintEffect */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 73, 0, 0, 0}, /* 75  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 163, 0, 0, 13685, 0}, /* 76 io.k8s.api.core.v1.NodeConfigSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 164, 0, 0, 13721, 0}, /* 77 io.k8s.api.core.v1.ConfigMapNodeConfigSource */
-    {SCHEMA_OBJECT, LIST_MAP, 14, 169, 0, 0, 13766, 0}, /* 78 io.k8s.api.core.v1.NodeStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13796, 0}, /* 79 io.k8s.api.core.v1.NodePhase */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 183, 0, 0, 13825, 0}, /* 80 io.k8s.api.core.v1.NodeCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13858, 0}, /* 81 io.k8s.api.core.v1.NodeConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 80, 12438, 0, 0}, /* 82  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 189, 0, 0, 13895, 0}, /* 83 io.k8s.api.core.v1.NodeAddress */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13926, 0}, /* 84 io.k8s.api.core.v1.NodeAddressType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 83, 12438, 0, 0}, /* 85  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 191, 0, 0, 13961, 0}, /* 86 io.k8s.api.core.v1.NodeDaemonEndpoints */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 192, 0, 0, 14000, 0}, /* 87 io.k8s.api.core.v1.DaemonEndpoint */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 193, 0, 0, 14034, 0}, /* 88 io.k8s.api.core.v1.NodeSystemInfo */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 204, 0, 0, 14068, 0}, /* 89 io.k8s.api.core.v1.NodeSwapStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 205, 0, 0, 14102, 0}, /* 90 io.k8s.api.core.v1.ContainerImage */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 2, 0, 0, 0}, /* 91  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 90, 0, 0, 0}, /* 92  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14136, 0}, /* 93 io.k8s.api.core.v1.UniqueVolumeName */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 93, 0, 0, 0}, /* 94  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 207, 0, 0, 14172, 0}, /* 95 io.k8s.api.core.v1.AttachedVolume */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 95, 0, 0, 0}, /* 96  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 209, 0, 0, 14206, 0}, /* 97 io.k8s.api.core.v1.NodeConfigStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 213, 0, 0, 14242, 0}, /* 98 io.k8s.api.core.v1.NodeRuntimeHandler */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 215, 0, 0, 14280, 0}, /* 99 io.k8s.api.core.v1.NodeRuntimeHandlerFeatures */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 98, 0, 0, 0}, /* 100  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 217, 0, 0, 14326, 0}, /* 101 io.k8s.api.core.v1.NodeFeatures */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 218, 0, 0, 14358, 0}, /* 102 io.k8s.api.core.v1.NodeList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 147, 0, 0, 13892, 0}, /* 71 io.k8s.api.core.v1.Node */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 152, 0, 0, 13916, 0}, /* 72 io.k8s.api.core.v1.NodeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 159, 0, 0, 13944, 0}, /* 73 io.k8s.api.core.v1.Taint */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 14000, 13969, 0}, /* 74 io.k8s.api.core.v1.TaintEffect */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 73, 0, 0, 16}, /* 75  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 163, 0, 0, 14038, 0}, /* 76 io.k8s.api.core.v1.NodeConfigSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 164, 0, 0, 14074, 0}, /* 77 io.k8s.api.core.v1.ConfigMapNodeConfigSource */
+    {SCHEMA_OBJECT, LIST_MAP, 14, 169, 0, 0, 14119, 0}, /* 78 io.k8s.api.core.v1.NodeStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 14178, 14149, 0}, /* 79 io.k8s.api.core.v1.NodePhase */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 183, 0, 0, 14205, 0}, /* 80 io.k8s.api.core.v1.NodeCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14238, 0}, /* 81 io.k8s.api.core.v1.NodeConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 80, 12721, 0, 16}, /* 82  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 189, 0, 0, 14275, 0}, /* 83 io.k8s.api.core.v1.NodeAddress */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14306, 0}, /* 84 io.k8s.api.core.v1.NodeAddressType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 83, 12721, 0, 16}, /* 85  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 191, 0, 0, 14341, 0}, /* 86 io.k8s.api.core.v1.NodeDaemonEndpoints */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 192, 0, 0, 14380, 0}, /* 87 io.k8s.api.core.v1.DaemonEndpoint */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 193, 0, 0, 14414, 0}, /* 88 io.k8s.api.core.v1.NodeSystemInfo */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 204, 0, 0, 14448, 0}, /* 89 io.k8s.api.core.v1.NodeSwapStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 205, 0, 0, 14482, 0}, /* 90 io.k8s.api.core.v1.ContainerImage */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 2, 0, 0, 16}, /* 91  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 90, 0, 0, 16}, /* 92  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14516, 0}, /* 93 io.k8s.api.core.v1.UniqueVolumeName */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 93, 0, 0, 16}, /* 94  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 207, 0, 0, 14552, 0}, /* 95 io.k8s.api.core.v1.AttachedVolume */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 95, 0, 0, 16}, /* 96  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 209, 0, 0, 14586, 0}, /* 97 io.k8s.api.core.v1.NodeConfigStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 213, 0, 0, 14622, 0}, /* 98 io.k8s.api.core.v1.NodeRuntimeHandler */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 215, 0, 0, 14660, 0}, /* 99 io.k8s.api.core.v1.NodeRuntimeHandlerFeatures */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 98, 0, 0, 16}, /* 100  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 217, 0, 0, 14706, 0}, /* 101 io.k8s.api.core.v1.NodeFeatures */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 218, 0, 0, 14738, 0}, /* 102 io.k8s.api.core.v1.NodeList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 71, 0, 0, 0}, /* 103  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 14386, 0}, /* 104 io.k8s.api.core.v1.NodeProxyOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 225, 0, 0, 14422, 0}, /* 105 io.k8s.api.core.v1.PersistentVolume */
-    {SCHEMA_OBJECT, LIST_MAP, 32, 230, 0, 0, 14458, 0}, /* 106 io.k8s.api.core.v1.PersistentVolumeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 22, 262, 0, 0, 14498, 0}, /* 107 io.k8s.api.core.v1.PersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 284, 0, 0, 14540, 0}, /* 108 io.k8s.api.core.v1.GCEPersistentDiskVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 288, 0, 0, 14589, 0}, /* 109 io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 292, 0, 0, 14641, 0}, /* 110 io.k8s.api.core.v1.HostPathVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14681, 0}, /* 111 io.k8s.api.core.v1.HostPathType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 294, 0, 0, 14713, 0}, /* 112 io.k8s.api.core.v1.GlusterfsPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 298, 0, 0, 14764, 0}, /* 113 io.k8s.api.core.v1.NFSVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 301, 0, 0, 14799, 0}, /* 114 io.k8s.api.core.v1.RBDPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 309, 0, 0, 14844, 0}, /* 115 io.k8s.api.core.v1.SecretReference */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 311, 0, 0, 14879, 0}, /* 116 io.k8s.api.core.v1.ISCSIPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 322, 0, 0, 14926, 0}, /* 117 io.k8s.api.core.v1.CinderPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 326, 0, 0, 14974, 0}, /* 118 io.k8s.api.core.v1.CephFSPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 332, 0, 0, 15022, 0}, /* 119 io.k8s.api.core.v1.FCVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 337, 0, 0, 15056, 0}, /* 120 io.k8s.api.core.v1.FlockerVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 339, 0, 0, 15095, 0}, /* 121 io.k8s.api.core.v1.FlexPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 344, 0, 0, 15141, 0}, /* 122 io.k8s.api.core.v1.AzureFilePersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 348, 0, 0, 15192, 0}, /* 123 io.k8s.api.core.v1.VsphereVirtualDiskVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 352, 0, 0, 15242, 0}, /* 124 io.k8s.api.core.v1.QuobyteVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 358, 0, 0, 15281, 0}, /* 125 io.k8s.api.core.v1.AzureDiskVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15322, 0}, /* 126 io.k8s.api.core.v1.AzureDataDiskCachingMode */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15366, 0}, /* 127 io.k8s.api.core.v1.AzureDataDiskKind */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 364, 0, 0, 15403, 0}, /* 128 io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 366, 0, 0, 15455, 0}, /* 129 io.k8s.api.core.v1.PortworxVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 369, 0, 0, 15495, 0}, /* 130 io.k8s.api.core.v1.ScaleIOPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 379, 0, 0, 15544, 0}, /* 131 io.k8s.api.core.v1.LocalVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 381, 0, 0, 15581, 0}, /* 132 io.k8s.api.core.v1.StorageOSPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 386, 0, 0, 15632, 0}, /* 133 io.k8s.api.core.v1.CSIPersistentVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15677, 0}, /* 134 io.k8s.api.core.v1.PersistentVolumeAccessMode */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 134, 0, 0, 0}, /* 135  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 32, 0, 0, 12253, 0}, /* 136 io.k8s.api.core.v1.ObjectReference */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15723, 0}, /* 137 io.k8s.api.core.v1.PersistentVolumeReclaimPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15772, 0}, /* 138 io.k8s.api.core.v1.PersistentVolumeMode */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 396, 0, 0, 15812, 0}, /* 139 io.k8s.api.core.v1.VolumeNodeAffinity */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 397, 0, 0, 15850, 0}, /* 140 io.k8s.api.core.v1.NodeSelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 398, 0, 0, 15882, 0}, /* 141 io.k8s.api.core.v1.NodeSelectorTerm */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 400, 0, 0, 15918, 0}, /* 142 io.k8s.api.core.v1.NodeSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 15961, 0}, /* 143 io.k8s.api.core.v1.NodeSelectorOperator */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 142, 0, 0, 0}, /* 144  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 141, 0, 0, 0}, /* 145  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 403, 0, 0, 16001, 0}, /* 146 io.k8s.api.core.v1.PersistentVolumeStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16043, 0}, /* 147 io.k8s.api.core.v1.PersistentVolumePhase */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 407, 0, 0, 16084, 0}, /* 148 io.k8s.api.core.v1.PersistentVolumeClaim */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 412, 0, 0, 16125, 0}, /* 149 io.k8s.api.core.v1.PersistentVolumeClaimSpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 421, 0, 0, 16170, 0}, /* 150 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 423, 0, 0, 16221, 0}, /* 151 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16283, 0}, /* 152 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorOperator */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 151, 0, 0, 0}, /* 153  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 426, 0, 0, 16342, 0}, /* 154 io.k8s.api.core.v1.VolumeResourceRequirements */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 428, 0, 0, 16388, 0}, /* 155 io.k8s.api.core.v1.TypedLocalObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 431, 0, 0, 16433, 0}, /* 156 io.k8s.api.core.v1.TypedObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 435, 0, 0, 16473, 0}, /* 157 io.k8s.api.core.v1.PersistentVolumeClaimStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16520, 0}, /* 158 io.k8s.api.core.v1.PersistentVolumeClaimPhase */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 443, 0, 0, 16566, 0}, /* 159 io.k8s.api.core.v1.PersistentVolumeClaimCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16616, 0}, /* 160 io.k8s.api.core.v1.PersistentVolumeClaimConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 159, 12438, 0, 0}, /* 161  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16670, 0}, /* 162 io.k8s.api.core.v1.ClaimResourceStatus */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 162, 0, 16709, 0}, /* 163 map[v1.ResourceName]v1.ClaimResourceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 449, 0, 0, 16752, 0}, /* 164 io.k8s.api.core.v1.ModifyVolumeStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16790, 0}, /* 165 io.k8s.api.core.v1.PersistentVolumeClaimModifyVolumeStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 451, 0, 0, 16849, 0}, /* 166 io.k8s.api.core.v1.PersistentVolumeClaimList */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 14766, 0}, /* 104 io.k8s.api.core.v1.NodeProxyOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 225, 0, 0, 14802, 0}, /* 105 io.k8s.api.core.v1.PersistentVolume */
+    {SCHEMA_OBJECT, LIST_MAP, 32, 230, 0, 0, 14838, 0}, /* 106 io.k8s.api.core.v1.PersistentVolumeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 22, 262, 0, 0, 14878, 0}, /* 107 io.k8s.api.core.v1.PersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 284, 0, 0, 14920, 0}, /* 108 io.k8s.api.core.v1.GCEPersistentDiskVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 288, 0, 0, 14969, 0}, /* 109 io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 292, 0, 0, 15021, 0}, /* 110 io.k8s.api.core.v1.HostPathVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 15093, 15061, 0}, /* 111 io.k8s.api.core.v1.HostPathType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 294, 0, 0, 15170, 0}, /* 112 io.k8s.api.core.v1.GlusterfsPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 298, 0, 0, 15221, 0}, /* 113 io.k8s.api.core.v1.NFSVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 301, 0, 0, 15256, 0}, /* 114 io.k8s.api.core.v1.RBDPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 309, 0, 0, 15301, 0}, /* 115 io.k8s.api.core.v1.SecretReference */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 311, 0, 0, 15336, 0}, /* 116 io.k8s.api.core.v1.ISCSIPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 322, 0, 0, 15383, 0}, /* 117 io.k8s.api.core.v1.CinderPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 326, 0, 0, 15431, 0}, /* 118 io.k8s.api.core.v1.CephFSPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 332, 0, 0, 15479, 0}, /* 119 io.k8s.api.core.v1.FCVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 337, 0, 0, 15513, 0}, /* 120 io.k8s.api.core.v1.FlockerVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 339, 0, 0, 15552, 0}, /* 121 io.k8s.api.core.v1.FlexPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 344, 0, 0, 15598, 0}, /* 122 io.k8s.api.core.v1.AzureFilePersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 348, 0, 0, 15649, 0}, /* 123 io.k8s.api.core.v1.VsphereVirtualDiskVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 352, 0, 0, 15699, 0}, /* 124 io.k8s.api.core.v1.QuobyteVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 358, 0, 0, 15738, 0}, /* 125 io.k8s.api.core.v1.AzureDiskVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 15823, 15779, 0}, /* 126 io.k8s.api.core.v1.AzureDataDiskCachingMode */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 15884, 15847, 0}, /* 127 io.k8s.api.core.v1.AzureDataDiskKind */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 364, 0, 0, 15909, 0}, /* 128 io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 366, 0, 0, 15961, 0}, /* 129 io.k8s.api.core.v1.PortworxVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 369, 0, 0, 16001, 0}, /* 130 io.k8s.api.core.v1.ScaleIOPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 379, 0, 0, 16050, 0}, /* 131 io.k8s.api.core.v1.LocalVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 381, 0, 0, 16087, 0}, /* 132 io.k8s.api.core.v1.StorageOSPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 386, 0, 0, 16138, 0}, /* 133 io.k8s.api.core.v1.CSIPersistentVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16229, 16183, 0}, /* 134 io.k8s.api.core.v1.PersistentVolumeAccessMode */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 134, 0, 0, 16}, /* 135  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 32, 0, 0, 12536, 16}, /* 136 io.k8s.api.core.v1.ObjectReference */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16336, 16287, 0}, /* 137 io.k8s.api.core.v1.PersistentVolumeReclaimPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16398, 16358, 0}, /* 138 io.k8s.api.core.v1.PersistentVolumeMode */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 396, 0, 0, 16415, 0}, /* 139 io.k8s.api.core.v1.VolumeNodeAffinity */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 397, 0, 0, 16453, 0}, /* 140 io.k8s.api.core.v1.NodeSelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 398, 0, 0, 16485, 0}, /* 141 io.k8s.api.core.v1.NodeSelectorTerm */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 400, 0, 0, 16521, 0}, /* 142 io.k8s.api.core.v1.NodeSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16604, 16564, 0}, /* 143 io.k8s.api.core.v1.NodeSelectorOperator */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 142, 0, 0, 16}, /* 144  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 141, 0, 0, 16}, /* 145  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 403, 0, 0, 16639, 0}, /* 146 io.k8s.api.core.v1.PersistentVolumeStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16722, 16681, 0}, /* 147 io.k8s.api.core.v1.PersistentVolumePhase */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 407, 0, 0, 16762, 0}, /* 148 io.k8s.api.core.v1.PersistentVolumeClaim */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 412, 0, 0, 16803, 0}, /* 149 io.k8s.api.core.v1.PersistentVolumeClaimSpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 421, 0, 0, 16848, 0}, /* 150 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 423, 0, 0, 16899, 0}, /* 151 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 16961, 0}, /* 152 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorOperator */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 151, 0, 0, 16}, /* 153  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 426, 0, 0, 17020, 0}, /* 154 io.k8s.api.core.v1.VolumeResourceRequirements */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 428, 0, 0, 17066, 0}, /* 155 io.k8s.api.core.v1.TypedLocalObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 431, 0, 0, 17111, 0}, /* 156 io.k8s.api.core.v1.TypedObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 435, 0, 0, 17151, 0}, /* 157 io.k8s.api.core.v1.PersistentVolumeClaimStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 17244, 17198, 0}, /* 158 io.k8s.api.core.v1.PersistentVolumeClaimPhase */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 443, 0, 0, 17263, 0}, /* 159 io.k8s.api.core.v1.PersistentVolumeClaimCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 17313, 0}, /* 160 io.k8s.api.core.v1.PersistentVolumeClaimConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 159, 12721, 0, 16}, /* 161  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 17406, 17367, 0}, /* 162 io.k8s.api.core.v1.ClaimResourceStatus */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 162, 0, 17520, 16}, /* 163 map[v1.ResourceName]v1.ClaimResourceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 449, 0, 0, 17563, 0}, /* 164 io.k8s.api.core.v1.ModifyVolumeStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 17660, 17601, 0}, /* 165 io.k8s.api.core.v1.PersistentVolumeClaimModifyVolumeStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 451, 0, 0, 17690, 0}, /* 166 io.k8s.api.core.v1.PersistentVolumeClaimList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 148, 0, 0, 0}, /* 167  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 455, 0, 0, 16894, 0}, /* 168 io.k8s.api.core.v1.PersistentVolumeList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 455, 0, 0, 17735, 0}, /* 168 io.k8s.api.core.v1.PersistentVolumeList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 105, 0, 0, 0}, /* 169  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 459, 0, 0, 16934, 0}, /* 170 io.k8s.api.core.v1.Pod */
-    {SCHEMA_OBJECT, LIST_MAP, 42, 464, 0, 0, 16957, 0}, /* 171 io.k8s.api.core.v1.PodSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 32, 506, 0, 0, 16984, 0}, /* 172 io.k8s.api.core.v1.Volume */
-    {SCHEMA_OBJECT, LIST_MAP, 30, 538, 0, 0, 17010, 0}, /* 173 io.k8s.api.core.v1.VolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 568, 0, 0, 17042, 0}, /* 174 io.k8s.api.core.v1.EmptyDirVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 17082, 0}, /* 175 io.k8s.api.core.v1.StorageMedium */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 570, 0, 0, 17115, 0}, /* 176 io.k8s.api.core.v1.GitRepoVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 573, 0, 0, 17154, 0}, /* 177 io.k8s.api.core.v1.SecretVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 577, 0, 0, 17192, 0}, /* 178 io.k8s.api.core.v1.KeyToPath */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 178, 0, 0, 0}, /* 179  */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 580, 0, 0, 17221, 0}, /* 180 io.k8s.api.core.v1.ISCSIVolumeSource */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 591, 0, 0, 17258, 0}, /* 181 io.k8s.api.core.v1.LocalObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 592, 0, 0, 17298, 0}, /* 182 io.k8s.api.core.v1.GlusterfsVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 595, 0, 0, 17339, 0}, /* 183 io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 597, 0, 0, 17392, 0}, /* 184 io.k8s.api.core.v1.RBDVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 605, 0, 0, 17427, 0}, /* 185 io.k8s.api.core.v1.FlexVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 610, 0, 0, 17463, 0}, /* 186 io.k8s.api.core.v1.CinderVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 614, 0, 0, 17501, 0}, /* 187 io.k8s.api.core.v1.CephFSVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 620, 0, 0, 17539, 0}, /* 188 io.k8s.api.core.v1.DownwardAPIVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 622, 0, 0, 17582, 0}, /* 189 io.k8s.api.core.v1.DownwardAPIVolumeFile */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 626, 0, 0, 17623, 0}, /* 190 io.k8s.api.core.v1.ObjectFieldSelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 628, 0, 0, 17662, 0}, /* 191 io.k8s.api.core.v1.ResourceFieldSelector */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 189, 0, 0, 0}, /* 192  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 631, 0, 0, 17703, 0}, /* 193 io.k8s.api.core.v1.AzureFileVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 634, 0, 0, 17744, 0}, /* 194 io.k8s.api.core.v1.ConfigMapVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 639, 0, 0, 17785, 0}, /* 195 io.k8s.api.core.v1.ProjectedVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 641, 0, 0, 17826, 0}, /* 196 io.k8s.api.core.v1.VolumeProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 17862, 0}, /* 197 io.k8s.api.core.v1.SecretProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 651, 0, 0, 17898, 0}, /* 198 io.k8s.api.core.v1.DownwardAPIProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 17939, 0}, /* 199 io.k8s.api.core.v1.ConfigMapProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 652, 0, 0, 17978, 0}, /* 200 io.k8s.api.core.v1.ServiceAccountTokenProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 655, 0, 0, 18027, 0}, /* 201 io.k8s.api.core.v1.ClusterTrustBundleProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 660, 0, 0, 18075, 0}, /* 202 io.k8s.api.core.v1.PodCertificateProjection */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 196, 0, 0, 0}, /* 203  */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 667, 0, 0, 18119, 0}, /* 204 io.k8s.api.core.v1.ScaleIOVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 677, 0, 0, 18158, 0}, /* 205 io.k8s.api.core.v1.StorageOSVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 682, 0, 0, 18199, 0}, /* 206 io.k8s.api.core.v1.CSIVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 687, 0, 0, 18234, 0}, /* 207 io.k8s.api.core.v1.EphemeralVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 688, 0, 0, 18275, 0}, /* 208 io.k8s.api.core.v1.PersistentVolumeClaimTemplate */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 690, 0, 0, 18324, 0}, /* 209 io.k8s.api.core.v1.ImageVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18361, 0}, /* 210 io.k8s.api.core.v1.PullPolicy */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 172, 18391, 0, 0}, /* 211  */
-    {SCHEMA_OBJECT, LIST_MAP, 25, 692, 0, 0, 18397, 0}, /* 212 io.k8s.api.core.v1.Container */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 717, 0, 0, 18426, 0}, /* 213 io.k8s.api.core.v1.ContainerPort */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 213, 18459, 0, 0}, /* 214  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 722, 0, 0, 18483, 0}, /* 215 io.k8s.api.core.v1.EnvFromSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 18516, 0}, /* 216 io.k8s.api.core.v1.ConfigMapEnvSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 18554, 0}, /* 217 io.k8s.api.core.v1.SecretEnvSource */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 215, 0, 0, 0}, /* 218  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 728, 0, 0, 18589, 0}, /* 219 io.k8s.api.core.v1.EnvVar */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 731, 0, 0, 18615, 0}, /* 220 io.k8s.api.core.v1.EnvVarSource */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 18647, 0}, /* 221 io.k8s.api.core.v1.ConfigMapKeySelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 18687, 0}, /* 222 io.k8s.api.core.v1.SecretKeySelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 740, 0, 0, 18724, 0}, /* 223 io.k8s.api.core.v1.FileKeySelector */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 219, 18391, 0, 0}, /* 224  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 744, 0, 0, 18759, 0}, /* 225 io.k8s.api.core.v1.ResourceRequirements */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 747, 0, 0, 18799, 0}, /* 226 io.k8s.api.core.v1.ResourceClaim */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 226, 18391, 0, 0}, /* 227  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 749, 0, 0, 18832, 0}, /* 228 io.k8s.api.core.v1.ContainerResizePolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18873, 0}, /* 229 io.k8s.api.core.v1.ResourceName */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18905, 0}, /* 230 io.k8s.api.core.v1.ResourceResizeRestartPolicy */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 228, 0, 0, 0}, /* 231  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18952, 0}, /* 232 io.k8s.api.core.v1.ContainerRestartPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 751, 0, 0, 18994, 0}, /* 233 io.k8s.api.core.v1.ContainerRestartRule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19034, 0}, /* 234 io.k8s.api.core.v1.ContainerRestartRuleAction */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 753, 0, 0, 19080, 0}, /* 235 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodes */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19131, 0}, /* 236 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodesOperator */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 36, 0, 0, 0}, /* 237  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 233, 0, 0, 0}, /* 238  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 755, 0, 0, 19190, 0}, /* 239 io.k8s.api.core.v1.VolumeMount */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19221, 0}, /* 240 io.k8s.api.core.v1.RecursiveReadOnlyMode */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19262, 0}, /* 241 io.k8s.api.core.v1.MountPropagationMode */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 239, 19302, 0, 0}, /* 242  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 762, 0, 0, 19313, 0}, /* 243 io.k8s.api.core.v1.VolumeDevice */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 243, 19345, 0, 0}, /* 244  */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 764, 0, 0, 19357, 0}, /* 245 io.k8s.api.core.v1.Probe */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 775, 0, 0, 19382, 0}, /* 246 io.k8s.api.core.v1.ProbeHandler */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 779, 0, 0, 19414, 0}, /* 247 io.k8s.api.core.v1.ExecAction */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 780, 0, 0, 19444, 0}, /* 248 io.k8s.api.core.v1.HTTPGetAction */
-    {SCHEMA_INT_OR_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19477, 0}, /* 249 io.k8s.apimachinery.pkg.util.intstr.IntOrString */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19525, 0}, /* 250 io.k8s.api.core.v1.URIScheme */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 19554, 0}, /* 251 io.k8s.api.core.v1.HTTPHeader */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 251, 0, 0, 0}, /* 252  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 787, 0, 0, 19584, 0}, /* 253 io.k8s.api.core.v1.TCPSocketAction */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 789, 0, 0, 19619, 0}, /* 254 io.k8s.api.core.v1.GRPCAction */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 791, 0, 0, 19649, 0}, /* 255 io.k8s.api.core.v1.Lifecycle */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 794, 0, 0, 19678, 0}, /* 256 io.k8s.api.core.v1.LifecycleHandler */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 798, 0, 0, 19714, 0}, /* 257 io.k8s.api.core.v1.SleepAction */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19745, 0}, /* 258 io.k8s.api.core.v1.Signal */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19771, 0}, /* 259 io.k8s.api.core.v1.TerminationMessagePolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 12, 799, 0, 0, 19815, 0}, /* 260 io.k8s.api.core.v1.SecurityContext */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 811, 0, 0, 19850, 0}, /* 261 io.k8s.api.core.v1.Capabilities */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19882, 0}, /* 262 io.k8s.api.core.v1.Capability */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 262, 0, 0, 0}, /* 263  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 813, 0, 0, 19912, 0}, /* 264 io.k8s.api.core.v1.SELinuxOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 817, 0, 0, 19946, 0}, /* 265 io.k8s.api.core.v1.WindowsSecurityContextOptions */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19995, 0}, /* 266 io.k8s.api.core.v1.ProcMountType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 821, 0, 0, 20028, 0}, /* 267 io.k8s.api.core.v1.SeccompProfile */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20062, 0}, /* 268 io.k8s.api.core.v1.SeccompProfileType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 823, 0, 0, 20100, 0}, /* 269 io.k8s.api.core.v1.AppArmorProfile */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20135, 0}, /* 270 io.k8s.api.core.v1.AppArmorProfileType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 212, 18391, 0, 0}, /* 271  */
-    {SCHEMA_OBJECT, LIST_MAP, 27, 825, 0, 0, 20174, 0}, /* 272 io.k8s.api.core.v1.EphemeralContainer */
-    {SCHEMA_OBJECT, LIST_MAP, 25, 852, 0, 0, 20212, 0}, /* 273 io.k8s.api.core.v1.EphemeralContainerCommon */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 213, 0, 0, 0}, /* 274  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 219, 0, 0, 0}, /* 275  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 239, 0, 0, 0}, /* 276  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 243, 0, 0, 0}, /* 277  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 272, 18391, 0, 0}, /* 278  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20256, 0}, /* 279 io.k8s.api.core.v1.RestartPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20289, 0}, /* 280 io.k8s.api.core.v1.DNSPolicy */
-    {SCHEMA_MAP, LIST_ATOMIC, 0, 0, 2, 0, 0, 0}, /* 281  */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 877, 0, 0, 20318, 0}, /* 282 io.k8s.api.core.v1.PodSecurityContext */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 5, 0, 0, 0}, /* 283  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20356, 0}, /* 284 io.k8s.api.core.v1.SupplementalGroupsPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 20400, 0}, /* 285 io.k8s.api.core.v1.Sysctl */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 285, 0, 0, 0}, /* 286  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20426, 0}, /* 287 io.k8s.api.core.v1.PodFSGroupChangePolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20468, 0}, /* 288 io.k8s.api.core.v1.PodSELinuxChangePolicy */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 181, 18391, 0, 0}, /* 289  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 890, 0, 0, 20510, 0}, /* 290 io.k8s.api.core.v1.Affinity */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 893, 0, 0, 20538, 0}, /* 291 io.k8s.api.core.v1.NodeAffinity */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 895, 0, 0, 20570, 0}, /* 292 io.k8s.api.core.v1.PreferredSchedulingTerm */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 292, 0, 0, 0}, /* 293  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 20613, 0}, /* 294 io.k8s.api.core.v1.PodAffinity */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 899, 0, 0, 20644, 0}, /* 295 io.k8s.api.core.v1.PodAffinityTerm */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 295, 0, 0, 0}, /* 296  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 905, 0, 0, 20679, 0}, /* 297 io.k8s.api.core.v1.WeightedPodAffinityTerm */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 297, 0, 0, 0}, /* 298  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 20722, 0}, /* 299 io.k8s.api.core.v1.PodAntiAffinity */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 907, 0, 0, 20757, 0}, /* 300 io.k8s.api.core.v1.Toleration */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20787, 0}, /* 301 io.k8s.api.core.v1.TolerationOperator */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 300, 0, 0, 0}, /* 302  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 912, 0, 0, 20825, 0}, /* 303 io.k8s.api.core.v1.HostAlias */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 303, 20854, 0, 0}, /* 304  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 914, 0, 0, 20858, 0}, /* 305 io.k8s.api.core.v1.PodDNSConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 917, 0, 0, 20890, 0}, /* 306 io.k8s.api.core.v1.PodDNSConfigOption */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 306, 0, 0, 0}, /* 307  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 919, 0, 0, 20928, 0}, /* 308 io.k8s.api.core.v1.PodReadinessGate */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20964, 0}, /* 309 io.k8s.api.core.v1.PodConditionType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 308, 0, 0, 0}, /* 310  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21000, 0}, /* 311 io.k8s.api.core.v1.PreemptionPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 920, 0, 0, 21036, 0}, /* 312 io.k8s.api.core.v1.TopologySpreadConstraint */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21080, 0}, /* 313 io.k8s.api.core.v1.UnsatisfiableConstraintAction */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21129, 0}, /* 314 io.k8s.api.core.v1.NodeInclusionPolicy */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 312, 21168, 0, 0}, /* 315  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 928, 0, 0, 21199, 0}, /* 316 io.k8s.api.core.v1.PodOS */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21224, 0}, /* 317 io.k8s.api.core.v1.OSName */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 21250, 0}, /* 318 io.k8s.api.core.v1.PodSchedulingGate */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 318, 18391, 0, 0}, /* 319  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 930, 0, 0, 21287, 0}, /* 320 io.k8s.api.core.v1.PodResourceClaim */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 320, 18391, 0, 0}, /* 321  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 933, 0, 0, 21323, 0}, /* 322 io.k8s.api.core.v1.PodSchedulingGroup */
-    {SCHEMA_OBJECT, LIST_MAP, 21, 934, 0, 0, 21361, 0}, /* 323 io.k8s.api.core.v1.PodStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21390, 0}, /* 324 io.k8s.api.core.v1.PodPhase */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 955, 0, 0, 21418, 0}, /* 325 io.k8s.api.core.v1.PodCondition */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 325, 12438, 0, 0}, /* 326  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 21450, 0}, /* 327 io.k8s.api.core.v1.HostIP */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 327, 0, 0, 0}, /* 328  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 21476, 0}, /* 329 io.k8s.api.core.v1.PodIP */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 329, 20854, 0, 0}, /* 330  */
-    {SCHEMA_OBJECT, LIST_MAP, 15, 963, 0, 0, 21501, 0}, /* 331 io.k8s.api.core.v1.ContainerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 978, 0, 0, 21536, 0}, /* 332 io.k8s.api.core.v1.ContainerState */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 981, 0, 0, 21570, 0}, /* 333 io.k8s.api.core.v1.ContainerStateWaiting */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 983, 0, 0, 21611, 0}, /* 334 io.k8s.api.core.v1.ContainerStateRunning */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 984, 0, 0, 21652, 0}, /* 335 io.k8s.api.core.v1.ContainerStateTerminated */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 991, 0, 0, 21696, 0}, /* 336 io.k8s.api.core.v1.VolumeMountStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 996, 0, 0, 21733, 0}, /* 337 io.k8s.api.core.v1.VolumeStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 997, 0, 0, 21765, 0}, /* 338 io.k8s.api.core.v1.ImageVolumeStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 336, 19302, 0, 0}, /* 339  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 998, 0, 0, 21802, 0}, /* 340 io.k8s.api.core.v1.ContainerUser */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 999, 0, 0, 21835, 0}, /* 341 io.k8s.api.core.v1.LinuxContainerUser */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1002, 0, 0, 21873, 0}, /* 342 io.k8s.api.core.v1.ResourceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1004, 0, 0, 21907, 0}, /* 343 io.k8s.api.core.v1.ResourceHealth */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21941, 0}, /* 344 io.k8s.api.core.v1.ResourceID */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21971, 0}, /* 345 io.k8s.api.core.v1.ResourceHealthStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 343, 22011, 0, 0}, /* 346  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 342, 18391, 0, 0}, /* 347  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 331, 0, 0, 0}, /* 348  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22023, 0}, /* 349 io.k8s.api.core.v1.PodQOSClass */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22054, 0}, /* 350 io.k8s.api.core.v1.PodResizeStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1007, 0, 0, 22089, 0}, /* 351 io.k8s.api.core.v1.PodResourceClaimStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 351, 18391, 0, 0}, /* 352  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1009, 0, 0, 22131, 0}, /* 353 io.k8s.api.core.v1.PodExtendedResourceClaimStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1011, 0, 0, 22181, 0}, /* 354 io.k8s.api.core.v1.ContainerExtendedResourceRequest */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 354, 0, 0, 0}, /* 355  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1014, 0, 0, 22233, 0}, /* 356 io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 22287, 0}, /* 357 map[v1.ResourceName]resource.Quantity */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 356, 0, 0, 0}, /* 358  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1017, 0, 0, 22325, 0}, /* 359 io.k8s.api.core.v1.PodAttachOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1024, 0, 0, 22361, 0}, /* 360 io.k8s.api.core.v1.PodExecOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1032, 0, 0, 22395, 0}, /* 361 io.k8s.api.core.v1.PodList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 170, 0, 0, 0}, /* 362  */
-    {SCHEMA_OBJECT, LIST_MAP, 12, 1036, 0, 0, 22422, 0}, /* 363 io.k8s.api.core.v1.PodLogOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1048, 0, 0, 22455, 0}, /* 364 io.k8s.api.core.v1.PodPortForwardOptions */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 36, 0, 0, 0}, /* 365  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 22496, 0}, /* 366 io.k8s.api.core.v1.PodProxyOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1051, 0, 0, 22531, 0}, /* 367 io.k8s.api.core.v1.PodStatusResult */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1055, 0, 0, 22566, 0}, /* 368 io.k8s.api.core.v1.PodTemplate */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1059, 0, 0, 22597, 0}, /* 369 io.k8s.api.core.v1.PodTemplateSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1061, 0, 0, 22632, 0}, /* 370 io.k8s.api.core.v1.PodTemplateList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 368, 0, 0, 0}, /* 371  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1065, 0, 0, 22667, 0}, /* 372 io.k8s.api.core.v1.RangeAllocation */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1070, 0, 0, 22702, 0}, /* 373 io.k8s.api.core.v1.ReplicationController */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1075, 0, 0, 22743, 0}, /* 374 io.k8s.api.core.v1.ReplicationControllerSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1079, 0, 0, 22788, 0}, /* 375 io.k8s.api.core.v1.ReplicationControllerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1085, 0, 0, 22835, 0}, /* 376 io.k8s.api.core.v1.ReplicationControllerCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22885, 0}, /* 377 io.k8s.api.core.v1.ReplicationControllerConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 376, 12438, 0, 0}, /* 378  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1090, 0, 0, 22939, 0}, /* 379 io.k8s.api.core.v1.ReplicationControllerList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 373, 0, 0, 0}, /* 380  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1094, 0, 0, 22984, 0}, /* 381 io.k8s.api.core.v1.ResourceQuota */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1099, 0, 0, 23017, 0}, /* 382 io.k8s.api.core.v1.ResourceQuotaSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23054, 0}, /* 383 io.k8s.api.core.v1.ResourceQuotaScope */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 383, 0, 0, 0}, /* 384  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 1102, 0, 0, 23092, 0}, /* 385 io.k8s.api.core.v1.ScopeSelector */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1103, 0, 0, 23125, 0}, /* 386 io.k8s.api.core.v1.ScopedResourceSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23178, 0}, /* 387 io.k8s.api.core.v1.ScopeSelectorOperator */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 386, 0, 0, 0}, /* 388  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1106, 0, 0, 23219, 0}, /* 389 io.k8s.api.core.v1.ResourceQuotaStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1108, 0, 0, 23258, 0}, /* 390 io.k8s.api.core.v1.ResourceQuotaList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 381, 0, 0, 0}, /* 391  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1112, 0, 0, 23295, 0}, /* 392 io.k8s.api.core.v1.Secret */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23321, 0}, /* 393 io.k8s.api.core.v1.SecretType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1119, 0, 0, 23351, 0}, /* 394 io.k8s.api.core.v1.SecretList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 392, 0, 0, 0}, /* 395  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1123, 0, 0, 23381, 0}, /* 396 io.k8s.api.core.v1.SerializedReference */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1126, 0, 0, 23420, 0}, /* 397 io.k8s.api.core.v1.Service */
-    {SCHEMA_OBJECT, LIST_MAP, 20, 1131, 0, 0, 23447, 0}, /* 398 io.k8s.api.core.v1.ServiceSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1151, 0, 0, 23478, 0}, /* 399 io.k8s.api.core.v1.ServicePort */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 399, 23509, 0, 0}, /* 400  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23524, 0}, /* 401 io.k8s.api.core.v1.ServiceType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23555, 0}, /* 402 io.k8s.api.core.v1.ServiceAffinity */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23590, 0}, /* 403 io.k8s.api.core.v1.ServiceExternalTrafficPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1157, 0, 0, 23638, 0}, /* 404 io.k8s.api.core.v1.SessionAffinityConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1158, 0, 0, 23679, 0}, /* 405 io.k8s.api.core.v1.ClientIPConfig */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23713, 0}, /* 406 io.k8s.api.core.v1.IPFamily */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 406, 0, 0, 0}, /* 407  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23741, 0}, /* 408 io.k8s.api.core.v1.IPFamilyPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23775, 0}, /* 409 io.k8s.api.core.v1.ServiceInternalTrafficPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1159, 0, 0, 23823, 0}, /* 410 io.k8s.api.core.v1.ServiceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1161, 0, 0, 23856, 0}, /* 411 io.k8s.api.core.v1.LoadBalancerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1162, 0, 0, 23894, 0}, /* 412 io.k8s.api.core.v1.LoadBalancerIngress */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23933, 0}, /* 413 io.k8s.api.core.v1.LoadBalancerIPMode */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 23971, 0}, /* 414 io.k8s.api.core.v1.PortStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 414, 0, 0, 0}, /* 415  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 412, 0, 0, 0}, /* 416  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1169, 0, 0, 24001, 0}, /* 417 io.k8s.apimachinery.pkg.apis.meta.v1.Condition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24048, 0}, /* 418 io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 417, 12438, 0, 0}, /* 419  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1175, 0, 0, 24101, 0}, /* 420 io.k8s.api.core.v1.ServiceAccount */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 16, 18391, 0, 0}, /* 421  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 181, 0, 0, 0}, /* 422  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1181, 0, 0, 24135, 0}, /* 423 io.k8s.api.core.v1.ServiceAccountList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 420, 0, 0, 0}, /* 424  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1185, 0, 0, 24173, 0}, /* 425 io.k8s.api.core.v1.ServiceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 397, 0, 0, 0}, /* 426  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 24204, 0}, /* 427 io.k8s.api.core.v1.ServiceProxyOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1189, 0, 0, 24243, 0}, /* 428 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1193, 0, 0, 24303, 0}, /* 429 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicySpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1200, 0, 0, 24367, 0}, /* 430 io.k8s.api.admissionregistration.v1.ParamKind */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 5, 1202, 0, 0, 24413, 0}, /* 431 io.k8s.api.admissionregistration.v1.MatchResources */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 1207, 0, 0, 24464, 0}, /* 432 io.k8s.api.admissionregistration.v1.NamedRuleWithOperations */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1214, 0, 0, 24524, 0}, /* 433 io.k8s.api.admissionregistration.v1.RuleWithOperations */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24579, 0}, /* 434 io.k8s.api.admissionregistration.v1.OperationType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 434, 0, 0, 0}, /* 435  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1220, 0, 0, 24629, 0}, /* 436 io.k8s.api.admissionregistration.v1.Rule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24670, 0}, /* 437 io.k8s.api.admissionregistration.v1.ScopeType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 432, 0, 0, 0}, /* 438  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24716, 0}, /* 439 io.k8s.api.admissionregistration.v1.MatchPolicyType */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1224, 0, 0, 24768, 0}, /* 440 io.k8s.api.admissionregistration.v1.Variable */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 440, 0, 0, 0}, /* 441  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1226, 0, 0, 24813, 0}, /* 442 io.k8s.api.admissionregistration.v1.Mutation */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24858, 0}, /* 443 io.k8s.api.admissionregistration.v1.PatchType */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 24904, 0}, /* 444 io.k8s.api.admissionregistration.v1.ApplyConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 24959, 0}, /* 445 io.k8s.api.admissionregistration.v1.JSONPatch */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 442, 0, 0, 0}, /* 446  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25005, 0}, /* 447 io.k8s.api.admissionregistration.v1.FailurePolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1224, 0, 0, 25059, 0}, /* 448 io.k8s.api.admissionregistration.v1.MatchCondition */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 448, 18391, 0, 0}, /* 449  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25110, 0}, /* 450 io.k8s.api.admissionregistration.v1.ReinvocationPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1230, 0, 0, 25169, 0}, /* 451 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1234, 0, 0, 25236, 0}, /* 452 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1237, 0, 0, 25307, 0}, /* 453 io.k8s.api.admissionregistration.v1.ParamRef */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25352, 0}, /* 454 io.k8s.api.admissionregistration.v1.ParameterNotFoundActionType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1241, 0, 0, 25416, 0}, /* 455 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 451, 0, 0, 0}, /* 456  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1245, 0, 0, 25487, 0}, /* 457 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 428, 0, 0, 0}, /* 458  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1249, 0, 0, 25551, 0}, /* 459 io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 12, 1253, 0, 0, 25616, 0}, /* 460 io.k8s.api.admissionregistration.v1.MutatingWebhook */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1265, 0, 0, 25668, 0}, /* 461 io.k8s.api.admissionregistration.v1.WebhookClientConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 25724, 0}, /* 462 io.k8s.api.admissionregistration.v1.ServiceReference */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 433, 0, 0, 0}, /* 463  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25777, 0}, /* 464 io.k8s.api.admissionregistration.v1.SideEffectClass */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 460, 18391, 0, 0}, /* 465  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1272, 0, 0, 25829, 0}, /* 466 io.k8s.api.admissionregistration.v1.MutatingWebhookConfigurationList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 459, 0, 0, 0}, /* 467  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1276, 0, 0, 25898, 0}, /* 468 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1281, 0, 0, 25960, 0}, /* 469 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicySpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1288, 0, 0, 26026, 0}, /* 470 io.k8s.api.admissionregistration.v1.Validation */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26073, 0}, /* 471 io.k8s.apimachinery.pkg.apis.meta.v1.StatusReason */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 470, 0, 0, 0}, /* 472  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1292, 0, 0, 26123, 0}, /* 473 io.k8s.api.admissionregistration.v1.AuditAnnotation */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 473, 0, 0, 0}, /* 474  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 440, 18391, 0, 0}, /* 475  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1294, 0, 0, 26175, 0}, /* 476 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1297, 0, 0, 26243, 0}, /* 477 io.k8s.api.admissionregistration.v1.TypeChecking */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1298, 0, 0, 26292, 0}, /* 478 io.k8s.api.admissionregistration.v1.ExpressionWarning */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 478, 0, 0, 0}, /* 479  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1300, 0, 0, 26346, 0}, /* 480 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1304, 0, 0, 26415, 0}, /* 481 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26488, 0}, /* 482 io.k8s.api.admissionregistration.v1.ValidationAction */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 482, 0, 0, 0}, /* 483  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1308, 0, 0, 26541, 0}, /* 484 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 480, 0, 0, 0}, /* 485  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1312, 0, 0, 26614, 0}, /* 486 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 468, 0, 0, 0}, /* 487  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1316, 0, 0, 26680, 0}, /* 488 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 1320, 0, 0, 26747, 0}, /* 489 io.k8s.api.admissionregistration.v1.ValidatingWebhook */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 489, 18391, 0, 0}, /* 490  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1331, 0, 0, 26801, 0}, /* 491 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfigurationList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 488, 0, 0, 0}, /* 492  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1335, 0, 0, 26872, 0}, /* 493 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionReview */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1339, 0, 0, 26946, 0}, /* 494 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1342, 0, 0, 27021, 0}, /* 495 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionResponse */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1345, 0, 0, 27097, 0}, /* 496 io.k8s.apimachinery.pkg.apis.meta.v1.Status */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1353, 0, 0, 27141, 0}, /* 497 io.k8s.apimachinery.pkg.apis.meta.v1.StatusDetails */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1359, 0, 0, 27192, 0}, /* 498 io.k8s.apimachinery.pkg.apis.meta.v1.StatusCause */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27241, 0}, /* 499 io.k8s.apimachinery.pkg.apis.meta.v1.CauseType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 498, 0, 0, 0}, /* 500  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1362, 0, 0, 27288, 0}, /* 501 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1367, 0, 0, 27370, 0}, /* 502 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1373, 0, 0, 27456, 0}, /* 503 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27543, 0}, /* 504 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ResourceScope */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 1379, 0, 0, 27614, 0}, /* 505 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1388, 0, 0, 27703, 0}, /* 506 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation */
-    {SCHEMA_OBJECT, LIST_MAP, 44, 1389, 0, 0, 27785, 0}, /* 507 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27858, 0}, /* 508 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaURL */
-    {SCHEMA_ANY, LIST_MAP, 0, 0, 0, 0, 27929, 0}, /* 509 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON */
-    {SCHEMA_DOUBLE, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 510  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 509, 0, 0, 0}, /* 511  */
-    {SCHEMA_ANY, LIST_MAP, 0, 0, 513, 0, 27991, 0}, /* 512 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1433, 0, 0, 27991, 0}, /* 513 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 507, 0, 0, 0}, /* 514  */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 507, 0, 0, 0}, /* 515  */
-    {SCHEMA_ANY, LIST_MAP, 0, 0, 517, 0, 28071, 0}, /* 516 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1435, 0, 0, 28071, 0}, /* 517 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
-    {SCHEMA_ANY, LIST_MAP, 0, 0, 519, 0, 28150, 0}, /* 518 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1437, 0, 0, 28150, 0}, /* 519 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 518, 0, 28236, 0}, /* 520 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDependencies */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 507, 0, 28316, 0}, /* 521 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDefinitions */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1439, 0, 0, 28395, 0}, /* 522 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1441, 0, 0, 28474, 0}, /* 523 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 28546, 0}, /* 524 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.FieldValueErrorReason */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 523, 28698, 28625, 0}, /* 525 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRules */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1447, 0, 0, 28704, 0}, /* 526 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources */
-    {SCHEMA_OBJECT, LIST_MAP, 0, 0, 0, 0, 28788, 0}, /* 527 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1449, 0, 0, 28877, 0}, /* 528 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1452, 0, 0, 28965, 0}, /* 529 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceColumnDefinition */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 529, 0, 0, 0}, /* 530  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1458, 0, 0, 29053, 0}, /* 531 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 531, 0, 0, 0}, /* 532  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 505, 0, 0, 0}, /* 533  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1459, 0, 0, 29126, 0}, /* 534 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29208, 0}, /* 535 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1461, 0, 0, 29288, 0}, /* 536 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1463, 0, 0, 29363, 0}, /* 537 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 29440, 0}, /* 538 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ServiceReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1466, 0, 0, 29514, 0}, /* 539 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1470, 0, 0, 29602, 0}, /* 540 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29693, 0}, /* 541 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29788, 0}, /* 542 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 540, 12438, 0, 0}, /* 543  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1476, 0, 0, 29861, 0}, /* 544 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 501, 0, 0, 0}, /* 545  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1480, 0, 0, 29947, 0}, /* 546 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1485, 0, 0, 30009, 0}, /* 547 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1492, 0, 0, 30075, 0}, /* 548 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1495, 0, 0, 30143, 0}, /* 549 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1496, 0, 0, 30211, 0}, /* 550 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30282, 0}, /* 551 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30357, 0}, /* 552 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 550, 12438, 0, 0}, /* 553  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1501, 0, 0, 30424, 0}, /* 554 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 546, 0, 0, 0}, /* 555  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1505, 0, 0, 30490, 0}, /* 556 io.k8s.api.apps.v1.ControllerRevision */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1510, 0, 0, 30528, 0}, /* 557 io.k8s.api.apps.v1.ControllerRevisionList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 556, 0, 0, 0}, /* 558  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1514, 0, 0, 30570, 0}, /* 559 io.k8s.api.apps.v1.DaemonSet */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1519, 0, 0, 30599, 0}, /* 560 io.k8s.api.apps.v1.DaemonSetSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1524, 0, 0, 30632, 0}, /* 561 io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30675, 0}, /* 562 io.k8s.api.apps.v1.DaemonSetUpdateStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 30722, 0}, /* 563 io.k8s.api.apps.v1.RollingUpdateDaemonSet */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 1528, 0, 0, 30764, 0}, /* 564 io.k8s.api.apps.v1.DaemonSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1538, 0, 0, 30799, 0}, /* 565 io.k8s.api.apps.v1.DaemonSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30837, 0}, /* 566 io.k8s.api.apps.v1.DaemonSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 565, 12438, 0, 0}, /* 567  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1543, 0, 0, 30879, 0}, /* 568 io.k8s.api.apps.v1.DaemonSetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 559, 0, 0, 0}, /* 569  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1547, 0, 0, 30912, 0}, /* 570 io.k8s.api.apps.v1.Deployment */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1552, 0, 0, 30942, 0}, /* 571 io.k8s.api.apps.v1.DeploymentSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1560, 0, 0, 30976, 0}, /* 572 io.k8s.api.apps.v1.DeploymentStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31014, 0}, /* 573 io.k8s.api.apps.v1.DeploymentStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 31056, 0}, /* 574 io.k8s.api.apps.v1.RollingUpdateDeployment */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 1562, 0, 0, 31099, 0}, /* 575 io.k8s.api.apps.v1.DeploymentStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1571, 0, 0, 31135, 0}, /* 576 io.k8s.api.apps.v1.DeploymentCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31174, 0}, /* 577 io.k8s.api.apps.v1.DeploymentConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 576, 12438, 0, 0}, /* 578  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1577, 0, 0, 31217, 0}, /* 579 io.k8s.api.apps.v1.DeploymentList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 570, 0, 0, 0}, /* 580  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1581, 0, 0, 31251, 0}, /* 581 io.k8s.api.apps.v1.ReplicaSet */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1586, 0, 0, 31281, 0}, /* 582 io.k8s.api.apps.v1.ReplicaSetSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1590, 0, 0, 31315, 0}, /* 583 io.k8s.api.apps.v1.ReplicaSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1597, 0, 0, 31351, 0}, /* 584 io.k8s.api.apps.v1.ReplicaSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31390, 0}, /* 585 io.k8s.api.apps.v1.ReplicaSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 584, 12438, 0, 0}, /* 586  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1602, 0, 0, 31433, 0}, /* 587 io.k8s.api.apps.v1.ReplicaSetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 581, 0, 0, 0}, /* 588  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1606, 0, 0, 31467, 0}, /* 589 io.k8s.api.apps.v1.StatefulSet */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 1611, 0, 0, 31498, 0}, /* 590 io.k8s.api.apps.v1.StatefulSetSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31533, 0}, /* 591 io.k8s.api.apps.v1.PodManagementPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1622, 0, 0, 31576, 0}, /* 592 io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31621, 0}, /* 593 io.k8s.api.apps.v1.StatefulSetUpdateStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1624, 0, 0, 31670, 0}, /* 594 io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1626, 0, 0, 31722, 0}, /* 595 io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31789, 0}, /* 596 io.k8s.api.apps.v1.PersistentVolumeClaimRetentionPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1628, 0, 0, 31849, 0}, /* 597 io.k8s.api.apps.v1.StatefulSetOrdinals */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 1629, 0, 0, 31888, 0}, /* 598 io.k8s.api.apps.v1.StatefulSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1639, 0, 0, 31925, 0}, /* 599 io.k8s.api.apps.v1.StatefulSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31965, 0}, /* 600 io.k8s.api.apps.v1.StatefulSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 599, 12438, 0, 0}, /* 601  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1644, 0, 0, 32009, 0}, /* 602 io.k8s.api.apps.v1.StatefulSetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 589, 0, 0, 0}, /* 603  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1648, 0, 0, 32044, 0}, /* 604 io.k8s.api.authentication.v1.SelfSubjectReview */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1652, 0, 0, 32091, 0}, /* 605 io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1653, 0, 0, 32144, 0}, /* 606 io.k8s.api.authentication.v1.UserInfo */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 32182, 0}, /* 607 io.k8s.api.authentication.v1.ExtraValue */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 607, 0, 0, 0}, /* 608  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1657, 0, 0, 32222, 0}, /* 609 io.k8s.api.authentication.v1.TokenRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1662, 0, 0, 32264, 0}, /* 610 io.k8s.api.authentication.v1.TokenRequestSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1665, 0, 0, 32310, 0}, /* 611 io.k8s.api.authentication.v1.BoundObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1669, 0, 0, 32360, 0}, /* 612 io.k8s.api.authentication.v1.TokenRequestStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1671, 0, 0, 32408, 0}, /* 613 io.k8s.api.authentication.v1.TokenReview */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1676, 0, 0, 32449, 0}, /* 614 io.k8s.api.authentication.v1.TokenReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1678, 0, 0, 32494, 0}, /* 615 io.k8s.api.authentication.v1.TokenReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 32541, 0}, /* 616 io.k8s.api.authorization.v1.LocalSubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1687, 0, 0, 32594, 0}, /* 617 io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 1693, 0, 0, 32646, 0}, /* 618 io.k8s.api.authorization.v1.ResourceAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1702, 0, 0, 32693, 0}, /* 619 io.k8s.api.authorization.v1.FieldSelectorAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1704, 0, 0, 32745, 0}, /* 620 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32807, 0}, /* 621 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorOperator */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 620, 0, 0, 0}, /* 622  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1707, 0, 0, 32866, 0}, /* 623 io.k8s.api.authorization.v1.LabelSelectorAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1709, 0, 0, 32918, 0}, /* 624 io.k8s.api.authorization.v1.NonResourceAttributes */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 32968, 0}, /* 625 io.k8s.api.authorization.v1.ExtraValue */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 625, 0, 0, 0}, /* 626  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1711, 0, 0, 33007, 0}, /* 627 io.k8s.api.authorization.v1.SubjectAccessReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1715, 0, 0, 33061, 0}, /* 628 io.k8s.api.authorization.v1.SelfSubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1720, 0, 0, 33113, 0}, /* 629 io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1722, 0, 0, 33169, 0}, /* 630 io.k8s.api.authorization.v1.SelfSubjectRulesReview */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1727, 0, 0, 33220, 0}, /* 631 io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1728, 0, 0, 33275, 0}, /* 632 io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1732, 0, 0, 33328, 0}, /* 633 io.k8s.api.authorization.v1.ResourceRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 633, 0, 0, 0}, /* 634  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1736, 0, 0, 33369, 0}, /* 635 io.k8s.api.authorization.v1.NonResourceRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 635, 0, 0, 0}, /* 636  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 33413, 0}, /* 637 io.k8s.api.authorization.v1.SubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1738, 0, 0, 33461, 0}, /* 638 io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1743, 0, 0, 33511, 0}, /* 639 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 1747, 0, 0, 33565, 0}, /* 640 io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1750, 0, 0, 33619, 0}, /* 641 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1755, 0, 0, 33675, 0}, /* 642 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 638, 0, 0, 0}, /* 643  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1759, 0, 0, 33729, 0}, /* 644 io.k8s.api.autoscaling.v1.Scale */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1764, 0, 0, 33761, 0}, /* 645 io.k8s.api.autoscaling.v1.ScaleSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1765, 0, 0, 33797, 0}, /* 646 io.k8s.api.autoscaling.v1.ScaleStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1767, 0, 0, 33835, 0}, /* 647 io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1772, 0, 0, 33885, 0}, /* 648 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1747, 0, 0, 33939, 0}, /* 649 io.k8s.api.autoscaling.v2.CrossVersionObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1777, 0, 0, 33993, 0}, /* 650 io.k8s.api.autoscaling.v2.MetricSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34030, 0}, /* 651 io.k8s.api.autoscaling.v2.MetricSourceType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1783, 0, 0, 34073, 0}, /* 652 io.k8s.api.autoscaling.v2.ObjectMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1786, 0, 0, 34118, 0}, /* 653 io.k8s.api.autoscaling.v2.MetricTarget */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34157, 0}, /* 654 io.k8s.api.autoscaling.v2.MetricTargetType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1790, 0, 0, 34200, 0}, /* 655 io.k8s.api.autoscaling.v2.MetricIdentifier */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 34243, 0}, /* 656 io.k8s.api.autoscaling.v2.PodsMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1794, 0, 0, 34286, 0}, /* 657 io.k8s.api.autoscaling.v2.ResourceMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1796, 0, 0, 34333, 0}, /* 658 io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 34389, 0}, /* 659 io.k8s.api.autoscaling.v2.ExternalMetricSource */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 650, 0, 0, 0}, /* 660  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1799, 0, 0, 34436, 0}, /* 661 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1801, 0, 0, 34494, 0}, /* 662 io.k8s.api.autoscaling.v2.HPAScalingRules */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34536, 0}, /* 663 io.k8s.api.autoscaling.v2.ScalingPolicySelect */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1805, 0, 0, 34582, 0}, /* 664 io.k8s.api.autoscaling.v2.HPAScalingPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34625, 0}, /* 665 io.k8s.api.autoscaling.v2.HPAScalingPolicyType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 664, 0, 0, 0}, /* 666  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1808, 0, 0, 34672, 0}, /* 667 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1814, 0, 0, 34728, 0}, /* 668 io.k8s.api.autoscaling.v2.MetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1820, 0, 0, 34767, 0}, /* 669 io.k8s.api.autoscaling.v2.ObjectMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1823, 0, 0, 34812, 0}, /* 670 io.k8s.api.autoscaling.v2.MetricValueStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 34856, 0}, /* 671 io.k8s.api.autoscaling.v2.PodsMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1828, 0, 0, 34899, 0}, /* 672 io.k8s.api.autoscaling.v2.ResourceMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1830, 0, 0, 34946, 0}, /* 673 io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 35002, 0}, /* 674 io.k8s.api.autoscaling.v2.ExternalMetricStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 668, 0, 0, 0}, /* 675  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1833, 0, 0, 35049, 0}, /* 676 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35108, 0}, /* 677 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 676, 12438, 0, 0}, /* 678  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1838, 0, 0, 35171, 0}, /* 679 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 647, 0, 0, 0}, /* 680  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1842, 0, 0, 35225, 0}, /* 681 io.k8s.api.batch.v1.CronJob */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1847, 0, 0, 35253, 0}, /* 682 io.k8s.api.batch.v1.CronJobSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35285, 0}, /* 683 io.k8s.api.batch.v1.ConcurrencyPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1855, 0, 0, 35323, 0}, /* 684 io.k8s.api.batch.v1.JobTemplateSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 16, 1857, 0, 0, 35359, 0}, /* 685 io.k8s.api.batch.v1.JobSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1873, 0, 0, 35387, 0}, /* 686 io.k8s.api.batch.v1.PodFailurePolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1874, 0, 0, 35424, 0}, /* 687 io.k8s.api.batch.v1.PodFailurePolicyRule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35465, 0}, /* 688 io.k8s.api.batch.v1.PodFailurePolicyAction */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1877, 0, 0, 35508, 0}, /* 689 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35567, 0}, /* 690 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesOperator */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1880, 0, 0, 35623, 0}, /* 691 io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 691, 0, 0, 0}, /* 692  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 687, 0, 0, 0}, /* 693  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1882, 0, 0, 35682, 0}, /* 694 io.k8s.api.batch.v1.SuccessPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1883, 0, 0, 35716, 0}, /* 695 io.k8s.api.batch.v1.SuccessPolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 695, 0, 0, 0}, /* 696  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35754, 0}, /* 697 io.k8s.api.batch.v1.CompletionMode */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35789, 0}, /* 698 io.k8s.api.batch.v1.PodReplacementPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1885, 0, 0, 35830, 0}, /* 699 io.k8s.api.batch.v1.CronJobStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 16, 0, 0, 0}, /* 700  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1888, 0, 0, 35864, 0}, /* 701 io.k8s.api.batch.v1.CronJobList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 681, 0, 0, 0}, /* 702  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1892, 0, 0, 35896, 0}, /* 703 io.k8s.api.batch.v1.Job */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 1897, 0, 0, 35920, 0}, /* 704 io.k8s.api.batch.v1.JobStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1908, 0, 0, 35950, 0}, /* 705 io.k8s.api.batch.v1.JobCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35983, 0}, /* 706 io.k8s.api.batch.v1.JobConditionType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 705, 0, 0, 0}, /* 707  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1914, 0, 0, 36020, 0}, /* 708 io.k8s.api.batch.v1.UncountedTerminatedPods */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 4, 0, 0, 0}, /* 709  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1916, 0, 0, 36064, 0}, /* 710 io.k8s.api.batch.v1.JobList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 703, 0, 0, 0}, /* 711  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1920, 0, 0, 36092, 0}, /* 712 io.k8s.api.certificates.v1.CertificateSigningRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1925, 0, 0, 36145, 0}, /* 713 io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36202, 0}, /* 714 io.k8s.api.certificates.v1.KeyUsage */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 714, 0, 0, 0}, /* 715  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 36238, 0}, /* 716 io.k8s.api.certificates.v1.ExtraValue */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 716, 0, 0, 0}, /* 717  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1933, 0, 0, 36276, 0}, /* 718 io.k8s.api.certificates.v1.CertificateSigningRequestStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1935, 0, 0, 36335, 0}, /* 719 io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36397, 0}, /* 720 io.k8s.api.certificates.v1.RequestConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 719, 12438, 0, 0}, /* 721  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1941, 0, 0, 36445, 0}, /* 722 io.k8s.api.certificates.v1.CertificateSigningRequestList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 712, 0, 0, 0}, /* 723  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1945, 0, 0, 36502, 0}, /* 724 io.k8s.api.coordination.v1.Lease */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1949, 0, 0, 36535, 0}, /* 725 io.k8s.api.coordination.v1.LeaseSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36572, 0}, /* 726 io.k8s.api.coordination.v1.CoordinatedLeaseStrategy */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1956, 0, 0, 36624, 0}, /* 727 io.k8s.api.coordination.v1.LeaseList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 724, 0, 0, 0}, /* 728  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1960, 0, 0, 36661, 0}, /* 729 io.k8s.api.discovery.v1.EndpointSlice */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36699, 0}, /* 730 io.k8s.api.discovery.v1.AddressType */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1966, 0, 0, 36735, 0}, /* 731 io.k8s.api.discovery.v1.Endpoint */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1974, 0, 0, 36768, 0}, /* 732 io.k8s.api.discovery.v1.EndpointConditions */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1977, 0, 0, 36811, 0}, /* 733 io.k8s.api.discovery.v1.EndpointHints */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 36849, 0}, /* 734 io.k8s.api.discovery.v1.ForZone */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 734, 0, 0, 0}, /* 735  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 36881, 0}, /* 736 io.k8s.api.discovery.v1.ForNode */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 736, 0, 0, 0}, /* 737  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 731, 0, 0, 0}, /* 738  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1979, 0, 0, 36913, 0}, /* 739 io.k8s.api.discovery.v1.EndpointPort */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 739, 0, 0, 0}, /* 740  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1983, 0, 0, 36950, 0}, /* 741 io.k8s.api.discovery.v1.EndpointSliceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 729, 0, 0, 0}, /* 742  */
-    {SCHEMA_OBJECT, LIST_MAP, 17, 1987, 0, 0, 36992, 0}, /* 743 io.k8s.api.events.v1.Event */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2004, 0, 0, 37019, 0}, /* 744 io.k8s.api.events.v1.EventSeries */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2006, 0, 0, 37052, 0}, /* 745 io.k8s.api.events.v1.EventList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 743, 0, 0, 0}, /* 746  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2010, 0, 0, 37083, 0}, /* 747 io.k8s.api.flowcontrol.v1.FlowSchema */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2015, 0, 0, 37120, 0}, /* 748 io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 37161, 0}, /* 749 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationReference */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2019, 0, 0, 37223, 0}, /* 750 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37273, 0}, /* 751 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethodType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2020, 0, 0, 37327, 0}, /* 752 io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2023, 0, 0, 37377, 0}, /* 753 io.k8s.api.flowcontrol.v1.Subject */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37411, 0}, /* 754 io.k8s.api.flowcontrol.v1.SubjectKind */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 37449, 0}, /* 755 io.k8s.api.flowcontrol.v1.UserSubject */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 37487, 0}, /* 756 io.k8s.api.flowcontrol.v1.GroupSubject */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2027, 0, 0, 37526, 0}, /* 757 io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 753, 0, 0, 0}, /* 758  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2029, 0, 0, 37574, 0}, /* 759 io.k8s.api.flowcontrol.v1.ResourcePolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 759, 0, 0, 0}, /* 760  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2034, 0, 0, 37619, 0}, /* 761 io.k8s.api.flowcontrol.v1.NonResourcePolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 761, 0, 0, 0}, /* 762  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 752, 0, 0, 0}, /* 763  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2036, 0, 0, 37667, 0}, /* 764 io.k8s.api.flowcontrol.v1.FlowSchemaStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2037, 0, 0, 37710, 0}, /* 765 io.k8s.api.flowcontrol.v1.FlowSchemaCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37756, 0}, /* 766 io.k8s.api.flowcontrol.v1.FlowSchemaConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37806, 0}, /* 767 io.k8s.api.flowcontrol.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 765, 12438, 0, 0}, /* 768  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2042, 0, 0, 37848, 0}, /* 769 io.k8s.api.flowcontrol.v1.FlowSchemaList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 747, 0, 0, 0}, /* 770  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2046, 0, 0, 37889, 0}, /* 771 io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2051, 0, 0, 37942, 0}, /* 772 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37999, 0}, /* 773 io.k8s.api.flowcontrol.v1.PriorityLevelEnablement */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2054, 0, 0, 38049, 0}, /* 774 io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2058, 0, 0, 38109, 0}, /* 775 io.k8s.api.flowcontrol.v1.LimitResponse */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 38149, 0}, /* 776 io.k8s.api.flowcontrol.v1.LimitResponseType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2060, 0, 0, 38193, 0}, /* 777 io.k8s.api.flowcontrol.v1.QueuingConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2063, 0, 0, 38240, 0}, /* 778 io.k8s.api.flowcontrol.v1.ExemptPriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2065, 0, 0, 38299, 0}, /* 779 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2066, 0, 0, 38358, 0}, /* 780 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 38420, 0}, /* 781 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 780, 12438, 0, 0}, /* 782  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2071, 0, 0, 38486, 0}, /* 783 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 771, 0, 0, 0}, /* 784  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2075, 0, 0, 38543, 0}, /* 785 io.k8s.api.networking.v1.IPAddress */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2079, 0, 0, 38578, 0}, /* 786 io.k8s.api.networking.v1.IPAddressSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2080, 0, 0, 38617, 0}, /* 787 io.k8s.api.networking.v1.ParentReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2084, 0, 0, 38658, 0}, /* 788 io.k8s.api.networking.v1.IPAddressList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 785, 0, 0, 0}, /* 789  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2088, 0, 0, 38697, 0}, /* 790 io.k8s.api.networking.v1.Ingress */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2093, 0, 0, 38730, 0}, /* 791 io.k8s.api.networking.v1.IngressSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2097, 0, 0, 38767, 0}, /* 792 io.k8s.api.networking.v1.IngressBackend */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2099, 0, 0, 38807, 0}, /* 793 io.k8s.api.networking.v1.IngressServiceBackend */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 2101, 0, 0, 38854, 0}, /* 794 io.k8s.api.networking.v1.ServiceBackendPort */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2103, 0, 0, 38898, 0}, /* 795 io.k8s.api.networking.v1.IngressTLS */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 795, 0, 0, 0}, /* 796  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2105, 0, 0, 38934, 0}, /* 797 io.k8s.api.networking.v1.IngressRule */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2108, 0, 0, 38971, 0}, /* 798 io.k8s.api.networking.v1.IngressRuleValue */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2109, 0, 0, 39013, 0}, /* 799 io.k8s.api.networking.v1.HTTPIngressRuleValue */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2110, 0, 0, 39059, 0}, /* 800 io.k8s.api.networking.v1.HTTPIngressPath */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39100, 0}, /* 801 io.k8s.api.networking.v1.PathType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 800, 0, 0, 0}, /* 802  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 797, 0, 0, 0}, /* 803  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2113, 0, 0, 39134, 0}, /* 804 io.k8s.api.networking.v1.IngressStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2114, 0, 0, 39173, 0}, /* 805 io.k8s.api.networking.v1.IngressLoadBalancerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2115, 0, 0, 39224, 0}, /* 806 io.k8s.api.networking.v1.IngressLoadBalancerIngress */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 39276, 0}, /* 807 io.k8s.api.networking.v1.IngressPortStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 807, 0, 0, 0}, /* 808  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 806, 0, 0, 0}, /* 809  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2118, 0, 0, 39319, 0}, /* 810 io.k8s.api.networking.v1.IngressClass */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2122, 0, 0, 39357, 0}, /* 811 io.k8s.api.networking.v1.IngressClassSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2124, 0, 0, 39399, 0}, /* 812 io.k8s.api.networking.v1.IngressClassParametersReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2129, 0, 0, 39456, 0}, /* 813 io.k8s.api.networking.v1.IngressClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 810, 0, 0, 0}, /* 814  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2133, 0, 0, 39498, 0}, /* 815 io.k8s.api.networking.v1.IngressList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 790, 0, 0, 0}, /* 816  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2137, 0, 0, 39535, 0}, /* 817 io.k8s.api.networking.v1.NetworkPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2141, 0, 0, 39574, 0}, /* 818 io.k8s.api.networking.v1.NetworkPolicySpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2145, 0, 0, 39617, 0}, /* 819 io.k8s.api.networking.v1.NetworkPolicyIngressRule */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2147, 0, 0, 39667, 0}, /* 820 io.k8s.api.networking.v1.NetworkPolicyPort */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 820, 0, 0, 0}, /* 821  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2150, 0, 0, 39710, 0}, /* 822 io.k8s.api.networking.v1.NetworkPolicyPeer */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2153, 0, 0, 39753, 0}, /* 823 io.k8s.api.networking.v1.IPBlock */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 822, 0, 0, 0}, /* 824  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 819, 0, 0, 0}, /* 825  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2155, 0, 0, 39786, 0}, /* 826 io.k8s.api.networking.v1.NetworkPolicyEgressRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 826, 0, 0, 0}, /* 827  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39835, 0}, /* 828 io.k8s.api.networking.v1.PolicyType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 828, 0, 0, 0}, /* 829  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2157, 0, 0, 39871, 0}, /* 830 io.k8s.api.networking.v1.NetworkPolicyList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 817, 0, 0, 0}, /* 831  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2161, 0, 0, 39914, 0}, /* 832 io.k8s.api.networking.v1.ServiceCIDR */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2166, 0, 0, 39951, 0}, /* 833 io.k8s.api.networking.v1.ServiceCIDRSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2167, 0, 0, 39992, 0}, /* 834 io.k8s.api.networking.v1.ServiceCIDRStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2168, 0, 0, 40035, 0}, /* 835 io.k8s.api.networking.v1.ServiceCIDRList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 832, 0, 0, 0}, /* 836  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 2172, 0, 0, 40076, 0}, /* 837 io.k8s.api.node.v1.RuntimeClass */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2178, 0, 0, 40108, 0}, /* 838 io.k8s.api.node.v1.Overhead */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2179, 0, 0, 40136, 0}, /* 839 io.k8s.api.node.v1.Scheduling */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2181, 0, 0, 40166, 0}, /* 840 io.k8s.api.node.v1.RuntimeClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 837, 0, 0, 0}, /* 841  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2185, 0, 0, 40202, 0}, /* 842 io.k8s.api.policy.v1.Eviction */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2189, 0, 0, 40232, 0}, /* 843 io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2197, 0, 0, 40283, 0}, /* 844 io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40334, 0}, /* 845 io.k8s.apimachinery.pkg.apis.meta.v1.DeletionPropagation */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2199, 0, 0, 40391, 0}, /* 846 io.k8s.api.policy.v1.PodDisruptionBudget */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2204, 0, 0, 40432, 0}, /* 847 io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40477, 0}, /* 848 io.k8s.api.policy.v1.UnhealthyPodEvictionPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2208, 0, 0, 40529, 0}, /* 849 io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 6, 0, 0, 0}, /* 850  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2215, 0, 0, 40576, 0}, /* 851 io.k8s.api.policy.v1.PodDisruptionBudgetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 846, 0, 0, 0}, /* 852  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2219, 0, 0, 40621, 0}, /* 853 io.k8s.api.rbac.v1.ClusterRole */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2224, 0, 0, 40652, 0}, /* 854 io.k8s.api.rbac.v1.PolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 854, 0, 0, 0}, /* 855  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2229, 0, 0, 40682, 0}, /* 856 io.k8s.api.rbac.v1.AggregationRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 150, 0, 0, 0}, /* 857  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 40717, 0}, /* 858 io.k8s.api.rbac.v1.ClusterRoleBinding */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 2235, 0, 0, 40755, 0}, /* 859 io.k8s.api.rbac.v1.Subject */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 859, 0, 0, 0}, /* 860  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 2239, 0, 0, 40782, 0}, /* 861 io.k8s.api.rbac.v1.RoleRef */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2242, 0, 0, 40809, 0}, /* 862 io.k8s.api.rbac.v1.ClusterRoleBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 858, 0, 0, 0}, /* 863  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2246, 0, 0, 40851, 0}, /* 864 io.k8s.api.rbac.v1.ClusterRoleList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 853, 0, 0, 0}, /* 865  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2250, 0, 0, 40886, 0}, /* 866 io.k8s.api.rbac.v1.Role */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 40910, 0}, /* 867 io.k8s.api.rbac.v1.RoleBinding */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2254, 0, 0, 40941, 0}, /* 868 io.k8s.api.rbac.v1.RoleBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 867, 0, 0, 0}, /* 869  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2258, 0, 0, 40976, 0}, /* 870 io.k8s.api.rbac.v1.RoleList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 866, 0, 0, 0}, /* 871  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2262, 0, 0, 41004, 0}, /* 872 io.k8s.api.resource.v1.DeviceClass */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2266, 0, 0, 41039, 0}, /* 873 io.k8s.api.resource.v1.DeviceClassSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2269, 0, 0, 41078, 0}, /* 874 io.k8s.api.resource.v1.DeviceSelector */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2270, 0, 0, 41116, 0}, /* 875 io.k8s.api.resource.v1.CELDeviceSelector */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 874, 0, 0, 0}, /* 876  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2271, 0, 0, 41157, 0}, /* 877 io.k8s.api.resource.v1.DeviceClassConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2273, 0, 0, 41205, 0}, /* 878 io.k8s.api.resource.v1.DeviceConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2274, 0, 0, 41248, 0}, /* 879 io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 877, 0, 0, 0}, /* 880  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2276, 0, 0, 41297, 0}, /* 881 io.k8s.api.resource.v1.DeviceClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 872, 0, 0, 0}, /* 882  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2280, 0, 0, 41336, 0}, /* 883 io.k8s.api.resource.v1.ResourceClaim */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2285, 0, 0, 41373, 0}, /* 884 io.k8s.api.resource.v1.ResourceClaimSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2286, 0, 0, 41414, 0}, /* 885 io.k8s.api.resource.v1.DeviceClaim */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2289, 0, 0, 41449, 0}, /* 886 io.k8s.api.resource.v1.DeviceRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2292, 0, 0, 41486, 0}, /* 887 io.k8s.api.resource.v1.ExactDeviceRequest */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41528, 0}, /* 888 io.k8s.api.resource.v1.DeviceAllocationMode */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2299, 0, 0, 41572, 0}, /* 889 io.k8s.api.resource.v1.DeviceToleration */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41612, 0}, /* 890 io.k8s.api.resource.v1.DeviceTolerationOperator */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41660, 0}, /* 891 io.k8s.api.resource.v1.DeviceTaintEffect */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 889, 0, 0, 0}, /* 892  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2304, 0, 0, 41701, 0}, /* 893 io.k8s.api.resource.v1.CapacityRequirements */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 41745, 0}, /* 894 map[v1.QualifiedName]resource.Quantity */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2305, 0, 0, 41784, 0}, /* 895 io.k8s.api.resource.v1.DeviceSubRequest */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 895, 0, 0, 0}, /* 896  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 886, 0, 0, 0}, /* 897  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2312, 0, 0, 41824, 0}, /* 898 io.k8s.api.resource.v1.DeviceConstraint */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41864, 0}, /* 899 io.k8s.api.resource.v1.FullyQualifiedName */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 898, 0, 0, 0}, /* 900  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2315, 0, 0, 41906, 0}, /* 901 io.k8s.api.resource.v1.DeviceClaimConfiguration */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 901, 0, 0, 0}, /* 902  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2318, 0, 0, 41954, 0}, /* 903 io.k8s.api.resource.v1.ResourceClaimStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2321, 0, 0, 41997, 0}, /* 904 io.k8s.api.resource.v1.AllocationResult */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2324, 0, 0, 42037, 0}, /* 905 io.k8s.api.resource.v1.DeviceAllocationResult */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 2326, 0, 0, 42083, 0}, /* 906 io.k8s.api.resource.v1.DeviceRequestAllocationResult */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 906, 0, 0, 0}, /* 907  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2336, 0, 0, 42136, 0}, /* 908 io.k8s.api.resource.v1.DeviceAllocationConfiguration */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 42189, 0}, /* 909 io.k8s.api.resource.v1.AllocationConfigSource */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 908, 0, 0, 0}, /* 910  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2340, 0, 0, 42235, 0}, /* 911 io.k8s.api.resource.v1.ResourceClaimConsumerReference */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 911, 12082, 0, 0}, /* 912  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2344, 0, 0, 42289, 0}, /* 913 io.k8s.api.resource.v1.AllocatedDeviceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2351, 0, 0, 42334, 0}, /* 914 io.k8s.api.resource.v1.NetworkDeviceData */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 913, 42375, 0, 0}, /* 915  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2354, 0, 0, 42403, 0}, /* 916 io.k8s.api.resource.v1.ResourceClaimList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 883, 0, 0, 0}, /* 917  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2358, 0, 0, 42444, 0}, /* 918 io.k8s.api.resource.v1.ResourceClaimTemplate */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2362, 0, 0, 42489, 0}, /* 919 io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2364, 0, 0, 42538, 0}, /* 920 io.k8s.api.resource.v1.ResourceClaimTemplateList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 918, 0, 0, 0}, /* 921  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2368, 0, 0, 42587, 0}, /* 922 io.k8s.api.resource.v1.ResourceSlice */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2372, 0, 0, 42624, 0}, /* 923 io.k8s.api.resource.v1.ResourceSliceSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2380, 0, 0, 42665, 0}, /* 924 io.k8s.api.resource.v1.ResourcePool */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 2383, 0, 0, 42701, 0}, /* 925 io.k8s.api.resource.v1.Device */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2396, 0, 0, 42731, 0}, /* 926 io.k8s.api.resource.v1.DeviceAttribute */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 9, 0, 0, 0}, /* 927  */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 926, 0, 42770, 0}, /* 928 map[v1.QualifiedName]v1.DeviceAttribute */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2404, 0, 0, 42810, 0}, /* 929 io.k8s.api.resource.v1.DeviceCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2406, 0, 0, 42848, 0}, /* 930 io.k8s.api.resource.v1.CapacityRequestPolicy */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 52, 0, 0, 0}, /* 931  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2409, 0, 0, 42893, 0}, /* 932 io.k8s.api.resource.v1.CapacityRequestPolicyRange */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 929, 0, 42943, 0}, /* 933 map[v1.QualifiedName]v1.DeviceCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2412, 0, 0, 42982, 0}, /* 934 io.k8s.api.resource.v1.DeviceCounterConsumption */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2414, 0, 0, 43030, 0}, /* 935 io.k8s.api.resource.v1.Counter */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 935, 0, 0, 0}, /* 936  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 934, 0, 0, 0}, /* 937  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2415, 0, 0, 43061, 0}, /* 938 io.k8s.api.resource.v1.DeviceTaint */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 938, 0, 0, 0}, /* 939  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2419, 0, 0, 43096, 0}, /* 940 io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43150, 0}, /* 941 io.k8s.api.resource.v1.QualifiedName */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 940, 0, 43187, 0}, /* 942 map[v1.ResourceName]v1.NodeAllocatableResourceMapping */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 925, 0, 0, 0}, /* 943  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2421, 0, 0, 43241, 0}, /* 944 io.k8s.api.resource.v1.CounterSet */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 944, 0, 0, 0}, /* 945  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2423, 0, 0, 43275, 0}, /* 946 io.k8s.api.resource.v1.ResourceSliceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 922, 0, 0, 0}, /* 947  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2427, 0, 0, 43316, 0}, /* 948 io.k8s.api.scheduling.v1.PriorityClass */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2434, 0, 0, 43355, 0}, /* 949 io.k8s.api.scheduling.v1.PriorityClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 948, 0, 0, 0}, /* 950  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2438, 0, 0, 43398, 0}, /* 951 io.k8s.api.storage.v1.CSIDriver */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 2442, 0, 0, 43430, 0}, /* 952 io.k8s.api.storage.v1.CSIDriverSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43466, 0}, /* 953 io.k8s.api.storage.v1.VolumeLifecycleMode */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 953, 0, 0, 0}, /* 954  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43508, 0}, /* 955 io.k8s.api.storage.v1.FSGroupPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2453, 0, 0, 43544, 0}, /* 956 io.k8s.api.storage.v1.TokenRequest */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 956, 0, 0, 0}, /* 957  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2455, 0, 0, 43579, 0}, /* 958 io.k8s.api.storage.v1.CSIDriverList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 951, 0, 0, 0}, /* 959  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2459, 0, 0, 43615, 0}, /* 960 io.k8s.api.storage.v1.CSINode */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2463, 0, 0, 43645, 0}, /* 961 io.k8s.api.storage.v1.CSINodeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2464, 0, 0, 43679, 0}, /* 962 io.k8s.api.storage.v1.CSINodeDriver */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2468, 0, 0, 43715, 0}, /* 963 io.k8s.api.storage.v1.VolumeNodeResources */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 962, 18391, 0, 0}, /* 964  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2469, 0, 0, 43757, 0}, /* 965 io.k8s.api.storage.v1.CSINodeList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 960, 0, 0, 0}, /* 966  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2473, 0, 0, 43791, 0}, /* 967 io.k8s.api.storage.v1.CSIStorageCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2480, 0, 0, 43832, 0}, /* 968 io.k8s.api.storage.v1.CSIStorageCapacityList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 967, 0, 0, 0}, /* 969  */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 2484, 0, 0, 43877, 0}, /* 970 io.k8s.api.storage.v1.StorageClass */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43912, 0}, /* 971 io.k8s.api.storage.v1.VolumeBindingMode */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 2494, 0, 0, 43952, 0}, /* 972 io.k8s.api.core.v1.TopologySelectorTerm */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2495, 0, 0, 43992, 0}, /* 973 io.k8s.api.core.v1.TopologySelectorLabelRequirement */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 973, 0, 0, 0}, /* 974  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 972, 0, 0, 0}, /* 975  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2497, 0, 0, 44044, 0}, /* 976 io.k8s.api.storage.v1.StorageClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 970, 0, 0, 0}, /* 977  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2501, 0, 0, 44083, 0}, /* 978 io.k8s.api.storage.v1.VolumeAttachment */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2506, 0, 0, 44122, 0}, /* 979 io.k8s.api.storage.v1.VolumeAttachmentSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2509, 0, 0, 44165, 0}, /* 980 io.k8s.api.storage.v1.VolumeAttachmentSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2511, 0, 0, 44210, 0}, /* 981 io.k8s.api.storage.v1.VolumeAttachmentStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2515, 0, 0, 44255, 0}, /* 982 io.k8s.api.storage.v1.VolumeError */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2518, 0, 0, 44289, 0}, /* 983 io.k8s.api.storage.v1.VolumeAttachmentList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 978, 0, 0, 0}, /* 984  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2522, 0, 0, 44332, 0}, /* 985 io.k8s.api.storage.v1.VolumeAttributesClass */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2527, 0, 0, 44376, 0}, /* 986 io.k8s.api.storage.v1.VolumeAttributesClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 985, 0, 0, 0}, /* 987  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2531, 0, 0, 44424, 0}, /* 988 io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2536, 0, 0, 44475, 0}, /* 989 io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 2541, 0, 0, 44526, 0}, /* 990 io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2547, 0, 0, 44576, 0}, /* 991 io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 2550, 0, 0, 44624, 0}, /* 992 io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 44673, 0}, /* 993 io.k8s.apimachinery.pkg.apis.meta.v1.ResourceVersionMatch */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2563, 0, 0, 44731, 0}, /* 994 io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2565, 0, 0, 44779, 0}, /* 995 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2568, 0, 0, 44838, 0}, /* 996 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 995, 0, 0, 0}, /* 997  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 459, 0, 0, 17775, 0}, /* 170 io.k8s.api.core.v1.Pod */
+    {SCHEMA_OBJECT, LIST_MAP, 42, 464, 0, 0, 17798, 0}, /* 171 io.k8s.api.core.v1.PodSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 32, 506, 0, 0, 17825, 0}, /* 172 io.k8s.api.core.v1.Volume */
+    {SCHEMA_OBJECT, LIST_MAP, 30, 538, 0, 0, 17851, 0}, /* 173 io.k8s.api.core.v1.VolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 568, 0, 0, 17883, 0}, /* 174 io.k8s.api.core.v1.EmptyDirVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 17923, 0}, /* 175 io.k8s.api.core.v1.StorageMedium */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 570, 0, 0, 17956, 0}, /* 176 io.k8s.api.core.v1.GitRepoVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 573, 0, 0, 17995, 0}, /* 177 io.k8s.api.core.v1.SecretVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 577, 0, 0, 18033, 0}, /* 178 io.k8s.api.core.v1.KeyToPath */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 178, 0, 0, 16}, /* 179  */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 580, 0, 0, 18062, 0}, /* 180 io.k8s.api.core.v1.ISCSIVolumeSource */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 591, 0, 0, 18099, 0}, /* 181 io.k8s.api.core.v1.LocalObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 592, 0, 0, 18139, 0}, /* 182 io.k8s.api.core.v1.GlusterfsVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 595, 0, 0, 18180, 0}, /* 183 io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 597, 0, 0, 18233, 0}, /* 184 io.k8s.api.core.v1.RBDVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 605, 0, 0, 18268, 0}, /* 185 io.k8s.api.core.v1.FlexVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 610, 0, 0, 18304, 0}, /* 186 io.k8s.api.core.v1.CinderVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 614, 0, 0, 18342, 0}, /* 187 io.k8s.api.core.v1.CephFSVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 620, 0, 0, 18380, 0}, /* 188 io.k8s.api.core.v1.DownwardAPIVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 622, 0, 0, 18423, 0}, /* 189 io.k8s.api.core.v1.DownwardAPIVolumeFile */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 626, 0, 0, 18464, 0}, /* 190 io.k8s.api.core.v1.ObjectFieldSelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 628, 0, 0, 18503, 0}, /* 191 io.k8s.api.core.v1.ResourceFieldSelector */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 189, 0, 0, 16}, /* 192  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 631, 0, 0, 18544, 0}, /* 193 io.k8s.api.core.v1.AzureFileVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 634, 0, 0, 18585, 0}, /* 194 io.k8s.api.core.v1.ConfigMapVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 639, 0, 0, 18626, 0}, /* 195 io.k8s.api.core.v1.ProjectedVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 641, 0, 0, 18667, 0}, /* 196 io.k8s.api.core.v1.VolumeProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 18703, 0}, /* 197 io.k8s.api.core.v1.SecretProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 651, 0, 0, 18739, 0}, /* 198 io.k8s.api.core.v1.DownwardAPIProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 18780, 0}, /* 199 io.k8s.api.core.v1.ConfigMapProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 652, 0, 0, 18819, 0}, /* 200 io.k8s.api.core.v1.ServiceAccountTokenProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 655, 0, 0, 18868, 0}, /* 201 io.k8s.api.core.v1.ClusterTrustBundleProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 660, 0, 0, 18916, 0}, /* 202 io.k8s.api.core.v1.PodCertificateProjection */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 196, 0, 0, 16}, /* 203  */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 667, 0, 0, 18960, 0}, /* 204 io.k8s.api.core.v1.ScaleIOVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 677, 0, 0, 18999, 0}, /* 205 io.k8s.api.core.v1.StorageOSVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 682, 0, 0, 19040, 0}, /* 206 io.k8s.api.core.v1.CSIVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 687, 0, 0, 19075, 0}, /* 207 io.k8s.api.core.v1.EphemeralVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 688, 0, 0, 19116, 0}, /* 208 io.k8s.api.core.v1.PersistentVolumeClaimTemplate */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 690, 0, 0, 19165, 0}, /* 209 io.k8s.api.core.v1.ImageVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 19232, 19202, 0}, /* 210 io.k8s.api.core.v1.PullPolicy */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 172, 19258, 0, 16}, /* 211  */
+    {SCHEMA_OBJECT, LIST_MAP, 25, 692, 0, 0, 19264, 0}, /* 212 io.k8s.api.core.v1.Container */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 717, 0, 0, 19293, 0}, /* 213 io.k8s.api.core.v1.ContainerPort */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 213, 19326, 0, 16}, /* 214  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 722, 0, 0, 19350, 0}, /* 215 io.k8s.api.core.v1.EnvFromSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 19383, 0}, /* 216 io.k8s.api.core.v1.ConfigMapEnvSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 19421, 0}, /* 217 io.k8s.api.core.v1.SecretEnvSource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 215, 0, 0, 16}, /* 218  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 728, 0, 0, 19456, 0}, /* 219 io.k8s.api.core.v1.EnvVar */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 731, 0, 0, 19482, 0}, /* 220 io.k8s.api.core.v1.EnvVarSource */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 19514, 0}, /* 221 io.k8s.api.core.v1.ConfigMapKeySelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 19554, 0}, /* 222 io.k8s.api.core.v1.SecretKeySelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 740, 0, 0, 19591, 0}, /* 223 io.k8s.api.core.v1.FileKeySelector */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 219, 19258, 0, 16}, /* 224  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 744, 0, 0, 19626, 0}, /* 225 io.k8s.api.core.v1.ResourceRequirements */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 747, 0, 0, 19666, 0}, /* 226 io.k8s.api.core.v1.ResourceClaim */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 226, 19258, 0, 16}, /* 227  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 749, 0, 0, 19699, 0}, /* 228 io.k8s.api.core.v1.ContainerResizePolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19740, 0}, /* 229 io.k8s.api.core.v1.ResourceName */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19772, 0}, /* 230 io.k8s.api.core.v1.ResourceResizeRestartPolicy */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 228, 0, 0, 16}, /* 231  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19819, 0}, /* 232 io.k8s.api.core.v1.ContainerRestartPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 751, 0, 0, 19861, 0}, /* 233 io.k8s.api.core.v1.ContainerRestartRule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19901, 0}, /* 234 io.k8s.api.core.v1.ContainerRestartRuleAction */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 753, 0, 0, 19947, 0}, /* 235 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodes */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19998, 0}, /* 236 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodesOperator */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 36, 0, 0, 16}, /* 237  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 233, 0, 0, 16}, /* 238  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 755, 0, 0, 20057, 0}, /* 239 io.k8s.api.core.v1.VolumeMount */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20088, 0}, /* 240 io.k8s.api.core.v1.RecursiveReadOnlyMode */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 20169, 20129, 0}, /* 241 io.k8s.api.core.v1.MountPropagationMode */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 239, 20204, 0, 16}, /* 242  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 762, 0, 0, 20215, 0}, /* 243 io.k8s.api.core.v1.VolumeDevice */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 243, 20247, 0, 16}, /* 244  */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 764, 0, 0, 20259, 0}, /* 245 io.k8s.api.core.v1.Probe */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 775, 0, 0, 20284, 0}, /* 246 io.k8s.api.core.v1.ProbeHandler */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 779, 0, 0, 20316, 0}, /* 247 io.k8s.api.core.v1.ExecAction */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 780, 0, 0, 20346, 0}, /* 248 io.k8s.api.core.v1.HTTPGetAction */
+    {SCHEMA_INT_OR_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20379, 0}, /* 249 io.k8s.apimachinery.pkg.util.intstr.IntOrString */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 20456, 20427, 0}, /* 250 io.k8s.api.core.v1.URIScheme */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 20467, 0}, /* 251 io.k8s.api.core.v1.HTTPHeader */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 251, 0, 0, 16}, /* 252  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 787, 0, 0, 20497, 0}, /* 253 io.k8s.api.core.v1.TCPSocketAction */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 789, 0, 0, 20532, 0}, /* 254 io.k8s.api.core.v1.GRPCAction */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 791, 0, 0, 20562, 0}, /* 255 io.k8s.api.core.v1.Lifecycle */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 794, 0, 0, 20591, 0}, /* 256 io.k8s.api.core.v1.LifecycleHandler */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 798, 0, 0, 20627, 0}, /* 257 io.k8s.api.core.v1.SleepAction */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 20684, 20658, 0}, /* 258 io.k8s.api.core.v1.Signal */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21341, 21297, 0}, /* 259 io.k8s.api.core.v1.TerminationMessagePolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 12, 799, 0, 0, 21368, 0}, /* 260 io.k8s.api.core.v1.SecurityContext */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 811, 0, 0, 21403, 0}, /* 261 io.k8s.api.core.v1.Capabilities */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21435, 0}, /* 262 io.k8s.api.core.v1.Capability */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 262, 0, 0, 16}, /* 263  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 813, 0, 0, 21465, 0}, /* 264 io.k8s.api.core.v1.SELinuxOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 817, 0, 0, 21499, 0}, /* 265 io.k8s.api.core.v1.WindowsSecurityContextOptions */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21581, 21548, 0}, /* 266 io.k8s.api.core.v1.ProcMountType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 821, 0, 0, 21598, 0}, /* 267 io.k8s.api.core.v1.SeccompProfile */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21670, 21632, 0}, /* 268 io.k8s.api.core.v1.SeccompProfileType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 823, 0, 0, 21706, 0}, /* 269 io.k8s.api.core.v1.AppArmorProfile */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21670, 21741, 0}, /* 270 io.k8s.api.core.v1.AppArmorProfileType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 212, 19258, 0, 16}, /* 271  */
+    {SCHEMA_OBJECT, LIST_MAP, 27, 825, 0, 0, 21780, 0}, /* 272 io.k8s.api.core.v1.EphemeralContainer */
+    {SCHEMA_OBJECT, LIST_MAP, 25, 852, 0, 0, 21818, 0}, /* 273 io.k8s.api.core.v1.EphemeralContainerCommon */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 2, 0, 0, 0}, /* 274  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 213, 0, 0, 0}, /* 275  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 215, 0, 0, 0}, /* 276  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 219, 0, 0, 0}, /* 277  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 228, 0, 0, 0}, /* 278  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 233, 0, 0, 0}, /* 279  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 239, 0, 0, 0}, /* 280  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 243, 0, 0, 0}, /* 281  */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 272, 19258, 0, 16}, /* 282  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21895, 21862, 0}, /* 283 io.k8s.api.core.v1.RestartPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21947, 21918, 0}, /* 284 io.k8s.api.core.v1.DNSPolicy */
+    {SCHEMA_MAP, LIST_ATOMIC, 0, 0, 2, 0, 0, 16}, /* 285  */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 877, 0, 0, 21997, 0}, /* 286 io.k8s.api.core.v1.PodSecurityContext */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 5, 0, 0, 16}, /* 287  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22079, 22035, 0}, /* 288 io.k8s.api.core.v1.SupplementalGroupsPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 22092, 0}, /* 289 io.k8s.api.core.v1.Sysctl */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 289, 0, 0, 16}, /* 290  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22160, 22118, 0}, /* 291 io.k8s.api.core.v1.PodFSGroupChangePolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22182, 0}, /* 292 io.k8s.api.core.v1.PodSELinuxChangePolicy */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 181, 19258, 0, 16}, /* 293  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 890, 0, 0, 22224, 0}, /* 294 io.k8s.api.core.v1.Affinity */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 893, 0, 0, 22252, 0}, /* 295 io.k8s.api.core.v1.NodeAffinity */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 895, 0, 0, 22284, 0}, /* 296 io.k8s.api.core.v1.PreferredSchedulingTerm */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 296, 0, 0, 16}, /* 297  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 22327, 0}, /* 298 io.k8s.api.core.v1.PodAffinity */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 899, 0, 0, 22358, 0}, /* 299 io.k8s.api.core.v1.PodAffinityTerm */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 299, 0, 0, 16}, /* 300  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 905, 0, 0, 22393, 0}, /* 301 io.k8s.api.core.v1.WeightedPodAffinityTerm */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 301, 0, 0, 16}, /* 302  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 22436, 0}, /* 303 io.k8s.api.core.v1.PodAntiAffinity */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 907, 0, 0, 22471, 0}, /* 304 io.k8s.api.core.v1.Toleration */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22539, 22501, 0}, /* 305 io.k8s.api.core.v1.TolerationOperator */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 304, 0, 0, 16}, /* 306  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 912, 0, 0, 22558, 0}, /* 307 io.k8s.api.core.v1.HostAlias */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 307, 22587, 0, 16}, /* 308  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 914, 0, 0, 22591, 0}, /* 309 io.k8s.api.core.v1.PodDNSConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 917, 0, 0, 22623, 0}, /* 310 io.k8s.api.core.v1.PodDNSConfigOption */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 310, 0, 0, 16}, /* 311  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 919, 0, 0, 22661, 0}, /* 312 io.k8s.api.core.v1.PodReadinessGate */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22697, 0}, /* 313 io.k8s.api.core.v1.PodConditionType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 312, 0, 0, 16}, /* 314  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22769, 22733, 0}, /* 315 io.k8s.api.core.v1.PreemptionPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 920, 0, 0, 22796, 0}, /* 316 io.k8s.api.core.v1.TopologySpreadConstraint */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22889, 22840, 0}, /* 317 io.k8s.api.core.v1.UnsatisfiableConstraintAction */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22957, 22918, 0}, /* 318 io.k8s.api.core.v1.NodeInclusionPolicy */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 316, 22970, 0, 16}, /* 319  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 928, 0, 0, 23001, 0}, /* 320 io.k8s.api.core.v1.PodOS */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23026, 0}, /* 321 io.k8s.api.core.v1.OSName */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 23052, 0}, /* 322 io.k8s.api.core.v1.PodSchedulingGate */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 322, 19258, 0, 16}, /* 323  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 930, 0, 0, 23089, 0}, /* 324 io.k8s.api.core.v1.PodResourceClaim */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 324, 19258, 0, 16}, /* 325  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 933, 0, 0, 23125, 0}, /* 326 io.k8s.api.core.v1.PodSchedulingGroup */
+    {SCHEMA_OBJECT, LIST_MAP, 21, 934, 0, 0, 23163, 0}, /* 327 io.k8s.api.core.v1.PodStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 23220, 23192, 0}, /* 328 io.k8s.api.core.v1.PodPhase */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 955, 0, 0, 23261, 0}, /* 329 io.k8s.api.core.v1.PodCondition */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 329, 12721, 0, 16}, /* 330  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 23293, 0}, /* 331 io.k8s.api.core.v1.HostIP */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 331, 0, 0, 16}, /* 332  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 23319, 0}, /* 333 io.k8s.api.core.v1.PodIP */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 333, 22587, 0, 16}, /* 334  */
+    {SCHEMA_OBJECT, LIST_MAP, 15, 963, 0, 0, 23344, 0}, /* 335 io.k8s.api.core.v1.ContainerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 978, 0, 0, 23379, 0}, /* 336 io.k8s.api.core.v1.ContainerState */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 981, 0, 0, 23413, 0}, /* 337 io.k8s.api.core.v1.ContainerStateWaiting */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 983, 0, 0, 23454, 0}, /* 338 io.k8s.api.core.v1.ContainerStateRunning */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 984, 0, 0, 23495, 0}, /* 339 io.k8s.api.core.v1.ContainerStateTerminated */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 991, 0, 0, 23539, 0}, /* 340 io.k8s.api.core.v1.VolumeMountStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 996, 0, 0, 23576, 0}, /* 341 io.k8s.api.core.v1.VolumeStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 997, 0, 0, 23608, 0}, /* 342 io.k8s.api.core.v1.ImageVolumeStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 340, 20204, 0, 16}, /* 343  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 998, 0, 0, 23645, 0}, /* 344 io.k8s.api.core.v1.ContainerUser */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 999, 0, 0, 23678, 0}, /* 345 io.k8s.api.core.v1.LinuxContainerUser */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1002, 0, 0, 23716, 0}, /* 346 io.k8s.api.core.v1.ResourceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1004, 0, 0, 23750, 0}, /* 347 io.k8s.api.core.v1.ResourceHealth */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23784, 0}, /* 348 io.k8s.api.core.v1.ResourceID */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23814, 0}, /* 349 io.k8s.api.core.v1.ResourceHealthStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 347, 23854, 0, 16}, /* 350  */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 346, 19258, 0, 16}, /* 351  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 335, 0, 0, 16}, /* 352  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 23897, 23866, 0}, /* 353 io.k8s.api.core.v1.PodQOSClass */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23929, 0}, /* 354 io.k8s.api.core.v1.PodResizeStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1007, 0, 0, 23964, 0}, /* 355 io.k8s.api.core.v1.PodResourceClaimStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 355, 19258, 0, 16}, /* 356  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1009, 0, 0, 24006, 0}, /* 357 io.k8s.api.core.v1.PodExtendedResourceClaimStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1011, 0, 0, 24056, 0}, /* 358 io.k8s.api.core.v1.ContainerExtendedResourceRequest */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 358, 0, 0, 16}, /* 359  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1014, 0, 0, 24108, 0}, /* 360 io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 24162, 0}, /* 361 map[v1.ResourceName]resource.Quantity */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 360, 0, 0, 16}, /* 362  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1017, 0, 0, 24200, 0}, /* 363 io.k8s.api.core.v1.PodAttachOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1024, 0, 0, 24236, 0}, /* 364 io.k8s.api.core.v1.PodExecOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1032, 0, 0, 24270, 0}, /* 365 io.k8s.api.core.v1.PodList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 170, 0, 0, 0}, /* 366  */
+    {SCHEMA_OBJECT, LIST_MAP, 12, 1036, 0, 0, 24297, 0}, /* 367 io.k8s.api.core.v1.PodLogOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1048, 0, 0, 24330, 0}, /* 368 io.k8s.api.core.v1.PodPortForwardOptions */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 36, 0, 0, 0}, /* 369  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 24371, 0}, /* 370 io.k8s.api.core.v1.PodProxyOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1051, 0, 0, 24406, 0}, /* 371 io.k8s.api.core.v1.PodStatusResult */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1055, 0, 0, 24441, 0}, /* 372 io.k8s.api.core.v1.PodTemplate */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1059, 0, 0, 24472, 0}, /* 373 io.k8s.api.core.v1.PodTemplateSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1061, 0, 0, 24507, 0}, /* 374 io.k8s.api.core.v1.PodTemplateList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 372, 0, 0, 0}, /* 375  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1065, 0, 0, 24542, 0}, /* 376 io.k8s.api.core.v1.RangeAllocation */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1070, 0, 0, 24577, 0}, /* 377 io.k8s.api.core.v1.ReplicationController */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1075, 0, 0, 24618, 0}, /* 378 io.k8s.api.core.v1.ReplicationControllerSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1079, 0, 0, 24663, 0}, /* 379 io.k8s.api.core.v1.ReplicationControllerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1085, 0, 0, 24710, 0}, /* 380 io.k8s.api.core.v1.ReplicationControllerCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24760, 0}, /* 381 io.k8s.api.core.v1.ReplicationControllerConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 380, 12721, 0, 16}, /* 382  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1090, 0, 0, 24814, 0}, /* 383 io.k8s.api.core.v1.ReplicationControllerList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 377, 0, 0, 0}, /* 384  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1094, 0, 0, 24859, 0}, /* 385 io.k8s.api.core.v1.ResourceQuota */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1099, 0, 0, 24892, 0}, /* 386 io.k8s.api.core.v1.ResourceQuotaSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 24967, 24929, 0}, /* 387 io.k8s.api.core.v1.ResourceQuotaScope */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 387, 0, 0, 16}, /* 388  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 1102, 0, 0, 25081, 0}, /* 389 io.k8s.api.core.v1.ScopeSelector */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1103, 0, 0, 25114, 0}, /* 390 io.k8s.api.core.v1.ScopedResourceSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25208, 25167, 0}, /* 391 io.k8s.api.core.v1.ScopeSelectorOperator */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 390, 0, 0, 16}, /* 392  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1106, 0, 0, 25237, 0}, /* 393 io.k8s.api.core.v1.ResourceQuotaStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1108, 0, 0, 25276, 0}, /* 394 io.k8s.api.core.v1.ResourceQuotaList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 385, 0, 0, 0}, /* 395  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1112, 0, 0, 25313, 0}, /* 396 io.k8s.api.core.v1.Secret */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25339, 0}, /* 397 io.k8s.api.core.v1.SecretType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1119, 0, 0, 25369, 0}, /* 398 io.k8s.api.core.v1.SecretList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 396, 0, 0, 0}, /* 399  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1123, 0, 0, 25399, 0}, /* 400 io.k8s.api.core.v1.SerializedReference */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1126, 0, 0, 25438, 0}, /* 401 io.k8s.api.core.v1.Service */
+    {SCHEMA_OBJECT, LIST_MAP, 20, 1131, 0, 0, 25465, 0}, /* 402 io.k8s.api.core.v1.ServiceSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1151, 0, 0, 25496, 0}, /* 403 io.k8s.api.core.v1.ServicePort */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 403, 25527, 0, 16}, /* 404  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25573, 25542, 0}, /* 405 io.k8s.api.core.v1.ServiceType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25653, 25618, 0}, /* 406 io.k8s.api.core.v1.ServiceAffinity */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25715, 25667, 0}, /* 407 io.k8s.api.core.v1.ServiceExternalTrafficPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1157, 0, 0, 25729, 0}, /* 408 io.k8s.api.core.v1.SessionAffinityConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1158, 0, 0, 25770, 0}, /* 409 io.k8s.api.core.v1.ClientIPConfig */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25832, 25804, 0}, /* 410 io.k8s.api.core.v1.IPFamily */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 410, 0, 0, 16}, /* 411  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25877, 25843, 0}, /* 412 io.k8s.api.core.v1.IPFamilyPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25715, 25922, 0}, /* 413 io.k8s.api.core.v1.ServiceInternalTrafficPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1159, 0, 0, 25970, 0}, /* 414 io.k8s.api.core.v1.ServiceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1161, 0, 0, 26003, 0}, /* 415 io.k8s.api.core.v1.LoadBalancerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1162, 0, 0, 26041, 0}, /* 416 io.k8s.api.core.v1.LoadBalancerIngress */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26080, 0}, /* 417 io.k8s.api.core.v1.LoadBalancerIPMode */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 26118, 0}, /* 418 io.k8s.api.core.v1.PortStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 418, 0, 0, 16}, /* 419  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 416, 0, 0, 16}, /* 420  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1169, 0, 0, 26148, 0}, /* 421 io.k8s.apimachinery.pkg.apis.meta.v1.Condition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26195, 0}, /* 422 io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 421, 12721, 0, 16}, /* 423  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1175, 0, 0, 26248, 0}, /* 424 io.k8s.api.core.v1.ServiceAccount */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 16, 19258, 0, 16}, /* 425  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 181, 0, 0, 16}, /* 426  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1181, 0, 0, 26282, 0}, /* 427 io.k8s.api.core.v1.ServiceAccountList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 424, 0, 0, 0}, /* 428  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1185, 0, 0, 26320, 0}, /* 429 io.k8s.api.core.v1.ServiceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 401, 0, 0, 0}, /* 430  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 26351, 0}, /* 431 io.k8s.api.core.v1.ServiceProxyOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1189, 0, 0, 26390, 0}, /* 432 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1193, 0, 0, 26450, 0}, /* 433 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicySpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1200, 0, 0, 26514, 0}, /* 434 io.k8s.api.admissionregistration.v1.ParamKind */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 5, 1202, 0, 0, 26560, 0}, /* 435 io.k8s.api.admissionregistration.v1.MatchResources */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 1207, 0, 0, 26611, 0}, /* 436 io.k8s.api.admissionregistration.v1.NamedRuleWithOperations */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1214, 0, 0, 26671, 0}, /* 437 io.k8s.api.admissionregistration.v1.RuleWithOperations */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 26776, 26726, 0}, /* 438 io.k8s.api.admissionregistration.v1.OperationType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 438, 0, 0, 16}, /* 439  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1220, 0, 0, 26807, 0}, /* 440 io.k8s.api.admissionregistration.v1.Rule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 26894, 26848, 0}, /* 441 io.k8s.api.admissionregistration.v1.ScopeType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 436, 0, 0, 16}, /* 442  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 26967, 26915, 0}, /* 443 io.k8s.api.admissionregistration.v1.MatchPolicyType */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1224, 0, 0, 26984, 0}, /* 444 io.k8s.api.admissionregistration.v1.Variable */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 444, 0, 0, 16}, /* 445  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1226, 0, 0, 27029, 0}, /* 446 io.k8s.api.admissionregistration.v1.Mutation */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 27120, 27074, 0}, /* 447 io.k8s.api.admissionregistration.v1.PatchType */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 27149, 0}, /* 448 io.k8s.api.admissionregistration.v1.ApplyConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 27204, 0}, /* 449 io.k8s.api.admissionregistration.v1.JSONPatch */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 446, 0, 0, 16}, /* 450  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 27304, 27250, 0}, /* 451 io.k8s.api.admissionregistration.v1.FailurePolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1224, 0, 0, 27316, 0}, /* 452 io.k8s.api.admissionregistration.v1.MatchCondition */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 452, 19258, 0, 16}, /* 453  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 27426, 27367, 0}, /* 454 io.k8s.api.admissionregistration.v1.ReinvocationPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1230, 0, 0, 27441, 0}, /* 455 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1234, 0, 0, 27508, 0}, /* 456 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1237, 0, 0, 27579, 0}, /* 457 io.k8s.api.admissionregistration.v1.ParamRef */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27624, 0}, /* 458 io.k8s.api.admissionregistration.v1.ParameterNotFoundActionType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1241, 0, 0, 27688, 0}, /* 459 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 455, 0, 0, 0}, /* 460  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1245, 0, 0, 27759, 0}, /* 461 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 432, 0, 0, 0}, /* 462  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1249, 0, 0, 27823, 0}, /* 463 io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 12, 1253, 0, 0, 27888, 0}, /* 464 io.k8s.api.admissionregistration.v1.MutatingWebhook */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1265, 0, 0, 27940, 0}, /* 465 io.k8s.api.admissionregistration.v1.WebhookClientConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 27996, 0}, /* 466 io.k8s.api.admissionregistration.v1.ServiceReference */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 437, 0, 0, 16}, /* 467  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 28101, 28049, 0}, /* 468 io.k8s.api.admissionregistration.v1.SideEffectClass */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 464, 19258, 0, 16}, /* 469  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1272, 0, 0, 28132, 0}, /* 470 io.k8s.api.admissionregistration.v1.MutatingWebhookConfigurationList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 463, 0, 0, 0}, /* 471  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1276, 0, 0, 28201, 0}, /* 472 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1281, 0, 0, 28263, 0}, /* 473 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicySpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1288, 0, 0, 28329, 0}, /* 474 io.k8s.api.admissionregistration.v1.Validation */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 28376, 0}, /* 475 io.k8s.apimachinery.pkg.apis.meta.v1.StatusReason */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 474, 0, 0, 16}, /* 476  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1292, 0, 0, 28426, 0}, /* 477 io.k8s.api.admissionregistration.v1.AuditAnnotation */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 477, 0, 0, 16}, /* 478  */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 444, 19258, 0, 16}, /* 479  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1294, 0, 0, 28478, 0}, /* 480 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1297, 0, 0, 28546, 0}, /* 481 io.k8s.api.admissionregistration.v1.TypeChecking */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1298, 0, 0, 28595, 0}, /* 482 io.k8s.api.admissionregistration.v1.ExpressionWarning */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 482, 0, 0, 16}, /* 483  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1300, 0, 0, 28649, 0}, /* 484 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1304, 0, 0, 28718, 0}, /* 485 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 28844, 28791, 0}, /* 486 io.k8s.api.admissionregistration.v1.ValidationAction */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 486, 0, 0, 16}, /* 487  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1308, 0, 0, 28860, 0}, /* 488 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 484, 0, 0, 0}, /* 489  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1312, 0, 0, 28933, 0}, /* 490 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 472, 0, 0, 0}, /* 491  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1316, 0, 0, 28999, 0}, /* 492 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 1320, 0, 0, 29066, 0}, /* 493 io.k8s.api.admissionregistration.v1.ValidatingWebhook */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 493, 19258, 0, 16}, /* 494  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1331, 0, 0, 29120, 0}, /* 495 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfigurationList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 492, 0, 0, 0}, /* 496  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1335, 0, 0, 29191, 0}, /* 497 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionReview */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1339, 0, 0, 29265, 0}, /* 498 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1342, 0, 0, 29340, 0}, /* 499 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionResponse */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1345, 0, 0, 29416, 0}, /* 500 io.k8s.apimachinery.pkg.apis.meta.v1.Status */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1353, 0, 0, 29460, 0}, /* 501 io.k8s.apimachinery.pkg.apis.meta.v1.StatusDetails */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1359, 0, 0, 29511, 0}, /* 502 io.k8s.apimachinery.pkg.apis.meta.v1.StatusCause */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29560, 0}, /* 503 io.k8s.apimachinery.pkg.apis.meta.v1.CauseType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 502, 0, 0, 16}, /* 504  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1362, 0, 0, 29607, 0}, /* 505 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1367, 0, 0, 29689, 0}, /* 506 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1373, 0, 0, 29775, 0}, /* 507 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29862, 0}, /* 508 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ResourceScope */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 1379, 0, 0, 29933, 0}, /* 509 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1388, 0, 0, 30022, 0}, /* 510 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation */
+    {SCHEMA_OBJECT, LIST_MAP, 44, 1389, 0, 0, 30104, 0}, /* 511 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30177, 0}, /* 512 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaURL */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 0, 0, 30248, 0}, /* 513 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON */
+    {SCHEMA_DOUBLE, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 514  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 513, 0, 0, 16}, /* 515  */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 517, 0, 30310, 0}, /* 516 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1433, 0, 0, 30310, 0}, /* 517 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 511, 0, 0, 0}, /* 518  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 511, 0, 0, 16}, /* 519  */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 511, 0, 0, 0}, /* 520  */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 522, 0, 30390, 0}, /* 521 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1435, 0, 0, 30390, 0}, /* 522 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 524, 0, 30469, 0}, /* 523 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1437, 0, 0, 30469, 0}, /* 524 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 523, 0, 30555, 0}, /* 525 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDependencies */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 511, 0, 30635, 0}, /* 526 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDefinitions */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1439, 0, 0, 30714, 0}, /* 527 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1441, 0, 0, 30793, 0}, /* 528 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 30944, 30865, 0}, /* 529 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.FieldValueErrorReason */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 528, 31094, 31021, 16}, /* 530 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRules */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1447, 0, 0, 31100, 0}, /* 531 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources */
+    {SCHEMA_OBJECT, LIST_MAP, 0, 0, 0, 0, 31184, 0}, /* 532 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1449, 0, 0, 31273, 0}, /* 533 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1452, 0, 0, 31361, 0}, /* 534 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceColumnDefinition */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 534, 0, 0, 16}, /* 535  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1458, 0, 0, 31449, 0}, /* 536 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 536, 0, 0, 16}, /* 537  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 509, 0, 0, 16}, /* 538  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1459, 0, 0, 31522, 0}, /* 539 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31604, 0}, /* 540 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1461, 0, 0, 31684, 0}, /* 541 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1463, 0, 0, 31759, 0}, /* 542 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 31836, 0}, /* 543 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ServiceReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1466, 0, 0, 31910, 0}, /* 544 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1470, 0, 0, 31998, 0}, /* 545 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32089, 0}, /* 546 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32184, 0}, /* 547 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 545, 12721, 0, 16}, /* 548  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1476, 0, 0, 32257, 0}, /* 549 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 505, 0, 0, 0}, /* 550  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1480, 0, 0, 32343, 0}, /* 551 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1485, 0, 0, 32405, 0}, /* 552 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1492, 0, 0, 32471, 0}, /* 553 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1495, 0, 0, 32539, 0}, /* 554 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1496, 0, 0, 32607, 0}, /* 555 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32678, 0}, /* 556 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32753, 0}, /* 557 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 555, 12721, 0, 16}, /* 558  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1501, 0, 0, 32820, 0}, /* 559 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 551, 0, 0, 0}, /* 560  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1505, 0, 0, 32886, 0}, /* 561 io.k8s.api.apps.v1.ControllerRevision */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1510, 0, 0, 32924, 0}, /* 562 io.k8s.api.apps.v1.ControllerRevisionList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 561, 0, 0, 0}, /* 563  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1514, 0, 0, 32966, 0}, /* 564 io.k8s.api.apps.v1.DaemonSet */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1519, 0, 0, 32995, 0}, /* 565 io.k8s.api.apps.v1.DaemonSetSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1524, 0, 0, 33028, 0}, /* 566 io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33118, 33071, 0}, /* 567 io.k8s.api.apps.v1.DaemonSetUpdateStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 33141, 0}, /* 568 io.k8s.api.apps.v1.RollingUpdateDaemonSet */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 1528, 0, 0, 33183, 0}, /* 569 io.k8s.api.apps.v1.DaemonSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1538, 0, 0, 33218, 0}, /* 570 io.k8s.api.apps.v1.DaemonSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33256, 0}, /* 571 io.k8s.api.apps.v1.DaemonSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 570, 12721, 0, 16}, /* 572  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1543, 0, 0, 33298, 0}, /* 573 io.k8s.api.apps.v1.DaemonSetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 564, 0, 0, 0}, /* 574  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1547, 0, 0, 33331, 0}, /* 575 io.k8s.api.apps.v1.Deployment */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1552, 0, 0, 33361, 0}, /* 576 io.k8s.api.apps.v1.DeploymentSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1560, 0, 0, 33395, 0}, /* 577 io.k8s.api.apps.v1.DeploymentStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33475, 33433, 0}, /* 578 io.k8s.api.apps.v1.DeploymentStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 33498, 0}, /* 579 io.k8s.api.apps.v1.RollingUpdateDeployment */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 1562, 0, 0, 33541, 0}, /* 580 io.k8s.api.apps.v1.DeploymentStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1571, 0, 0, 33577, 0}, /* 581 io.k8s.api.apps.v1.DeploymentCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33616, 0}, /* 582 io.k8s.api.apps.v1.DeploymentConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 581, 12721, 0, 16}, /* 583  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1577, 0, 0, 33659, 0}, /* 584 io.k8s.api.apps.v1.DeploymentList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 575, 0, 0, 0}, /* 585  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1581, 0, 0, 33693, 0}, /* 586 io.k8s.api.apps.v1.ReplicaSet */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1586, 0, 0, 33723, 0}, /* 587 io.k8s.api.apps.v1.ReplicaSetSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1590, 0, 0, 33757, 0}, /* 588 io.k8s.api.apps.v1.ReplicaSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1597, 0, 0, 33793, 0}, /* 589 io.k8s.api.apps.v1.ReplicaSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33832, 0}, /* 590 io.k8s.api.apps.v1.ReplicaSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 589, 12721, 0, 16}, /* 591  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1602, 0, 0, 33875, 0}, /* 592 io.k8s.api.apps.v1.ReplicaSetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 586, 0, 0, 0}, /* 593  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1606, 0, 0, 33909, 0}, /* 594 io.k8s.api.apps.v1.StatefulSet */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 1611, 0, 0, 33940, 0}, /* 595 io.k8s.api.apps.v1.StatefulSetSpec */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 148, 0, 0, 16}, /* 596  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 34018, 33975, 0}, /* 597 io.k8s.api.apps.v1.PodManagementPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1622, 0, 0, 34040, 0}, /* 598 io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33118, 34085, 0}, /* 599 io.k8s.api.apps.v1.StatefulSetUpdateStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1624, 0, 0, 34134, 0}, /* 600 io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1626, 0, 0, 34186, 0}, /* 601 io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34253, 0}, /* 602 io.k8s.api.apps.v1.PersistentVolumeClaimRetentionPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1628, 0, 0, 34313, 0}, /* 603 io.k8s.api.apps.v1.StatefulSetOrdinals */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 1629, 0, 0, 34352, 0}, /* 604 io.k8s.api.apps.v1.StatefulSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1639, 0, 0, 34389, 0}, /* 605 io.k8s.api.apps.v1.StatefulSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34429, 0}, /* 606 io.k8s.api.apps.v1.StatefulSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 605, 12721, 0, 16}, /* 607  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1644, 0, 0, 34473, 0}, /* 608 io.k8s.api.apps.v1.StatefulSetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 594, 0, 0, 0}, /* 609  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1648, 0, 0, 34508, 0}, /* 610 io.k8s.api.authentication.v1.SelfSubjectReview */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1652, 0, 0, 34555, 0}, /* 611 io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1653, 0, 0, 34608, 0}, /* 612 io.k8s.api.authentication.v1.UserInfo */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 34646, 0}, /* 613 io.k8s.api.authentication.v1.ExtraValue */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 613, 0, 0, 0}, /* 614  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1657, 0, 0, 34686, 0}, /* 615 io.k8s.api.authentication.v1.TokenRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1662, 0, 0, 34728, 0}, /* 616 io.k8s.api.authentication.v1.TokenRequestSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1665, 0, 0, 34774, 0}, /* 617 io.k8s.api.authentication.v1.BoundObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1669, 0, 0, 34824, 0}, /* 618 io.k8s.api.authentication.v1.TokenRequestStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1671, 0, 0, 34872, 0}, /* 619 io.k8s.api.authentication.v1.TokenReview */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1676, 0, 0, 34913, 0}, /* 620 io.k8s.api.authentication.v1.TokenReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1678, 0, 0, 34958, 0}, /* 621 io.k8s.api.authentication.v1.TokenReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 35005, 0}, /* 622 io.k8s.api.authorization.v1.LocalSubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1687, 0, 0, 35058, 0}, /* 623 io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 1693, 0, 0, 35110, 0}, /* 624 io.k8s.api.authorization.v1.ResourceAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1702, 0, 0, 35157, 0}, /* 625 io.k8s.api.authorization.v1.FieldSelectorAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1704, 0, 0, 35209, 0}, /* 626 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35271, 0}, /* 627 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorOperator */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 626, 0, 0, 16}, /* 628  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1707, 0, 0, 35330, 0}, /* 629 io.k8s.api.authorization.v1.LabelSelectorAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1709, 0, 0, 35382, 0}, /* 630 io.k8s.api.authorization.v1.NonResourceAttributes */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 35432, 0}, /* 631 io.k8s.api.authorization.v1.ExtraValue */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 631, 0, 0, 0}, /* 632  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1711, 0, 0, 35471, 0}, /* 633 io.k8s.api.authorization.v1.SubjectAccessReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1715, 0, 0, 35525, 0}, /* 634 io.k8s.api.authorization.v1.SelfSubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1720, 0, 0, 35577, 0}, /* 635 io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1722, 0, 0, 35633, 0}, /* 636 io.k8s.api.authorization.v1.SelfSubjectRulesReview */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1727, 0, 0, 35684, 0}, /* 637 io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1728, 0, 0, 35739, 0}, /* 638 io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1732, 0, 0, 35792, 0}, /* 639 io.k8s.api.authorization.v1.ResourceRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 639, 0, 0, 16}, /* 640  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1736, 0, 0, 35833, 0}, /* 641 io.k8s.api.authorization.v1.NonResourceRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 641, 0, 0, 16}, /* 642  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 35877, 0}, /* 643 io.k8s.api.authorization.v1.SubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1738, 0, 0, 35925, 0}, /* 644 io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1743, 0, 0, 35975, 0}, /* 645 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 1747, 0, 0, 36029, 0}, /* 646 io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1750, 0, 0, 36083, 0}, /* 647 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1755, 0, 0, 36139, 0}, /* 648 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 644, 0, 0, 0}, /* 649  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1759, 0, 0, 36193, 0}, /* 650 io.k8s.api.autoscaling.v1.Scale */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1764, 0, 0, 36225, 0}, /* 651 io.k8s.api.autoscaling.v1.ScaleSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1765, 0, 0, 36261, 0}, /* 652 io.k8s.api.autoscaling.v1.ScaleStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1767, 0, 0, 36299, 0}, /* 653 io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1772, 0, 0, 36349, 0}, /* 654 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1747, 0, 0, 36403, 0}, /* 655 io.k8s.api.autoscaling.v2.CrossVersionObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1777, 0, 0, 36457, 0}, /* 656 io.k8s.api.autoscaling.v2.MetricSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36494, 0}, /* 657 io.k8s.api.autoscaling.v2.MetricSourceType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1783, 0, 0, 36537, 0}, /* 658 io.k8s.api.autoscaling.v2.ObjectMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1786, 0, 0, 36582, 0}, /* 659 io.k8s.api.autoscaling.v2.MetricTarget */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36621, 0}, /* 660 io.k8s.api.autoscaling.v2.MetricTargetType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1790, 0, 0, 36664, 0}, /* 661 io.k8s.api.autoscaling.v2.MetricIdentifier */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 36707, 0}, /* 662 io.k8s.api.autoscaling.v2.PodsMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1794, 0, 0, 36750, 0}, /* 663 io.k8s.api.autoscaling.v2.ResourceMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1796, 0, 0, 36797, 0}, /* 664 io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 36853, 0}, /* 665 io.k8s.api.autoscaling.v2.ExternalMetricSource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 656, 0, 0, 16}, /* 666  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1799, 0, 0, 36900, 0}, /* 667 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1801, 0, 0, 36958, 0}, /* 668 io.k8s.api.autoscaling.v2.HPAScalingRules */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37000, 0}, /* 669 io.k8s.api.autoscaling.v2.ScalingPolicySelect */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1805, 0, 0, 37046, 0}, /* 670 io.k8s.api.autoscaling.v2.HPAScalingPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37089, 0}, /* 671 io.k8s.api.autoscaling.v2.HPAScalingPolicyType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 670, 0, 0, 16}, /* 672  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1808, 0, 0, 37136, 0}, /* 673 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1814, 0, 0, 37192, 0}, /* 674 io.k8s.api.autoscaling.v2.MetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1820, 0, 0, 37231, 0}, /* 675 io.k8s.api.autoscaling.v2.ObjectMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1823, 0, 0, 37276, 0}, /* 676 io.k8s.api.autoscaling.v2.MetricValueStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 37320, 0}, /* 677 io.k8s.api.autoscaling.v2.PodsMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1828, 0, 0, 37363, 0}, /* 678 io.k8s.api.autoscaling.v2.ResourceMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1830, 0, 0, 37410, 0}, /* 679 io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 37466, 0}, /* 680 io.k8s.api.autoscaling.v2.ExternalMetricStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 674, 0, 0, 16}, /* 681  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1833, 0, 0, 37513, 0}, /* 682 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37572, 0}, /* 683 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 682, 12721, 0, 16}, /* 684  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1838, 0, 0, 37635, 0}, /* 685 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 653, 0, 0, 0}, /* 686  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1842, 0, 0, 37689, 0}, /* 687 io.k8s.api.batch.v1.CronJob */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1847, 0, 0, 37717, 0}, /* 688 io.k8s.api.batch.v1.CronJobSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 37787, 37749, 0}, /* 689 io.k8s.api.batch.v1.ConcurrencyPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1855, 0, 0, 37808, 0}, /* 690 io.k8s.api.batch.v1.JobTemplateSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 16, 1857, 0, 0, 37844, 0}, /* 691 io.k8s.api.batch.v1.JobSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1873, 0, 0, 37872, 0}, /* 692 io.k8s.api.batch.v1.PodFailurePolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1874, 0, 0, 37909, 0}, /* 693 io.k8s.api.batch.v1.PodFailurePolicyRule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 37993, 37950, 0}, /* 694 io.k8s.api.batch.v1.PodFailurePolicyAction */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1877, 0, 0, 38024, 0}, /* 695 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38139, 38083, 0}, /* 696 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesOperator */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1880, 0, 0, 38148, 0}, /* 697 io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 697, 0, 0, 16}, /* 698  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 693, 0, 0, 16}, /* 699  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1882, 0, 0, 38207, 0}, /* 700 io.k8s.api.batch.v1.SuccessPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1883, 0, 0, 38241, 0}, /* 701 io.k8s.api.batch.v1.SuccessPolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 701, 0, 0, 16}, /* 702  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38314, 38279, 0}, /* 703 io.k8s.api.batch.v1.CompletionMode */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38374, 38333, 0}, /* 704 io.k8s.api.batch.v1.PodReplacementPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1885, 0, 0, 38401, 0}, /* 705 io.k8s.api.batch.v1.CronJobStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 16, 0, 0, 16}, /* 706  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1888, 0, 0, 38435, 0}, /* 707 io.k8s.api.batch.v1.CronJobList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 687, 0, 0, 0}, /* 708  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1892, 0, 0, 38467, 0}, /* 709 io.k8s.api.batch.v1.Job */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 1897, 0, 0, 38491, 0}, /* 710 io.k8s.api.batch.v1.JobStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1908, 0, 0, 38521, 0}, /* 711 io.k8s.api.batch.v1.JobCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 38554, 0}, /* 712 io.k8s.api.batch.v1.JobConditionType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 711, 0, 0, 16}, /* 713  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1914, 0, 0, 38591, 0}, /* 714 io.k8s.api.batch.v1.UncountedTerminatedPods */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 4, 0, 0, 16}, /* 715  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1916, 0, 0, 38635, 0}, /* 716 io.k8s.api.batch.v1.JobList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 709, 0, 0, 0}, /* 717  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1920, 0, 0, 38663, 0}, /* 718 io.k8s.api.certificates.v1.CertificateSigningRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1925, 0, 0, 38716, 0}, /* 719 io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38809, 38773, 0}, /* 720 io.k8s.api.certificates.v1.KeyUsage */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 720, 0, 0, 16}, /* 721  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 39109, 0}, /* 722 io.k8s.api.certificates.v1.ExtraValue */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 722, 0, 0, 0}, /* 723  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1933, 0, 0, 39147, 0}, /* 724 io.k8s.api.certificates.v1.CertificateSigningRequestStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1935, 0, 0, 39206, 0}, /* 725 io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39268, 0}, /* 726 io.k8s.api.certificates.v1.RequestConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 725, 12721, 0, 16}, /* 727  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1941, 0, 0, 39316, 0}, /* 728 io.k8s.api.certificates.v1.CertificateSigningRequestList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 718, 0, 0, 0}, /* 729  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1945, 0, 0, 39373, 0}, /* 730 io.k8s.api.coordination.v1.Lease */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1949, 0, 0, 39406, 0}, /* 731 io.k8s.api.coordination.v1.LeaseSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39443, 0}, /* 732 io.k8s.api.coordination.v1.CoordinatedLeaseStrategy */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1956, 0, 0, 39495, 0}, /* 733 io.k8s.api.coordination.v1.LeaseList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 730, 0, 0, 0}, /* 734  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1960, 0, 0, 39532, 0}, /* 735 io.k8s.api.discovery.v1.EndpointSlice */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39570, 0}, /* 736 io.k8s.api.discovery.v1.AddressType */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1966, 0, 0, 39606, 0}, /* 737 io.k8s.api.discovery.v1.Endpoint */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1974, 0, 0, 39639, 0}, /* 738 io.k8s.api.discovery.v1.EndpointConditions */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1977, 0, 0, 39682, 0}, /* 739 io.k8s.api.discovery.v1.EndpointHints */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 39720, 0}, /* 740 io.k8s.api.discovery.v1.ForZone */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 740, 0, 0, 16}, /* 741  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 39752, 0}, /* 742 io.k8s.api.discovery.v1.ForNode */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 742, 0, 0, 16}, /* 743  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 737, 0, 0, 16}, /* 744  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1979, 0, 0, 39784, 0}, /* 745 io.k8s.api.discovery.v1.EndpointPort */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 745, 0, 0, 16}, /* 746  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1983, 0, 0, 39821, 0}, /* 747 io.k8s.api.discovery.v1.EndpointSliceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 735, 0, 0, 0}, /* 748  */
+    {SCHEMA_OBJECT, LIST_MAP, 17, 1987, 0, 0, 39863, 0}, /* 749 io.k8s.api.events.v1.Event */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2004, 0, 0, 39890, 0}, /* 750 io.k8s.api.events.v1.EventSeries */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2006, 0, 0, 39923, 0}, /* 751 io.k8s.api.events.v1.EventList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 749, 0, 0, 0}, /* 752  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2010, 0, 0, 39954, 0}, /* 753 io.k8s.api.flowcontrol.v1.FlowSchema */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2015, 0, 0, 39991, 0}, /* 754 io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40032, 0}, /* 755 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationReference */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2019, 0, 0, 40094, 0}, /* 756 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40144, 0}, /* 757 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethodType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2020, 0, 0, 40198, 0}, /* 758 io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2023, 0, 0, 40248, 0}, /* 759 io.k8s.api.flowcontrol.v1.Subject */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40282, 0}, /* 760 io.k8s.api.flowcontrol.v1.SubjectKind */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40320, 0}, /* 761 io.k8s.api.flowcontrol.v1.UserSubject */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40358, 0}, /* 762 io.k8s.api.flowcontrol.v1.GroupSubject */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2027, 0, 0, 40397, 0}, /* 763 io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 759, 0, 0, 16}, /* 764  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2029, 0, 0, 40445, 0}, /* 765 io.k8s.api.flowcontrol.v1.ResourcePolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 765, 0, 0, 16}, /* 766  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2034, 0, 0, 40490, 0}, /* 767 io.k8s.api.flowcontrol.v1.NonResourcePolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 767, 0, 0, 16}, /* 768  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 758, 0, 0, 16}, /* 769  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2036, 0, 0, 40538, 0}, /* 770 io.k8s.api.flowcontrol.v1.FlowSchemaStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2037, 0, 0, 40581, 0}, /* 771 io.k8s.api.flowcontrol.v1.FlowSchemaCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40627, 0}, /* 772 io.k8s.api.flowcontrol.v1.FlowSchemaConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40677, 0}, /* 773 io.k8s.api.flowcontrol.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 771, 12721, 0, 16}, /* 774  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2042, 0, 0, 40719, 0}, /* 775 io.k8s.api.flowcontrol.v1.FlowSchemaList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 753, 0, 0, 0}, /* 776  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2046, 0, 0, 40760, 0}, /* 777 io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2051, 0, 0, 40813, 0}, /* 778 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40870, 0}, /* 779 io.k8s.api.flowcontrol.v1.PriorityLevelEnablement */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2054, 0, 0, 40920, 0}, /* 780 io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2058, 0, 0, 40980, 0}, /* 781 io.k8s.api.flowcontrol.v1.LimitResponse */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41020, 0}, /* 782 io.k8s.api.flowcontrol.v1.LimitResponseType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2060, 0, 0, 41064, 0}, /* 783 io.k8s.api.flowcontrol.v1.QueuingConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2063, 0, 0, 41111, 0}, /* 784 io.k8s.api.flowcontrol.v1.ExemptPriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2065, 0, 0, 41170, 0}, /* 785 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2066, 0, 0, 41229, 0}, /* 786 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41291, 0}, /* 787 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 786, 12721, 0, 16}, /* 788  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2071, 0, 0, 41357, 0}, /* 789 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 777, 0, 0, 0}, /* 790  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2075, 0, 0, 41414, 0}, /* 791 io.k8s.api.networking.v1.IPAddress */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2079, 0, 0, 41449, 0}, /* 792 io.k8s.api.networking.v1.IPAddressSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2080, 0, 0, 41488, 0}, /* 793 io.k8s.api.networking.v1.ParentReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2084, 0, 0, 41529, 0}, /* 794 io.k8s.api.networking.v1.IPAddressList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 791, 0, 0, 0}, /* 795  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2088, 0, 0, 41568, 0}, /* 796 io.k8s.api.networking.v1.Ingress */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2093, 0, 0, 41601, 0}, /* 797 io.k8s.api.networking.v1.IngressSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2097, 0, 0, 41638, 0}, /* 798 io.k8s.api.networking.v1.IngressBackend */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2099, 0, 0, 41678, 0}, /* 799 io.k8s.api.networking.v1.IngressServiceBackend */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 2101, 0, 0, 41725, 0}, /* 800 io.k8s.api.networking.v1.ServiceBackendPort */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2103, 0, 0, 41769, 0}, /* 801 io.k8s.api.networking.v1.IngressTLS */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 801, 0, 0, 16}, /* 802  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2105, 0, 0, 41805, 0}, /* 803 io.k8s.api.networking.v1.IngressRule */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2108, 0, 0, 41842, 0}, /* 804 io.k8s.api.networking.v1.IngressRuleValue */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2109, 0, 0, 41884, 0}, /* 805 io.k8s.api.networking.v1.HTTPIngressRuleValue */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2110, 0, 0, 41930, 0}, /* 806 io.k8s.api.networking.v1.HTTPIngressPath */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41971, 0}, /* 807 io.k8s.api.networking.v1.PathType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 806, 0, 0, 16}, /* 808  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 803, 0, 0, 16}, /* 809  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2113, 0, 0, 42005, 0}, /* 810 io.k8s.api.networking.v1.IngressStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2114, 0, 0, 42044, 0}, /* 811 io.k8s.api.networking.v1.IngressLoadBalancerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2115, 0, 0, 42095, 0}, /* 812 io.k8s.api.networking.v1.IngressLoadBalancerIngress */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 42147, 0}, /* 813 io.k8s.api.networking.v1.IngressPortStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 813, 0, 0, 16}, /* 814  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 812, 0, 0, 16}, /* 815  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2118, 0, 0, 42190, 0}, /* 816 io.k8s.api.networking.v1.IngressClass */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2122, 0, 0, 42228, 0}, /* 817 io.k8s.api.networking.v1.IngressClassSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2124, 0, 0, 42270, 0}, /* 818 io.k8s.api.networking.v1.IngressClassParametersReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2129, 0, 0, 42327, 0}, /* 819 io.k8s.api.networking.v1.IngressClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 816, 0, 0, 0}, /* 820  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2133, 0, 0, 42369, 0}, /* 821 io.k8s.api.networking.v1.IngressList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 796, 0, 0, 0}, /* 822  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2137, 0, 0, 42406, 0}, /* 823 io.k8s.api.networking.v1.NetworkPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2141, 0, 0, 42445, 0}, /* 824 io.k8s.api.networking.v1.NetworkPolicySpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2145, 0, 0, 42488, 0}, /* 825 io.k8s.api.networking.v1.NetworkPolicyIngressRule */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2147, 0, 0, 42538, 0}, /* 826 io.k8s.api.networking.v1.NetworkPolicyPort */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 826, 0, 0, 16}, /* 827  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2150, 0, 0, 42581, 0}, /* 828 io.k8s.api.networking.v1.NetworkPolicyPeer */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2153, 0, 0, 42624, 0}, /* 829 io.k8s.api.networking.v1.IPBlock */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 828, 0, 0, 16}, /* 830  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 825, 0, 0, 16}, /* 831  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2155, 0, 0, 42657, 0}, /* 832 io.k8s.api.networking.v1.NetworkPolicyEgressRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 832, 0, 0, 16}, /* 833  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 42742, 42706, 0}, /* 834 io.k8s.api.networking.v1.PolicyType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 834, 0, 0, 16}, /* 835  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2157, 0, 0, 42757, 0}, /* 836 io.k8s.api.networking.v1.NetworkPolicyList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 823, 0, 0, 0}, /* 837  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2161, 0, 0, 42800, 0}, /* 838 io.k8s.api.networking.v1.ServiceCIDR */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2166, 0, 0, 42837, 0}, /* 839 io.k8s.api.networking.v1.ServiceCIDRSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2167, 0, 0, 42878, 0}, /* 840 io.k8s.api.networking.v1.ServiceCIDRStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2168, 0, 0, 42921, 0}, /* 841 io.k8s.api.networking.v1.ServiceCIDRList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 838, 0, 0, 0}, /* 842  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2172, 0, 0, 42962, 0}, /* 843 io.k8s.api.node.v1.RuntimeClass */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2178, 0, 0, 42994, 0}, /* 844 io.k8s.api.node.v1.Overhead */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2179, 0, 0, 43022, 0}, /* 845 io.k8s.api.node.v1.Scheduling */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2181, 0, 0, 43052, 0}, /* 846 io.k8s.api.node.v1.RuntimeClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 843, 0, 0, 0}, /* 847  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2185, 0, 0, 43088, 0}, /* 848 io.k8s.api.policy.v1.Eviction */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2189, 0, 0, 43118, 0}, /* 849 io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2197, 0, 0, 43169, 0}, /* 850 io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43220, 0}, /* 851 io.k8s.apimachinery.pkg.apis.meta.v1.DeletionPropagation */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2199, 0, 0, 43277, 0}, /* 852 io.k8s.api.policy.v1.PodDisruptionBudget */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2204, 0, 0, 43318, 0}, /* 853 io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 43415, 43363, 0}, /* 854 io.k8s.api.policy.v1.UnhealthyPodEvictionPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2208, 0, 0, 43443, 0}, /* 855 io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 6, 0, 0, 0}, /* 856  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2215, 0, 0, 43490, 0}, /* 857 io.k8s.api.policy.v1.PodDisruptionBudgetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 852, 0, 0, 0}, /* 858  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2219, 0, 0, 43535, 0}, /* 859 io.k8s.api.rbac.v1.ClusterRole */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2224, 0, 0, 43566, 0}, /* 860 io.k8s.api.rbac.v1.PolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 860, 0, 0, 16}, /* 861  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2229, 0, 0, 43596, 0}, /* 862 io.k8s.api.rbac.v1.AggregationRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 150, 0, 0, 16}, /* 863  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 43631, 0}, /* 864 io.k8s.api.rbac.v1.ClusterRoleBinding */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 2235, 0, 0, 43669, 0}, /* 865 io.k8s.api.rbac.v1.Subject */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 865, 0, 0, 16}, /* 866  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 2239, 0, 0, 43696, 0}, /* 867 io.k8s.api.rbac.v1.RoleRef */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2242, 0, 0, 43723, 0}, /* 868 io.k8s.api.rbac.v1.ClusterRoleBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 864, 0, 0, 0}, /* 869  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2246, 0, 0, 43765, 0}, /* 870 io.k8s.api.rbac.v1.ClusterRoleList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 859, 0, 0, 0}, /* 871  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2250, 0, 0, 43800, 0}, /* 872 io.k8s.api.rbac.v1.Role */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 43824, 0}, /* 873 io.k8s.api.rbac.v1.RoleBinding */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2254, 0, 0, 43855, 0}, /* 874 io.k8s.api.rbac.v1.RoleBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 873, 0, 0, 0}, /* 875  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2258, 0, 0, 43890, 0}, /* 876 io.k8s.api.rbac.v1.RoleList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 872, 0, 0, 0}, /* 877  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2262, 0, 0, 43918, 0}, /* 878 io.k8s.api.resource.v1.DeviceClass */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2266, 0, 0, 43953, 0}, /* 879 io.k8s.api.resource.v1.DeviceClassSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2269, 0, 0, 43992, 0}, /* 880 io.k8s.api.resource.v1.DeviceSelector */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2270, 0, 0, 44030, 0}, /* 881 io.k8s.api.resource.v1.CELDeviceSelector */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 880, 0, 0, 16}, /* 882  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2271, 0, 0, 44071, 0}, /* 883 io.k8s.api.resource.v1.DeviceClassConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2273, 0, 0, 44119, 0}, /* 884 io.k8s.api.resource.v1.DeviceConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2274, 0, 0, 44162, 0}, /* 885 io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 883, 0, 0, 16}, /* 886  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2276, 0, 0, 44211, 0}, /* 887 io.k8s.api.resource.v1.DeviceClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 878, 0, 0, 0}, /* 888  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2280, 0, 0, 44250, 0}, /* 889 io.k8s.api.resource.v1.ResourceClaim */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2285, 0, 0, 44287, 0}, /* 890 io.k8s.api.resource.v1.ResourceClaimSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2286, 0, 0, 44328, 0}, /* 891 io.k8s.api.resource.v1.DeviceClaim */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2289, 0, 0, 44363, 0}, /* 892 io.k8s.api.resource.v1.DeviceRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2292, 0, 0, 44400, 0}, /* 893 io.k8s.api.resource.v1.ExactDeviceRequest */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 44442, 0}, /* 894 io.k8s.api.resource.v1.DeviceAllocationMode */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2299, 0, 0, 44486, 0}, /* 895 io.k8s.api.resource.v1.DeviceToleration */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 44574, 44526, 0}, /* 896 io.k8s.api.resource.v1.DeviceTolerationOperator */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 44628, 44587, 0}, /* 897 io.k8s.api.resource.v1.DeviceTaintEffect */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 895, 0, 0, 16}, /* 898  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2304, 0, 0, 44654, 0}, /* 899 io.k8s.api.resource.v1.CapacityRequirements */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 44698, 0}, /* 900 map[v1.QualifiedName]resource.Quantity */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2305, 0, 0, 44737, 0}, /* 901 io.k8s.api.resource.v1.DeviceSubRequest */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 901, 0, 0, 16}, /* 902  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 892, 0, 0, 16}, /* 903  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2312, 0, 0, 44777, 0}, /* 904 io.k8s.api.resource.v1.DeviceConstraint */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 44817, 0}, /* 905 io.k8s.api.resource.v1.FullyQualifiedName */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 904, 0, 0, 16}, /* 906  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2315, 0, 0, 44859, 0}, /* 907 io.k8s.api.resource.v1.DeviceClaimConfiguration */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 907, 0, 0, 16}, /* 908  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2318, 0, 0, 44907, 0}, /* 909 io.k8s.api.resource.v1.ResourceClaimStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2321, 0, 0, 44950, 0}, /* 910 io.k8s.api.resource.v1.AllocationResult */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2324, 0, 0, 44990, 0}, /* 911 io.k8s.api.resource.v1.DeviceAllocationResult */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 2326, 0, 0, 45036, 0}, /* 912 io.k8s.api.resource.v1.DeviceRequestAllocationResult */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 912, 0, 0, 16}, /* 913  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2336, 0, 0, 45089, 0}, /* 914 io.k8s.api.resource.v1.DeviceAllocationConfiguration */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 45188, 45142, 0}, /* 915 io.k8s.api.resource.v1.AllocationConfigSource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 914, 0, 0, 16}, /* 916  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2340, 0, 0, 45208, 0}, /* 917 io.k8s.api.resource.v1.ResourceClaimConsumerReference */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 917, 12365, 0, 16}, /* 918  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2344, 0, 0, 45262, 0}, /* 919 io.k8s.api.resource.v1.AllocatedDeviceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2351, 0, 0, 45307, 0}, /* 920 io.k8s.api.resource.v1.NetworkDeviceData */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 919, 45348, 0, 16}, /* 921  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2354, 0, 0, 45376, 0}, /* 922 io.k8s.api.resource.v1.ResourceClaimList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 889, 0, 0, 0}, /* 923  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2358, 0, 0, 45417, 0}, /* 924 io.k8s.api.resource.v1.ResourceClaimTemplate */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2362, 0, 0, 45462, 0}, /* 925 io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2364, 0, 0, 45511, 0}, /* 926 io.k8s.api.resource.v1.ResourceClaimTemplateList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 924, 0, 0, 0}, /* 927  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2368, 0, 0, 45560, 0}, /* 928 io.k8s.api.resource.v1.ResourceSlice */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2372, 0, 0, 45597, 0}, /* 929 io.k8s.api.resource.v1.ResourceSliceSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2380, 0, 0, 45638, 0}, /* 930 io.k8s.api.resource.v1.ResourcePool */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 2383, 0, 0, 45674, 0}, /* 931 io.k8s.api.resource.v1.Device */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2396, 0, 0, 45704, 0}, /* 932 io.k8s.api.resource.v1.DeviceAttribute */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 9, 0, 0, 16}, /* 933  */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 932, 0, 45743, 0}, /* 934 map[v1.QualifiedName]v1.DeviceAttribute */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2404, 0, 0, 45783, 0}, /* 935 io.k8s.api.resource.v1.DeviceCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2406, 0, 0, 45821, 0}, /* 936 io.k8s.api.resource.v1.CapacityRequestPolicy */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 52, 0, 0, 16}, /* 937  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2409, 0, 0, 45866, 0}, /* 938 io.k8s.api.resource.v1.CapacityRequestPolicyRange */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 935, 0, 45916, 0}, /* 939 map[v1.QualifiedName]v1.DeviceCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2412, 0, 0, 45955, 0}, /* 940 io.k8s.api.resource.v1.DeviceCounterConsumption */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2414, 0, 0, 46003, 0}, /* 941 io.k8s.api.resource.v1.Counter */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 941, 0, 0, 0}, /* 942  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 940, 0, 0, 16}, /* 943  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2415, 0, 0, 46034, 0}, /* 944 io.k8s.api.resource.v1.DeviceTaint */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 944, 0, 0, 16}, /* 945  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2419, 0, 0, 46069, 0}, /* 946 io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46123, 0}, /* 947 io.k8s.api.resource.v1.QualifiedName */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 946, 0, 46160, 0}, /* 948 map[v1.ResourceName]v1.NodeAllocatableResourceMapping */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 931, 0, 0, 16}, /* 949  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2421, 0, 0, 46214, 0}, /* 950 io.k8s.api.resource.v1.CounterSet */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 950, 0, 0, 16}, /* 951  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2423, 0, 0, 46248, 0}, /* 952 io.k8s.api.resource.v1.ResourceSliceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 928, 0, 0, 0}, /* 953  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2427, 0, 0, 46289, 0}, /* 954 io.k8s.api.scheduling.v1.PriorityClass */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2434, 0, 0, 46328, 0}, /* 955 io.k8s.api.scheduling.v1.PriorityClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 954, 0, 0, 0}, /* 956  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2438, 0, 0, 46371, 0}, /* 957 io.k8s.api.storage.v1.CSIDriver */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 2442, 0, 0, 46403, 0}, /* 958 io.k8s.api.storage.v1.CSIDriverSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46439, 0}, /* 959 io.k8s.api.storage.v1.VolumeLifecycleMode */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 959, 0, 0, 16}, /* 960  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46481, 0}, /* 961 io.k8s.api.storage.v1.FSGroupPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2453, 0, 0, 46517, 0}, /* 962 io.k8s.api.storage.v1.TokenRequest */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 962, 0, 0, 16}, /* 963  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2455, 0, 0, 46552, 0}, /* 964 io.k8s.api.storage.v1.CSIDriverList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 957, 0, 0, 0}, /* 965  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2459, 0, 0, 46588, 0}, /* 966 io.k8s.api.storage.v1.CSINode */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2463, 0, 0, 46618, 0}, /* 967 io.k8s.api.storage.v1.CSINodeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2464, 0, 0, 46652, 0}, /* 968 io.k8s.api.storage.v1.CSINodeDriver */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2468, 0, 0, 46688, 0}, /* 969 io.k8s.api.storage.v1.VolumeNodeResources */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 968, 19258, 0, 16}, /* 970  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2469, 0, 0, 46730, 0}, /* 971 io.k8s.api.storage.v1.CSINodeList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 966, 0, 0, 0}, /* 972  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2473, 0, 0, 46764, 0}, /* 973 io.k8s.api.storage.v1.CSIStorageCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2480, 0, 0, 46805, 0}, /* 974 io.k8s.api.storage.v1.CSIStorageCapacityList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 973, 0, 0, 0}, /* 975  */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 2484, 0, 0, 46850, 0}, /* 976 io.k8s.api.storage.v1.StorageClass */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 46925, 46885, 0}, /* 977 io.k8s.api.storage.v1.VolumeBindingMode */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 2494, 0, 0, 46956, 0}, /* 978 io.k8s.api.core.v1.TopologySelectorTerm */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2495, 0, 0, 46996, 0}, /* 979 io.k8s.api.core.v1.TopologySelectorLabelRequirement */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 979, 0, 0, 16}, /* 980  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 978, 0, 0, 16}, /* 981  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2497, 0, 0, 47048, 0}, /* 982 io.k8s.api.storage.v1.StorageClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 976, 0, 0, 0}, /* 983  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2501, 0, 0, 47087, 0}, /* 984 io.k8s.api.storage.v1.VolumeAttachment */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2506, 0, 0, 47126, 0}, /* 985 io.k8s.api.storage.v1.VolumeAttachmentSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2509, 0, 0, 47169, 0}, /* 986 io.k8s.api.storage.v1.VolumeAttachmentSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2511, 0, 0, 47214, 0}, /* 987 io.k8s.api.storage.v1.VolumeAttachmentStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2515, 0, 0, 47259, 0}, /* 988 io.k8s.api.storage.v1.VolumeError */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2518, 0, 0, 47293, 0}, /* 989 io.k8s.api.storage.v1.VolumeAttachmentList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 984, 0, 0, 0}, /* 990  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2522, 0, 0, 47336, 0}, /* 991 io.k8s.api.storage.v1.VolumeAttributesClass */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2527, 0, 0, 47380, 0}, /* 992 io.k8s.api.storage.v1.VolumeAttributesClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 991, 0, 0, 0}, /* 993  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2531, 0, 0, 47428, 0}, /* 994 io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2536, 0, 0, 47479, 0}, /* 995 io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2541, 0, 0, 47530, 0}, /* 996 io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2547, 0, 0, 47580, 0}, /* 997 io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 2550, 0, 0, 47628, 0}, /* 998 io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 47677, 0}, /* 999 io.k8s.apimachinery.pkg.apis.meta.v1.ResourceVersionMatch */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2563, 0, 0, 47735, 0}, /* 1000 io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2565, 0, 0, 47783, 0}, /* 1001 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2568, 0, 0, 47842, 0}, /* 1002 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1001, 0, 0, 0}, /* 1003  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2572, 0, 0, 47905, 0}, /* 1004 io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2578, 0, 0, 47951, 0}, /* 1005 io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1005, 0, 0, 16}, /* 1006  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2580, 0, 0, 48013, 0}, /* 1007 io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1007, 0, 0, 16}, /* 1008  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2582, 0, 0, 48076, 0}, /* 1009 io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1004, 0, 0, 16}, /* 1010  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2585, 0, 0, 48126, 0}, /* 1011 io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 2589, 0, 0, 48179, 0}, /* 1012 io.k8s.apimachinery.pkg.apis.meta.v1.APIResource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 48228, 0}, /* 1013 io.k8s.apimachinery.pkg.apis.meta.v1.Verbs */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1012, 0, 0, 16}, /* 1014  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2599, 0, 0, 48271, 0}, /* 1015 io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions */
+    {SCHEMA_OBJECT, LIST_MAP, 0, 0, 0, 0, 48320, 0}, /* 1016 io.k8s.apimachinery.pkg.apis.meta.v1.Patch */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 2603, 0, 0, 48363, 0}, /* 1017 io.k8s.apimachinery.pkg.version.Info */
 };
 
 const struct schema_root SCHEMA_ROOTS[] = {
-    {0, 44901, 44904, 1}, /* /v1 Binding */
-    {0, 44901, 44912, 17}, /* /v1 ComponentStatus */
-    {0, 44901, 44928, 22}, /* /v1 ComponentStatusList */
-    {0, 44901, 44948, 26}, /* /v1 ConfigMap */
-    {0, 44901, 44958, 29}, /* /v1 ConfigMapList */
-    {0, 44901, 44972, 31}, /* /v1 Endpoints */
-    {0, 44901, 44982, 40}, /* /v1 EndpointsList */
-    {0, 44901, 44996, 42}, /* /v1 Event */
-    {0, 44901, 45002, 46}, /* /v1 EventList */
-    {0, 44901, 45012, 48}, /* /v1 LimitRange */
-    {0, 44901, 45023, 55}, /* /v1 LimitRangeList */
-    {0, 44901, 45038, 57}, /* /v1 List */
-    {0, 44901, 45043, 60}, /* /v1 Namespace */
-    {0, 44901, 45053, 69}, /* /v1 NamespaceList */
-    {0, 44901, 45067, 71}, /* /v1 Node */
-    {0, 44901, 45072, 102}, /* /v1 NodeList */
-    {0, 44901, 45081, 104}, /* /v1 NodeProxyOptions */
-    {0, 44901, 45098, 105}, /* /v1 PersistentVolume */
-    {0, 44901, 45115, 148}, /* /v1 PersistentVolumeClaim */
-    {0, 44901, 45137, 166}, /* /v1 PersistentVolumeClaimList */
-    {0, 44901, 45163, 168}, /* /v1 PersistentVolumeList */
-    {0, 44901, 45184, 170}, /* /v1 Pod */
-    {0, 44901, 45188, 359}, /* /v1 PodAttachOptions */
-    {0, 44901, 45205, 360}, /* /v1 PodExecOptions */
-    {0, 44901, 45220, 361}, /* /v1 PodList */
-    {0, 44901, 45228, 363}, /* /v1 PodLogOptions */
-    {0, 44901, 45242, 364}, /* /v1 PodPortForwardOptions */
-    {0, 44901, 45264, 366}, /* /v1 PodProxyOptions */
-    {0, 44901, 45280, 367}, /* /v1 PodStatusResult */
-    {0, 44901, 45296, 368}, /* /v1 PodTemplate */
-    {0, 44901, 45308, 370}, /* /v1 PodTemplateList */
-    {0, 44901, 45324, 372}, /* /v1 RangeAllocation */
-    {0, 44901, 45340, 373}, /* /v1 ReplicationController */
-    {0, 44901, 45362, 379}, /* /v1 ReplicationControllerList */
-    {0, 44901, 45388, 381}, /* /v1 ResourceQuota */
-    {0, 44901, 45402, 390}, /* /v1 ResourceQuotaList */
-    {0, 44901, 45420, 392}, /* /v1 Secret */
-    {0, 44901, 45427, 394}, /* /v1 SecretList */
-    {0, 44901, 45438, 396}, /* /v1 SerializedReference */
-    {0, 44901, 45458, 397}, /* /v1 Service */
-    {0, 44901, 45466, 420}, /* /v1 ServiceAccount */
-    {0, 44901, 45481, 423}, /* /v1 ServiceAccountList */
-    {0, 44901, 45500, 425}, /* /v1 ServiceList */
-    {0, 44901, 45512, 427}, /* /v1 ServiceProxyOptions */
-    {45532, 44901, 45561, 428}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicy */
-    {45532, 44901, 45585, 451}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding */
-    {45532, 44901, 45616, 455}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBindingList */
-    {45532, 44901, 45651, 457}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyList */
-    {45532, 44901, 45679, 459}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfiguration */
-    {45532, 44901, 45708, 466}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfigurationList */
-    {45532, 44901, 45741, 468}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy */
-    {45532, 44901, 45767, 480}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding */
-    {45532, 44901, 45800, 484}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBindingList */
-    {45532, 44901, 45837, 486}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyList */
-    {45532, 44901, 45867, 488}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration */
-    {45532, 44901, 45898, 491}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfigurationList */
-    {45933, 44901, 45954, 493}, /* apiextensions.k8s.io/v1 ConversionReview */
-    {45933, 44901, 45971, 501}, /* apiextensions.k8s.io/v1 CustomResourceDefinition */
-    {45933, 44901, 45996, 544}, /* apiextensions.k8s.io/v1 CustomResourceDefinitionList */
-    {46025, 44901, 46048, 546}, /* apiregistration.k8s.io/v1 APIService */
-    {46025, 44901, 46059, 554}, /* apiregistration.k8s.io/v1 APIServiceList */
-    {46074, 44901, 46079, 556}, /* apps/v1 ControllerRevision */
-    {46074, 44901, 46098, 557}, /* apps/v1 ControllerRevisionList */
-    {46074, 44901, 46121, 559}, /* apps/v1 DaemonSet */
-    {46074, 44901, 46131, 568}, /* apps/v1 DaemonSetList */
-    {46074, 44901, 46145, 570}, /* apps/v1 Deployment */
-    {46074, 44901, 46156, 579}, /* apps/v1 DeploymentList */
-    {46074, 44901, 46171, 581}, /* apps/v1 ReplicaSet */
-    {46074, 44901, 46182, 587}, /* apps/v1 ReplicaSetList */
-    {46074, 44901, 46197, 589}, /* apps/v1 StatefulSet */
-    {46074, 44901, 46209, 602}, /* apps/v1 StatefulSetList */
-    {46225, 44901, 46247, 604}, /* authentication.k8s.io/v1 SelfSubjectReview */
-    {46225, 44901, 46265, 609}, /* authentication.k8s.io/v1 TokenRequest */
-    {46225, 44901, 46278, 613}, /* authentication.k8s.io/v1 TokenReview */
-    {46290, 44901, 46311, 616}, /* authorization.k8s.io/v1 LocalSubjectAccessReview */
-    {46290, 44901, 46336, 628}, /* authorization.k8s.io/v1 SelfSubjectAccessReview */
-    {46290, 44901, 46360, 630}, /* authorization.k8s.io/v1 SelfSubjectRulesReview */
-    {46290, 44901, 46383, 637}, /* authorization.k8s.io/v1 SubjectAccessReview */
-    {46403, 44901, 46415, 638}, /* autoscaling/v1 HorizontalPodAutoscaler */
-    {46403, 44901, 46439, 642}, /* autoscaling/v1 HorizontalPodAutoscalerList */
-    {46403, 44901, 46467, 644}, /* autoscaling/v1 Scale */
-    {46403, 46473, 46415, 647}, /* autoscaling/v2 HorizontalPodAutoscaler */
-    {46403, 46473, 46439, 679}, /* autoscaling/v2 HorizontalPodAutoscalerList */
-    {46476, 44901, 46482, 681}, /* batch/v1 CronJob */
-    {46476, 44901, 46490, 701}, /* batch/v1 CronJobList */
-    {46476, 44901, 46502, 703}, /* batch/v1 Job */
-    {46476, 44901, 46506, 710}, /* batch/v1 JobList */
-    {46514, 44901, 46534, 712}, /* certificates.k8s.io/v1 CertificateSigningRequest */
-    {46514, 44901, 46560, 722}, /* certificates.k8s.io/v1 CertificateSigningRequestList */
-    {46590, 44901, 46610, 724}, /* coordination.k8s.io/v1 Lease */
-    {46590, 44901, 46616, 727}, /* coordination.k8s.io/v1 LeaseList */
-    {46626, 44901, 46643, 729}, /* discovery.k8s.io/v1 EndpointSlice */
-    {46626, 44901, 46657, 741}, /* discovery.k8s.io/v1 EndpointSliceList */
-    {46675, 44901, 44996, 743}, /* events.k8s.io/v1 Event */
-    {46675, 44901, 45002, 745}, /* events.k8s.io/v1 EventList */
-    {46689, 44901, 46718, 747}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchema */
-    {46689, 44901, 46729, 769}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchemaList */
-    {46689, 44901, 46744, 771}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration */
-    {46689, 44901, 46771, 783}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfigurationList */
-    {46802, 44901, 46814, 988}, /* meta.k8s.io/v1 CreateOptions */
-    {46802, 44901, 46828, 843}, /* meta.k8s.io/v1 DeleteOptions */
-    {46802, 44901, 46842, 991}, /* meta.k8s.io/v1 GetOptions */
-    {46802, 44901, 46853, 992}, /* meta.k8s.io/v1 ListOptions */
-    {46802, 44901, 46865, 995}, /* meta.k8s.io/v1 PartialObjectMetadata */
-    {46802, 44901, 46887, 996}, /* meta.k8s.io/v1 PartialObjectMetadataList */
-    {46802, 44901, 46913, 990}, /* meta.k8s.io/v1 PatchOptions */
-    {46802, 44901, 46926, 496}, /* meta.k8s.io/v1 Status */
-    {46802, 44901, 46933, 989}, /* meta.k8s.io/v1 UpdateOptions */
-    {46802, 44901, 46947, 994}, /* meta.k8s.io/v1 WatchEvent */
-    {46958, 44901, 46976, 785}, /* networking.k8s.io/v1 IPAddress */
-    {46958, 44901, 46986, 788}, /* networking.k8s.io/v1 IPAddressList */
-    {46958, 44901, 47000, 790}, /* networking.k8s.io/v1 Ingress */
-    {46958, 44901, 47008, 810}, /* networking.k8s.io/v1 IngressClass */
-    {46958, 44901, 47021, 813}, /* networking.k8s.io/v1 IngressClassList */
-    {46958, 44901, 47038, 815}, /* networking.k8s.io/v1 IngressList */
-    {46958, 44901, 47050, 817}, /* networking.k8s.io/v1 NetworkPolicy */
-    {46958, 44901, 47064, 830}, /* networking.k8s.io/v1 NetworkPolicyList */
-    {46958, 44901, 47082, 832}, /* networking.k8s.io/v1 ServiceCIDR */
-    {46958, 44901, 47094, 835}, /* networking.k8s.io/v1 ServiceCIDRList */
-    {47110, 44901, 47122, 837}, /* node.k8s.io/v1 RuntimeClass */
-    {47110, 44901, 47135, 840}, /* node.k8s.io/v1 RuntimeClassList */
-    {47152, 44901, 47159, 842}, /* policy/v1 Eviction */
-    {47152, 44901, 47168, 846}, /* policy/v1 PodDisruptionBudget */
-    {47152, 44901, 47188, 851}, /* policy/v1 PodDisruptionBudgetList */
-    {47212, 44901, 47238, 853}, /* rbac.authorization.k8s.io/v1 ClusterRole */
-    {47212, 44901, 47250, 858}, /* rbac.authorization.k8s.io/v1 ClusterRoleBinding */
-    {47212, 44901, 47269, 862}, /* rbac.authorization.k8s.io/v1 ClusterRoleBindingList */
-    {47212, 44901, 47292, 864}, /* rbac.authorization.k8s.io/v1 ClusterRoleList */
-    {47212, 44901, 47308, 866}, /* rbac.authorization.k8s.io/v1 Role */
-    {47212, 44901, 47313, 867}, /* rbac.authorization.k8s.io/v1 RoleBinding */
-    {47212, 44901, 47325, 868}, /* rbac.authorization.k8s.io/v1 RoleBindingList */
-    {47212, 44901, 47341, 870}, /* rbac.authorization.k8s.io/v1 RoleList */
-    {47350, 44901, 47366, 872}, /* resource.k8s.io/v1 DeviceClass */
-    {47350, 44901, 47378, 881}, /* resource.k8s.io/v1 DeviceClassList */
-    {47350, 44901, 47394, 883}, /* resource.k8s.io/v1 ResourceClaim */
-    {47350, 44901, 47408, 916}, /* resource.k8s.io/v1 ResourceClaimList */
-    {47350, 44901, 47426, 918}, /* resource.k8s.io/v1 ResourceClaimTemplate */
-    {47350, 44901, 47448, 920}, /* resource.k8s.io/v1 ResourceClaimTemplateList */
-    {47350, 44901, 47474, 922}, /* resource.k8s.io/v1 ResourceSlice */
-    {47350, 44901, 47488, 946}, /* resource.k8s.io/v1 ResourceSliceList */
-    {47506, 44901, 47524, 948}, /* scheduling.k8s.io/v1 PriorityClass */
-    {47506, 44901, 47538, 949}, /* scheduling.k8s.io/v1 PriorityClassList */
-    {47556, 44901, 47571, 951}, /* storage.k8s.io/v1 CSIDriver */
-    {47556, 44901, 47581, 958}, /* storage.k8s.io/v1 CSIDriverList */
-    {47556, 44901, 47595, 960}, /* storage.k8s.io/v1 CSINode */
-    {47556, 44901, 47603, 965}, /* storage.k8s.io/v1 CSINodeList */
-    {47556, 44901, 47615, 967}, /* storage.k8s.io/v1 CSIStorageCapacity */
-    {47556, 44901, 47634, 968}, /* storage.k8s.io/v1 CSIStorageCapacityList */
-    {47556, 44901, 47657, 970}, /* storage.k8s.io/v1 StorageClass */
-    {47556, 44901, 47670, 976}, /* storage.k8s.io/v1 StorageClassList */
-    {47556, 44901, 47687, 978}, /* storage.k8s.io/v1 VolumeAttachment */
-    {47556, 44901, 47704, 983}, /* storage.k8s.io/v1 VolumeAttachmentList */
-    {47556, 44901, 47725, 985}, /* storage.k8s.io/v1 VolumeAttributesClass */
-    {47556, 44901, 47747, 986}, /* storage.k8s.io/v1 VolumeAttributesClassList */
+    {0, 48400, 48403, 1}, /* /v1 Binding */
+    {0, 48400, 48411, 17}, /* /v1 ComponentStatus */
+    {0, 48400, 48427, 22}, /* /v1 ComponentStatusList */
+    {0, 48400, 48447, 26}, /* /v1 ConfigMap */
+    {0, 48400, 48457, 29}, /* /v1 ConfigMapList */
+    {0, 48400, 48471, 31}, /* /v1 Endpoints */
+    {0, 48400, 48481, 40}, /* /v1 EndpointsList */
+    {0, 48400, 48495, 42}, /* /v1 Event */
+    {0, 48400, 48501, 46}, /* /v1 EventList */
+    {0, 48400, 48511, 48}, /* /v1 LimitRange */
+    {0, 48400, 48522, 55}, /* /v1 LimitRangeList */
+    {0, 48400, 48537, 57}, /* /v1 List */
+    {0, 48400, 48542, 60}, /* /v1 Namespace */
+    {0, 48400, 48552, 69}, /* /v1 NamespaceList */
+    {0, 48400, 48566, 71}, /* /v1 Node */
+    {0, 48400, 48571, 102}, /* /v1 NodeList */
+    {0, 48400, 48580, 104}, /* /v1 NodeProxyOptions */
+    {0, 48400, 48597, 105}, /* /v1 PersistentVolume */
+    {0, 48400, 48614, 148}, /* /v1 PersistentVolumeClaim */
+    {0, 48400, 48636, 166}, /* /v1 PersistentVolumeClaimList */
+    {0, 48400, 48662, 168}, /* /v1 PersistentVolumeList */
+    {0, 48400, 48683, 170}, /* /v1 Pod */
+    {0, 48400, 48687, 363}, /* /v1 PodAttachOptions */
+    {0, 48400, 48704, 364}, /* /v1 PodExecOptions */
+    {0, 48400, 48719, 365}, /* /v1 PodList */
+    {0, 48400, 48727, 367}, /* /v1 PodLogOptions */
+    {0, 48400, 48741, 368}, /* /v1 PodPortForwardOptions */
+    {0, 48400, 48763, 370}, /* /v1 PodProxyOptions */
+    {0, 48400, 48779, 371}, /* /v1 PodStatusResult */
+    {0, 48400, 48795, 372}, /* /v1 PodTemplate */
+    {0, 48400, 48807, 374}, /* /v1 PodTemplateList */
+    {0, 48400, 48823, 376}, /* /v1 RangeAllocation */
+    {0, 48400, 48839, 377}, /* /v1 ReplicationController */
+    {0, 48400, 48861, 383}, /* /v1 ReplicationControllerList */
+    {0, 48400, 48887, 385}, /* /v1 ResourceQuota */
+    {0, 48400, 48901, 394}, /* /v1 ResourceQuotaList */
+    {0, 48400, 48919, 396}, /* /v1 Secret */
+    {0, 48400, 48926, 398}, /* /v1 SecretList */
+    {0, 48400, 48937, 400}, /* /v1 SerializedReference */
+    {0, 48400, 48957, 401}, /* /v1 Service */
+    {0, 48400, 48965, 424}, /* /v1 ServiceAccount */
+    {0, 48400, 48980, 427}, /* /v1 ServiceAccountList */
+    {0, 48400, 48999, 429}, /* /v1 ServiceList */
+    {0, 48400, 49011, 431}, /* /v1 ServiceProxyOptions */
+    {49031, 48400, 49060, 432}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicy */
+    {49031, 48400, 49084, 455}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding */
+    {49031, 48400, 49115, 459}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBindingList */
+    {49031, 48400, 49150, 461}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyList */
+    {49031, 48400, 49178, 463}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfiguration */
+    {49031, 48400, 49207, 470}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfigurationList */
+    {49031, 48400, 49240, 472}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy */
+    {49031, 48400, 49266, 484}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding */
+    {49031, 48400, 49299, 488}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBindingList */
+    {49031, 48400, 49336, 490}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyList */
+    {49031, 48400, 49366, 492}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration */
+    {49031, 48400, 49397, 495}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfigurationList */
+    {49432, 48400, 49453, 497}, /* apiextensions.k8s.io/v1 ConversionReview */
+    {49432, 48400, 49470, 505}, /* apiextensions.k8s.io/v1 CustomResourceDefinition */
+    {49432, 48400, 49495, 549}, /* apiextensions.k8s.io/v1 CustomResourceDefinitionList */
+    {49524, 48400, 49547, 551}, /* apiregistration.k8s.io/v1 APIService */
+    {49524, 48400, 49558, 559}, /* apiregistration.k8s.io/v1 APIServiceList */
+    {49573, 48400, 49578, 561}, /* apps/v1 ControllerRevision */
+    {49573, 48400, 49597, 562}, /* apps/v1 ControllerRevisionList */
+    {49573, 48400, 49620, 564}, /* apps/v1 DaemonSet */
+    {49573, 48400, 49630, 573}, /* apps/v1 DaemonSetList */
+    {49573, 48400, 49644, 575}, /* apps/v1 Deployment */
+    {49573, 48400, 49655, 584}, /* apps/v1 DeploymentList */
+    {49573, 48400, 49670, 586}, /* apps/v1 ReplicaSet */
+    {49573, 48400, 49681, 592}, /* apps/v1 ReplicaSetList */
+    {49573, 48400, 49696, 594}, /* apps/v1 StatefulSet */
+    {49573, 48400, 49708, 608}, /* apps/v1 StatefulSetList */
+    {49724, 48400, 49746, 610}, /* authentication.k8s.io/v1 SelfSubjectReview */
+    {49724, 48400, 49764, 615}, /* authentication.k8s.io/v1 TokenRequest */
+    {49724, 48400, 49777, 619}, /* authentication.k8s.io/v1 TokenReview */
+    {49789, 48400, 49810, 622}, /* authorization.k8s.io/v1 LocalSubjectAccessReview */
+    {49789, 48400, 49835, 634}, /* authorization.k8s.io/v1 SelfSubjectAccessReview */
+    {49789, 48400, 49859, 636}, /* authorization.k8s.io/v1 SelfSubjectRulesReview */
+    {49789, 48400, 49882, 643}, /* authorization.k8s.io/v1 SubjectAccessReview */
+    {49902, 48400, 49914, 644}, /* autoscaling/v1 HorizontalPodAutoscaler */
+    {49902, 48400, 49938, 648}, /* autoscaling/v1 HorizontalPodAutoscalerList */
+    {49902, 48400, 49966, 650}, /* autoscaling/v1 Scale */
+    {49902, 49972, 49914, 653}, /* autoscaling/v2 HorizontalPodAutoscaler */
+    {49902, 49972, 49938, 685}, /* autoscaling/v2 HorizontalPodAutoscalerList */
+    {49975, 48400, 49981, 687}, /* batch/v1 CronJob */
+    {49975, 48400, 49989, 707}, /* batch/v1 CronJobList */
+    {49975, 48400, 50001, 709}, /* batch/v1 Job */
+    {49975, 48400, 50005, 716}, /* batch/v1 JobList */
+    {50013, 48400, 50033, 718}, /* certificates.k8s.io/v1 CertificateSigningRequest */
+    {50013, 48400, 50059, 728}, /* certificates.k8s.io/v1 CertificateSigningRequestList */
+    {50089, 48400, 50109, 730}, /* coordination.k8s.io/v1 Lease */
+    {50089, 48400, 50115, 733}, /* coordination.k8s.io/v1 LeaseList */
+    {50125, 48400, 50142, 735}, /* discovery.k8s.io/v1 EndpointSlice */
+    {50125, 48400, 50156, 747}, /* discovery.k8s.io/v1 EndpointSliceList */
+    {50174, 48400, 48495, 749}, /* events.k8s.io/v1 Event */
+    {50174, 48400, 48501, 751}, /* events.k8s.io/v1 EventList */
+    {50188, 48400, 50217, 753}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchema */
+    {50188, 48400, 50228, 775}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchemaList */
+    {50188, 48400, 50243, 777}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration */
+    {50188, 48400, 50270, 789}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfigurationList */
+    {50301, 48400, 50313, 994}, /* meta.k8s.io/v1 CreateOptions */
+    {50301, 48400, 50327, 849}, /* meta.k8s.io/v1 DeleteOptions */
+    {50301, 48400, 50341, 997}, /* meta.k8s.io/v1 GetOptions */
+    {50301, 48400, 50352, 998}, /* meta.k8s.io/v1 ListOptions */
+    {50301, 48400, 50364, 1001}, /* meta.k8s.io/v1 PartialObjectMetadata */
+    {50301, 48400, 50386, 1002}, /* meta.k8s.io/v1 PartialObjectMetadataList */
+    {50301, 48400, 50412, 996}, /* meta.k8s.io/v1 PatchOptions */
+    {50301, 48400, 50425, 500}, /* meta.k8s.io/v1 Status */
+    {50301, 48400, 50432, 995}, /* meta.k8s.io/v1 UpdateOptions */
+    {50301, 48400, 50446, 1000}, /* meta.k8s.io/v1 WatchEvent */
+    {50457, 48400, 50475, 791}, /* networking.k8s.io/v1 IPAddress */
+    {50457, 48400, 50485, 794}, /* networking.k8s.io/v1 IPAddressList */
+    {50457, 48400, 50499, 796}, /* networking.k8s.io/v1 Ingress */
+    {50457, 48400, 50507, 816}, /* networking.k8s.io/v1 IngressClass */
+    {50457, 48400, 50520, 819}, /* networking.k8s.io/v1 IngressClassList */
+    {50457, 48400, 50537, 821}, /* networking.k8s.io/v1 IngressList */
+    {50457, 48400, 50549, 823}, /* networking.k8s.io/v1 NetworkPolicy */
+    {50457, 48400, 50563, 836}, /* networking.k8s.io/v1 NetworkPolicyList */
+    {50457, 48400, 50581, 838}, /* networking.k8s.io/v1 ServiceCIDR */
+    {50457, 48400, 50593, 841}, /* networking.k8s.io/v1 ServiceCIDRList */
+    {50609, 48400, 50621, 843}, /* node.k8s.io/v1 RuntimeClass */
+    {50609, 48400, 50634, 846}, /* node.k8s.io/v1 RuntimeClassList */
+    {50651, 48400, 50658, 848}, /* policy/v1 Eviction */
+    {50651, 48400, 50667, 852}, /* policy/v1 PodDisruptionBudget */
+    {50651, 48400, 50687, 857}, /* policy/v1 PodDisruptionBudgetList */
+    {50711, 48400, 50721, 1004}, /* published/v1 APIGroup */
+    {50711, 48400, 50730, 1009}, /* published/v1 APIGroupList */
+    {50711, 48400, 50743, 1011}, /* published/v1 APIResourceList */
+    {50711, 48400, 50759, 1015}, /* published/v1 APIVersions */
+    {50711, 48400, 50771, 1017}, /* published/v1 Info */
+    {50711, 48400, 50776, 1016}, /* published/v1 Patch */
+    {50782, 48400, 50808, 859}, /* rbac.authorization.k8s.io/v1 ClusterRole */
+    {50782, 48400, 50820, 864}, /* rbac.authorization.k8s.io/v1 ClusterRoleBinding */
+    {50782, 48400, 50839, 868}, /* rbac.authorization.k8s.io/v1 ClusterRoleBindingList */
+    {50782, 48400, 50862, 870}, /* rbac.authorization.k8s.io/v1 ClusterRoleList */
+    {50782, 48400, 50878, 872}, /* rbac.authorization.k8s.io/v1 Role */
+    {50782, 48400, 50883, 873}, /* rbac.authorization.k8s.io/v1 RoleBinding */
+    {50782, 48400, 50895, 874}, /* rbac.authorization.k8s.io/v1 RoleBindingList */
+    {50782, 48400, 50911, 876}, /* rbac.authorization.k8s.io/v1 RoleList */
+    {50920, 48400, 50936, 878}, /* resource.k8s.io/v1 DeviceClass */
+    {50920, 48400, 50948, 887}, /* resource.k8s.io/v1 DeviceClassList */
+    {50920, 48400, 50964, 889}, /* resource.k8s.io/v1 ResourceClaim */
+    {50920, 48400, 50978, 922}, /* resource.k8s.io/v1 ResourceClaimList */
+    {50920, 48400, 50996, 924}, /* resource.k8s.io/v1 ResourceClaimTemplate */
+    {50920, 48400, 51018, 926}, /* resource.k8s.io/v1 ResourceClaimTemplateList */
+    {50920, 48400, 51044, 928}, /* resource.k8s.io/v1 ResourceSlice */
+    {50920, 48400, 51058, 952}, /* resource.k8s.io/v1 ResourceSliceList */
+    {51076, 48400, 51094, 954}, /* scheduling.k8s.io/v1 PriorityClass */
+    {51076, 48400, 51108, 955}, /* scheduling.k8s.io/v1 PriorityClassList */
+    {51126, 48400, 51141, 957}, /* storage.k8s.io/v1 CSIDriver */
+    {51126, 48400, 51151, 964}, /* storage.k8s.io/v1 CSIDriverList */
+    {51126, 48400, 51165, 966}, /* storage.k8s.io/v1 CSINode */
+    {51126, 48400, 51173, 971}, /* storage.k8s.io/v1 CSINodeList */
+    {51126, 48400, 51185, 973}, /* storage.k8s.io/v1 CSIStorageCapacity */
+    {51126, 48400, 51204, 974}, /* storage.k8s.io/v1 CSIStorageCapacityList */
+    {51126, 48400, 51227, 976}, /* storage.k8s.io/v1 StorageClass */
+    {51126, 48400, 51240, 982}, /* storage.k8s.io/v1 StorageClassList */
+    {51126, 48400, 51257, 984}, /* storage.k8s.io/v1 VolumeAttachment */
+    {51126, 48400, 51274, 989}, /* storage.k8s.io/v1 VolumeAttachmentList */
+    {51126, 48400, 51295, 991}, /* storage.k8s.io/v1 VolumeAttributesClass */
+    {51126, 48400, 51317, 992}, /* storage.k8s.io/v1 VolumeAttributesClassList */
 };
-const uint32_t SCHEMA_N_ROOTS = 154;
+const uint32_t SCHEMA_N_ROOTS = 160;
 
 static const char STRINGS[] =
     "\000"
@@ -5231,6 +5309,27 @@ static const char STRINGS[] =
     "sendInitialEvents\000"
     "shardSelector\000"
     "watch\000"
+    "preferredVersion\000"
+    "serverAddressByClientCIDRs\000"
+    "groupVersion\000"
+    "clientCIDR\000"
+    "serverAddress\000"
+    "namespaced\000"
+    "singularName\000"
+    "storageVersionHash\000"
+    "buildDate\000"
+    "compiler\000"
+    "emulationMajor\000"
+    "emulationMinor\000"
+    "gitCommit\000"
+    "gitTreeState\000"
+    "gitVersion\000"
+    "goVersion\000"
+    "major\000"
+    "minCompatibilityMajor\000"
+    "minCompatibilityMinor\000"
+    "minor\000"
+    "platform\000"
     "io.k8s.api.core.v1.Binding\000"
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta\000"
     "io.k8s.apimachinery.pkg.types.UID\000"
@@ -5256,6 +5355,7 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.EndpointAddress\000"
     "io.k8s.api.core.v1.EndpointPort\000"
     "io.k8s.api.core.v1.Protocol\000"
+    "SCTP\nTCP\nUDP\000"
     "io.k8s.api.core.v1.EndpointsList\000"
     "io.k8s.api.core.v1.Event\000"
     "io.k8s.api.core.v1.EventSource\000"
@@ -5276,6 +5376,7 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.FinalizerName\000"
     "io.k8s.api.core.v1.NamespaceStatus\000"
     "io.k8s.api.core.v1.NamespacePhase\000"
+    "Active\nTerminating\000"
     "io.k8s.api.core.v1.NamespaceCondition\000"
     "io.k8s.api.core.v1.NamespaceConditionType\000"
     "io.k8s.api.core.v1.NamespaceList\000"
@@ -5283,10 +5384,12 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.NodeSpec\000"
     "io.k8s.api.core.v1.Taint\000"
     "io.k8s.api.core.v1.TaintEffect\000"
+    "NoExecute\nNoSchedule\nPreferNoSchedule\000"
     "io.k8s.api.core.v1.NodeConfigSource\000"
     "io.k8s.api.core.v1.ConfigMapNodeConfigSource\000"
     "io.k8s.api.core.v1.NodeStatus\000"
     "io.k8s.api.core.v1.NodePhase\000"
+    "Pending\nRunning\nTerminated\000"
     "io.k8s.api.core.v1.NodeCondition\000"
     "io.k8s.api.core.v1.NodeConditionType\000"
     "io.k8s.api.core.v1.NodeAddress\000"
@@ -5311,6 +5414,7 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource\000"
     "io.k8s.api.core.v1.HostPathVolumeSource\000"
     "io.k8s.api.core.v1.HostPathType\000"
+    "\nBlockDevice\nCharDevice\nDirectory\nDirectoryOrCreate\nFile\nFileOrCreate\nSocket\000"
     "io.k8s.api.core.v1.GlusterfsPersistentVolumeSource\000"
     "io.k8s.api.core.v1.NFSVolumeSource\000"
     "io.k8s.api.core.v1.RBDPersistentVolumeSource\000"
@@ -5326,7 +5430,9 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.QuobyteVolumeSource\000"
     "io.k8s.api.core.v1.AzureDiskVolumeSource\000"
     "io.k8s.api.core.v1.AzureDataDiskCachingMode\000"
+    "None\nReadOnly\nReadWrite\000"
     "io.k8s.api.core.v1.AzureDataDiskKind\000"
+    "Dedicated\nManaged\nShared\000"
     "io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource\000"
     "io.k8s.api.core.v1.PortworxVolumeSource\000"
     "io.k8s.api.core.v1.ScaleIOPersistentVolumeSource\000"
@@ -5334,15 +5440,20 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.StorageOSPersistentVolumeSource\000"
     "io.k8s.api.core.v1.CSIPersistentVolumeSource\000"
     "io.k8s.api.core.v1.PersistentVolumeAccessMode\000"
+    "ReadOnlyMany\nReadWriteMany\nReadWriteOnce\nReadWriteOncePod\000"
     "io.k8s.api.core.v1.PersistentVolumeReclaimPolicy\000"
+    "Delete\nRecycle\nRetain\000"
     "io.k8s.api.core.v1.PersistentVolumeMode\000"
+    "Block\nFilesystem\000"
     "io.k8s.api.core.v1.VolumeNodeAffinity\000"
     "io.k8s.api.core.v1.NodeSelector\000"
     "io.k8s.api.core.v1.NodeSelectorTerm\000"
     "io.k8s.api.core.v1.NodeSelectorRequirement\000"
     "io.k8s.api.core.v1.NodeSelectorOperator\000"
+    "DoesNotExist\nExists\nGt\nIn\nLt\nNotIn\000"
     "io.k8s.api.core.v1.PersistentVolumeStatus\000"
     "io.k8s.api.core.v1.PersistentVolumePhase\000"
+    "Available\nBound\nFailed\nPending\nReleased\000"
     "io.k8s.api.core.v1.PersistentVolumeClaim\000"
     "io.k8s.api.core.v1.PersistentVolumeClaimSpec\000"
     "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector\000"
@@ -5353,12 +5464,15 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.TypedObjectReference\000"
     "io.k8s.api.core.v1.PersistentVolumeClaimStatus\000"
     "io.k8s.api.core.v1.PersistentVolumeClaimPhase\000"
+    "Bound\nLost\nPending\000"
     "io.k8s.api.core.v1.PersistentVolumeClaimCondition\000"
     "io.k8s.api.core.v1.PersistentVolumeClaimConditionType\000"
     "io.k8s.api.core.v1.ClaimResourceStatus\000"
+    "ControllerResizeInProgress\nControllerResizeInfeasible\nNodeResizeInProgress\nNodeResizeInfeasible\nNodeResizePending\000"
     "map[v1.ResourceName]v1.ClaimResourceStatus\000"
     "io.k8s.api.core.v1.ModifyVolumeStatus\000"
     "io.k8s.api.core.v1.PersistentVolumeClaimModifyVolumeStatus\000"
+    "InProgress\nInfeasible\nPending\000"
     "io.k8s.api.core.v1.PersistentVolumeClaimList\000"
     "io.k8s.api.core.v1.PersistentVolumeList\000"
     "io.k8s.api.core.v1.Pod\000"
@@ -5399,6 +5513,7 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.PersistentVolumeClaimTemplate\000"
     "io.k8s.api.core.v1.ImageVolumeSource\000"
     "io.k8s.api.core.v1.PullPolicy\000"
+    "Always\nIfNotPresent\nNever\000"
     "name\000\000"
     "io.k8s.api.core.v1.Container\000"
     "io.k8s.api.core.v1.ContainerPort\000"
@@ -5424,6 +5539,7 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.VolumeMount\000"
     "io.k8s.api.core.v1.RecursiveReadOnlyMode\000"
     "io.k8s.api.core.v1.MountPropagationMode\000"
+    "Bidirectional\nHostToContainer\nNone\000"
     "mountPath\000\000"
     "io.k8s.api.core.v1.VolumeDevice\000"
     "devicePath\000\000"
@@ -5433,6 +5549,7 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.HTTPGetAction\000"
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString\000"
     "io.k8s.api.core.v1.URIScheme\000"
+    "HTTP\nHTTPS\000"
     "io.k8s.api.core.v1.HTTPHeader\000"
     "io.k8s.api.core.v1.TCPSocketAction\000"
     "io.k8s.api.core.v1.GRPCAction\000"
@@ -5440,25 +5557,33 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.LifecycleHandler\000"
     "io.k8s.api.core.v1.SleepAction\000"
     "io.k8s.api.core.v1.Signal\000"
+    "SIGABRT\nSIGALRM\nSIGBUS\nSIGCHLD\nSIGCLD\nSIGCONT\nSIGFPE\nSIGHUP\nSIGILL\nSIGINT\nSIGIO\nSIGIOT\nSIGKILL\nSIGPIPE\nSIGPOLL\nSIGPROF\nSIGPWR\nSIGQUIT\nSIGRTMAX\nSIGRTMAX-1\nSIGRTMAX-10\nSIGRTMAX-11\nSIGRTMAX-12\nSIGRTMAX-13\nSIGRTMAX-14\nSIGRTMAX-2\nSIGRTMAX-3\nSIGRTMAX-4\nSIGRTMAX-5\nSIGRTMAX-6\nSIGRTMAX-7\nSIGRTMAX-8\nSIGRTMAX-9\nSIGRTMIN\nSIGRTMIN+1\nSIGRTMIN+10\nSIGRTMIN+11\nSIGRTMIN+12\nSIGRTMIN+13\nSIGRTMIN+14\nSIGRTMIN+15\nSIGRTMIN+2\nSIGRTMIN+3\nSIGRTMIN+4\nSIGRTMIN+5\nSIGRTMIN+6\nSIGRTMIN+7\nSIGRTMIN+8\nSIGRTMIN+9\nSIGSEGV\nSIGSTKFLT\nSIGSTOP\nSIGSYS\nSIGTERM\nSIGTRAP\nSIGTSTP\nSIGTTIN\nSIGTTOU\nSIGURG\nSIGUSR1\nSIGUSR2\nSIGVTALRM\nSIGWINCH\nSIGXCPU\nSIGXFSZ\000"
     "io.k8s.api.core.v1.TerminationMessagePolicy\000"
+    "FallbackToLogsOnError\nFile\000"
     "io.k8s.api.core.v1.SecurityContext\000"
     "io.k8s.api.core.v1.Capabilities\000"
     "io.k8s.api.core.v1.Capability\000"
     "io.k8s.api.core.v1.SELinuxOptions\000"
     "io.k8s.api.core.v1.WindowsSecurityContextOptions\000"
     "io.k8s.api.core.v1.ProcMountType\000"
+    "Default\nUnmasked\000"
     "io.k8s.api.core.v1.SeccompProfile\000"
     "io.k8s.api.core.v1.SeccompProfileType\000"
+    "Localhost\nRuntimeDefault\nUnconfined\000"
     "io.k8s.api.core.v1.AppArmorProfile\000"
     "io.k8s.api.core.v1.AppArmorProfileType\000"
     "io.k8s.api.core.v1.EphemeralContainer\000"
     "io.k8s.api.core.v1.EphemeralContainerCommon\000"
     "io.k8s.api.core.v1.RestartPolicy\000"
+    "Always\nNever\nOnFailure\000"
     "io.k8s.api.core.v1.DNSPolicy\000"
+    "ClusterFirst\nClusterFirstWithHostNet\nDefault\nNone\000"
     "io.k8s.api.core.v1.PodSecurityContext\000"
     "io.k8s.api.core.v1.SupplementalGroupsPolicy\000"
+    "Merge\nStrict\000"
     "io.k8s.api.core.v1.Sysctl\000"
     "io.k8s.api.core.v1.PodFSGroupChangePolicy\000"
+    "Always\nOnRootMismatch\000"
     "io.k8s.api.core.v1.PodSELinuxChangePolicy\000"
     "io.k8s.api.core.v1.Affinity\000"
     "io.k8s.api.core.v1.NodeAffinity\000"
@@ -5469,6 +5594,7 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.PodAntiAffinity\000"
     "io.k8s.api.core.v1.Toleration\000"
     "io.k8s.api.core.v1.TolerationOperator\000"
+    "Equal\nExists\nGt\nLt\000"
     "io.k8s.api.core.v1.HostAlias\000"
     "ip\000\000"
     "io.k8s.api.core.v1.PodDNSConfig\000"
@@ -5476,9 +5602,12 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.PodReadinessGate\000"
     "io.k8s.api.core.v1.PodConditionType\000"
     "io.k8s.api.core.v1.PreemptionPolicy\000"
+    "Never\nPreemptLowerPriority\000"
     "io.k8s.api.core.v1.TopologySpreadConstraint\000"
     "io.k8s.api.core.v1.UnsatisfiableConstraintAction\000"
+    "DoNotSchedule\nScheduleAnyway\000"
     "io.k8s.api.core.v1.NodeInclusionPolicy\000"
+    "Honor\nIgnore\000"
     "topologyKey\000whenUnsatisfiable\000\000"
     "io.k8s.api.core.v1.PodOS\000"
     "io.k8s.api.core.v1.OSName\000"
@@ -5487,6 +5616,7 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.PodSchedulingGroup\000"
     "io.k8s.api.core.v1.PodStatus\000"
     "io.k8s.api.core.v1.PodPhase\000"
+    "Failed\nPending\nRunning\nSucceeded\nUnknown\000"
     "io.k8s.api.core.v1.PodCondition\000"
     "io.k8s.api.core.v1.HostIP\000"
     "io.k8s.api.core.v1.PodIP\000"
@@ -5506,6 +5636,7 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.ResourceHealthStatus\000"
     "resourceID\000\000"
     "io.k8s.api.core.v1.PodQOSClass\000"
+    "BestEffort\nBurstable\nGuaranteed\000"
     "io.k8s.api.core.v1.PodResizeStatus\000"
     "io.k8s.api.core.v1.PodResourceClaimStatus\000"
     "io.k8s.api.core.v1.PodExtendedResourceClaimStatus\000"
@@ -5532,9 +5663,11 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.ResourceQuota\000"
     "io.k8s.api.core.v1.ResourceQuotaSpec\000"
     "io.k8s.api.core.v1.ResourceQuotaScope\000"
+    "BestEffort\nCrossNamespacePodAffinity\nNotBestEffort\nNotTerminating\nPriorityClass\nTerminating\nVolumeAttributesClass\000"
     "io.k8s.api.core.v1.ScopeSelector\000"
     "io.k8s.api.core.v1.ScopedResourceSelectorRequirement\000"
     "io.k8s.api.core.v1.ScopeSelectorOperator\000"
+    "DoesNotExist\nExists\nIn\nNotIn\000"
     "io.k8s.api.core.v1.ResourceQuotaStatus\000"
     "io.k8s.api.core.v1.ResourceQuotaList\000"
     "io.k8s.api.core.v1.Secret\000"
@@ -5546,12 +5679,17 @@ static const char STRINGS[] =
     "io.k8s.api.core.v1.ServicePort\000"
     "port\000protocol\000\000"
     "io.k8s.api.core.v1.ServiceType\000"
+    "ClusterIP\nExternalName\nLoadBalancer\nNodePort\000"
     "io.k8s.api.core.v1.ServiceAffinity\000"
+    "ClientIP\nNone\000"
     "io.k8s.api.core.v1.ServiceExternalTrafficPolicy\000"
+    "Cluster\nLocal\000"
     "io.k8s.api.core.v1.SessionAffinityConfig\000"
     "io.k8s.api.core.v1.ClientIPConfig\000"
     "io.k8s.api.core.v1.IPFamily\000"
+    "\nIPv4\nIPv6\000"
     "io.k8s.api.core.v1.IPFamilyPolicy\000"
+    "PreferDualStack\nRequireDualStack\nSingleStack\000"
     "io.k8s.api.core.v1.ServiceInternalTrafficPolicy\000"
     "io.k8s.api.core.v1.ServiceStatus\000"
     "io.k8s.api.core.v1.LoadBalancerStatus\000"
@@ -5571,17 +5709,23 @@ static const char STRINGS[] =
     "io.k8s.api.admissionregistration.v1.NamedRuleWithOperations\000"
     "io.k8s.api.admissionregistration.v1.RuleWithOperations\000"
     "io.k8s.api.admissionregistration.v1.OperationType\000"
+    "*\nCONNECT\nCREATE\nDELETE\nUPDATE\000"
     "io.k8s.api.admissionregistration.v1.Rule\000"
     "io.k8s.api.admissionregistration.v1.ScopeType\000"
+    "*\nCluster\nNamespaced\000"
     "io.k8s.api.admissionregistration.v1.MatchPolicyType\000"
+    "Equivalent\nExact\000"
     "io.k8s.api.admissionregistration.v1.Variable\000"
     "io.k8s.api.admissionregistration.v1.Mutation\000"
     "io.k8s.api.admissionregistration.v1.PatchType\000"
+    "ApplyConfiguration\nJSONPatch\000"
     "io.k8s.api.admissionregistration.v1.ApplyConfiguration\000"
     "io.k8s.api.admissionregistration.v1.JSONPatch\000"
     "io.k8s.api.admissionregistration.v1.FailurePolicyType\000"
+    "Fail\nIgnore\000"
     "io.k8s.api.admissionregistration.v1.MatchCondition\000"
     "io.k8s.api.admissionregistration.v1.ReinvocationPolicyType\000"
+    "IfNeeded\nNever\000"
     "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding\000"
     "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec\000"
     "io.k8s.api.admissionregistration.v1.ParamRef\000"
@@ -5593,6 +5737,7 @@ static const char STRINGS[] =
     "io.k8s.api.admissionregistration.v1.WebhookClientConfig\000"
     "io.k8s.api.admissionregistration.v1.ServiceReference\000"
     "io.k8s.api.admissionregistration.v1.SideEffectClass\000"
+    "None\nNoneOnDryRun\nSome\nUnknown\000"
     "io.k8s.api.admissionregistration.v1.MutatingWebhookConfigurationList\000"
     "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy\000"
     "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicySpec\000"
@@ -5605,6 +5750,7 @@ static const char STRINGS[] =
     "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding\000"
     "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec\000"
     "io.k8s.api.admissionregistration.v1.ValidationAction\000"
+    "Audit\nDeny\nWarn\000"
     "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingList\000"
     "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyList\000"
     "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration\000"
@@ -5634,6 +5780,7 @@ static const char STRINGS[] =
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation\000"
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule\000"
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.FieldValueErrorReason\000"
+    "FieldValueDuplicate\nFieldValueForbidden\nFieldValueInvalid\nFieldValueRequired\000"
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRules\000"
     "rule\000\000"
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources\000"
@@ -5665,6 +5812,7 @@ static const char STRINGS[] =
     "io.k8s.api.apps.v1.DaemonSetSpec\000"
     "io.k8s.api.apps.v1.DaemonSetUpdateStrategy\000"
     "io.k8s.api.apps.v1.DaemonSetUpdateStrategyType\000"
+    "OnDelete\nRollingUpdate\000"
     "io.k8s.api.apps.v1.RollingUpdateDaemonSet\000"
     "io.k8s.api.apps.v1.DaemonSetStatus\000"
     "io.k8s.api.apps.v1.DaemonSetCondition\000"
@@ -5674,6 +5822,7 @@ static const char STRINGS[] =
     "io.k8s.api.apps.v1.DeploymentSpec\000"
     "io.k8s.api.apps.v1.DeploymentStrategy\000"
     "io.k8s.api.apps.v1.DeploymentStrategyType\000"
+    "Recreate\nRollingUpdate\000"
     "io.k8s.api.apps.v1.RollingUpdateDeployment\000"
     "io.k8s.api.apps.v1.DeploymentStatus\000"
     "io.k8s.api.apps.v1.DeploymentCondition\000"
@@ -5688,6 +5837,7 @@ static const char STRINGS[] =
     "io.k8s.api.apps.v1.StatefulSet\000"
     "io.k8s.api.apps.v1.StatefulSetSpec\000"
     "io.k8s.api.apps.v1.PodManagementPolicyType\000"
+    "OrderedReady\nParallel\000"
     "io.k8s.api.apps.v1.StatefulSetUpdateStrategy\000"
     "io.k8s.api.apps.v1.StatefulSetUpdateStrategyType\000"
     "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy\000"
@@ -5767,18 +5917,23 @@ static const char STRINGS[] =
     "io.k8s.api.batch.v1.CronJob\000"
     "io.k8s.api.batch.v1.CronJobSpec\000"
     "io.k8s.api.batch.v1.ConcurrencyPolicy\000"
+    "Allow\nForbid\nReplace\000"
     "io.k8s.api.batch.v1.JobTemplateSpec\000"
     "io.k8s.api.batch.v1.JobSpec\000"
     "io.k8s.api.batch.v1.PodFailurePolicy\000"
     "io.k8s.api.batch.v1.PodFailurePolicyRule\000"
     "io.k8s.api.batch.v1.PodFailurePolicyAction\000"
+    "Count\nFailIndex\nFailJob\nIgnore\000"
     "io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement\000"
     "io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesOperator\000"
+    "In\nNotIn\000"
     "io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern\000"
     "io.k8s.api.batch.v1.SuccessPolicy\000"
     "io.k8s.api.batch.v1.SuccessPolicyRule\000"
     "io.k8s.api.batch.v1.CompletionMode\000"
+    "Indexed\nNonIndexed\000"
     "io.k8s.api.batch.v1.PodReplacementPolicy\000"
+    "Failed\nTerminatingOrFailed\000"
     "io.k8s.api.batch.v1.CronJobStatus\000"
     "io.k8s.api.batch.v1.CronJobList\000"
     "io.k8s.api.batch.v1.Job\000"
@@ -5790,6 +5945,7 @@ static const char STRINGS[] =
     "io.k8s.api.certificates.v1.CertificateSigningRequest\000"
     "io.k8s.api.certificates.v1.CertificateSigningRequestSpec\000"
     "io.k8s.api.certificates.v1.KeyUsage\000"
+    "any\ncert sign\nclient auth\ncode signing\ncontent commitment\ncrl sign\ndata encipherment\ndecipher only\ndigital signature\nemail protection\nencipher only\nipsec end system\nipsec tunnel\nipsec user\nkey agreement\nkey encipherment\nmicrosoft sgc\nnetscape sgc\nocsp signing\ns/mime\nserver auth\nsigning\ntimestamping\000"
     "io.k8s.api.certificates.v1.ExtraValue\000"
     "io.k8s.api.certificates.v1.CertificateSigningRequestStatus\000"
     "io.k8s.api.certificates.v1.CertificateSigningRequestCondition\000"
@@ -5873,6 +6029,7 @@ static const char STRINGS[] =
     "io.k8s.api.networking.v1.IPBlock\000"
     "io.k8s.api.networking.v1.NetworkPolicyEgressRule\000"
     "io.k8s.api.networking.v1.PolicyType\000"
+    "Egress\nIngress\000"
     "io.k8s.api.networking.v1.NetworkPolicyList\000"
     "io.k8s.api.networking.v1.ServiceCIDR\000"
     "io.k8s.api.networking.v1.ServiceCIDRSpec\000"
@@ -5889,6 +6046,7 @@ static const char STRINGS[] =
     "io.k8s.api.policy.v1.PodDisruptionBudget\000"
     "io.k8s.api.policy.v1.PodDisruptionBudgetSpec\000"
     "io.k8s.api.policy.v1.UnhealthyPodEvictionPolicyType\000"
+    "AlwaysAllow\nIfHealthyBudget\000"
     "io.k8s.api.policy.v1.PodDisruptionBudgetStatus\000"
     "io.k8s.api.policy.v1.PodDisruptionBudgetList\000"
     "io.k8s.api.rbac.v1.ClusterRole\000"
@@ -5919,7 +6077,9 @@ static const char STRINGS[] =
     "io.k8s.api.resource.v1.DeviceAllocationMode\000"
     "io.k8s.api.resource.v1.DeviceToleration\000"
     "io.k8s.api.resource.v1.DeviceTolerationOperator\000"
+    "Equal\nExists\000"
     "io.k8s.api.resource.v1.DeviceTaintEffect\000"
+    "NoExecute\nNoSchedule\nNone\000"
     "io.k8s.api.resource.v1.CapacityRequirements\000"
     "map[v1.QualifiedName]resource.Quantity\000"
     "io.k8s.api.resource.v1.DeviceSubRequest\000"
@@ -5932,6 +6092,7 @@ static const char STRINGS[] =
     "io.k8s.api.resource.v1.DeviceRequestAllocationResult\000"
     "io.k8s.api.resource.v1.DeviceAllocationConfiguration\000"
     "io.k8s.api.resource.v1.AllocationConfigSource\000"
+    "FromClaim\nFromClass\000"
     "io.k8s.api.resource.v1.ResourceClaimConsumerReference\000"
     "io.k8s.api.resource.v1.AllocatedDeviceStatus\000"
     "io.k8s.api.resource.v1.NetworkDeviceData\000"
@@ -5975,6 +6136,7 @@ static const char STRINGS[] =
     "io.k8s.api.storage.v1.CSIStorageCapacityList\000"
     "io.k8s.api.storage.v1.StorageClass\000"
     "io.k8s.api.storage.v1.VolumeBindingMode\000"
+    "Immediate\nWaitForFirstConsumer\000"
     "io.k8s.api.core.v1.TopologySelectorTerm\000"
     "io.k8s.api.core.v1.TopologySelectorLabelRequirement\000"
     "io.k8s.api.storage.v1.StorageClassList\000"
@@ -5995,6 +6157,16 @@ static const char STRINGS[] =
     "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent\000"
     "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata\000"
     "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList\000"
+    "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup\000"
+    "io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery\000"
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR\000"
+    "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList\000"
+    "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList\000"
+    "io.k8s.apimachinery.pkg.apis.meta.v1.APIResource\000"
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Verbs\000"
+    "io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions\000"
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Patch\000"
+    "io.k8s.apimachinery.pkg.version.Info\000"
     "v1\000"
     "Binding\000"
     "ComponentStatus\000"
@@ -6134,6 +6306,13 @@ static const char STRINGS[] =
     "Eviction\000"
     "PodDisruptionBudget\000"
     "PodDisruptionBudgetList\000"
+    "published\000"
+    "APIGroup\000"
+    "APIGroupList\000"
+    "APIResourceList\000"
+    "APIVersions\000"
+    "Info\000"
+    "Patch\000"
     "rbac.authorization.k8s.io\000"
     "ClusterRole\000"
     "ClusterRoleBinding\000"
@@ -6174,6 +6353,6 @@ const struct schema SCHEMA_BUILTIN = {
     .nodes = NODES,
     .fields = FIELDS,
     .strings = STRINGS,
-    .n_nodes = 998,
-    .n_fields = 2572,
+    .n_nodes = 1018,
+    .n_fields = 2616,
 };

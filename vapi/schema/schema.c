@@ -136,6 +136,21 @@ uint32_t schema_builtin_root(struct str group, struct str version, struct str ki
     return node ? node : find_root(STR("meta.k8s.io"), STR("v1"), kind);
 }
 
+bool schema_root_next(uint32_t node, uint32_t *at, struct schema_kind_name *ret)
+{
+    while (*at < SCHEMA_N_ROOTS) {
+        const struct schema_root *root = &SCHEMA_ROOTS[(*at)++];
+
+        if (root->node != node)
+            continue;
+        ret->group = str_c(schema_text(&SCHEMA_BUILTIN, root->group));
+        ret->version = str_c(schema_text(&SCHEMA_BUILTIN, root->version));
+        ret->kind = str_c(schema_text(&SCHEMA_BUILTIN, root->kind));
+        return true;
+    }
+    return false;
+}
+
 const struct schema_field *schema_either(const struct schema *s, uint32_t wire, const cJSON *value,
                                          bool *flag)
 {

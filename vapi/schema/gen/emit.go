@@ -12,6 +12,8 @@ import (
 	"strings"
 )
 
+const nodeSaid = 16 // NODE_TYPE_SAID of sublet/crd.h
+
 type pool struct {
 	offsets map[string]int
 	list    []string
@@ -35,9 +37,12 @@ func (p *pool) add(s string) int {
 	return at
 }
 
-func (p *pool) addKeys(keys []string) int {
+func (p *pool) addKeys(kind string, keys []string) int {
 	if len(keys) == 0 {
 		return 0
+	}
+	if kind == "STRING" {
+		return p.add(strings.Join(keys, "\n")) // one may be empty
 	}
 	return p.add(strings.Join(keys, "\x00") + "\x00")
 }
@@ -106,8 +111,12 @@ func (t *table) emitNodes(w *bufio.Writer, p *pool, first []int) {
 		if n.typeName != "" {
 			name = p.add(n.typeName)
 		}
-		fmt.Fprintf(w, "    {SCHEMA_%s, LIST_%s, %d, %d, %d, %d, %d, 0}, /* %d %s */\n", n.kind, n.listType,
-			len(n.fields), first[i], n.elem, p.addKeys(n.keys), name, i, n.typeName)
+		flags := 0
+		if n.said {
+			flags = nodeSaid
+		}
+		fmt.Fprintf(w, "    {SCHEMA_%s, LIST_%s, %d, %d, %d, %d, %d, %d}, /* %d %s */\n", n.kind, n.listType,
+			len(n.fields), first[i], n.elem, p.addKeys(n.kind, n.keys), name, flags, i, n.typeName)
 	}
 	fmt.Fprintln(w, "};")
 }
@@ -128,7 +137,7 @@ func emitRoots(w *bufio.Writer, p *pool, roots []root) {
 func emitStrings(w *bufio.Writer, p *pool) {
 	fmt.Fprintln(w, "\nstatic const char STRINGS[] =")
 	for _, s := range p.list {
-		s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\x00", `\000`).Replace(s)
+		s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\x00", `\000`, "\n", `\n`).Replace(s)
 		fmt.Fprintf(w, "    \"%s\\000\"\n", s)
 	}
 	fmt.Fprintln(w, "    ;")

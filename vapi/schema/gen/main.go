@@ -16,6 +16,7 @@ import (
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
 	registration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
@@ -58,6 +59,11 @@ var common = []any{
 	meta.PartialObjectMetadataList{},
 }
 
+// Answers of endpoints that are no resources, and the body of patches: only OpenAPI names them.
+var published = []any{
+	meta.APIGroup{}, meta.APIGroupList{}, meta.APIResourceList{}, meta.APIVersions{}, meta.Patch{}, version.Info{},
+}
+
 func check(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
@@ -88,7 +94,10 @@ func main() {
 		roots = append(roots, t.group(gv)...)
 	}
 	for _, o := range common {
-		roots = append(roots, t.common(o))
+		roots = append(roots, t.outside("meta.k8s.io", o))
+	}
+	for _, o := range published {
+		roots = append(roots, t.outside("published", o))
 	}
 
 	w := bufio.NewWriter(os.Stdout)
@@ -113,9 +122,10 @@ func (t *table) group(gv schema.GroupVersion) []root {
 	return out
 }
 
-func (t *table) common(o any) root {
+// A type under a group that no request can name.
+func (t *table) outside(group string, o any) root {
 	typ := reflect.TypeOf(o)
-	return root{"meta.k8s.io", "v1", typ.Name(), t.node(typ, nil)}
+	return root{group, "v1", typ.Name(), t.node(typ, nil)}
 }
 
 func sortedKeys[V any](m map[string]V) []string {

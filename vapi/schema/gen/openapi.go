@@ -33,7 +33,7 @@ type openapi struct {
 	models map[string]*model
 }
 
-var stable = regexp.MustCompile(`__v[0-9]+_openapi\.json$`)
+var unstable = regexp.MustCompile(`__v[0-9]+(alpha|beta)[0-9]+_openapi\.json$`)
 
 func readOpenAPI(dir string) *openapi {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -42,7 +42,7 @@ func readOpenAPI(dir string) *openapi {
 	}
 	o := &openapi{models: map[string]*model{}}
 	for _, file := range files {
-		if stable.MatchString(file) {
+		if !unstable.MatchString(file) {
 			o.read(file)
 		}
 	}
@@ -111,6 +111,15 @@ func (p *property) list() (string, []string) {
 		return "MAP", p.ListKeys
 	}
 	panic("unknown list type " + p.ListType)
+}
+
+// A list that OpenAPI says nothing of is atomic as well.
+func (p *property) saysListType() bool {
+	return p != nil && p.ListType != ""
+}
+
+func (p *property) saysMapType() bool {
+	return p != nil && p.MapType != ""
 }
 
 func (p *property) items() *property {

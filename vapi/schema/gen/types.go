@@ -31,9 +31,10 @@ type node struct {
 	listType string
 	fields   []field
 	elem     uint32
-	keys     []string
+	keys     []string // of a list map; of a string: its only values
 	typeName string
 	wrapped  bool // a list: protobuf puts the items into a message of their own
+	said     bool // OpenAPI tells the list or map type at the place of use
 }
 
 type table struct {
@@ -41,10 +42,11 @@ type table struct {
 	objects map[string]uint32 // Go type and list type -> node
 	plain   map[string]uint32 // printed node -> node, for everything but objects
 	facts   *openapi
+	enums   enums
 }
 
 func newTable(facts *openapi) *table {
-	t := &table{objects: map[string]uint32{}, plain: map[string]uint32{}, facts: facts}
+	t := &table{objects: map[string]uint32{}, plain: map[string]uint32{}, facts: facts, enums: enums{}}
 	t.share(node{kind: "ANY", listType: "ATOMIC"})
 	return t
 }
@@ -114,7 +116,11 @@ func (t *table) node(typ reflect.Type, use *property) uint32 {
 		panic("unknown JSON form: " + name)
 	}
 	if kind, ok := scalars[typ.Kind()]; ok {
-		return t.share(node{kind: kind, listType: "ATOMIC", typeName: name})
+		n := node{kind: kind, listType: "ATOMIC", typeName: name}
+		if kind == "STRING" {
+			n.keys = t.enums.values(typ)
+		}
+		return t.share(n)
 	}
 	switch typ.Kind() {
 	case reflect.Struct:
@@ -148,13 +154,14 @@ func (t *table) eitherNode(typ reflect.Type, name string) uint32 {
 
 func (t *table) object(typ reflect.Type, name string, use *property) uint32 {
 	listType := t.facts.mapType(name, use)
-	key := name + " " + listType
+	key := fmt.Sprint(name, " ", listType, " ", use.saysMapType())
 	if id, ok := t.objects[key]; ok {
 		return id
 	}
 	id := uint32(len(t.nodes))
 	t.objects[key] = id
-	t.nodes = append(t.nodes, node{kind: "OBJECT", listType: listType, typeName: strings.TrimSuffix(name, "(wire)")})
+	t.nodes = append(t.nodes, node{kind: "OBJECT", listType: listType, typeName: strings.TrimSuffix(name, "(wire)"),
+		said: use.saysMapType()})
 	fields := t.fields(typ, t.facts.model(name), true)
 	sort.SliceStable(fields, func(i, j int) bool { return fields[i].name < fields[j].name })
 	for i := 1; i < len(fields); i++ {
@@ -175,6 +182,7 @@ func (t *table) list(typ reflect.Type, name string, use *property) uint32 {
 	}
 	n := node{kind: "LIST", typeName: name}
 	n.listType, n.keys = use.list()
+	n.said = use.saysListType()
 	n.elem = t.node(typ.Elem(), use.items())
 	_, n.wrapped = reflect.PointerTo(typ).MethodByName("Unmarshal")
 	return t.share(n)
@@ -190,7 +198,7 @@ func (t *table) mapNode(typ reflect.Type, name string, use *property) uint32 {
 	if name == "" && typ.Key().Name() != "string" {
 		name = typ.String()
 	}
-	n := node{kind: "MAP", listType: t.facts.mapType(name, use), typeName: name}
+	n := node{kind: "MAP", listType: t.facts.mapType(name, use), typeName: name, said: use.saysMapType()}
 	n.elem = t.node(typ.Elem(), use.values())
 	return t.share(n)
 }
