@@ -1,460 +1,406 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* OpenAPI v3, made from the type table and the registry when asked for: an index, and one document
- * per group and version with its paths and the schemas they reach. Clients read it to know field
- * types, merge keys, and whether a server validates fields. No descriptions: those of built-in
- * kinds are the host's. */
-#include <sublet/call.h>
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * /openapi/v2 and /openapi/v3: which document in which form, hashes and redirects, and the wait for
+ * the host's descriptions. Documents are made when somebody asks, told apart by a hash of what they
+ * are made of (so that "not modified" costs no document) and shared while they are in use. Must
+ * never promise a document by its hash that it could not make: without the host's text it has
+ * another. Source: kube-openapi pkg/handler and pkg/handler3.
+ *
+ *   v2     -> made of what we have
+ *   v3     -> host's index, for the hash -> 304 | 301 | kept | host's text -> made */
+#include "openapi.h"
 
+#include <assert.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
 
-#include <sublet/crd.h>
 #include <sublet/encode.h>
+#include <sublet/net.h>
 
-#include "api.h"
+#define OPENAPI_MAGIC 0x0A91D0C5u
+#define V3            "/openapi/v3"
+#define MAX_TYPES     16
+#define YEAR_S        (365 * 24 * 3600)
 
-#define REF_PREFIX "#/components/schemas/"
-
-/* --- schemas --- */
-
-struct document {
-    struct arena *arena;
-    cJSON *schemas;
-    const struct schema *schema;
-    unsigned char *seen; /* per node: its component is made or waits */
-    uint32_t *todo;
-    size_t n_todo;
+struct openapi {
+    unsigned magic;
+    struct vapi *api;
+    struct cache *cache;
+    struct texts *texts;
+    unsigned char table[OPENAPI_DIGEST];
+    uint64_t generation; /* of the registry, and when it was seen first */
+    int64_t modified_s;
+    void (*closed)(void *ctx);
+    void *ctx;
 };
 
-static const struct {
-    const char *type, *format;
-} SCALARS[] = {
-    [SCHEMA_ANY] = {NULL, NULL},
-    [SCHEMA_STRING] = {"string", NULL},
-    [SCHEMA_BOOL] = {"boolean", NULL},
-    [SCHEMA_INT32] = {"integer", "int32"},
-    [SCHEMA_INT64] = {"integer", "int64"},
-    [SCHEMA_UINT32] = {"integer", "int64"},
-    [SCHEMA_UINT64] = {"integer", "int64"},
-    [SCHEMA_UINT8] = {"integer", "byte"},
-    [SCHEMA_DOUBLE] = {"number", "double"},
-    [SCHEMA_BYTES] = {"string", "byte"},
-    [SCHEMA_QUANTITY] = {"string", NULL},
-    [SCHEMA_INT_OR_STRING] = {NULL, "int-or-string"},
-    [SCHEMA_TIME] = {"string", "date-time"},
-    [SCHEMA_MICRO_TIME] = {"string", "date-time"},
-    [SCHEMA_DURATION] = {"string", NULL},
-    [SCHEMA_FIELDS_V1] = {"object", NULL},
-    [SCHEMA_UNSTRUCTURED] = {"object", NULL},
+/* One request. */
+struct ask {
+    struct openapi *o;
+    struct call *c;
+    bool v2, protobuf;
+    struct str root; /* v3: empty for the index */
+    struct str etag; /* without quotes */
+    struct str known,
+        asked;    /* If-None-Match, ?hash=: the request may be gone when they are looked at */
+    bool by_hash; /* the client named the right hash */
 };
 
-static cJSON *ref_to(struct arena *a, const char *type_name)
+static struct openapi *openapi_of(struct vapi *api)
 {
-    cJSON *ref = json_new_object(a);
+    struct openapi *o = api->openapi;
 
-    json_set_str(a, ref, "$ref",
-                 arena_concat(a, 2, (struct str[]){STR(REF_PREFIX), str_c(type_name)}));
-    return ref;
+    if (!o) {
+        o = api->openapi = NEW(struct openapi);
+        o->magic = OPENAPI_MAGIC;
+        o->api = api;
+        o->cache = cache_new(api);
+        o->texts = texts_new(api);
+        openapi_hash_table(o->table);
+    }
+    assert(o->magic == OPENAPI_MAGIC);
+    if (o->generation != registry_generation(vapi_registry(api))) {
+        o->generation = registry_generation(vapi_registry(api));
+        o->modified_s = clock_wall_s(vapi_clock(api));
+    }
+    return o;
 }
 
-static cJSON *schema_of(struct document *d, uint32_t node);
+/* ---- hashes ---- */
 
-static void add_list_type(struct document *d, cJSON *out, const struct schema_node *n)
+/* In capitals, as upstream prints them. */
+static struct str digest_text(struct arena *a, const unsigned char digest[OPENAPI_DIGEST])
 {
-    static const char *const types[] = {"atomic", "set", "map"};
-    const char *key = n->keys ? schema_text(d->schema, n->keys) : NULL;
+    static const char digits[] = "0123456789ABCDEF";
+    char *text = arena_alloc(a, 2 * OPENAPI_DIGEST + 1);
 
-    json_set_str(d->arena, out, "x-kubernetes-list-type", str_c(types[n->list_type]));
-    if (!key || !*key)
+    for (size_t i = 0; i < OPENAPI_DIGEST; i++) {
+        text[2 * i] = digits[digest[i] >> 4];
+        text[2 * i + 1] = digits[digest[i] & 15];
+    }
+    return (struct str){text, (size_t)2 * OPENAPI_DIGEST};
+}
+
+static struct str hash_of(struct openapi *o, struct arena *a, struct str root, struct str host)
+{
+    unsigned char digest[OPENAPI_DIGEST];
+
+    openapi_hash(o->api, o->table, root, digest);
+    if (host.n)
+        sha256_parts(2, (struct str[]){{(const char *)digest, sizeof(digest)}, host}, digest);
+    return digest_text(a, digest);
+}
+
+static bool matches(struct str list, struct str etag)
+{
+    while (list.p) {
+        struct str one = str_trim(str_cut(&list, ','));
+
+        if (str_eqc(one, "*"))
+            return true;
+        if (str_has_prefix(one, STR("W/")))
+            one = str_from(one, 2);
+        if (one.n == etag.n + 2 && one.p[0] == '"' && str_eq(str_sub(one, 1, etag.n), etag))
+            return true;
+    }
+    return false;
+}
+
+/* ---- answers ---- */
+
+static struct str http_date(struct arena *a, int64_t unix_s)
+{
+    char text[40];
+    time_t when = (time_t)unix_s;
+    struct tm tm;
+
+    gmtime_r(&when, &tm);
+    strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+    return arena_str(a, str_c(text));
+}
+
+static struct str content_type(const struct ask *q)
+{
+    if (!q->protobuf)
+        return STR("application/json");
+    return q->v2 ? STR("application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
+                 : STR("application/com.github.proto-openapi.spec.v3.v1.0+protobuf");
+}
+
+static void answer_not_found(struct call *c)
+{
+    call_raw(c, 404, STR("text/plain; charset=utf-8"), STR("404 page not found\n"));
+}
+
+static void add_headers(const struct ask *q)
+{
+    struct call *c = q->c;
+
+    call_header(c, "etag", arena_printf(c->arena, "\"%.*s\"", STR_F(q->etag)));
+    call_header(c, "last-modified", http_date(c->arena, q->o->modified_s));
+    if (q->v2 || q->root.n)
+        call_header(c, "vary", STR("Accept"));
+    if (!q->by_hash)
         return;
-    cJSON *keys = json_set(d->arena, out, "x-kubernetes-list-map-keys", json_new_array(d->arena));
-    for (; *key; key += strlen(key) + 1)
-        json_append(keys, json_new_string(d->arena, str_c(key)));
+    call_header(c, "cache-control", STR("public, immutable"));
+    call_header(c, "expires", http_date(c->arena, clock_wall_s(vapi_clock(c->api)) + YEAR_S));
 }
 
-static void add_patch(struct document *d, cJSON *out, const struct schema_field *f)
+/* True when the client has it already, and was told so. */
+static bool answer_unchanged(const struct ask *q)
 {
-    if (f->patch) {
-        bool retain = f->patch & PATCH_RETAIN_KEYS, merge = f->patch & PATCH_MERGE;
+    if (!matches(q->known, q->etag))
+        return false;
+    add_headers(q);
+    call_raw(q->c, 304, content_type(q), STR(""));
+    return true;
+}
 
-        json_set_str(d->arena, out, "x-kubernetes-patch-strategy",
-                     merge && retain ? STR("merge,retainKeys")
-                     : merge         ? STR("merge")
-                                     : STR("retainKeys"));
+/* A document has one key per form. */
+static struct str key_of(const struct ask *q)
+{
+    return arena_printf(q->c->arena, "%.*s%s", STR_F(q->etag), q->protobuf ? "+" : "");
+}
+
+static struct blob *made(const struct ask *q, const cJSON *text)
+{
+    struct openapi_request request = {q->v2, q->protobuf, q->root, text};
+    struct blob *kept = cache_get(q->o->cache, key_of(q));
+    struct str bytes;
+
+    if (kept)
+        return kept;
+    bytes = openapi_document(q->c->api, &request);
+    return bytes.n ? cache_put(q->o->cache, key_of(q), bytes) : NULL;
+}
+
+static void answer_document(const struct ask *q, const cJSON *text)
+{
+    struct blob *b;
+
+    if (q->c->gone) {
+        call_raw(q->c, 200, content_type(q), STR(""));
+        return;
     }
-    if (f->patch_key)
-        json_set_str(d->arena, out, "x-kubernetes-patch-merge-key",
-                     str_c(schema_text(d->schema, f->patch_key)));
-}
-
-static cJSON *properties_of(struct document *d, const struct schema_node *n, cJSON *required)
-{
-    cJSON *properties = json_new_object(d->arena);
-
-    for (uint32_t i = n->first_field; i < n->first_field + n->n_fields; i++) {
-        const struct schema_field *f = &d->schema->fields[i];
-        if (f->flags & FIELD_INLINE)
-            continue; /* its members stand beside it in the table */
-        const char *name = schema_text(d->schema, f->name);
-        cJSON *property = schema_of(d, f->node);
-
-        if (json_get(property, "$ref")) { /* siblings of a $ref would be ignored */
-            cJSON *all = json_new_object(d->arena);
-            json_append(json_set(d->arena, all, "allOf", json_new_array(d->arena)), property);
-            property = all;
-        }
-        add_patch(d, property, f);
-        json_set(d->arena, properties, name, property);
-        if (f->flags & FIELD_REQUIRED)
-            json_append(required, json_new_string(d->arena, str_c(name)));
+    b = made(q, text);
+    if (!b) {
+        answer_not_found(q->c);
+        return;
     }
-    return properties;
+    add_headers(q);
+    respond_slice(q->c, 200, content_type(q),
+                  (struct net_slice){blob_bytes(b), blob_unref, blob_ref(b)});
 }
 
-static cJSON *object_schema(struct document *d, const struct schema_node *n)
+static struct str document_url(struct arena *a, struct str root, struct str hash)
 {
-    cJSON *out = json_new_object(d->arena), *required = json_new_array(d->arena);
-
-    json_set_str(d->arena, out, "type", STR("object"));
-    if (n->n_fields) {
-        cJSON *properties = properties_of(d, n, required);
-        if (json_count(required))
-            json_set(d->arena, out, "required", required);
-        json_set(d->arena, out, "properties", properties);
-    }
-    return out;
+    return arena_printf(a, V3 "/%.*s?hash=%.*s", STR_F(root), STR_F(hash));
 }
 
-static cJSON *scalar_schema(struct document *d, unsigned kind)
+static void answer_moved(const struct ask *q)
 {
-    cJSON *out = json_new_object(d->arena);
+    struct call *c = q->c;
+    struct str url = document_url(c->arena, q->root, q->etag);
 
-    if (SCALARS[kind].type)
-        json_set_str(d->arena, out, "type", str_c(SCALARS[kind].type));
-    if (SCALARS[kind].format)
-        json_set_str(d->arena, out, "format", str_c(SCALARS[kind].format));
-    if (kind == SCHEMA_INT_OR_STRING) {
-        static const char *const types[] = {"integer", "string"};
-        cJSON *one_of = json_set(d->arena, out, "oneOf", json_new_array(d->arena));
-
-        for (size_t i = 0; i < 2; i++)
-            json_set_str(d->arena, json_append(one_of, json_new_object(d->arena)), "type",
-                         str_c(types[i]));
-    }
-    return out;
+    call_header(c, "location", url);
+    call_header(c, "etag", arena_printf(c->arena, "\"%.*s\"", STR_F(q->etag)));
+    call_header(c, "vary", STR("Accept"));
+    call_raw(c, 301, content_type(q),
+             arena_printf(c->arena, "<a href=\"%.*s\">Moved Permanently</a>.\n\n", STR_F(url)));
 }
 
-/* A named object becomes a reference, and its component is made later. */
-static cJSON *schema_of(struct document *d, uint32_t node)
-{
-    const struct schema_node *n = schema_node(d->schema, node);
-    cJSON *out;
+/* ---- v3 ---- */
 
-    switch ((enum schema_kind)n->kind) {
-    case SCHEMA_OBJECT:
-        if (!n->type_name)
-            return object_schema(d, n);
-        if (!d->seen[node]) {
-            d->seen[node] = 1;
-            d->todo[d->n_todo++] = node;
-        }
-        return ref_to(d->arena, schema_text(d->schema, n->type_name));
-    case SCHEMA_MAP:
-        out = scalar_schema(d, SCHEMA_UNSTRUCTURED);
-        json_set(d->arena, out, "additionalProperties", schema_of(d, n->elem));
-        return out;
-    case SCHEMA_LIST:
-        out = json_new_object(d->arena);
-        json_set_str(d->arena, out, "type", STR("array"));
-        json_set(d->arena, out, "items", schema_of(d, n->elem));
-        add_list_type(d, out, n);
-        return out;
-    default:
-        return scalar_schema(d, n->kind);
-    }
-}
-
-static void make_components(struct document *d)
-{
-    while (d->n_todo) {
-        uint32_t node = d->todo[--d->n_todo];
-        const struct schema_node *n = schema_node(d->schema, node);
-
-        json_set(d->arena, d->schemas, schema_text(d->schema, n->type_name), object_schema(d, n));
-    }
-}
-
-/* --- paths --- */
-
-static cJSON *gvk_of(struct arena *a, const struct resource *r)
-{
-    cJSON *gvk = json_new_object(a);
-
-    json_set_str(a, gvk, "group", r->group);
-    json_set_str(a, gvk, "version", r->version);
-    json_set_str(a, gvk, "kind", r->kind);
-    return gvk;
-}
-
-static void add_parameter(struct arena *a, cJSON *list, const char *name, const char *in,
-                          const char *type)
-{
-    cJSON *p = json_append(list, json_new_object(a));
-    cJSON *schema;
-
-    json_set_str(a, p, "name", str_c(name));
-    json_set_str(a, p, "in", str_c(in));
-    if (!strcmp(in, "path"))
-        json_set_bool(a, p, "required", true);
-    schema = json_ensure_object(a, p, "schema");
-    json_set_str(a, schema, "type", str_c(type));
-    json_set_bool(a, schema, "uniqueItems", true);
-}
-
-struct operation {
-    unsigned verb;
-    const char *method, *action;
-    bool writes, has_body;
-};
-static const struct operation ITEM_OPERATIONS[] = {
-    {VERB_GET, "get", "get", false, false},
-    {VERB_UPDATE, "put", "put", true, true},
-    {VERB_PATCH, "patch", "patch", true, true},
-    {VERB_DELETE, "delete", "delete", false, false},
-};
-static const struct operation COLLECTION_OPERATIONS[] = {
-    {VERB_LIST, "get", "list", false, false},
-    {VERB_CREATE, "post", "post", true, true},
-    {VERB_DELETECOLLECTION, "delete", "deletecollection", false, false},
+struct index {
+    const struct ask *q;
+    cJSON *paths;
 };
 
-static cJSON *content_of(struct arena *a, const char *const *types, const char *component)
+static void add_to_index(void *ctx, struct str root)
 {
-    cJSON *content = json_new_object(a);
+    struct index *x = ctx;
+    struct openapi *o = x->q->o;
+    struct arena *a = x->q->c->arena;
+    struct str hash = hash_of(o, a, root, texts_hash(o->texts, root));
+    cJSON *entry = json_ensure_object(a, x->paths, arena_cstr(a, root));
 
-    for (; *types; types++)
-        json_set(a, json_ensure_object(a, content, *types), "schema", ref_to(a, component));
-    return content;
+    json_set_str(a, entry, "serverRelativeURL", document_url(a, root, hash));
 }
 
-static void add_operation(struct arena *a, cJSON *path, const struct resource *r,
-                          const struct operation *op, const char *component)
+static void answer_index(struct ask *q)
 {
-    static const char *const bodies[] = {"application/json", "application/yaml", NULL};
-    static const char *const patches[] = {
-        "application/apply-patch+yaml", "application/json-patch+json",
-        "application/merge-patch+json", "application/strategic-merge-patch+json", NULL};
-    bool patch = op->verb == VERB_PATCH;
-    cJSON *o = json_ensure_object(a, path, op->method);
-    cJSON *ok;
+    struct arena *a = q->c->arena;
+    cJSON *tree = json_new_object(a);
+    struct index x = {q, json_ensure_object(a, tree, "paths")};
+    unsigned char digest[OPENAPI_DIGEST];
+    struct str text;
 
-    if (op->writes) {
-        cJSON *parameters = json_set(a, o, "parameters", json_new_array(a));
-        add_parameter(a, parameters, "dryRun", "query", "string");
-        add_parameter(a, parameters, "fieldManager", "query", "string");
-        add_parameter(a, parameters, "fieldValidation", "query", "string");
-        if (patch)
-            add_parameter(a, parameters, "force", "query", "boolean");
+    openapi_each_root(q->c->api, add_to_index, &x);
+    text = json_text(a, tree);
+    sha256(text, digest);
+    q->etag = digest_text(a, digest);
+    if (answer_unchanged(q))
+        return;
+    add_headers(q);
+    call_raw(q->c, 200, STR("application/json"), text);
+}
+
+/* The host told nothing after all: this is another document than the hash promised. */
+static void on_text(void *ctx, const cJSON *schemas)
+{
+    struct ask *q = ctx;
+
+    assert(q->o->magic == OPENAPI_MAGIC);
+    if (!schemas) {
+        q->by_hash = false;
+        q->etag = hash_of(q->o, q->c->arena, q->root, STR(""));
     }
-    if (op->has_body)
-        json_set(a, json_ensure_object(a, o, "requestBody"), "content",
-                 content_of(a, patch ? patches : bodies, component));
-    ok = json_ensure_object(a, json_ensure_object(a, o, "responses"), "200");
-    json_set_str(a, ok, "description", STR("OK"));
-    json_set(a, ok, "content", content_of(a, bodies, component));
-    json_set_str(a, o, "x-kubernetes-action", str_c(op->action));
-    json_set(a, o, "x-kubernetes-group-version-kind", gvk_of(a, r));
+    answer_document(q, schemas);
 }
 
-static void add_path(struct arena *a, cJSON *paths, const struct resource *r, struct str text,
-                     unsigned verbs, const struct operation *ops, size_t n, const char *component)
+static void on_index(void *ctx)
 {
-    cJSON *path = json_ensure_object(a, paths, text.p);
+    struct ask *q = ctx;
+    struct openapi *o = q->o;
+    struct str host;
+
+    assert(o->magic == OPENAPI_MAGIC);
+    if (!q->root.n) {
+        answer_index(q);
+        return;
+    }
+    host = texts_hash(o->texts, q->root);
+    q->etag = hash_of(o, q->c->arena, q->root, host);
+    if (q->asked.n && !str_eq(q->asked, q->etag)) {
+        answer_moved(q);
+        return;
+    }
+    q->by_hash = q->asked.n;
+    if (answer_unchanged(q))
+        return;
+    if (!host.n || cache_get(o->cache, key_of(q)))
+        answer_document(q, NULL);
+    else
+        texts_want(o->texts, q->root, on_text, q);
+}
+
+/* ---- requests ---- */
+
+static bool accepts(struct str clause, const char *subtype)
+{
+    struct str rest = clause, type = str_cut(&rest, '/');
+
+    return (str_eqc(type, "application") || str_eqc(type, "*")) && rest.p &&
+           (str_eqc(rest, subtype) || str_eqc(rest, "*"));
+}
+
+/* False when the client takes none of the forms there are. */
+static bool choose_form(struct ask *q)
+{
+    static const char *const forms[2][2] = {
+        {"com.github.proto-openapi.spec.v3@v1.0+protobuf",
+         "com.github.proto-openapi.spec.v3.v1.0+protobuf"},
+        {"com.github.proto-openapi.spec.v2@v1.0+protobuf",
+         "com.github.proto-openapi.spec.v2.v1.0+protobuf"},
+    };
+    struct str types[MAX_TYPES];
+    size_t n = respond_accepted(net_header(q->c->request, "accept"), types, MAX_TYPES);
 
     for (size_t i = 0; i < n; i++) {
-        if (verbs & ops[i].verb)
-            add_operation(a, path, r, &ops[i], component);
+        if (accepts(types[i], "json"))
+            return true;
+        q->protobuf = accepts(types[i], forms[q->v2][0]) || accepts(types[i], forms[q->v2][1]);
+        if (q->protobuf)
+            return true;
     }
-    cJSON *parameters = json_set(a, path, "parameters", json_new_array(a));
-    if (str_contains(text, STR("{name}")))
-        add_parameter(a, parameters, "name", "path", "string");
-    if (str_contains(text, STR("{namespace}")))
-        add_parameter(a, parameters, "namespace", "path", "string");
+    return false;
 }
 
-/* "com.example.stable.v1.CronTab" of group stable.example.com. */
-static const char *component_name(struct arena *a, const struct resource *r)
-{
-    const struct schema_node *n = schema_node(r->schema, r->node);
-    struct str group = r->group, reversed = STR("");
-
-    if (!r->crd)
-        return schema_text(r->schema, n->type_name);
-    while (group.p) {
-        struct str part = str_cut(&group, '.');
-
-        reversed = reversed.n ? arena_concat(a, 3, (struct str[]){part, STR("."), reversed}) : part;
-    }
-    return arena_printf(a, "%.*s.%.*s.%.*s", STR_F(reversed), STR_F(r->version), STR_F(r->kind)).p;
-}
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
-struct build {
-    struct call *call;
-    struct document *d;
-    struct str group, version, root;
-    cJSON *paths;
+struct search {
+    struct str root;
     bool found;
 };
 
-static void add_resource(struct build *b, const struct resource *r)
+static void on_root(void *ctx, struct str root)
 {
-    struct arena *a = b->call->arena;
-    const char *component = component_name(a, r);
-    const char *ns = resource_namespaced(r) ? "namespaces/{namespace}/" : "";
-    struct str collection = arena_printf(a, "/%.*s/%s%.*s", STR_F(b->root), ns, STR_F(r->plural));
-    struct str item = arena_printf(a, "%.*s/{name}", STR_F(collection));
+    struct search *s = ctx;
 
-    add_path(a, b->paths, r, collection, r->verbs, COLLECTION_OPERATIONS,
-             COUNT(COLLECTION_OPERATIONS), component);
-    if (r->verbs & (VERB_GET | VERB_UPDATE | VERB_PATCH | VERB_DELETE))
-        add_path(a, b->paths, r, item, r->verbs, ITEM_OPERATIONS, COUNT(ITEM_OPERATIONS),
-                 component);
-    for (size_t i = 0; i < r->n_subresources; i++) {
-        const struct subresource *s = &r->subresources[i];
-        struct str path = arena_printf(a, "%.*s/%s", STR_F(item), s->name);
+    s->found |= str_eq(root, s->root);
+}
 
-        add_path(a, b->paths, r, path, s->verbs, ITEM_OPERATIONS, COUNT(ITEM_OPERATIONS),
-                 component);
+static bool is_root(struct vapi *api, struct str root)
+{
+    struct search s = {root, false};
+
+    openapi_each_root(api, on_root, &s);
+    return s.found;
+}
+
+static void handle_v2(struct ask *q)
+{
+    q->etag = hash_of(q->o, q->c->arena, STR(""), STR(""));
+    if (!answer_unchanged(q))
+        answer_document(q, NULL);
+}
+
+static void handle(struct ask *q)
+{
+    bool index = !q->v2 && !q->root.n;
+
+    if (!index && !q->v2 && !is_root(q->c->api, q->root)) {
+        answer_not_found(q->c);
+    } else if (!index && !choose_form(q)) {
+        call_header(q->c, "vary", STR("Accept"));
+        call_raw(q->c, 406, STR("text/plain; charset=utf-8"), STR(""));
+    } else if (q->v2) {
+        handle_v2(q);
+    } else {
+        texts_want_index(q->o->texts, on_index, q);
     }
-    if (r->crd) {
-        cJSON *schema = json_copy(a, crd_openapi(r->crd));
-        cJSON *list = json_set(a, schema, "x-kubernetes-group-version-kind", json_new_array(a));
-
-        json_append(list, gvk_of(a, r));
-        json_set(a, b->d->schemas, component, schema);
-        return;
-    }
-    schema_of(b->d, r->node);
-    make_components(b->d);
-    cJSON *made = json_get(b->d->schemas, component);
-    if (made && !json_get(made, "x-kubernetes-group-version-kind"))
-        json_append(json_set(a, made, "x-kubernetes-group-version-kind", json_new_array(a)),
-                    gvk_of(a, r));
-}
-
-static bool on_resource(void *ctx, const struct resource *r)
-{
-    struct build *b = ctx;
-
-    if (str_eq(r->group, b->group) && str_eq(r->version, b->version)) {
-        b->found = true;
-        add_resource(b, r);
-    }
-    return true;
-}
-
-/* --- documents --- */
-
-/* Changes with our version, the group's name, and for groups of CRDs with every change of them. */
-static struct str document_hash(struct call *c, struct str root)
-{
-    unsigned char digest[32];
-    struct str text = arena_printf(c->arena, "%s %.*s %llu", c->api->version, STR_F(root),
-                                   (unsigned long long)registry_generation(vapi_registry(c->api)));
-
-    sha256(text, digest);
-    return hex_encode(c->arena, (struct str){(const char *)digest, sizeof(digest)});
-}
-
-static cJSON *document_new(struct call *c)
-{
-    cJSON *doc = json_new_object(c->arena), *info;
-
-    json_set_str(c->arena, doc, "openapi", STR("3.0.0"));
-    info = json_ensure_object(c->arena, doc, "info");
-    json_set_str(c->arena, info, "title", STR("Kubernetes"));
-    json_set_str(c->arena, info, "version", str_c(c->api->version));
-    return doc;
-}
-
-static cJSON *document_build(struct call *c, struct str group, struct str version, struct str root)
-{
-    cJSON *doc = document_new(c);
-    uint32_t nodes = SCHEMA_BUILTIN.n_nodes;
-    struct document d = {.arena = c->arena, .schema = &SCHEMA_BUILTIN};
-    struct build b = {.call = c, .d = &d, .group = group, .version = version, .root = root};
-
-    d.seen = arena_alloc(c->arena, nodes);
-    d.todo = arena_alloc(c->arena, nodes * sizeof(*d.todo));
-    b.paths = json_ensure_object(c->arena, doc, "paths");
-    d.schemas = json_new_object(c->arena);
-    registry_each(vapi_registry(c->api), on_resource, &b);
-    if (!b.found)
-        return NULL;
-    json_set(c->arena, json_ensure_object(c->arena, doc, "components"), "schemas", d.schemas);
-    return doc;
-}
-
-struct index {
-    struct call *call;
-    cJSON *paths;
-};
-
-static bool on_index(void *ctx, const struct resource *r)
-{
-    struct index *x = ctx;
-    struct arena *a = x->call->arena;
-    struct str root = arena_printf(a, "%s%.*s%s%.*s", r->group.n ? "apis/" : "api", STR_F(r->group),
-                                   "/", STR_F(r->version));
-
-    if (!json_get(x->paths, root.p)) {
-        struct str hash = document_hash(x->call, root);
-        cJSON *entry = json_ensure_object(a, x->paths, root.p);
-
-        json_set_str(a, entry, "serverRelativeURL",
-                     arena_printf(a, "/openapi/v3/%s?hash=%s", root.p, hash.p));
-    }
-    return true;
-}
-
-static void answer_index(struct call *c)
-{
-    cJSON *doc = json_new_object(c->arena);
-    struct index x = {.call = c, .paths = json_ensure_object(c->arena, doc, "paths")};
-
-    registry_each(vapi_registry(c->api), on_index, &x);
-    call_raw(c, 200, STR("application/json"), json_text(c->arena, doc));
-}
-
-static void answer_document(struct call *c, struct str root)
-{
-    struct str rest = root, first = str_cut(&rest, '/');
-    bool core = str_eqc(first, "api");
-    struct str group = core ? STR("") : str_cut(&rest, '/');
-    struct str etag = arena_printf(c->arena, "\"%.*s\"", STR_F(document_hash(c, root)));
-
-    call_header(c, "etag", etag);
-    call_header(c, "vary", STR("Accept"));
-    if (str_eq(net_header(c->request, "if-none-match"), etag)) {
-        call_raw(c, 304, STR("application/json"), STR(""));
-        return;
-    }
-    cJSON *doc = rest.p ? document_build(c, group, rest, root) : NULL;
-    if (doc)
-        call_raw(c, 200, STR("application/json"), json_text(c->arena, doc));
-    else
-        call_raw(c, 404, STR("text/plain; charset=utf-8"), STR("404 page not found\n"));
 }
 
 bool openapi_handle(struct call *c, struct str path)
 {
-    if (str_eqc(path, "/openapi/v3") || str_eqc(path, "/openapi/v3/")) {
-        answer_index(c);
-        return true;
-    }
-    if (!str_has_prefix(path, STR("/openapi/v3/")))
+    bool v2 = str_eqc(path, "/openapi/v2");
+    bool index = str_eqc(path, V3) || str_eqc(path, V3 "/");
+    struct query query;
+    struct ask *q;
+
+    if (!v2 && !index && !str_has_prefix(path, STR(V3 "/")))
         return false;
-    answer_document(c, str_from(path, sizeof("/openapi/v3/") - 1));
+    q = ARENA_NEW(c->arena, struct ask);
+    q->o = openapi_of(c->api);
+    q->c = c;
+    q->v2 = v2;
+    query_parse(c->arena, c->request->query, &query);
+    q->asked = arena_str(c->arena, query_get(&query, "hash"));
+    q->known = arena_str(c->arena, net_header(c->request, "if-none-match"));
+    if (!v2 && !index)
+        q->root = str_from(path, sizeof(V3 "/") - 1);
+    handle(q);
     return true;
+}
+
+/* ---- life ---- */
+
+static void on_cache_closed(void *ctx)
+{
+    struct openapi *o = ctx;
+    void (*closed)(void *) = o->closed;
+    void *closed_ctx = o->ctx;
+
+    texts_free(o->texts);
+    o->magic = 0;
+    mem_free(o);
+    closed(closed_ctx);
+}
+
+void openapi_close(struct openapi *o, void (*closed)(void *ctx), void *ctx)
+{
+    assert(o->magic == OPENAPI_MAGIC);
+    o->closed = closed;
+    o->ctx = ctx;
+    cache_close(o->cache, on_cache_closed, o);
 }

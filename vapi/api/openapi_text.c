@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * What the host tells of built-in types, by the hook the syncer registered: its index of OpenAPI
+ * documents, and of these the ones a request needs. Nothing is kept but the index; a document is
+ * looked at once, while ours is made of it. Must never ask for a document of a tenant's groups, nor
+ * let a request wait for long: a host that fails once is left alone for a while.
+ *
+ *   index   NONE -> ASKED -> KNOWN (for INDEX_MS) | FAILED (for RETRY_MS) -> ASKED
+ *   wanted  waits -> asked (MAX_ASKED at once) -> told */
+#include "openapi.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define TEXTS_MAGIC 0x7E875000u
+#define INDEX_MS    (5 * 60 * 1000)
+#define RETRY_MS    10000
+#define INDEX_WAIT  1000
+#define TEXT_WAIT   2000
+#define MAX_ASKED   2
+#define MAX_ROOTS   128
+#define MAX_HASH    256
+
+/* Custom resources have metadata too: this small document tells what that is. */
+#define META_ROOT "apis/scheduling.k8s.io/v1"
+
+enum index_state { INDEX_NONE, INDEX_ASKED, INDEX_KNOWN, INDEX_FAILED };
+
+struct told {
+    struct str root, url, hash; /* heap */
+};
+
+struct index_waiter {
+    struct index_waiter *next;
+    void (*done)(void *ctx);
+    void *ctx;
+};
+
+struct text_waiter {
+    struct text_waiter *next;
+    texts_cb done;
+    void *ctx;
+};
+
+struct wanted {
+    struct wanted *next;
+    struct texts *texts;
+    struct str root; /* heap; of the host */
+    bool asked;
+    struct text_waiter *waiters;
+};
+
+struct texts {
+    unsigned magic;
+    struct vapi *api;
+    enum index_state state;
+    int64_t until_ms; /* of KNOWN and FAILED */
+    struct told told[MAX_ROOTS];
+    size_t n_told;
+    struct index_waiter *waiters;
+    struct wanted *wanted;
+    unsigned n_asked;
+};
+
+static int64_t now_ms(const struct texts *t)
+{
+    return clock_mono_ms(vapi_clock(t->api));
+}
+
+static const struct vapi_hooks *hooks_of(const struct texts *t)
+{
+    return vapi_get_hooks(t->api);
+}
+
+/* ---- the index ---- */
+
+static void forget_index(struct texts *t)
+{
+    for (size_t i = 0; i < t->n_told; i++) {
+        mem_free(t->told[i].root.p);
+        mem_free(t->told[i].url.p);
+        mem_free(t->told[i].hash.p);
+    }
+    t->n_told = 0;
+}
+
+/* Only what we serve from the built-in table: names of other groups are none of a tenant's. */
+static void learn(struct texts *t, struct str root, struct str url)
+{
+    struct str rest = url, hash;
+
+    str_cut(&rest, '?');
+    if (!rest.p || !str_has_prefix(rest, STR("hash=")) || t->n_told == MAX_ROOTS ||
+        !str_has_prefix(url, STR("/openapi/v3/")) || !openapi_is_builtin(t->api, root))
+        return;
+    hash = str_from(rest, sizeof("hash=") - 1);
+    if (hash.n && hash.n <= MAX_HASH)
+        t->told[t->n_told++] = (struct told){mem_str(root), mem_str(url), mem_str(hash)};
+}
+
+static void index_done(struct texts *t, bool known)
+{
+    struct index_waiter *w = t->waiters, *next;
+
+    t->state = known ? INDEX_KNOWN : INDEX_FAILED;
+    t->until_ms = now_ms(t) + (known ? INDEX_MS : RETRY_MS);
+    t->waiters = NULL;
+    for (; w; w = next) {
+        next = w->next;
+        w->done(w->ctx);
+        mem_free(w);
+    }
+}
+
+static void on_index(void *ctx, struct str body, const struct err *failure)
+{
+    struct texts *t = ctx;
+    struct arena *a = arena_new(0);
+    cJSON *tree = NULL;
+    struct err err;
+    bool known;
+
+    assert(t->magic == TEXTS_MAGIC);
+    err_init(&err, a);
+    forget_index(t);
+    known =
+        !failure && !json_parse(a, body, &tree, &err) && json_is_object(json_get(tree, "paths"));
+    if (known) {
+        json_each(one, json_get(tree, "paths"))
+            learn(t, str_c(one->string), json_str_at(one, "serverRelativeURL"));
+    }
+    arena_free(a);
+    index_done(t, known);
+}
+
+static bool index_usable(const struct texts *t)
+{
+    return !hooks_of(t)->openapi ||
+           ((t->state == INDEX_KNOWN || t->state == INDEX_FAILED) && now_ms(t) < t->until_ms);
+}
+
+void texts_want_index(struct texts *t, void (*done)(void *ctx), void *ctx)
+{
+    const struct vapi_hooks *hooks = hooks_of(t);
+    struct index_waiter *w;
+
+    assert(t->magic == TEXTS_MAGIC);
+    if (index_usable(t)) {
+        done(ctx);
+        return;
+    }
+    w = NEW(struct index_waiter);
+    *w = (struct index_waiter){t->waiters, done, ctx};
+    t->waiters = w;
+    if (t->state == INDEX_ASKED)
+        return;
+    t->state = INDEX_ASKED;
+    hooks->openapi(hooks->ctx, STR("/openapi/v3"), INDEX_WAIT, on_index, t);
+}
+
+static struct str host_root(const struct texts *t, struct str root)
+{
+    return openapi_is_builtin(t->api, root) ? root : STR(META_ROOT);
+}
+
+static const struct told *told_of(const struct texts *t, struct str root)
+{
+    for (size_t i = 0; i < t->n_told; i++)
+        if (str_eq(t->told[i].root, root))
+            return &t->told[i];
+    return NULL;
+}
+
+struct str texts_hash(const struct texts *t, struct str root)
+{
+    const struct told *told;
+
+    if (t->state != INDEX_KNOWN)
+        return STR("");
+    told = told_of(t, host_root(t, root));
+    return told ? told->hash : STR("");
+}
+
+/* ---- documents ---- */
+
+static void ask_next(struct texts *t);
+
+static void wanted_done(struct wanted *w, const cJSON *schemas)
+{
+    struct texts *t = w->texts;
+    struct text_waiter *next;
+
+    for (struct wanted **at = &t->wanted; *at; at = &(*at)->next) {
+        if (*at == w) {
+            *at = w->next;
+            break;
+        }
+    }
+    for (struct text_waiter *x = w->waiters; x; x = next) {
+        next = x->next;
+        x->done(x->ctx, schemas);
+        mem_free(x);
+    }
+    mem_free(w->root.p);
+    mem_free(w);
+}
+
+static void on_text(void *ctx, struct str body, const struct err *failure)
+{
+    struct wanted *w = ctx;
+    struct texts *t = w->texts;
+    struct arena *a = arena_new(0);
+    cJSON *tree = NULL;
+    struct err err;
+
+    assert(t->magic == TEXTS_MAGIC && w->asked);
+    err_init(&err, a);
+    t->n_asked--;
+    if (failure || json_parse(a, body, &tree, &err)) {
+        t->state = INDEX_FAILED;
+        t->until_ms = now_ms(t) + RETRY_MS;
+    }
+    wanted_done(w, json_path(tree, "components.schemas"));
+    arena_free(a);
+    ask_next(t);
+}
+
+/* The next that waits; those that cannot be asked for any more are told nothing. */
+static void ask_next(struct texts *t)
+{
+    const struct vapi_hooks *hooks = hooks_of(t);
+    struct wanted *w = t->wanted;
+
+    while (w && t->n_asked < MAX_ASKED) {
+        const struct told *told = t->state != INDEX_FAILED ? told_of(t, w->root) : NULL;
+
+        if (w->asked) {
+            w = w->next;
+            continue;
+        }
+        if (told && hooks->openapi) {
+            w->asked = true;
+            t->n_asked++;
+            hooks->openapi(hooks->ctx, told->url, TEXT_WAIT, on_text, w);
+        } else {
+            wanted_done(w, NULL);
+        }
+        w = t->wanted;
+    }
+}
+
+static struct wanted *wanted_of(struct texts *t, struct str root)
+{
+    struct wanted **at = &t->wanted;
+
+    for (; *at; at = &(*at)->next)
+        if (str_eq((*at)->root, root))
+            return *at;
+    *at = NEW(struct wanted);
+    (*at)->texts = t;
+    (*at)->root = mem_str(root);
+    return *at;
+}
+
+void texts_want(struct texts *t, struct str root, texts_cb done, void *ctx)
+{
+    struct text_waiter *x = NEW(struct text_waiter);
+    struct wanted *w = wanted_of(t, host_root(t, root));
+
+    assert(t->magic == TEXTS_MAGIC);
+    *x = (struct text_waiter){w->waiters, done, ctx};
+    w->waiters = x;
+    ask_next(t);
+}
+
+/* ---- life ---- */
+
+struct texts *texts_new(struct vapi *api)
+{
+    struct texts *t = NEW(struct texts);
+
+    t->magic = TEXTS_MAGIC;
+    t->api = api;
+    return t;
+}
+
+struct texts *texts_free(struct texts *t)
+{
+    if (!t)
+        return NULL;
+    assert(t->magic == TEXTS_MAGIC && !t->waiters && !t->wanted);
+    forget_index(t);
+    t->magic = 0;
+    return mem_free(t);
+}
