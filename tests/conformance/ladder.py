@@ -4,7 +4,9 @@ import contextlib
 import os
 import re
 import subprocess
+import threading
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 
 from testenv import binaries
 from testenv.virtual import VirtualCluster
@@ -14,7 +16,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 RUNGS = ("r0", "r1", "r2")
 TIMEOUT = 90 * 60
 SLOW = ("[Slow]",)
-NAMESPACE = "team-conformance"
+HOST = threading.Lock()  # it has one connection
+
+# Who else there is beside the API server, and what the configuration says of it: the controllers in the
+# process, or upstream's kube-controller-manager on its default flags, which speaks protobuf.
+COMPANIES = {"native": {}, "kcm": {"controllers": "external"}}
 
 
 def _lines(name):
@@ -39,22 +45,49 @@ def short(name):
     return re.sub(r"\s*\[(Conformance|Privileged:ClusterAdmin|Serial|Slow)\]", "", name)
 
 
+def portions(wanted, n):
+    """The names dealt out to n runs; each of the slow ones first in its own."""
+    ordered = sorted(wanted, key=lambda name: not any(mark in name for mark in SLOW))
+    return [p for p in (ordered[i::n] for i in range(n)) if p]
+
+
 @contextlib.contextmanager
-def cluster(host, directory):
+def cluster(host, directory, name="conformance", company="native"):
     """A virtual cluster that shows at least one node, which e2e.test insists on."""
-    host.create_namespace(NAMESPACE)
-    vc = VirtualCluster("conformance", directory, host, NAMESPACE,
-                        {"policy": {"verdict": "off", "podSecurity": "privileged"}})
+    namespace = f"team-{name}"
+    with HOST:
+        host.create_namespace(namespace)
+        host.api.post(f"/api/v1/namespaces/{namespace}/services", _api_service(name))
+    vc = VirtualCluster(name, directory, host, namespace,
+                        {"policy": {"verdict": "off", "podSecurity": "privileged"}, **COMPANIES[company]})
+    manager = None
     try:
         vc.start()
+        if company == "kcm":
+            manager = _manager(vc.kubeconfig, os.path.join(directory, f"{name}-kcm"))
         if not vc.api.get("/api/v1/nodes")["items"]:
             _create_node(vc)
         eventually(lambda: vc.api.get("/api/v1/namespaces/default/serviceaccounts/default"), 60,
                    "the default service account")
         yield vc
     finally:
+        if manager:
+            manager.close()
         vc.close()
-        host.delete_namespace(NAMESPACE)
+        with HOST:
+            host.delete_namespace(namespace)
+
+
+def _manager(kubeconfig, directory):
+    from testenv import upstream  # pylint: disable=import-outside-toplevel
+
+    return upstream.manager(kubeconfig, directory, "--controllers=" + upstream.VIRTUAL).start()
+
+
+def _api_service(name):
+    """What the chart makes: pods reach the virtual cluster's API by its address."""
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"ports": [{"name": "https", "port": 443, "targetPort": 8443}]}}
 
 
 def _create_node(vc):
@@ -66,11 +99,26 @@ def _create_node(vc):
                    content_type="application/merge-patch+json")
 
 
+def run_all(host, directory, wanted, company="native", processes=2):
+    """Outcomes of all that is wanted: each of the processes has a virtual cluster of its own."""
+    def one(i, names_):
+        name = f"conformance-{i}"
+        with cluster(host, directory, name, company) as vc:
+            return run(vc, names_, os.path.join(directory, f"report-{i}"))
+
+    outcomes = {}
+    with ThreadPoolExecutor(max_workers=processes) as pool:
+        for found in pool.map(one, range(processes), portions(wanted, processes)):
+            outcomes.update(found)
+    return outcomes
+
+
 def run(vc, wanted, report):
     """{name: None or the reason of its failure}; a test that e2e.test did not report is not in it."""
     os.makedirs(report, exist_ok=True)
-    focus = "|".join(f"^{re.escape(n)}$" for n in wanted)
-    argv = [binaries.host_program("e2e.test"), "--provider=skeleton", f"--kubeconfig={vc.kubeconfig}",
+    focus = "|".join(re.escape(n) + "$" for n in wanted)  # ginkgo puts the suite's name before it
+    argv = ["setpriv", "--pdeathsig", "KILL", "--",
+            binaries.host_program("e2e.test"), "--provider=skeleton", f"--kubeconfig={vc.kubeconfig}",
             f"--kubectl-path={binaries.host_program('kubectl')}", f"--report-dir={report}",
             "--allowed-not-ready-nodes=-1", "--delete-namespace=false", "--ginkgo.no-color",
             f"--ginkgo.timeout={TIMEOUT}s", f"--ginkgo.focus={focus}"]
