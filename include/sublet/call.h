@@ -34,10 +34,6 @@ enum output_form {
     OUTPUT_PARTIAL
 }; /* as=Table, as=PartialObjectMetadata[List] */
 
-struct audit_annotation {
-    struct str key, value;
-};
-
 struct call_options {
     /* all writes */
     bool dry_run;
@@ -115,16 +111,6 @@ void call_end(struct call *c);
 /* A handler that streams by itself (proxy.c) says so when it begins; call_begin() does. */
 void call_streams(struct call *c, int status);
 
-/* Verb handlers (read.c, watch.c, write.c, delete.c, collection.c). */
-void call_get(struct call *c);
-void call_list(struct call *c);
-void call_watch(struct call *c);
-void call_create(struct call *c);
-void call_update(struct call *c); /* also /status and /scale, by c->sub */
-void call_patch(struct call *c);
-void call_delete(struct call *c);
-void call_delete_collection(struct call *c);
-
 /* Shared by handlers. */
 /* err (INVALID etc.) as a metav1.Status tree / text. */
 cJSON *status_tree(struct arena *a, const struct err *err);
@@ -134,10 +120,6 @@ int status_parse(struct arena *a, const cJSON *status,
 struct str index_labels(struct arena *a, const cJSON *object);
 struct str index_fields(struct arena *a, const struct resource *r, const cJSON *object);
 bool index_match(const struct call_options *o, const struct store_object *obj); /* both selectors */
-/* Checks a field selector's names against the resource: BAD_REQUEST `field label not supported: x`.
- */
-int index_check_fields(const struct resource *r, const struct selector *fields,
-                       struct err *err) MUST_CHECK;
 /* The object in a version other than stored (apiVersion rewritten; CRD pruning and defaults on
  * read). */
 cJSON *convert_tree(struct arena *a, const struct resource *r, const struct store_object *o);
@@ -146,15 +128,6 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
                  enum table_include include, int64_t now);
 cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, bool with_columns);
 cJSON *partial_metadata(struct arena *a, const cJSON *object);
-/* A Table or PartialObjectMetadata(List) in the version the client asked for. */
-void form_version(struct arena *a, const struct call *c, cJSON *form);
-
-/* Non-resource endpoints: discovery.c, openapi.c, health.c. True when path was theirs (and
- * answered). */
-bool discovery_handle(struct call *c, struct str path,
-                      const struct err *unacceptable); /* why Accept cannot be met, or no kind */
-bool openapi_handle(struct call *c, struct str path);
-bool health_handle(struct call *c, struct str path);
 
 /* Handlers of subresources that are not data (vapi/api/sub_*.c). */
 void sub_binding(struct call *c), sub_eviction(struct call *c), sub_finalize(struct call *c);

@@ -172,6 +172,16 @@ void call_release(struct call *c);
  */
 void call_finish(struct call *c, const struct err *err, const struct store_object *object);
 
+/* Verb handlers (read.c, watch.c, write.c, delete.c, collection.c). */
+void call_get(struct call *c);
+void call_list(struct call *c);
+void call_watch(struct call *c);
+void call_create(struct call *c);
+void call_update(struct call *c); /* also /status and /scale, by c->sub */
+void call_patch(struct call *c);
+void call_delete(struct call *c);
+void call_delete_collection(struct call *c);
+
 /* request.c */
 struct target {
     bool is_resource;   /* an API path with a resource in it */
@@ -233,6 +243,13 @@ struct str body_error_text(struct str message);
 struct str body_not_object(const struct call *c, const cJSON *tree);
 /* Turns c->strict into warnings, or into 400 (422 for patches) when validation is strict. */
 int body_strict(struct call *c, const cJSON *patched, struct err *err) MUST_CHECK;
+
+/* Non-resource endpoints: discovery.c, openapi.c, health.c. True when path was theirs (and
+ * answered). */
+bool discovery_handle(struct call *c, struct str path,
+                      const struct err *unacceptable); /* why Accept cannot be met, or no kind */
+bool openapi_handle(struct call *c, struct str path);
+bool health_handle(struct call *c, struct str path);
 
 /* negotiate.c */
 /* Chooses the form of the answer from Accept, Accept-Encoding, User-Agent and the query. */

@@ -57,7 +57,7 @@ static int check_config(const struct managed *m, struct err *err)
 
     if (check_version(c, err))
         return -1;
-    if (json_count(json_path(c->body, "metadata.managedFields")))
+    if (json_is_array(json_path(c->body, "metadata.managedFields")))
         return err_set(err, &ERR_BAD_REQUEST, "metadata.managedFields must be nil");
     if (!m->versions.type_of(m->versions.ctx, m->write.version, &type) ||
         typed_validate(c->arena, type, c->body, err) == 0)

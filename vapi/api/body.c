@@ -371,6 +371,23 @@ static int check_type_meta(struct call *c, struct str body, struct err *err)
     return unrecognised(c, body, "", err);
 }
 
+/* A custom resource says what it is: nothing stands in for its kind or version. */
+static int check_custom(struct call *c, struct str body, struct err *err)
+{
+    if (!c->resource->crd || (c->sub && c->sub->object_kind))
+        return 0;
+    if (!json_str(json_get(c->body, "kind")).n) {
+        err_set(err, &ERR_BAD_REQUEST, "Object 'Kind' is missing in '%.*s'",
+                STR_F(body.p[0] == '{' ? body : json_text(c->arena, c->body)));
+        return unrecognised(c, body, "", err);
+    }
+    if (json_str(json_get(c->body, "apiVersion")).n)
+        return 0;
+    return err_set(err, &ERR_BAD_REQUEST,
+                   "the API version in the data () does not match the expected API version (%.*s)",
+                   STR_F(c->resource->api_version));
+}
+
 static int decode_object(struct call *c, struct str body, struct err *err)
 {
     enum body_format format;
@@ -385,7 +402,9 @@ static int decode_object(struct call *c, struct str body, struct err *err)
         err_set(err, &ERR_BAD_REQUEST, NOT_AN_OBJECT, "", json_type_name(c->body));
         return unrecognised(c, body, NO_KIND, err);
     }
-    return check_type_meta(c, body, err) || body_check_kind(c, err) ? -1 : 0;
+    return check_type_meta(c, body, err) || check_custom(c, body, err) || body_check_kind(c, err)
+               ? -1
+               : 0;
 }
 
 struct str body_not_object(const struct call *c, const cJSON *tree)
@@ -543,6 +562,22 @@ static struct str strict_text(struct call *c)
     return arena_printf(c->arena, "strict decoding error: %.*s", STR_F(strict_join(&c->strict)));
 }
 
+/* As upstream encodes it: what it is comes first, and stored objects do not carry their kind. */
+static struct str patched_text(struct call *c, const cJSON *patched)
+{
+    struct str version = json_str_at(patched, "apiVersion"), kind = json_str_at(patched, "kind");
+    cJSON *shown = json_new_object(c->arena);
+
+    json_set_str(c->arena, shown, "apiVersion", version.n ? version : c->resource->api_version);
+    json_set_str(c->arena, shown, "kind", kind.n ? kind : c->resource->kind);
+    json_each(member, patched)
+    {
+        if (!json_get(shown, member->string))
+            json_set(c->arena, shown, member->string, json_copy(c->arena, member));
+    }
+    return json_text(c->arena, shown);
+}
+
 int body_refuse_patched(struct call *c, const cJSON *patched, struct str why, struct err *err)
 {
     struct field_errors e;
@@ -551,7 +586,7 @@ int body_refuse_patched(struct call *c, const cJSON *patched, struct str why, st
     /* Of a strategic patch upstream shows the patch. */
     field_invalid_str(&e, FIELD(NULL, "patch"),
                       c->patch == PATCH_TYPE_STRATEGIC ? patch_print(c->arena, c->body)
-                                                       : json_text(c->arena, patched),
+                                                       : patched_text(c, patched),
                       why.p);
     return field_errors_to_err(&e, STR(""), STR(""), STR(""), err);
 }

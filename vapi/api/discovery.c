@@ -32,6 +32,21 @@ static cJSON *verbs_of(struct arena *a, unsigned verbs)
     return list;
 }
 
+/* Of custom resources the verbs stand in the order in which upstream's handler was given them. */
+static cJSON *resource_verbs(struct arena *a, const struct resource *r)
+{
+    static const char *const custom[] = {"delete", "deletecollection", "get",    "list",
+                                         "patch",  "create",           "update", "watch"};
+    cJSON *list;
+
+    if (!r->crd || r->verbs != VERBS_ALL)
+        return verbs_of(a, r->verbs);
+    list = json_new_array(a);
+    for (size_t i = 0; i < sizeof(custom) / sizeof(custom[0]); i++)
+        json_append(list, json_new_string(a, str_c(custom[i])));
+    return list;
+}
+
 static void add_texts(struct arena *a, cJSON *object, const char *key, const char *const *texts)
 {
     if (!texts || !*texts)
@@ -141,7 +156,7 @@ static void v2_resource(struct walk *w, const struct resource *r)
     json_set_str(w->arena, item, "scope",
                  resource_namespaced(r) ? STR("Namespaced") : STR("Cluster"));
     json_set_str(w->arena, item, "singularResource", r->singular);
-    json_set(w->arena, item, "verbs", verbs_of(w->arena, r->verbs));
+    json_set(w->arena, item, "verbs", resource_verbs(w->arena, r));
     add_texts(w->arena, item, "shortNames", r->short_names);
     add_texts(w->arena, item, "categories", r->categories);
     v2_subresources(w, item, r);
@@ -231,7 +246,7 @@ static void v1_resource(struct walk *w, const struct resource *r)
     json_set_str(w->arena, item, "singularName", r->singular);
     json_set_bool(w->arena, item, "namespaced", resource_namespaced(r));
     json_set_str(w->arena, item, "kind", r->kind);
-    json_set(w->arena, item, "verbs", verbs_of(w->arena, r->verbs));
+    json_set(w->arena, item, "verbs", resource_verbs(w->arena, r));
     add_texts(w->arena, item, "shortNames", r->short_names);
     add_texts(w->arena, item, "categories", r->categories);
     if (r->storage && (r->verbs & VERB_CREATE))
@@ -374,6 +389,50 @@ static void handle_group(struct call *c, struct str group, const struct err *una
     answer_routed(c, found, unacceptable);
 }
 
+/* --- / names the paths there are --- */
+
+static void add_path(struct walk *w, struct str path)
+{
+    json_append(w->groups, json_new_string(w->arena, path));
+}
+
+static void path_of_group(struct walk *w, struct str group)
+{
+    add_path(w, arena_concat(w->arena, 2, (struct str[]){STR("/apis/"), group}));
+}
+
+static void path_of_version(struct walk *w, struct str group, struct str version)
+{
+    add_path(w, arena_concat(w->arena, 4, (struct str[]){STR("/apis/"), group, STR("/"), version}));
+}
+
+static void add_paths(struct walk *w, const char *const *paths)
+{
+    for (; *paths; paths++)
+        add_path(w, str_c(*paths));
+}
+
+static void answer_index(struct call *c)
+{
+    static const char *const before[] = {
+        "/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/", NULL};
+    static const char *const after[] = {"/healthz",    "/livez",      "/metrics",
+                                        "/openapi/v2", "/openapi/v3", "/openid/v1/jwks",
+                                        "/readyz",     "/version",    NULL};
+    cJSON *index = json_new_object(c->arena);
+    struct walk w = {.arena = c->arena, .group = STR_NULL};
+
+    w.groups = json_set(c->arena, index, "paths", json_new_array(c->arena));
+    w.open_group = path_of_group;
+    w.open_version = path_of_version;
+    add_paths(&w, before);
+    registry_each(vapi_registry(c->api), on_walk, &w);
+    add_paths(&w, after);
+    c->pretty = true;
+    c->output = OUTPUT_OBJECT;
+    call_tree(c, 200, index);
+}
+
 bool discovery_handle(struct call *c, struct str path, const struct err *unacceptable)
 {
     struct str rest = path, root, group, version;
@@ -381,6 +440,10 @@ bool discovery_handle(struct call *c, struct str path, const struct err *unaccep
     str_cut(&rest, '/'); /* what stands before the first slash: nothing */
     if (!rest.p)
         return false;
+    if (!rest.n || str_eqc(path, "/index.html")) {
+        answer_index(c);
+        return true;
+    }
     if (str_has_suffix(rest, STR("/")))
         rest = str_sub(rest, 0, rest.n - 1);
     root = str_cut(&rest, '/');

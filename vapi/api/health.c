@@ -98,7 +98,8 @@ static void answer_health(struct call *c, const char *which, struct str only)
     buf_printf(&out, "%s check %s\n", which, fine ? "passed" : "failed");
     struct str text = fine && !verbose ? STR("ok") : arena_str(c->arena, buf_str(&out));
     buf_fini(&out);
-    call_header(c, "x-content-type-options", STR("nosniff"));
+    if (!only.n)
+        call_header(c, "x-content-type-options", STR("nosniff"));
     call_header(c, "cache-control", STR("no-cache, private"));
     call_raw(c, fine ? 200 : 500, TEXT, text);
 }

@@ -2,7 +2,7 @@
 /* What is taken out of an object when it is written, so that no read has to parse: its labels and
  * its selectable fields as flat sets. And the matching of selectors against them. A selector must
  * mean the same for GET, LIST, WATCH and DELETECOLLECTION: all four come here. */
-#include <sublet/call.h>
+#include "read.h"
 
 #include <string.h>
 
@@ -76,11 +76,51 @@ static bool is_known(const struct resource *r, struct str key)
     return false;
 }
 
-int index_check_fields(const struct resource *r, const struct selector *fields, struct err *err)
+static int check_fields(const struct resource *r, const struct selector *fields, struct err *err)
 {
     for (size_t i = 0; i < fields->n; i++)
         if (!is_known(r, fields->terms[i].key))
             return unknown_field(r, fields->terms[i].key, err);
+    return 0;
+}
+
+static const struct selectable_field *field_named(const struct resource *r, struct str name)
+{
+    for (const struct selectable_field *f = r->fields; f && f->name; f++)
+        if (str_eqc(name, f->name))
+            return f;
+    return NULL;
+}
+
+/* What the stored version calls the field that r calls so. */
+static struct str stored_name(const struct resource *r, const struct resource *stored,
+                              struct str name)
+{
+    const struct selectable_field *asked = field_named(r, name);
+
+    for (const struct selectable_field *f = stored->fields; asked && f && f->name; f++)
+        if (str_eqc(str_c(f->path), asked->path))
+            return str_c(f->name);
+    return name;
+}
+
+int index_select(struct call *c, struct err *err)
+{
+    struct selector *s = &c->options.fields;
+    const struct resource *stored =
+        registry_by_storage(vapi_registry(c->api), c->resource->storage);
+    struct selector_term *terms;
+
+    if (check_fields(c->resource, s, err))
+        return -1;
+    if (!s->n || !stored || stored == c->resource)
+        return 0;
+    terms = arena_alloc(c->arena, s->n * sizeof(*terms));
+    for (size_t i = 0; i < s->n; i++) {
+        terms[i] = s->terms[i];
+        terms[i].key = stored_name(c->resource, stored, terms[i].key);
+    }
+    s->terms = terms;
     return 0;
 }
 

@@ -8,8 +8,42 @@
 #include "api.h"
 
 #include <ctype.h>
+#include <string.h>
 
+#include <sublet/clock.h>
 #include <sublet/encode.h>
+
+/* --- age --- */
+
+/* Upstream compacts every five minutes, and clients are told that a token lasts about so long: they
+ * are made to be ready for its end. We keep more history; where a chunked list began too long ago,
+ * its revision counts as gone all the same. The marks say which revision there was when. */
+enum { TOKEN_MS = 300 * 1000, MARK_EVERY_MS = 20 * 1000 };
+
+static void take_mark(struct vapi *api)
+{
+    struct token_marks *m = &api->tokens;
+    int64_t now = clock_mono_ms(vapi_clock(api));
+    size_t old = 0;
+
+    while (old < m->n && m->mark[old].at_ms <= now - TOKEN_MS)
+        m->floor = m->mark[old++].revision;
+    m->n -= old;
+    memmove(m->mark, m->mark + old, m->n * sizeof *m->mark);
+    if (m->n == sizeof m->mark / sizeof *m->mark ||
+        (m->n && now - m->mark[m->n - 1].at_ms < MARK_EVERY_MS))
+        return;
+    m->mark[m->n].at_ms = now;
+    m->mark[m->n++].revision = store_revision(vapi_store(api));
+}
+
+bool list_token_expired(const struct call *c, int64_t revision)
+{
+    take_mark(c->api);
+    return revision > 0 && revision <= c->api->tokens.floor;
+}
+
+/* --- the text --- */
 
 struct str list_token(const struct call *c, int64_t revision, struct str ns, struct str name)
 {
@@ -21,6 +55,7 @@ struct str list_token(const struct call *c, int64_t revision, struct str ns, str
         (struct str[]){
             STR("/"), across ? ns : STR(""), across ? STR("/") : STR(""), name, {"\0", 1}});
 
+    take_mark(c->api);
     json_set_str(a, token, "v", STR("meta.k8s.io/v1"));
     json_set_i64(a, token, "rv", revision);
     json_set_str(a, token, "start", key);

@@ -64,7 +64,7 @@ int read_check_options(struct call *c, struct err *err)
     if (c->options.cont.n && c->options.rv_set && c->options.rv != 0)
         return err_set(err, &ERR_BAD_REQUEST,
                        "specifying resource version is not allowed when using continue");
-    return index_check_fields(c->resource, &c->options.fields, err);
+    return index_select(c, err);
 }
 
 /* At which revision to read; `at` says where to go on. */
@@ -74,11 +74,17 @@ static int read_position(struct call *c, struct list_position *at, struct err *e
     if (c->options.cont.n) {
         if (list_token_read(c, at, err))
             return -1;
+        if (list_token_expired(c, at->revision)) {
+            tell_expired(c, at, err);
+            return -1;
+        }
         if (at->revision < 0)
             at->revision = 0;
         return 0;
     }
-    bool legacy_exact = c->options.limit > 0 && !match_of(c).n;
+    /* Upstream deletes collections in chunks, which have a limit of their own. */
+    bool legacy_exact =
+        (c->options.limit > 0 || c->verb == CALL_DELETECOLLECTION) && !match_of(c).n;
     if (c->options.rv_set && c->options.rv > 0 && (is_exact(match_of(c)) || legacy_exact))
         at->revision = c->options.rv;
     return 0;

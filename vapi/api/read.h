@@ -41,6 +41,13 @@ struct list_position {
 struct str list_token(const struct call *c, int64_t revision, struct str ns, struct str name);
 /* c->options.cont; 400 when it is no token. */
 int list_token_read(struct call *c, struct list_position *ret, struct err *err) MUST_CHECK;
+/* Whether a list of that revision began five minutes ago or before. */
+bool list_token_expired(const struct call *c, int64_t revision);
 
+/* Checks c's field selector, 400 `field label not supported: x`, and turns its names into those the
+ * index has: the stored version's. */
+int index_select(struct call *c, struct err *err) MUST_CHECK;
+/* A Table or PartialObjectMetadata(List) in the version the client asked for. */
+void form_version(struct arena *a, const struct call *c, cJSON *form);
 /* Stored bytes are what this version answers with. */
 bool convert_is_identity(const struct resource *r, const struct store_object *o);

@@ -199,6 +199,9 @@ static bool shape_exists(const struct resource *res, const struct subresource *s
         return false;
     if (resource_namespaced(res) && !t->ns.n && t->path_name.n)
         return false;
+    /* Across namespaces there is only reading, and of some there is nothing to read. */
+    if (resource_namespaced(res) && !t->ns.n && !(res->verbs & VERBS_READ))
+        return false;
     if (t->sub.n && (!sub || !t->path_name.n))
         return false;
     return !t->rest.n || has_paths_below(sub);

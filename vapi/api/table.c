@@ -4,6 +4,8 @@
 #include <sublet/call.h>
 #include <sublet/crd.h>
 
+#include "read.h"
+
 #define META_V1 STR("meta.k8s.io/v1")
 
 static void add_column(struct arena *a, cJSON *columns, const struct column *c)

@@ -73,7 +73,7 @@ static int check_watch_options(struct call *c, struct err *err)
         field_forbidden(&e, path, "resourceVersionMatch is forbidden when continue is provided");
     if (field_errors_to_err(&e, STR("meta.k8s.io"), STR("ListOptions"), STR(""), err))
         return -1;
-    return index_check_fields(c->resource, &c->options.fields, err);
+    return index_select(c, err);
 }
 
 /* --- sending --- */

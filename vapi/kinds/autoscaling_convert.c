@@ -219,6 +219,21 @@ static bool is_cpu_share(const cJSON *metric, const char *part)
            json_get(json_get(resource, part), "averageUtilization");
 }
 
+/* What both versions always print. It matters to server-side apply: what a conversion of an object
+ * without it leaves out would count as removed. */
+static void fill_spec(struct arena *a, cJSON *object)
+{
+    cJSON *spec = json_ensure_object(a, object, "spec");
+    cJSON *target = json_ensure_object(a, spec, "scaleTargetRef");
+
+    if (!json_get(target, "kind"))
+        json_set_str(a, target, "kind", STR(""));
+    if (!json_get(target, "name"))
+        json_set_str(a, target, "name", STR(""));
+    if (!json_get(spec, "maxReplicas"))
+        json_set_i64(a, spec, "maxReplicas", 0);
+}
+
 static void spec_to_v1(struct arena *a, cJSON *object, cJSON *spec)
 {
     cJSON *others = json_new_array(a);
@@ -274,6 +289,7 @@ void autoscaler_from_storage(struct arena *a, cJSON *object)
         take_annotation(a, object, names[i]);
     if (spec)
         spec_to_v1(a, object, spec);
+    fill_spec(a, object);
     if (status)
         status_to_v1(a, object, status);
 }
@@ -352,6 +368,7 @@ static void to_v2(struct arena *a, cJSON *object)
 
     if (spec)
         spec_to_v2(a, object, spec);
+    fill_spec(a, object);
     if (status)
         status_to_v2(a, object, status);
     json_set_str(a, object, "apiVersion", STR("autoscaling/v2"));

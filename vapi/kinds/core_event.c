@@ -25,8 +25,17 @@ static void rename_member(struct arena *a, cJSON *object, const char *from, cons
     member->string = arena_cstr(a, str_c(to));
 }
 
+/* Texts v1 always prints, and events.k8s.io/v1 only when there is something in them. */
+static const char *const ALWAYS[] = {"reportingComponent", "reportingInstance"};
+
 void event_from_storage(struct arena *a, cJSON *event)
 {
+    for (size_t i = 0; i < COUNT(ALWAYS); i++) {
+        const cJSON *text = json_get(event, ALWAYS[i]);
+
+        if (json_is_string(text) && !json_str(text).n)
+            json_remove(event, ALWAYS[i]);
+    }
     for (size_t i = 0; i < COUNT(NAMES); i++)
         rename_member(a, event, NAMES[i].core, NAMES[i].events);
 }
@@ -35,6 +44,9 @@ void event_to_storage(struct arena *a, cJSON *event)
 {
     for (size_t i = 0; i < COUNT(NAMES); i++)
         rename_member(a, event, NAMES[i].events, NAMES[i].core);
+    for (size_t i = 0; i < COUNT(ALWAYS); i++)
+        if (!json_get(event, ALWAYS[i]))
+            json_set_str(a, event, ALWAYS[i], STR(""));
 }
 
 /* ---- validation ---- */

@@ -6,6 +6,9 @@
 static void pod_prepare_status(struct arena *a, cJSON *pod, const cJSON *old)
 {
     keep_old(a, pod, old, "metadata.ownerReferences");
+    /* Set for good when the pod was made; clients that build a status leave it out. */
+    if (!json_str_at(pod, "status.qosClass").n)
+        json_set_str(a, json_ensure_object(a, pod, "status"), "qosClass", pod_qos(old));
 }
 
 const struct kind_ops POD_OPS = {
@@ -15,6 +18,7 @@ const struct kind_ops POD_OPS = {
     .validate_status = validate_pod_status,
     .prepare_status = pod_prepare_status,
     .warnings = warn_pod,
+    .warnings_before_create = warn_pod_app_armor,
     .cells = cells_pod,
 };
 

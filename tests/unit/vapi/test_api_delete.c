@@ -279,7 +279,11 @@ static void test_eviction_charges_budget(void **state)
     a = post(h, PODS "/p/eviction", "{\"metadata\":{\"name\":\"p\"}}");
     assert_int_equal(a.status, 201);
     assert_str(text_at(a, "status"), "Success");
-    assert_true(text_at(get(h, PODS "/p"), "metadata.deletionTimestamp").n > 0);
+    a = get(h, PODS "/p");
+    assert_true(text_at(a, "metadata.deletionTimestamp").n > 0);
+    const cJSON *condition = json_at(json_path(a.json, "status.conditions"), 0);
+    assert_str(json_str(json_get(condition, "type")), "DisruptionTarget");
+    assert_str(json_str(json_get(condition, "reason")), "EvictionByEvictionAPI");
     a = get(h, BUDGETS "/b");
     assert_int_equal(json_i64_at(a.json, "status.disruptionsAllowed", -1), 0);
     assert_non_null(json_path(a.json, "status.disruptedPods.p"));
