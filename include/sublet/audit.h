@@ -43,7 +43,9 @@ void audit_decide(const struct audit_policy *p, const struct user *user,
 
 /* ---- the event ---- */
 
-struct audit_annotation;
+struct audit_annotation {
+    struct str key, value;
+};
 struct audit_event {
     struct audit_decision decision;
     struct str id, uri, verb, user_agent;

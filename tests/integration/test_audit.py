@@ -122,6 +122,13 @@ def normal(event):
     for key in list(notes):
         if "latency" in key:  # only where it took long
             del notes[key]
+    # What upstream's decoder makes of these is an accident of its internal versions.
+    asked = e.get("requestObject")
+    if isinstance(asked, dict) and asked.get("kind") == "DeleteOptions":
+        asked.pop("apiVersion")
+    if isinstance(asked, dict) and asked.get("kind") == "Scale":
+        asked.pop("status", None)
+        asked["spec"] = {k: v for k, v in asked["spec"].items() if v}
     name = e.get("responseObject", {}).get("metadata", {}).get("name", "")
     if name.startswith("g-"):
         e["responseObject"]["metadata"]["name"] = "g-"

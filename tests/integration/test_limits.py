@@ -83,7 +83,7 @@ def flow_objects(api):
         for item in api.get(f"{FLOW}/{kind}")["items"]:
             for condition in item["status"].get("conditions", []):
                 condition.pop("lastTransitionTime")
-            found[kind, item["metadata"]["name"]] = (item["metadata"]["annotations"], item["spec"], item["status"])
+            found[kind, item["metadata"]["name"]] = (item["metadata"].get("annotations"), item["spec"], item["status"])
     return found
 
 

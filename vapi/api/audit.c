@@ -34,6 +34,7 @@ struct call_audit {
     struct audit_annotation annotations[MAX_ANNOTATIONS];
     size_t n_annotations;
     bool answered, streaming;
+    bool failed; /* before it was known who asks: it is told once, by its answer */
 };
 
 static struct call_audit *audit_of(const struct call *c)
@@ -233,6 +234,9 @@ int audit_asked(struct call *c, const struct target *t, const struct user *user,
                            ((int64_t)(uv_hrtime() / 1000) - call_entry(c)->began_us);
     set_request(c, &a->event);
     set_target(&a->event, c->arena, t);
+    a->failed = !user;
+    if (a->failed)
+        return 0;
     emit(c, AUDIT_REQUEST_RECEIVED);
     /* Upstream finds out about it only then. */
     a->event.impersonated = user != real ? user : NULL;
@@ -284,6 +288,19 @@ static void refer(struct str *to, struct arena *a, const cJSON *object, const ch
         *to = arena_str(a, json_str_at(object, path));
 }
 
+/* Their kind may be left out by clients. */
+static const cJSON *delete_options(struct arena *a, const cJSON *object)
+{
+    cJSON *whole;
+
+    if (!json_is_object(object) || json_get(object, "kind"))
+        return object;
+    whole = json_copy(a, object);
+    json_set_first(a, whole, "apiVersion", json_new_string(a, STR("v1")));
+    json_set_first(a, whole, "kind", json_new_string(a, STR("DeleteOptions")));
+    return whole;
+}
+
 void audit_request(struct call *c, const cJSON *object)
 {
     struct call_audit *a = audit_of(c);
@@ -298,8 +315,11 @@ void audit_request(struct call *c, const cJSON *object)
         refer(&e->uid, c->arena, object, "metadata.uid");
         refer(&e->revision, c->arena, object, "metadata.resourceVersion");
     }
-    if (e->decision.level >= AUDIT_LEVEL_REQUEST)
-        e->request_object = fit_object(c, json_text(c->arena, object));
+    if (e->decision.level < AUDIT_LEVEL_REQUEST)
+        return;
+    if (c->verb == CALL_DELETE || c->verb == CALL_DELETECOLLECTION)
+        object = delete_options(c->arena, object);
+    e->request_object = fit_object(c, json_text(c->arena, object));
 }
 
 /* ---- answers ---- */
@@ -352,7 +372,7 @@ void audit_answer(struct call *c, int status, struct str content_type, const str
     if (e->decision.level >= AUDIT_LEVEL_REQUEST_RESPONSE && e->has_ref && !e->answer_object.n &&
         str_eqc(content_type, "application/json"))
         e->answer_object = fit_object(c, join(c, body, n));
-    emit(c, AUDIT_RESPONSE_COMPLETE);
+    emit(c, a->failed ? AUDIT_RESPONSE_STARTED : AUDIT_RESPONSE_COMPLETE);
 }
 
 void audit_stream(struct call *c, int status)

@@ -160,8 +160,9 @@ static struct str distinguish(const struct flow_schema *s, const struct call *c,
     return s->by == FLOW_BY_USER ? c->user.name : STR("");
 }
 
-/* The key in a buffer of the stack as long as it fits: one look-up, no allocation. */
-static struct flow *find_flow(struct flows *f, const struct call *c, const struct flow_schema *s,
+/* One look-up, no allocation. Reads and writes of a user are two flows: what waits for a seat of
+ * the one kind must not stand before the other. */
+static struct flow *find_flow(struct flows *f, struct call *c, const struct flow_schema *s,
                               const struct attributes *what)
 {
     struct str name = str_c(s->name), by = distinguish(s, c, what);
@@ -172,7 +173,7 @@ static struct flow *find_flow(struct flows *f, const struct call *c, const struc
     name = str_sub(name, 0, 64);
     by = str_sub(by, 0, sizeof(room) - 1 - name.n);
     memcpy(room, name.p, name.n);
-    room[name.n] = '/';
+    room[name.n] = call_entry(c)->mutating ? '!' : '/';
     n = name.n + 1;
     if (by.n)
         memcpy(room + n, by.p, by.n);
@@ -428,9 +429,9 @@ static bool waits_too_many(const struct flows *f, const struct flow *flow)
 {
     const struct flow_level *l = flow->level;
 
-    if (l->reject && !l->exempt)
+    if (f->waiting >= MOST_WAITING)
         return true;
-    return f->waiting >= MOST_WAITING || (int64_t)flow->waiting >= l->most_waiting;
+    return !l->exempt && (l->reject || (int64_t)flow->waiting >= l->most_waiting);
 }
 
 void flow_enter(struct call *c, const struct attributes *what, void (*run)(void *ctx), void *ctx)
@@ -442,13 +443,13 @@ void flow_enter(struct call *c, const struct attributes *what, void (*run)(void 
 
     know_rules(f);
     s = flow_rules_match(f->rules, &c->user, what);
+    e->mutating = c->request->method != NET_GET && c->request->method != NET_HEAD;
     flow = find_flow(f, c, s, what);
     e->flow = flow;
     e->flow_uid = arena_str(c->arena, str_c(s->uid));
     e->level_uid = arena_str(c->arena, str_c(s->level->uid));
     e->run = run;
     e->run_ctx = ctx;
-    e->mutating = c->request->method != NET_GET && c->request->method != NET_HEAD;
     flow->refs++;
     flow->streams += e->long_running;
     if (e->long_running && flow->streams > f->most_streams)

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 /* The columns of /proc/self/stat behind the name in brackets, from `state`. Source: proc(5). */
@@ -56,13 +56,11 @@ static uint64_t count_files(void)
     return n - 1; /* the directory itself */
 }
 
-static uint64_t boot_seconds(void)
+static int64_t boot_seconds(void)
 {
-    struct timespec wall, up;
+    struct sysinfo info;
 
-    clock_gettime(CLOCK_REALTIME, &wall);
-    clock_gettime(CLOCK_BOOTTIME, &up);
-    return (uint64_t)(wall.tv_sec - up.tv_sec);
+    return sysinfo(&info) ? 0 : clock_wall_s(&CLOCK_SYSTEM) - info.uptime;
 }
 
 static void tell(struct buf *out, const char *name, enum metric_type type, const char *help,

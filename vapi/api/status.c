@@ -27,12 +27,12 @@ static cJSON *causes_tree(struct arena *a, const struct err *err)
     return list;
 }
 
-/* Generic answers of the server (405, a path without a resource, a patch that fails, what
+/* Generic answers of the server (405, 403, a path without a resource, a patch that fails, what
  * upstream's router refuses) carry empty details. */
 static bool wants_details(const struct err *err)
 {
     return err->kind == &ERR_METHOD_NOT_ALLOWED || err->kind == &ERR_NOT_FOUND ||
-           err->kind == &ERR_INVALID || err->router;
+           err->kind == &ERR_INVALID || err->kind == &ERR_FORBIDDEN || err->router;
 }
 
 static cJSON *details_tree(struct arena *a, const struct err *err)

@@ -81,6 +81,8 @@ static void fail(struct write *w, const struct err *err)
 {
     struct call *c = w->call;
 
+    if ((c->verb == CALL_CREATE || c->verb == CALL_UPDATE) && c->body)
+        audit_request(c, c->body); /* it may have failed before its defaults were set */
     undo_admission(w);
     w->stored = store_object_unref(w->stored);
     let_go(w);

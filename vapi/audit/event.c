@@ -7,7 +7,6 @@
 
 #include <assert.h>
 
-#include <sublet/call.h>
 #include <sublet/clock.h>
 
 static const char *const LEVELS[] = {"None", "Metadata", "Request", "RequestResponse"};

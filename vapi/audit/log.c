@@ -19,6 +19,8 @@
 
 #include <uv.h>
 
+#include <sublet/clock.h>
+
 #define LOG_MAGIC     0x61756c67u
 #define CLOSE_SECONDS 5
 #define STACK         (256u << 10)
@@ -169,7 +171,7 @@ void audit_log_stats(struct audit_log *log, struct audit_log_stats *ret)
 
 struct audit_log *audit_log_close(struct audit_log *log)
 {
-    struct timespec until;
+    struct timespec until = {.tv_sec = clock_wall_s(&CLOCK_SYSTEM) + CLOSE_SECONDS};
 
     if (!log)
         return NULL;
@@ -178,8 +180,6 @@ struct audit_log *audit_log_close(struct audit_log *log)
     log->closing = true;
     uv_cond_signal(&log->wake);
     uv_mutex_unlock(&log->lock);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += CLOSE_SECONDS;
     /* A thread that hangs in a write keeps what it needs; the process is about to end. */
     if (pthread_timedjoin_np(log->thread, NULL, &until))
         return NULL;

@@ -15,7 +15,6 @@
 #include <cmocka.h>
 
 #include <sublet/audit.h>
-#include <sublet/call.h>
 #include <sublet/clock.h>
 
 #define HEAD "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
