@@ -32,6 +32,7 @@ class Side:
     def __init__(self, api, namespace):
         self.api, self.path = api, BASE.format(ns=namespace)
         for i in range(COUNT):
+            api.raw("DELETE", f"{self.path}/read-{i}")  # of an earlier run: a revision may be gone from history
             api.raw("POST", self.path, {"metadata": {"name": f"read-{i}", "labels": {"differential": "reads"}},
                                         "data": {"n": str(i)}})
         api.raw("PATCH", f"{self.path}/read-3", {"data": {"n": "changed"}}, content_type="application/merge-patch+json")

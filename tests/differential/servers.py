@@ -13,7 +13,8 @@ class ApiServer(HostCluster):
     """etcd and kube-apiserver, nothing else; with the one plugin that Sublet has on and upstream off."""
 
     def __init__(self, directory):
-        super().__init__(directory, api_args=["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"])
+        super().__init__(directory, api_args=["--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+                                              "--etcd-compaction-interval=0"])  # history is as long as ours
 
     def start(self):
         try:

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from differential import reads
+from differential import protocol, reads
 from differential.servers import prepare, start_pair
 from differential.suite import NAMESPACE, Suite, accepted, load_seeds, unexpected
 
@@ -44,6 +44,13 @@ def test_objects_are_judged_alike(pair):
 def test_lists_and_watches_are_alike(pair):
     found, n = reads.run(*pair, NAMESPACE)
     assert n > 250
+    found = unexpected(found)
+    assert not found, told(found)
+
+
+def test_conversations_are_alike(pair):
+    found, n = protocol.run(*pair)
+    assert n > 700
     found = unexpected(found)
     assert not found, told(found)
 
