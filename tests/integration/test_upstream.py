@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Upstream's kube-controller-manager and kube-scheduler on Sublet, under churn: they log no error that they
+would not log on a real kube-apiserver under the same churn. SUBLET_UPSTREAM_SECONDS: how long (default 60).
+
+Where two act on one object, one of them logs an error on any API server. Which of them does is chance: such lines
+are compared in number only. All other lines are compared by their shape.
+"""
+import collections
+import concurrent.futures
+import os
+import re
+
+import pytest
+
+from testenv import EmbeddedHost, upstream
+from testenv.api import Api
+
+from churn import Churn
+
+SECONDS = float(os.environ.get("SUBLET_UPSTREAM_SECONDS", "60"))
+KNOWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "upstream_errors.txt")
+NODES = "nodes:\n- {name: node-%d, count: 3}\n"
+RACES = {
+    "conflict": "the object has been modified",
+    "stale read": "is not as new as written version",
+    "gone": r'\\"(web|db|agent|work|indexed|later|often|all|data|pvc)[-\w]*\\" not found',
+    "terminating": "because it is being terminated",
+    "remaining": "unexpected items still remain in namespace",
+}
+MORE_RACES = 10  # times as many in a round as on the real server: a faster server meets more of them
+QUOTED = r'"((?:[^"\\]|\\.)*)"'
+
+
+def shape(place, words):
+    """What a line says without the names, numbers and amounts in it; of a race its kind."""
+    for kind, pattern in RACES.items():
+        if re.search(pattern, words):
+            return f"race: {kind}"
+    head = re.match(QUOTED, words)
+    detail = re.search(rf"\b(?:err|status)={QUOTED}", words)
+    text = " ".join(m[1] for m in (head, detail) if m) or words
+    text = re.sub(r'\\"(?:[^"\\])*\\"', "_", text)
+    kept = [w if re.fullmatch(r"[A-Za-z']+[.,:;]*", w) else "_" for w in text.split()]
+    return f"{place} {' '.join(kept)}"
+
+
+class Company:
+    """kube-controller-manager and, unless left out, kube-scheduler beside one API server."""
+
+    def __init__(self, kubeconfig, directory, *flags, scheduler=True):
+        make = [lambda: upstream.manager(kubeconfig, directory, "--enable-hostpath-provisioner", *flags)]
+        if scheduler:
+            make.append(lambda: upstream.scheduler(kubeconfig, directory))
+        self.programs = []
+        for one in make:
+            self.programs.append(one())
+
+    def __enter__(self):
+        for p in self.programs:
+            p.start()
+        return self
+
+    def __exit__(self, *_):
+        for p in self.programs:
+            p.close()
+
+    def errors(self):
+        """How often each shape of an error was logged; they must still be at work."""
+        for p in self.programs:
+            p.check()
+            assert p.healthy(), f"{p.name} is not healthy:\n{p.tail()}"
+        return collections.Counter(shape(*line) for p in self.programs for line in p.lines("EF"))
+
+
+class Outcome:
+    """What was logged in so many rounds."""
+
+    def __init__(self, rounds, errors):
+        self.rounds = rounds
+        self.errors = errors
+
+    def races(self):
+        return sum(n for what, n in self.errors.items() if what.startswith("race:")) / self.rounds
+
+    def only_here(self, reference):
+        """Shapes that neither the reference has nor a longer run on a real server had."""
+        with open(KNOWN, encoding="utf-8") as f:
+            seen = {line.rstrip("\n") for line in f if not line.startswith("#")} | set(reference.errors)
+        return [f"{n} x {what}" for what, n in sorted(self.errors.items()) if what not in seen]
+
+
+def churn_on(kubeconfig, directory, *flags, nodes=True, scheduler=True):
+    with Company(kubeconfig, directory, *flags, scheduler=scheduler) as company:
+        api = Api(kubeconfig)
+        churn = Churn(api, nodes).run(SECONDS)
+        api.close()
+        errors = company.errors()
+        print(f"{directory}: {churn.rounds} rounds, {sum(errors.values())} errors of {len(errors)} shapes")
+        print("".join(f"{n} x {what}\n" for what, n in errors.most_common()), end="")
+        return Outcome(churn.rounds, errors)
+
+
+def assert_as_quiet(outcome, reference):
+    assert not outcome.only_here(reference)
+    assert outcome.races() <= MORE_RACES * max(reference.races(), 1)
+
+
+@pytest.fixture(scope="module")
+def reference(real_host, workdir):
+    """What they log on the session's kube-apiserver; its own manager and scheduler rest meanwhile."""
+    names = ("kube-controller-manager", "kube-scheduler")
+    for name in names:
+        real_host.stop_component(name)
+    executor = concurrent.futures.ThreadPoolExecutor(1)
+    run = executor.submit(churn_on, real_host.kubeconfig, os.path.join(workdir, "upstream-real"))
+
+    def stop():
+        run.exception()
+        for name in names:
+            if not real_host.components[name].alive:
+                real_host.start_component(name)
+
+    def result():
+        stop()
+        return run.result()
+
+    yield result
+    stop()
+    executor.shutdown()
+
+
+def test_manager_and_scheduler_on_sublet_host(reference, workdir):
+    directory = os.path.join(workdir, "upstream-host")
+    host = EmbeddedHost(directory, NODES, ("--controllers", "external", "--scheduler", "external"))
+    host.start_component("kube-apiserver")
+    try:
+        outcome = churn_on(host.kubeconfig, directory)
+    finally:
+        host.stop()
+    assert_as_quiet(outcome, reference())
+
+
+def test_manager_on_a_virtual_cluster(reference, tenant, workdir):
+    reference()  # the host is whole again
+    vc = tenant("upstream", config={"controllers": "external", "policy": {"verdict": "off"}})
+    outcome = churn_on(vc.kubeconfig, os.path.join(workdir, "upstream-tenant"), "--controllers=" + upstream.VIRTUAL,
+                       nodes=False, scheduler=False)
+    assert_as_quiet(outcome, reference())
