@@ -74,6 +74,8 @@ bool image_reference_ok(struct str image);
 /* ---- pod_prepare.c ---- */
 void prepare_pod_create(struct arena *a, cJSON *pod);
 struct str pod_qos(const cJSON *pod);
+/* pod_annotations.c: AppArmor profiles of annotations become fields. */
+void pod_sync_app_armor(struct arena *a, cJSON *pod);
 
 /* ---- storage of volumes ---- */
 void defaults_volume_source(struct arena *a, cJSON *source); /* what PVs and volumes share */

@@ -152,6 +152,7 @@ void prepare_pod_create(struct arena *a, cJSON *pod)
         json_set_str(a, json_at(json_get(status, "conditions"), 0), "lastTransitionTime",
                      json_str_at(pod, "metadata.creationTimestamp"));
     }
+    pod_sync_app_armor(a, pod);
     prepare_affinity(a, json_path(spec, "affinity.podAffinity"), labels);
     prepare_affinity(a, json_path(spec, "affinity.podAntiAffinity"), labels);
     json_each(constraint, json_get(spec, "topologySpreadConstraints"))

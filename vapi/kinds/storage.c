@@ -260,6 +260,8 @@ static void check_attachment_source(struct field_errors *e, const struct field_p
     else if (name && !json_str(name).n)
         field_required(e, FIELD(p, "persistentVolumeName"),
                        "must specify non empty persistentVolumeName");
+    else if (is_inline)
+        validate_inline_volume(e, FIELD(p, "inlineVolumeSpec"), given(source, "inlineVolumeSpec"));
 }
 
 static void check_volume_error(struct field_errors *e, const struct field_path *p,

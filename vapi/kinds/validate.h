@@ -110,7 +110,10 @@ void validate_volumes(struct field_errors *e, const struct field_path *p, const 
                       const struct pod_rules *rules, struct names *ret);
 void validate_host_path(struct field_errors *e, const struct field_path *p, const cJSON *source);
 void validate_nfs(struct field_errors *e, const struct field_path *p, const cJSON *source);
-void validate_iscsi(struct field_errors *e, const struct field_path *p, const cJSON *source);
+/* validate_old_volumes.c; p is where the source is, name the volume's. */
+void validate_old_volume(struct field_errors *e, const struct field_path *p, const char *plugin,
+                         const cJSON *source, bool persistent, struct str name);
+void validate_inline_volume(struct field_errors *e, const struct field_path *p, const cJSON *spec);
 void check_driver_name(struct field_errors *e, const struct field_path *p, struct str driver);
 extern const char *const VOLUME_MODES[];
 void check_access_modes(struct field_errors *e, const struct field_path *p, const cJSON *modes);
@@ -235,6 +238,10 @@ VALIDATES(validate_autoscaler_status);
     void name(struct arena *a, const cJSON *object, void (*warn)(void *, struct str), void *ctx)
 WARNS(warn_ingress);
 WARNS(warn_pod);
+WARNS(warn_pod_app_armor);
+/* pod_annotations.c: of a pod (p NULL) or of the template at p. */
+void warn_pod_annotations(struct arena *a, const struct field_path *p, const cJSON *template,
+                          void (*warn)(void *ctx, struct str text), void *ctx);
 WARNS(warn_template_bare);
 WARNS(warn_template);
 WARNS(warn_workload);

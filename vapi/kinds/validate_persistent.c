@@ -56,7 +56,7 @@ static const struct {
     {"rbd", NULL, NULL},
     {"quobyte", NULL, NULL},
     {"cephfs", NULL, "cephFS"},
-    {"iscsi", validate_iscsi, NULL},
+    {"iscsi", NULL, NULL},
     {"cinder", NULL, NULL},
     {"fc", NULL, NULL},
     {"flexVolume", NULL, NULL},
@@ -71,7 +71,8 @@ static const struct {
     {"csi", check_csi, NULL},
 };
 
-static void check_source(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+static void check_source(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                         struct str name)
 {
     size_t n = 0;
 
@@ -87,6 +88,8 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
         }
         if (SOURCES[i].check)
             SOURCES[i].check(e, FIELD(p, SOURCES[i].name), source);
+        else
+            validate_old_volume(e, p, SOURCES[i].name, source, true, name);
         if (SOURCES[i].check == check_local && !given(spec, "nodeAffinity"))
             field_required(e, FIELD(p, "nodeAffinity"), "Local volume requires node affinity");
     }
@@ -138,26 +141,17 @@ static void check_node_affinity(struct field_errors *e, const struct field_path 
         field_required(e, FIELD(p, "required"), "must specify required node constraints");
 }
 
-static void check_volume_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+static bool recycles_root(const cJSON *spec)
 {
-    static const char *const policies[] = {"Delete", "Recycle", "Retain", NULL};
-    const cJSON *class_ = given(spec, "volumeAttributesClassName");
-    struct str policy = json_str(json_get(spec, "persistentVolumeReclaimPolicy"));
+    return json_get(spec, "hostPath") && is_root(json_str_at(spec, "hostPath.path")) &&
+           str_eqc(json_str(json_get(spec, "persistentVolumeReclaimPolicy")), "Recycle");
+}
 
-    if (!json_count(json_get(spec, "accessModes")))
-        field_required(e, FIELD(p, "accessModes"), "");
-    check_access_modes(e, FIELD(p, "accessModes"), json_get(spec, "accessModes"));
-    check_capacity(e, FIELD(p, "capacity"), json_get(spec, "capacity"));
-    if (policy.n)
-        check_enum(e, FIELD(p, "persistentVolumeReclaimPolicy"), policy, policies);
-    check_node_affinity(e, FIELD(p, "nodeAffinity"), given(spec, "nodeAffinity"));
-    check_source(e, p, spec);
-    if (json_get(spec, "hostPath") && is_root(json_str_at(spec, "hostPath.path")) &&
-        str_eqc(policy, "Recycle"))
-        field_forbidden(e, FIELD(p, "persistentVolumeReclaimPolicy"),
-                        "may not be 'recycle' for a hostPath mount of '/'");
-    check_class_name(e, FIELD(p, "storageClassName"), json_get(spec, "storageClassName"));
-    check_enum_if(e, FIELD(p, "volumeMode"), given(spec, "volumeMode"), VOLUME_MODES);
+static void check_attributes_class(struct field_errors *e, const struct field_path *p,
+                                   const cJSON *spec)
+{
+    const cJSON *class_ = given(spec, "volumeAttributesClassName");
+
     if (!class_)
         return;
     if (!json_str(class_).n)
@@ -166,6 +160,54 @@ static void check_volume_spec(struct field_errors *e, const struct field_path *p
     if (!json_get(spec, "csi"))
         field_required(e, FIELD(p, "csi"),
                        "has to be specified when using volumeAttributesClassName");
+}
+
+static void check_modes_and_source(struct field_errors *e, const struct field_path *p,
+                                   const cJSON *spec, struct str name)
+{
+    if (!json_count(json_get(spec, "accessModes")))
+        field_required(e, FIELD(p, "accessModes"), "");
+    check_access_modes(e, FIELD(p, "accessModes"), json_get(spec, "accessModes"));
+    check_source(e, p, spec, name);
+    if (recycles_root(spec))
+        field_forbidden(e, FIELD(p, "persistentVolumeReclaimPolicy"),
+                        "may not be 'recycle' for a hostPath mount of '/'");
+    check_attributes_class(e, p, spec);
+}
+
+static void check_volume_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                              struct str name)
+{
+    static const char *const policies[] = {"Delete", "Recycle", "Retain", NULL};
+    struct str policy = json_str(json_get(spec, "persistentVolumeReclaimPolicy"));
+
+    check_capacity(e, FIELD(p, "capacity"), json_get(spec, "capacity"));
+    if (policy.n)
+        check_enum(e, FIELD(p, "persistentVolumeReclaimPolicy"), policy, policies);
+    check_node_affinity(e, FIELD(p, "nodeAffinity"), given(spec, "nodeAffinity"));
+    check_modes_and_source(e, p, spec, name);
+    check_class_name(e, FIELD(p, "storageClassName"), json_get(spec, "storageClassName"));
+    check_enum_if(e, FIELD(p, "volumeMode"), given(spec, "volumeMode"), VOLUME_MODES);
+}
+
+void validate_inline_volume(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    static const char here[] = "may not be specified in the context of inline volumes";
+    struct str policy = json_str(json_get(spec, "persistentVolumeReclaimPolicy"));
+    const cJSON *mode = given(spec, "volumeMode");
+
+    if (policy.n && !str_eqc(policy, "Retain"))
+        field_forbidden(e, FIELD(p, "persistentVolumeReclaimPolicy"),
+                        "may only be Retain in the context of inline volumes");
+    if (given(spec, "nodeAffinity"))
+        field_forbidden(e, FIELD(p, "nodeAffinity"), here);
+    check_modes_and_source(e, p, spec, STR(""));
+    if (json_str(json_get(spec, "storageClassName")).n)
+        field_forbidden(e, FIELD(p, "storageClassName"), here);
+    if (mode && !str_eqc(json_str(mode), "Filesystem"))
+        field_forbidden(
+            e, FIELD(p, "volumeMode"),
+            "may not specify volumeMode other than Filesystem in the context of inline volumes");
 }
 
 /* ---- changes ---- */
@@ -213,7 +255,7 @@ VALIDATES(validate_volume)
     const cJSON *spec = json_get(object, "spec"), *before = json_get(old, "spec");
     AT(p, NULL, "spec");
 
-    check_volume_spec(e, p, spec);
+    check_volume_spec(e, p, spec, json_str_at(object, "metadata.name"));
     if (!old)
         return;
     if (!same_source(e->arena, spec, before))

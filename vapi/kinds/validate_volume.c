@@ -65,22 +65,6 @@ static void check_csi(struct field_errors *e, const struct field_path *p, const 
                     json_str_at(source, "nodePublishSecretRef.name"));
 }
 
-void validate_iscsi(struct field_errors *e, const struct field_path *p, const cJSON *source)
-{
-    struct str iqn = json_str(json_get(source, "iqn"));
-
-    want(e, p, source, "targetPortal");
-    if (check_given(e, FIELD(p, "iqn"), iqn) && !str_has_prefix(iqn, STR("iqn")) &&
-        !str_has_prefix(iqn, STR("eui")) && !str_has_prefix(iqn, STR("naa")))
-        field_invalid_str(e, FIELD(p, "iqn"), iqn,
-                          "must be valid format starting with iqn, eui, or naa");
-    check_range(e, FIELD(p, "lun"), json_get(source, "lun"), 0, 255);
-    if ((json_true(json_get(source, "chapAuthDiscovery")) ||
-         json_true(json_get(source, "chapAuthSession"))) &&
-        !json_get(source, "secretRef"))
-        field_required(e, FIELD(p, "secretRef"), "");
-}
-
 static void check_empty_dir(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
     struct str limit = json_str(json_get(source, "sizeLimit"));
@@ -270,7 +254,7 @@ static const struct source {
     {"awsElasticBlockStore", NULL, NULL},
     {"secret", check_secret, NULL},
     {"nfs", validate_nfs, NULL},
-    {"iscsi", validate_iscsi, NULL},
+    {"iscsi", NULL, NULL},
     {"glusterfs", NULL, NULL},
     {"flocker", NULL, NULL},
     {"persistentVolumeClaim", check_claim, NULL},
@@ -310,6 +294,9 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
                             "may not specify more than 1 volume type");
         else if (SOURCES[i].check)
             SOURCES[i].check(e, FIELD(p, SOURCES[i].name), source);
+        else
+            validate_old_volume(e, p, SOURCES[i].name, source, false,
+                                json_str(json_get(volume, "name")));
         if (rules->is_pod && SOURCES[i].check == check_image)
             check_given(e, FIELD(FIELD(p, "image"), "reference"),
                         json_str(json_get(source, "reference")));

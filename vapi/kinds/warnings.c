@@ -310,6 +310,39 @@ static void warn_container(struct port_warner *s, const struct field_path *p,
     warn_ports(s, FIELD(p, "ports"), json_get(container, "ports"));
 }
 
+/* Terms that say nothing about whom they mean. */
+static void warn_affinity_terms(const struct warner *w, const struct field_path *p,
+                                const cJSON *terms, const char *inner)
+{
+    size_t i = 0;
+
+    json_each(item, terms)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++), *within = FIELD(at, inner);
+        const cJSON *term = inner ? json_get(item, inner) : item;
+
+        if (!given(term, "labelSelector"))
+            tell(w, FIELD(inner ? within : at, "labelSelector"),
+                 "a null labelSelector results in matching no pod");
+    }
+}
+
+static void warn_affinity(const struct warner *w, const struct field_path *p, const cJSON *spec)
+{
+    static const char *const kinds[] = {"podAffinity", "podAntiAffinity"};
+    static const char required[] = "requiredDuringSchedulingIgnoredDuringExecution";
+    static const char preferred[] = "preferredDuringSchedulingIgnoredDuringExecution";
+    AT(affinity, p, "affinity");
+
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        const cJSON *terms = json_get(json_get(spec, "affinity"), kinds[i]);
+        const struct field_path *at = FIELD(affinity, kinds[i]);
+
+        warn_affinity_terms(w, FIELD(at, required), json_get(terms, required), NULL);
+        warn_affinity_terms(w, FIELD(at, preferred), json_get(terms, preferred), "podAffinityTerm");
+    }
+}
+
 static void warn_spec(const struct warner *w, const struct field_path *p, const cJSON *spec)
 {
     static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
@@ -321,6 +354,7 @@ static void warn_spec(const struct warner *w, const struct field_path *p, const 
     warn_duplicates(w, FIELD(p, "imagePullSecrets"), json_get(spec, "imagePullSecrets"), "name",
                     true);
     warn_fraction(w, FIELD(p, "overhead"), json_get(spec, "overhead"), "memory");
+    warn_fraction(w, FIELD(p, "overhead"), json_get(spec, "overhead"), "ephemeral-storage");
     for (size_t i = 0; i < COUNT(lists); i++) {
         size_t k = 0;
 
@@ -330,13 +364,21 @@ static void warn_spec(const struct warner *w, const struct field_path *p, const 
     if (json_i64_at(spec, "terminationGracePeriodSeconds", 0) < 0)
         tell(w, FIELD(p, "terminationGracePeriodSeconds"),
              "must be >= 0; negative values are invalid and will be treated as 1");
+    warn_affinity(w, p, spec);
+}
+
+/* p: where the pod is; NULL for one that is no template. */
+static void warn_pod_at(const struct warner *w, const struct field_path *p, const cJSON *pod)
+{
+    warn_pod_annotations(w->arena, p, pod, w->warn, w->ctx);
+    warn_spec(w, FIELD(p, "spec"), json_get(pod, "spec"));
 }
 
 WARNS(warn_pod)
 {
     WARNER(w);
 
-    warn_spec(&w, FIELD(NULL, "spec"), json_get(object, "spec"));
+    warn_pod_at(&w, NULL, object);
 }
 
 /* Pods take their names from what makes them. */
@@ -357,15 +399,14 @@ WARNS(warn_template_bare)
 {
     WARNER(w);
 
-    warn_spec(&w, FIELD(FIELD(NULL, "template"), "spec"), json_path(object, "template.spec"));
+    warn_pod_at(&w, FIELD(NULL, "template"), json_get(object, "template"));
 }
 
 WARNS(warn_template)
 {
     WARNER(w);
 
-    warn_spec(&w, FIELD(FIELD(FIELD(NULL, "spec"), "template"), "spec"),
-              json_path(object, "spec.template.spec"));
+    warn_pod_at(&w, FIELD(FIELD(NULL, "spec"), "template"), json_path(object, "spec.template"));
 }
 
 WARNS(warn_workload)
@@ -382,8 +423,7 @@ WARNS(warn_cron_job)
     WARNER(w);
 
     warn_owner_name(&w, object);
-    warn_spec(&w, FIELD(FIELD(p, "template"), "spec"),
-              json_path(object, "spec.jobTemplate.spec.template.spec"));
+    warn_pod_at(&w, FIELD(p, "template"), json_path(object, "spec.jobTemplate.spec.template"));
 }
 
 /* ---- Service ---- */
