@@ -18,6 +18,12 @@ TIMEOUT = 90 * 60
 SLOW = ("[Slow]",)
 HOST = threading.Lock()  # it has one connection
 
+# A quota is tried with a resource of somebody's own, and here pools are what offers such.
+DONGLES = {"name": "dongles", "kind": "shared", "mode": "exclusive",
+           "resources": {"example.com/dongle": {"gpuEq": "1"}}}
+CONFIG = {"policy": {"verdict": "off", "podSecurity": "privileged"},
+          "pools": [DONGLES], "bindings": [{"pool": "dongles", "guarantee": "8", "default": True}]}
+
 # Who else there is beside the API server, and what the configuration says of it: the controllers in the
 # process, or upstream's kube-controller-manager on its default flags, which speaks protobuf.
 COMPANIES = {"native": {}, "kcm": {"controllers": "external"}}
@@ -59,7 +65,7 @@ def cluster(host, directory, name="conformance", company="native"):
         host.create_namespace(namespace)
         host.api.post(f"/api/v1/namespaces/{namespace}/services", _api_service(name))
     vc = VirtualCluster(name, directory, host, namespace,
-                        {"policy": {"verdict": "off", "podSecurity": "privileged"}, **COMPANIES[company]})
+                        {**CONFIG, **COMPANIES[company]})
     manager = None
     try:
         vc.start()
