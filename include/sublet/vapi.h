@@ -87,6 +87,9 @@ const struct clock *vapi_clock(const struct vapi *api);
 const struct rng *vapi_rng(const struct vapi *api);
 struct uv_loop_s *vapi_loop(const struct vapi *api);
 const struct config *vapi_config(const struct vapi *api);
+/* Those that run with it (controller.h), for whoever owns the clock. */
+struct controllers;
+struct controllers *vapi_controllers(const struct vapi *api);
 const struct vapi_hooks *vapi_get_hooks(const struct vapi *api);
 
 /* The in-process client. Every write goes the whole way of a request (defaults, admission,

@@ -15,6 +15,7 @@ static const struct plugin MUTATING[] = {
     {"Priority", priority_admit},
     {"DefaultTolerationSeconds", toleration_seconds_admit},
     {"DefaultStorageClass", storage_class_admit},
+    {"StorageObjectInUseProtection", storage_protection_admit},
     {"RuntimeClass", runtime_class_admit},
     {"CertificateRequester", certificate_request_admit},
 };

@@ -17,6 +17,8 @@ int priority_admit(const struct admission_call *c, cJSON *object, const cJSON *o
                    struct err *err);
 int toleration_seconds_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                              struct err *err);
+int storage_protection_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                             struct err *err);
 int storage_class_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                         struct err *err);
 int runtime_class_admit(const struct admission_call *c, cJSON *object, const cJSON *old,

@@ -357,6 +357,11 @@ const struct config *vapi_config(const struct vapi *api)
     return api->o.config;
 }
 
+struct controllers *vapi_controllers(const struct vapi *api)
+{
+    return api->controllers;
+}
+
 const struct vapi_hooks *vapi_get_hooks(const struct vapi *api)
 {
     return &api->hooks;

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "../schema/tree.h"
+
 static int64_t number_of(const cJSON *revision)
 {
     return json_i64_at(revision, "revision", 0);
@@ -41,6 +43,16 @@ const cJSON *revision_template(const cJSON *revision)
     return json_path(revision, "data.spec.template");
 }
 
+/* Keys in order, all the way down: clients compare the bytes with those they print themselves. */
+static void sort_members(struct arena *a, cJSON *value)
+{
+    if (json_is_object(value))
+        tree_sort_members(a, value);
+    if (!json_is_object(value) && !json_is_array(value))
+        return;
+    json_each(member, value) sort_members(a, member);
+}
+
 /* As a strategic merge patch that puts this template in the place of any other: what
  * `kubectl rollout undo` sends. */
 static cJSON *data_of(struct arena *a, const cJSON *owner)
@@ -50,6 +62,7 @@ static cJSON *data_of(struct arena *a, const cJSON *owner)
         json_set(a, spec, "template", json_copy(a, json_path(owner, "spec.template")));
 
     json_set_str(a, template_, "$patch", STR("replace"));
+    sort_members(a, data);
     return data;
 }
 

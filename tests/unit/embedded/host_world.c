@@ -18,10 +18,13 @@ static const char NODES[] =
     "  capacity: {cpu: 4, memory: 16Gi, pods: 10}\n";
 
 struct world *H;
+static bool left_to_upstream;
 
 static void *open_host(struct vapi *api)
 {
-    struct embedded_options options = {.nodes = str_c(NODES)};
+    struct embedded_options options = {.nodes = str_c(NODES),
+                                       .external_scheduler = left_to_upstream,
+                                       .external_controllers = left_to_upstream};
     struct embedded *e;
     struct err err;
 
@@ -63,10 +66,17 @@ int host_set_up(void **state)
     return 0;
 }
 
+int host_set_up_upstream(void **state)
+{
+    left_to_upstream = true;
+    return host_set_up(state);
+}
+
 int host_tear_down(void **state)
 {
     (void)state;
     world_free(H);
+    left_to_upstream = false;
     return 0;
 }
 

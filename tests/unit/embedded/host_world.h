@@ -9,6 +9,9 @@ extern struct world *H; /* of the running test */
 int host_set_up(void **state);
 int host_tear_down(void **state);
 #define HOST_TEST(f) cmocka_unit_test_setup_teardown(f, host_set_up, host_tear_down)
+/* Scheduler, nodes' judge and binder of claims are somebody else: nobody here. */
+int host_set_up_upstream(void **state);
+#define UPSTREAM_TEST(f) cmocka_unit_test_setup_teardown(f, host_set_up_upstream, host_tear_down)
 
 /* A pod in namespace n, and everything it leads to. spec: members of the pod's spec beside
  * containers, or "". resources: of its one container, or "{}". */

@@ -137,6 +137,7 @@ static void open_all(struct world *w)
     vo.store = w->store;
     vo.pki = w->pki;
     w->config.listen_address = STR("127.0.0.1:0");
+    w->config.controllers_native = true;
     if (vapi_new(&vo, &w->api, &err))
         fail_msg("%.*s", STR_F(err.message));
     if (w->guest)
@@ -145,8 +146,7 @@ static void open_all(struct world *w)
         fail_msg("%.*s", STR_F(err.message));
     w->ready.world = w;
     run_until(&w->ready);
-    /* The API's own are there twice then: these are the ones that settle() waits for. */
-    w->controllers = controllers_start(w->api, true);
+    w->controllers = vapi_controllers(w->api);
     if (w->guest)
         w->guest->start(w->guest_state);
 }
@@ -202,15 +202,13 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 
 void world_free(struct world *w)
 {
-    struct flag closed = {w, false}, api_closed = {w, false}, store_closed = {w, false};
+    struct flag api_closed = {w, false}, store_closed = {w, false};
     struct flag guest_closed = {w, false};
 
     if (w->guest) {
         w->guest->close(w->guest_state, on_closed, &guest_closed);
         run_until(&guest_closed);
     }
-    controllers_close(w->controllers, on_closed, &closed);
-    run_until(&closed);
     vapi_close(w->api, on_closed, &api_closed);
     run_until(&api_closed);
     w->pki = pki_free(w->pki);
@@ -226,6 +224,11 @@ void world_free(struct world *w)
 struct vapi *world_api(struct world *w)
 {
     return w->api;
+}
+
+struct config *world_config(struct world *w)
+{
+    return &w->config;
 }
 
 struct arena *world_arena(struct world *w)

@@ -29,6 +29,7 @@ struct world *world_new_with(uint64_t seed, const struct world_guest *guest); /*
 void world_free(struct world *w);
 struct vapi *world_api(struct world *w);
 struct arena *world_arena(struct world *w);
+struct config *world_config(struct world *w); /* what the API reads from now on */
 uint64_t world_random(struct world *w);
 
 /* The world of the running test, with a namespace `n`; every controller test is one of these. */

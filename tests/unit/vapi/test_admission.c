@@ -238,6 +238,27 @@ static void tolerations(void **state)
     assert_int_equal(json_count(json_path(p, "spec.tolerations")), 3);
 }
 
+static void claims_in_use_are_protected(void **state)
+{
+    (void)state;
+    cJSON *claim = world_parse(W, "{'metadata':{'name':'c','namespace':'n'}}"), *volume, *list;
+
+    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", claim, NULL), "");
+    assert_null(json_path(claim, "metadata.finalizers")); /* nobody would take it away */
+    world_config(W)->controllers_native = false;
+    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", claim, NULL), "");
+    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", claim, NULL), "");
+    list = json_path(claim, "metadata.finalizers");
+    assert_int_equal(json_count(list), 1);
+    assert_string_equal(json_str(json_first(list)).p, "kubernetes.io/pvc-protection");
+    volume = world_parse(W, "{'metadata':{'name':'v','finalizers':['example.com/x']}}");
+    assert_str(admit(MUTATE, "persistentvolumes", "CREATE", volume, NULL), "");
+    assert_int_equal(json_count(json_path(volume, "metadata.finalizers")), 2);
+    json_remove(json_get(volume, "metadata"), "finalizers");
+    assert_str(admit(MUTATE, "persistentvolumes", "UPDATE", volume, volume), "");
+    assert_null(json_path(volume, "metadata.finalizers"));
+}
+
 static void storage_class(void **state)
 {
     const char *claim = "{'metadata':{'name':'c'},'spec':{}}";
@@ -632,6 +653,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(priority, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(runtime_class, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(tolerations, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(claims_in_use_are_protected, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(storage_class, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(limit_defaults, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(limit_bounds, set_up, world_tear_down),

@@ -118,6 +118,24 @@ static void rolls_no_more_than_allowed(void **state)
     assert_int_equal(world_count(W, "controllerrevisions.apps", "n", NULL, NULL), 2);
 }
 
+/* Clients find the current revision by comparing its bytes with those they print: as Go prints. */
+static void a_revisions_data_is_what_clients_print(void **state)
+{
+    (void)state;
+    world_create(W, "daemonsets.apps", "n", SET("'securityContext':{},'dnsPolicy':'Default',"));
+    world_settle(W);
+    const cJSON *revision = json_at(world_list(W, "controllerrevisions.apps", "n"), 0);
+    assert_string_equal(
+        json_text(world_arena(W), json_get(revision, "data")).p,
+        "{\"spec\":{\"template\":{\"$patch\":\"replace\",\"metadata\":{\"labels\":{\"app\":\"a\"}},"
+        "\"spec\":{\"containers\":[{\"image\":\"one\",\"imagePullPolicy\":\"Always\",\"name\":"
+        "\"c\","
+        "\"resources\":{},\"terminationMessagePath\":\"/dev/termination-log\","
+        "\"terminationMessagePolicy\":\"File\"}],\"dnsPolicy\":\"Default\",\"restartPolicy\":"
+        "\"Always\",\"schedulerName\":\"default-scheduler\",\"securityContext\":{},"
+        "\"terminationGracePeriodSeconds\":30}}}}");
+}
+
 #define SURGE                                                                                      \
     "{'metadata':{'name':'d'},'spec':{'updateStrategy':{'type':'RollingUpdate','rollingUpdate':{"  \
     "'maxSurge':1,'maxUnavailable':0}},'selector':{'matchLabels':{'app':'a'}},"                    \
@@ -213,6 +231,7 @@ int main(void)
         TEST(selects_nodes),
         TEST(heeds_taints),
         TEST(rolls_no_more_than_allowed),
+        TEST(a_revisions_data_is_what_clients_print),
         TEST(surges_before_it_takes_away),
         TEST(what_does_not_serve_is_replaced_at_once),
         TEST(ended_pods_are_replaced),

@@ -244,6 +244,47 @@ static void clients_ca_is_published(void **state)
     assert_non_null(world_get(W, "configmaps", "kube-system", name));
 }
 
+static void front_proxys_ca_vouches_for_nobody(void **state)
+{
+    (void)state;
+    static const char name[] = "extension-apiserver-authentication";
+    static const char key[] = "requestheader-client-ca-file";
+    const cJSON *map = world_get(W, "configmaps", "kube-system", name);
+    struct str ca = json_str(json_get(json_get(map, "data"), key));
+
+    assert_true(pki_certificate_end(ca) > world_now(W));
+    assert_false(str_eq(ca, pki_ca_pem(vapi_pki(world_api(W)))));
+    world_patch(W, "configmaps", "kube-system", name, "{'metadata':{'labels':{'a':'b'}}}");
+    world_settle(W);
+    map = world_get(W, "configmaps", "kube-system", name);
+    assert_true(str_eq(json_str(json_get(json_get(map, "data"), key)), ca)); /* and is kept */
+    world_patch(W, "configmaps", "kube-system", name,
+                "{'data':{'requestheader-client-ca-file':'x','requestheader-allowed-names':'[]'}}");
+    world_settle(W);
+    map = world_get(W, "configmaps", "kube-system", name);
+    assert_true(pki_certificate_end(json_str(json_get(json_get(map, "data"), key))));
+    assert_str(json_str(json_get(json_get(map, "data"), "requestheader-allowed-names")),
+               "[\"front-proxy-client\"]");
+}
+
+static void since_when_old_tokens_are_counted(void **state)
+{
+    (void)state;
+    static const char name[] = "kube-apiserver-legacy-service-account-token-tracking";
+    struct str today = str_sub(time_format_s(world_arena(W), world_now(W)), 0, 10);
+    const cJSON *map = world_get(W, "configmaps", "kube-system", name);
+
+    assert_true(str_eq(json_str_at(map, "data.since"), today));
+    world_patch(W, "configmaps", "kube-system", name, "{'data':{'since':'2020-02-03'}}");
+    world_settle(W);
+    assert_str(json_str_at(world_get(W, "configmaps", "kube-system", name), "data.since"),
+               "2020-02-03");
+    world_patch(W, "configmaps", "kube-system", name, "{'data':{'since':'2020-2-3'}}");
+    world_settle(W);
+    map = world_get(W, "configmaps", "kube-system", name);
+    assert_true(str_eq(json_str_at(map, "data.since"), today));
+}
+
 /* ---- pods that nobody removes ---- */
 
 static void pods_of_a_lost_node_go(void **state)
@@ -291,6 +332,8 @@ int main(void)
         WORLD_TEST(secret_is_filled_and_goes_with_its_account),
         WORLD_TEST(token_without_an_account_goes),
         WORLD_TEST(clients_ca_is_published),
+        WORLD_TEST(front_proxys_ca_vouches_for_nobody),
+        WORLD_TEST(since_when_old_tokens_are_counted),
         WORLD_TEST(pods_of_a_lost_node_go),
         WORLD_TEST(pods_of_a_node_that_came_back_stay),
     };

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* StorageObjectInUseProtection: claims and volumes are born with the finalizer that keeps them
+ * while they are in use. Who takes it away again is upstream's manager: without it there is none,
+ * since claims in use are then kept by the host. Source: plugin/pkg/admission/storage/
+ * storageobjectinuseprotection. */
+#include "plugins.h"
+
+static const char *finalizer_of(const struct admission_call *c)
+{
+    if (admits(c, "", "persistentvolumeclaims"))
+        return "kubernetes.io/pvc-protection";
+    return admits(c, "", "persistentvolumes") ? "kubernetes.io/pv-protection" : NULL;
+}
+
+int storage_protection_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                             struct err *err)
+{
+    const char *finalizer = is_create(c) ? finalizer_of(c) : NULL;
+    cJSON *metadata, *list;
+
+    (void)old;
+    (void)err;
+    if (!object || !finalizer || vapi_config(c->api)->controllers_native)
+        return 0;
+    metadata = json_ensure_object(c->arena, object, "metadata");
+    list = json_get(metadata, "finalizers");
+    json_each(one, list)
+    {
+        if (str_eqc(json_str(one), finalizer))
+            return 0;
+    }
+    if (!json_is_array(list))
+        list = json_set(c->arena, metadata, "finalizers", json_new_array(c->arena));
+    json_append(list, json_new_string(c->arena, str_c(finalizer)));
+    return 0;
+}
