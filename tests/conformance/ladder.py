@@ -8,7 +8,7 @@ import threading
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 
-from testenv import binaries
+from testenv import EmbeddedHost, binaries
 from testenv.virtual import VirtualCluster
 from testenv.wait import eventually
 
@@ -27,6 +27,8 @@ CONFIG = {"policy": {"verdict": "off", "podSecurity": "privileged"},
 # Who else there is beside the API server, and what the configuration says of it: the controllers in the
 # process, or upstream's kube-controller-manager on its default flags, which speaks protobuf.
 COMPANIES = {"native": {}, "kcm": {"controllers": "external"}}
+HOST_COMPANY = "host"  # `sublet host` alone: with its own scheduler and kubelets, below r2 without the former
+HOST_NODES = "nodes:\n- {name: node-%d, count: 3}\n"
 
 
 def _lines(name):
@@ -34,12 +36,18 @@ def _lines(name):
         return [line.strip() for line in f if line.strip() and not line.startswith("#")]
 
 
-def names(rung="r0", slow=False, later=False):
+def names(rung="r0", slow=False, later=False, company="native"):
     """The tests up to and with a rung, in the files' order."""
-    waiting = set() if later else {line.split("|", 1)[0].strip() for line in _lines("later.txt")}
+    waiting = set() if later else _later(company)
     found = [n for r in RUNGS[:RUNGS.index(rung) + 1] for n in _lines(f"{r}.txt")]
     assert waiting <= set(_all_names()), "later.txt names what no rung has"
     return [n for n in found if n not in waiting and (slow or not any(mark in n for mark in SLOW))]
+
+
+def _later(company):
+    """What later.txt names for a company: name | reason, or name | reason | company, company."""
+    rows = [[part.strip() for part in line.split("|")] for line in _lines("later.txt")]
+    return {row[0] for row in rows if len(row) < 3 or company in row[2].replace(",", " ").split()}
 
 
 def _all_names():
@@ -84,6 +92,18 @@ def cluster(host, directory, name="conformance", company="native"):
             host.delete_namespace(namespace)
 
 
+@contextlib.contextmanager
+def host_cluster(directory, name, rung):
+    """`sublet host` itself; pods get machines where the rung has a scheduler."""
+    cluster_ = EmbeddedHost(os.path.join(directory, name), HOST_NODES,
+                            () if rung == "r2" else ("--scheduler", "external"))
+    cluster_.start()
+    try:
+        yield cluster_
+    finally:
+        cluster_.stop()
+
+
 def _manager(kubeconfig, directory):
     from testenv import upstream  # pylint: disable=import-outside-toplevel
 
@@ -105,11 +125,12 @@ def _create_node(vc):
                    content_type="application/merge-patch+json")
 
 
-def run_all(host, directory, wanted, company="native", processes=2):
+def run_all(host, directory, wanted, company="native", processes=2, rung="r0"):
     """Outcomes of all that is wanted: each of the processes has a virtual cluster of its own."""
     def one(i, names_):
         name = f"conformance-{i}"
-        with cluster(host, directory, name, company) as vc:
+        alone = company == HOST_COMPANY
+        with host_cluster(directory, name, rung) if alone else cluster(host, directory, name, company) as vc:
             return run(vc, names_, os.path.join(directory, f"report-{i}"))
 
     outcomes = {}
