@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include <sublet/controller.h>
 #include <sublet/selector.h>
 
 #include "version.h"
@@ -42,6 +43,9 @@ static void crd_defaults(struct arena *a, cJSON *crd)
     cJSON *conversion = json_ensure_object(a, spec, "conversion");
     if (!json_str_at(conversion, "strategy").n)
         json_set_str(a, conversion, "strategy", STR("None"));
+    cJSON *service = json_path(conversion, "webhook.clientConfig.service");
+    if (json_is_object(service) && !json_get(service, "port"))
+        json_set_i64(a, service, "port", 443);
 }
 
 static struct str storage_version(const cJSON *crd)
@@ -54,18 +58,25 @@ static struct str storage_version(const cJSON *crd)
     return STR_NULL;
 }
 
-/* The instances must be gone before it is: the finalizer is there from the start. */
-static void crd_prepare_create(struct arena *a, cJSON *crd)
+/* The instances must be gone before it is: from the first delete on, the finalizer holds it. */
+static void crd_prepare_delete(struct arena *a, cJSON *crd, int64_t now)
 {
     cJSON *meta = json_ensure_object(a, crd, "metadata"), *list = json_get(meta, "finalizers");
-    cJSON *status = json_set(a, crd, "status", json_new_object(a)), *names;
-    bool there = false;
 
     if (!json_is_array(list))
         list = json_set(a, meta, "finalizers", json_new_array(a));
-    json_each(item, list) there = there || str_eqc(json_str(item), FINALIZER);
-    if (!there)
+    if (!finalizer_has(crd, FINALIZER))
         json_append(list, json_new_string(a, STR(FINALIZER)));
+    condition_set(a, crd, "Terminating", "True", "InstanceDeletionPending",
+                  STR("CustomResourceDefinition marked for deletion; CustomResource deletion will "
+                      "begin soon"),
+                  now);
+}
+
+static void crd_prepare_create(struct arena *a, cJSON *crd)
+{
+    cJSON *status = json_set(a, crd, "status", json_new_object(a)), *names;
+
     json_set(a, status, "conditions", json_new_array(a));
     names = json_ensure_object(a, status, "acceptedNames");
     json_set_str(a, names, "plural", STR(""));
@@ -525,4 +536,5 @@ const struct kind_ops CRD_OPS = {
     .prepare_update = crd_prepare_update,
     .validate = crd_check,
     .cells = crd_row,
+    .prepare_delete = crd_prepare_delete,
 };

@@ -166,6 +166,39 @@ static void test_odd_shapes(void **state)
         assert_true(errors_of(str_c(schemas[i])) > 0);
 }
 
+/* ---- what is filled in, and how one goes ---- */
+
+static void test_default_port(void **state)
+{
+    struct arena *a = arena_new(0);
+    cJSON *crd = parse_quoted(a, "{'spec':{'names':{'kind':'A'},'conversion':{'strategy':'Webhook',"
+                                 "'webhook':{'clientConfig':{'service':{'name':'s'}}}}}}");
+
+    (void)state;
+    CRD_OPS.defaults(a, crd);
+    assert_int_equal(json_i64_at(crd, "spec.conversion.webhook.clientConfig.service.port", 0), 443);
+    arena_free(a);
+}
+
+static void test_first_delete(void **state)
+{
+    struct arena *a = arena_new(0);
+    cJSON *crd =
+        parse_quoted(a, "{'metadata':{'name':'as.a.b','finalizers':['a.b/c']},'spec':{},"
+                        "'status':{'conditions':[{'type':'Established','status':'True'}]}}");
+
+    (void)state;
+    CRD_OPS.prepare_delete(a, crd, 0);
+    CRD_OPS.prepare_delete(a, crd, 0);
+    const cJSON *held = json_path(crd, "metadata.finalizers");
+    assert_int_equal(json_count(held), 2);
+    assert_true(str_eqc(json_str(json_at(held, 1)), "customresourcecleanup.apiextensions.k8s.io"));
+    const cJSON *last = json_at(json_path(crd, "status.conditions"), 1);
+    assert_true(str_eqc(json_str_at(last, "type"), "Terminating"));
+    assert_true(str_eqc(json_str_at(last, "reason"), "InstanceDeletionPending"));
+    arena_free(a);
+}
+
 /* ---- patterns: RE2's syntax ---- */
 
 static void test_pattern_syntax(void **state)
@@ -202,7 +235,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recorded),        cmocka_unit_test(test_depth),
         cmocka_unit_test(test_patterns_in_all), cmocka_unit_test(test_huge_enum),
-        cmocka_unit_test(test_odd_shapes),      cmocka_unit_test(test_pattern_syntax),
+        cmocka_unit_test(test_odd_shapes),      cmocka_unit_test(test_default_port),
+        cmocka_unit_test(test_first_delete),    cmocka_unit_test(test_pattern_syntax),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
