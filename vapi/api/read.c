@@ -2,7 +2,7 @@
 /* GET and LIST. A read never builds a tree unless another form or version was asked for: GET is the
  * stored row, LIST is a head and rows joined by commas, sent by reference. A read must never answer
  * with a state older than the resourceVersion it names, nor with one that is not yet durable. */
-#include <sublet/call.h>
+#include "api.h"
 
 #include <assert.h>
 #include <string.h>
@@ -275,7 +275,7 @@ struct list *list_scan(struct call *c, struct err *err)
     if (read_position(c, &at, err))
         return NULL;
     /* resourceVersion=0 reads from the cache upstream, which ignores the limit. */
-    bool cached = c->options.rv_set && c->options.rv == 0 && !c->options.cont.n;
+    bool cached = c->options.rv_set && c->options.rv == 0;
     *l = (struct list){.call = c, .limit = cached ? 0 : (size_t)c->options.limit};
     l->revision = at.revision ? at.revision : store_revision(store);
     if (!store_scan(store, c->resource->storage, c->ns.n ? c->ns : STR_NULL, at.ns, at.name,

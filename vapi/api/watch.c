@@ -8,7 +8,7 @@
  * ENDED
  *              '--- resourceVersion=N: straight to LIVE after N ---^        timeout, 410, close
  */
-#include "read.h"
+#include "api.h"
 
 #include <assert.h>
 #include <string.h>
