@@ -128,7 +128,7 @@ struct call_entry {
     void (*run)(void *ctx);
     void *run_ctx;
     uint64_t queued_us;
-    size_t answer_bytes;
+    size_t answer_bytes, body_bytes; /* the latter while it waits */
     bool mutating, queued, seated;
 };
 

@@ -20,6 +20,7 @@
 #define TURN_US         8000 /* for all that waited, before the loop looks at its sockets again */
 #define MOST_WAITING    1500 /* of all flows; below net's own limit of requests under way */
 #define MOST_BYTES      (64u << 20) /* of answers made for one flow and not gone */
+#define MOST_BODIES     (16u << 20) /* of one flow's requests that wait; net holds 64 MiB in all */
 #define IDLE_FLOWS      256         /* kept for their next request */
 #define DEFAULT_WRITES  200
 #define DEFAULT_READS   400
@@ -274,6 +275,7 @@ static void unqueue(struct flows *f, struct call_entry *e)
     TAILQ_REMOVE(&flow->queue, e, in_queue);
     e->queued = false;
     flow->waiting--;
+    flow->waiting_bytes -= e->body_bytes;
     flow->level->waiting--;
     f->waiting--;
     if (!flow->waiting)
@@ -309,6 +311,8 @@ static void enqueue(struct flows *f, struct call_entry *e)
     e->queued = true;
     e->queued_us = now_us();
     flow->waiting++;
+    e->body_bytes = e->call.request->body.n;
+    flow->waiting_bytes += e->body_bytes;
     flow->level->waiting++;
     f->waiting++;
     f->n_queued++;
@@ -425,11 +429,11 @@ static void know_rules(struct flows *f)
     f->rules = flow_rules_load(f->api, &f->levels);
 }
 
-static bool waits_too_many(const struct flows *f, const struct flow *flow)
+static bool waits_too_many(const struct flows *f, const struct flow *flow, size_t body)
 {
     const struct flow_level *l = flow->level;
 
-    if (f->waiting >= MOST_WAITING)
+    if (f->waiting >= MOST_WAITING || flow->waiting_bytes + body > MOST_BODIES)
         return true;
     return !l->exempt && (l->reject || (int64_t)flow->waiting >= l->most_waiting);
 }
@@ -457,7 +461,7 @@ void flow_enter(struct call *c, const struct attributes *what, void (*run)(void 
     else if (!flow->waiting && has_seat(f, flow, kind_of(e)) && flow->answer_bytes <= MOST_BYTES &&
              has_time(f, flow))
         run_now(f, e);
-    else if (waits_too_many(f, flow))
+    else if (waits_too_many(f, flow, c->request->body.n))
         refuse(c, WHY_QUEUE_FULL);
     else
         enqueue(f, e);

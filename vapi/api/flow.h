@@ -51,7 +51,8 @@ struct flow {
     TAILQ_ENTRY(flow) in_ring;
     TAILQ_HEAD(, call_entry) queue;
     unsigned waiting, running, streams, refs;
-    size_t answer_bytes; /* made for it, not yet gone */
+    size_t answer_bytes;  /* made for it, not yet gone */
+    size_t waiting_bytes; /* bodies of what waits */
     uint64_t turn_ms, spent_us;
 };
 

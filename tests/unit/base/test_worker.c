@@ -93,6 +93,7 @@ static void runs_on_the_next_tick(void **state)
 
 static void bounds_the_work_in_flight(void **state)
 {
+    struct worker_stats stats;
     struct fixture f;
 
     (void)state;
@@ -104,6 +105,11 @@ static void bounds_the_work_in_flight(void **state)
     tick(&f);
     assert_string_equal(f.log, "a b ");
     assert_int_equal(uv_loop_alive(&f.loop), 0); /* full: it does not spin */
+    worker_stats(f.worker, &stats);
+    assert_int_equal(stats.adds, 3);
+    assert_int_equal(stats.waiting, 1);
+    assert_int_equal(stats.working, 2);
+    assert_int_equal(stats.retries, 0);
     worker_done(f.worker, STR("b"), false);
     assert_string_equal(f.log, "a b ");
     tick(&f);
