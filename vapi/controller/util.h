@@ -7,6 +7,7 @@
 /* What an API server does whoever runs the controllers. */
 #define API_CONTROLLERS(X)                                                                         \
     X(PUBLISHED_CONTROLLER)                                                                        \
+    X(API_SERVICE_CONTROLLER)                                                                      \
     X(DEFAULT_CIDR_CONTROLLER)
 /* The controllers; each is defined in its own file. */
 #define CONTROLLERS(X)                                                                             \

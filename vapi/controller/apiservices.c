@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An APIService for every group version that is served here: tools look there for what a cluster
+ * has, and whether it is available. What the tenant's definitions bring comes and goes with them.
+ * Must leave alone what does not carry the label: those are the tenant's. Source: kube-aggregator
+ * pkg/controllers/autoregister, pkg/apiserver/apiserver.go of kube-apiserver. */
+#include "util.h"
+
+#define KEY      "/local"
+#define MANAGED  "kube-aggregator.kubernetes.io/automanaged"
+#define CALM_MS  300 /* the registry follows a definition a moment later */
+#define MAX_NAME 512 /* of a version, a dot and a group */
+
+/* Priorities of the groups that do not come from definitions. */
+static const struct {
+    const char *group;
+    int priority;
+} GROUPS[] = {
+    {"", 18000},
+    {"apps", 17800},
+    {"events.k8s.io", 17750},
+    {"authentication.k8s.io", 17700},
+    {"authorization.k8s.io", 17600},
+    {"autoscaling", 17500},
+    {"batch", 17400},
+    {"certificates.k8s.io", 17300},
+    {"networking.k8s.io", 17200},
+    {"policy", 17100},
+    {"rbac.authorization.k8s.io", 17000},
+    {"storage.k8s.io", 16800},
+    {"admissionregistration.k8s.io", 16700},
+    {"apiextensions.k8s.io", 16700},
+    {"scheduling.k8s.io", 16600},
+    {"coordination.k8s.io", 16500},
+    {"node.k8s.io", 16300},
+    {"discovery.k8s.io", 16200},
+    {"resource.k8s.io", 16200},
+    {"flowcontrol.apiserver.k8s.io", 16100},
+};
+
+static int group_priority(struct str group)
+{
+    for (size_t i = 0; i < sizeof(GROUPS) / sizeof(*GROUPS); i++) {
+        if (str_eqc(group, GROUPS[i].group))
+            return GROUPS[i].priority;
+    }
+    return 16000;
+}
+
+static int version_priority(const struct resource *r)
+{
+    if (str_eqc(r->group, ""))
+        return 1;
+    if (str_eqc(r->group, "autoscaling") && str_eqc(r->version, "v2"))
+        return 30;
+    if (str_eqc(r->group, "flowcontrol.apiserver.k8s.io") || str_eqc(r->group, "resource.k8s.io"))
+        return 21;
+    return 15;
+}
+
+/* What ought to be there: a member per group version, by name. */
+struct wanted {
+    struct arena *arena;
+    cJSON *services;
+};
+
+static cJSON *service_of(struct arena *a, const struct resource *r, struct str name)
+{
+    cJSON *o = json_new_object(a), *metadata = json_ensure_object(a, o, "metadata"), *spec;
+
+    json_set_str(a, metadata, "name", name);
+    json_set_str(a, json_ensure_object(a, metadata, "labels"), MANAGED,
+                 r->crd ? STR("true") : STR("onstart"));
+    spec = json_ensure_object(a, o, "spec");
+    if (r->group.n)
+        json_set_str(a, spec, "group", r->group);
+    json_set_str(a, spec, "version", r->version);
+    json_set_i64(a, spec, "groupPriorityMinimum", r->crd ? 1000 : group_priority(r->group));
+    json_set_i64(a, spec, "versionPriority", r->crd ? 100 : version_priority(r));
+    return o;
+}
+
+static bool on_resource(void *ctx, const struct resource *r)
+{
+    struct wanted *w = ctx;
+    struct str name = arena_concat(w->arena, 3, (struct str[]){r->version, STR("."), r->group});
+
+    if (name.n < MAX_NAME && !json_get_str(w->services, name))
+        json_set(w->arena, w->services, arena_cstr(w->arena, name), service_of(w->arena, r, name));
+    return true;
+}
+
+static void services_reconcile(struct reconcile *r)
+{
+    const struct resource *res = reconcile_resource(r, "apiregistration.k8s.io", "apiservices");
+    struct wanted w = {reconcile_arena(r), json_new_object(reconcile_arena(r))};
+
+    registry_each(vapi_registry(reconcile_api(r)), on_resource, &w);
+    json_each(there, reconcile_list(r, res, STR_NULL, NULL))
+    {
+        struct str managed = json_str(json_get(json_path(there, "metadata.labels"), MANAGED));
+
+        if (json_get_str(w.services, meta_name(there)))
+            json_remove(w.services, arena_cstr(w.arena, meta_name(there)));
+        else if (str_eqc(managed, "true") && !is_going(there))
+            reconcile_delete_exact(r, res, there, NULL);
+    }
+    json_each(missing, w.services) reconcile_create(r, res, STR(""), missing);
+}
+
+static void map_any(struct controller *c, const struct store_event *e)
+{
+    (void)e;
+    controller_add_after(c, STR(KEY), CALM_MS);
+}
+
+static void *start(struct controller *c)
+{
+    controller_add(c, STR(KEY));
+    return NULL;
+}
+
+static const struct controller_source SOURCES[] = {
+    {"apiextensions.k8s.io", "customresourcedefinitions", map_any},
+    {"apiregistration.k8s.io", "apiservices", map_any},
+    {NULL, NULL, NULL},
+};
+
+const struct controller_def API_SERVICE_CONTROLLER = {
+    .name = "kube-apiserver-autoregister",
+    .sources = SOURCES,
+    .reconcile = services_reconcile,
+    .workers = 1,
+    .start = start,
+};
