@@ -162,17 +162,20 @@ static void check_attributes_class(struct field_errors *e, const struct field_pa
                        "has to be specified when using volumeAttributesClassName");
 }
 
-static void check_modes_and_source(struct field_errors *e, const struct field_path *p,
-                                   const cJSON *spec, struct str name)
+static void check_modes(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     if (!json_count(json_get(spec, "accessModes")))
         field_required(e, FIELD(p, "accessModes"), "");
     check_access_modes(e, FIELD(p, "accessModes"), json_get(spec, "accessModes"));
+}
+
+static void check_origin(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                         struct str name)
+{
     check_source(e, p, spec, name);
     if (recycles_root(spec))
         field_forbidden(e, FIELD(p, "persistentVolumeReclaimPolicy"),
                         "may not be 'recycle' for a hostPath mount of '/'");
-    check_attributes_class(e, p, spec);
 }
 
 static void check_volume_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
@@ -181,13 +184,15 @@ static void check_volume_spec(struct field_errors *e, const struct field_path *p
     static const char *const policies[] = {"Delete", "Recycle", "Retain", NULL};
     struct str policy = json_str(json_get(spec, "persistentVolumeReclaimPolicy"));
 
+    check_modes(e, p, spec);
     check_capacity(e, FIELD(p, "capacity"), json_get(spec, "capacity"));
     if (policy.n)
         check_enum(e, FIELD(p, "persistentVolumeReclaimPolicy"), policy, policies);
     check_node_affinity(e, FIELD(p, "nodeAffinity"), given(spec, "nodeAffinity"));
-    check_modes_and_source(e, p, spec, name);
+    check_origin(e, p, spec, name);
     check_class_name(e, FIELD(p, "storageClassName"), json_get(spec, "storageClassName"));
     check_enum_if(e, FIELD(p, "volumeMode"), given(spec, "volumeMode"), VOLUME_MODES);
+    check_attributes_class(e, p, spec);
 }
 
 void validate_inline_volume(struct field_errors *e, const struct field_path *p, const cJSON *spec)
@@ -196,18 +201,20 @@ void validate_inline_volume(struct field_errors *e, const struct field_path *p, 
     struct str policy = json_str(json_get(spec, "persistentVolumeReclaimPolicy"));
     const cJSON *mode = given(spec, "volumeMode");
 
+    check_modes(e, p, spec);
     if (policy.n && !str_eqc(policy, "Retain"))
         field_forbidden(e, FIELD(p, "persistentVolumeReclaimPolicy"),
                         "may only be Retain in the context of inline volumes");
     if (given(spec, "nodeAffinity"))
         field_forbidden(e, FIELD(p, "nodeAffinity"), here);
-    check_modes_and_source(e, p, spec, STR(""));
+    check_origin(e, p, spec, STR(""));
     if (json_str(json_get(spec, "storageClassName")).n)
         field_forbidden(e, FIELD(p, "storageClassName"), here);
     if (mode && !str_eqc(json_str(mode), "Filesystem"))
         field_forbidden(
             e, FIELD(p, "volumeMode"),
             "may not specify volumeMode other than Filesystem in the context of inline volumes");
+    check_attributes_class(e, p, spec);
 }
 
 /* ---- changes ---- */
