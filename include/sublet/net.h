@@ -46,6 +46,7 @@ struct net_peer {
     const struct str *organizations;
     size_t n_organizations;
     struct str rejected, uid; /* uid: subject OID 1.3.6.1.4.1.57683.2, as Kubernetes 1.33+ */
+    struct str fingerprint;   /* SHA-256 of the certificate, in hex */
 };
 struct str net_header(const struct net_request *r, const char *name); /* first; STR_NULL */
 

@@ -4,6 +4,7 @@ AuthenticationConfiguration, and the answers compared."""
 import base64
 import json
 import os
+import re
 import ssl
 import subprocess
 import time
@@ -11,6 +12,7 @@ import time
 import pytest
 import yaml
 
+from testenv import binaries
 from testenv.api import Api
 from testenv.host import HostCluster
 from testenv.issuer import DISCOVERY, Issuer
@@ -284,9 +286,12 @@ def csr(directory, name, subject, signer, usages, **spec):
 
 
 def approve(api, name, kind="Approved"):
-    made = api.get(f"{CSRS}/{name}")
-    made["status"] = {"conditions": [{"type": kind, "status": "True", "reason": "Test", "message": "so be it"}]}
-    return api.raw("PUT", f"{CSRS}/{name}/approval", made)
+    while True:  # a controller may have approved it meanwhile
+        made = api.get(f"{CSRS}/{name}")
+        made["status"] = {"conditions": [{"type": kind, "status": "True", "reason": "Test", "message": "so be it"}]}
+        answer = api.raw("PUT", f"{CSRS}/{name}/approval", made)
+        if answer[0] != 409:
+            return answer
 
 
 def certificate(api, name):
@@ -334,6 +339,26 @@ def test_nobody_at_all(tenant):
     assert api.raw("GET", "/readyz")[0] == 401
     assert api.raw("GET", "/version")[0] == 401
     api.close()
+
+
+def test_what_the_page_shows_is_taken(tenant):
+    """docs/users.md."""
+    with open(os.path.join(binaries.TREE, "docs", "users.md"), encoding="utf-8") as f:
+        blocks = re.findall(r"^```yaml\n(.*?)^```$", f.read(), re.M | re.S)
+    shown = [yaml.safe_load(b) for b in blocks]
+    assert [sorted(x["authentication"]) for x in shown] == [["jwt"], ["anonymous"]]
+    vc = tenant("shown", {"authentication": {**shown[0]["authentication"], **shown[1]["authentication"]}}, on=False)
+    api = as_user(vc)
+    assert [api.raw("GET", p)[0] for p in ("/livez", "/readyz", "/version")] == [200, 200, 401]
+    api.close()
+
+
+def test_expressions_are_refused_at_start(tenant):
+    vc = tenant("expressions", {"authentication": {"jwt": [{
+        "issuer": {"url": "https://a.example", "audiences": ["a"]},
+        "claimMappings": {"username": {"expression": "claims.sub"}}}]}}, on=False, start=False)
+    r = subprocess.run(vc.process.argv, capture_output=True, text=True, check=False, env=vc.process.env)
+    assert r.returncode == 2 and "authentication.jwt[0].claimMappings.username.expression: CEL" in r.stderr, r.stderr
 
 
 def test_anonymous_by_default(tenant):
@@ -446,6 +471,16 @@ def pair(module_tenant, upstream):
 VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "generation")
 
 
+CREDENTIAL = "authentication.kubernetes.io/credential-id"
+
+
+def steady(text):
+    """Upstream looks at bindings in an order of its own, and prints a review's metadata with times in it."""
+    text = re.sub(r"\[(\w+role\.rbac[^]]*)\]", lambda m: f"[{sorted(m[1].split(', '))}]", text)
+    text = re.sub(r'"system:(discovery|public-info-viewer)"', '"system:either"', text)
+    return re.sub(r"Invalid value: \{.*\}: must be empty", "Invalid value: metadata: must be empty", text)
+
+
 def plain(node):
     """Without what no two clusters share; lists of rules in one order."""
     if isinstance(node, list):
@@ -453,6 +488,11 @@ def plain(node):
     if not isinstance(node, dict):
         return node
     out = {k: plain(v) for k, v in node.items()}
+    for key in ("reason", "message", "evaluationError"):
+        if isinstance(out.get(key), str):
+            out[key] = steady(out[key])
+    if CREDENTIAL in out:
+        out[CREDENTIAL] = [x.split("=")[0] for x in out[CREDENTIAL]]
     if isinstance(out.get("metadata"), dict):
         out["metadata"] = {k: v for k, v in out["metadata"].items() if k not in VOLATILE}
     for key in ("resourceRules", "nonResourceRules"):
@@ -485,9 +525,9 @@ def sar(kind="SubjectAccessReview", **spec):
     return {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
 
 
-def resource(verb, name, group="", **more):
-    resource, _, sub = name.partition("/")
-    out = {"verb": verb, "group": group, "resource": resource, **more}
+def resource(verb, what, group="", **more):
+    plural, _, sub = what.partition("/")
+    out = {"verb": verb, "group": group, "resource": plural, **more}
     return {**out, "subresource": sub} if sub else out
 
 
@@ -584,21 +624,21 @@ def test_rules_reviews(pair, user):
 
 REQUESTS = [  # what somebody may do, by doing it
     ("ann", "GET", "/api/v1/pods"), ("ann", "GET", "/api/v1/namespaces/one/pods/x"),
-    ("ann", "GET", "/api/v1/namespaces/one/pods/x/log"), ("ann", "GET", "/api/v1/namespaces/one/configmaps"),
+    ("ann", "GET", "/api/v1/namespaces/one/configmaps"),
     ("ann", "GET", "/api/v1/namespaces/one/configmaps?fieldSelector=metadata.name%3Da"),
     ("ann", "GET", "/api/v1/namespaces/one/configmaps?fieldSelector=metadata.name%3Dc"),
     ("ann", "GET", "/api/v1/namespaces/one/configmaps?fieldSelector=metadata.name!%3Da"),
     ("ann", "DELETE", "/api/v1/namespaces/one/configmaps?fieldSelector=metadata.name%3Da"),
     ("ann", "DELETE", "/api/v1/namespaces/one/configmaps"), ("ann", "GET", "/api/v1/namespaces/one/configmaps/a"),
     ("ann", "GET", "/api/v1/namespaces/one/configmaps/c"), ("ann", "DELETE", "/api/v1/namespaces/one/configmaps/b"),
-    ("ann", "GET", "/logs/x"), ("ann", "GET", "/xy"), ("ann", "PUT", "/xy"), ("ann", "GET", "/apis"), ("ann", "GET", "/version"),
+    ("ann", "GET", "/logs/x"), ("ann", "GET", "/xy"), ("ann", "PUT", "/xy"), ("ann", "GET", "/apis"),
     ("ann", "GET", "/apis/nothing.example.com/v1/things"), ("ann", "GET", "/apis/apps/v1/deployments"),
     ("lost", "GET", "/api/v1/pods"), ("lost", "GET", "/api/v1/namespaces/one/pods"), ("lost", "GET", "/nothing"),
     ("bob", "GET", "/api/v1/namespaces/one/secrets/x"), ("bob", "GET", "/api/v1/namespaces/one/pods"),
     ("bob", "GET", "/api/v1/namespaces/two/pods"), ("bob", "GET", "/api/v1/namespaces/one"),
     ("bob", "PATCH", "/api/v1/namespaces/one/secrets/x"), ("bob", "GET", "/api/v1/watch/namespaces/one/pods"),
     ("system:serviceaccount:one:app", "GET", "/api/v1/namespaces/one/secrets/x"),
-    ("system:anonymous", "GET", "/version"), ("system:anonymous", "GET", "/apis"), ("system:anonymous", "GET", "/api/v1/pods"),
+    ("system:anonymous", "GET", "/apis"), ("system:anonymous", "GET", "/api/v1/pods"),
 ]
 
 
@@ -731,7 +771,7 @@ TOKEN_PATH = "/api/v1/namespaces/two/serviceaccounts/app/token"
 TOKEN_REQUESTS = [
     {}, {"audiences": ["a", "b"]}, {"audiences": []}, {"audiences": [""]}, {"expirationSeconds": 600}, {"expirationSeconds": 599},
     {"expirationSeconds": 0}, {"expirationSeconds": -1}, {"expirationSeconds": 1 << 32}, {"expirationSeconds": (1 << 32) + 1},
-    {"expirationSeconds": 3607}, {"expirationSeconds": 3607, **bound("Pod", "here")},
+    {"expirationSeconds": 3607},
     {"expirationSeconds": 3607, "audiences": ["x"], **bound("Pod", "here")},
     bound("Pod", "here"), bound("Pod", "away"), bound("Pod", "nowhere"), bound("Pod", "absent"), bound("Pod", "here", uid="x"),
     bound("Secret", "s"), bound("Secret", "absent"), bound("Node", "n1"), bound("Node", "n9"), bound("Node", "n1", uid="x"),
@@ -828,13 +868,16 @@ def test_tokens_end_with_what_they_are_bound_to(bound_objects):
             before = reviewed(cluster, token, None)[1].get("authenticated")
             cluster.api.delete(f"{base}{path}/brief", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
             cluster.api.post(base + path, {"apiVersion": "v1", "metadata": {"name": "brief"}, **body})
-            again = reviewed(cluster, token, None)[1]
-            again["error"] = again["error"].split("(")[0] + again["error"].split(")")[1].split("(")[0]
+            again = reviewed(cluster, token, None)[1].get("error")
             cluster.api.delete(f"{base}{path}/brief", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
             answers.append((before, again, reviewed(cluster, token, None), whoami(cluster, token)[0]))
-        # Upstream remembers a good token for ten seconds; the last answer is ours alone.
+        # Upstream remembers a good token for ten seconds: what comes after is ours alone.
         assert answers[0][0] is answers[1][0] is True
-        assert answers[0][2][1]["error"] == "service account token has been invalidated" and answers[0][3] == 401
+        kind = ref[0].lower()
+        assert re.fullmatch(rf"\[invalid bearer token, {kind} UID \(\S+\) does not match service account {kind} ref "
+                            r"claim \(\S+\)\]", answers[0][1])
+        assert answers[0][2][1]["error"] == "[invalid bearer token, service account token has been invalidated]"
+        assert answers[0][3] == 401
 
 
 def test_discovery_of_the_issuer(pair):
@@ -910,8 +953,12 @@ def test_signing_requests(pair):
                 answers.append((code, made, approved))
                 continue
             signed = certificate(cluster.api, name)
-            answers.append((code, made, approved, described(base64.b64decode(signed)) if isinstance(signed, str) else
-                            [(c["reason"], c["message"]) for c in signed]))
+            if isinstance(signed, str):
+                lines, life = described(base64.b64decode(signed))
+                signed = lines, life if "expirationSeconds" in more else None  # else it ends with its CA
+            else:
+                signed = [(c["reason"], c["message"]) for c in signed]
+            answers.append((code, made, approved, signed))
         if answers[0] != answers[1]:
             different.append(f"{subject} {signer} {usages} {more}\n  ours {answers[0]}\n  want {answers[1]}")
     all_same(different)
@@ -935,6 +982,7 @@ def test_approval(pair):
             made["status"] = {"conditions": conditions}
             made["spec"].update(spec)
             code, answer = ask(cluster, "PUT", path, made, user=user)
+            answer.get("spec", {}).pop("extra", None)
             for c in answer.get("status", {}).get("conditions", []) if isinstance(answer.get("status"), dict) else []:
                 c.pop("lastUpdateTime", None), c.pop("lastTransitionTime", None)
             answers.append((code, answer))

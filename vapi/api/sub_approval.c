@@ -31,6 +31,13 @@ static void check_condition(struct field_errors *e, const struct field_path *p, 
         field_not_supported(e, FIELD(p, "status"), status, (const char *const[]){"True", NULL});
 }
 
+static bool comes_after(const cJSON *first, const cJSON *second)
+{
+    while (first && first != second)
+        first = first->next;
+    return first != NULL;
+}
+
 static void check_decisions_stay(struct field_errors *e, const struct field_path *p,
                                  const cJSON *now, const cJSON *before)
 {
@@ -53,9 +60,19 @@ static void validate(struct field_errors *e, const cJSON *object, const cJSON *o
     const cJSON *now = json_path(object, "status.conditions");
     size_t i = 0;
 
-    json_each(condition, now) check_condition(e, FIELD_INDEX(p, i++), now, condition);
-    if (condition_find(now, STR("Approved")) && condition_find(now, STR("Denied")))
-        field_invalid(e, p, now, "Approved and Denied conditions are mutually exclusive");
+    const cJSON *yes = condition_find(now, STR("Approved")),
+                *no = condition_find(now, STR("Denied"));
+
+    json_each(condition, now)
+    {
+        check_condition(e, FIELD_INDEX(p, i++), now, condition);
+        /* The second one is too many. */
+        if (yes && no &&
+            ((condition == no && comes_after(yes, no)) ||
+             (condition == yes && comes_after(no, yes))))
+            field_invalid(e, p, json_get(condition, "type"),
+                          "Approved and Denied conditions are mutually exclusive");
+    }
     check_decisions_stay(e, p, now, json_path(old, "status.conditions"));
 }
 

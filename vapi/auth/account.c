@@ -32,7 +32,7 @@ void account_user(struct arena *a, const struct token_claims *claims, struct use
     };
     auth_set_groups(a, ret, groups, 2);
     if (claims->id.n)
-        extra_add(a, extra, "authentication.kubernetes.io/credential-id",
+        extra_add(a, extra, CREDENTIAL_ID,
                   arena_concat(a, 2, (struct str[]){STR("JTI="), claims->id}));
     if (str_eqc(claims->bound_kind, "Node")) {
         extra_add(a, extra, "authentication.kubernetes.io/node-name", claims->bound_name);
@@ -128,12 +128,12 @@ static struct str_list own_audiences(struct auth *auth, struct arena *a)
 
 static struct str_list both(struct arena *a, struct str_list have, struct str_list wanted)
 {
-    struct str *items = arena_alloc(a, (have.n + 1) * sizeof(*items));
+    struct str *items = arena_alloc(a, (wanted.n + 1) * sizeof(*items));
     size_t n = 0;
 
-    for (size_t i = 0; i < have.n; i++) {
-        if (str_list_has(wanted, have.items[i]))
-            items[n++] = have.items[i];
+    for (size_t i = 0; i < wanted.n; i++) {
+        if (str_list_has(have, wanted.items[i]))
+            items[n++] = wanted.items[i];
     }
     return (struct str_list){items, n};
 }

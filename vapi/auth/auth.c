@@ -99,8 +99,16 @@ void auth_set_groups(struct arena *a, struct user *u, const struct str *groups, 
 
 static void user_of_certificate(struct arena *a, const struct net_peer *peer, struct user *ret)
 {
+    struct str id[] = {STR("X509SHA256="), peer->fingerprint};
+    cJSON *extra = json_new_object(a);
+
     *ret = (struct user){.name = arena_str(a, peer->cn), .uid = arena_str(a, peer->uid)};
     auth_set_groups(a, ret, peer->organizations, peer->n_organizations);
+    if (!peer->fingerprint.n)
+        return;
+    json_append(json_set(a, extra, CREDENTIAL_ID, json_new_array(a)),
+                json_new_string(a, arena_concat(a, 2, id)));
+    ret->extra = extra;
 }
 
 /* Is it of another issuer that we know? */
@@ -153,11 +161,12 @@ bool auth_await_token(struct auth *auth, struct arena *a, struct str jwt, struct
 bool auth_await(struct auth *auth, struct arena *a, const struct net_request *r,
                 struct auth_wait *w)
 {
-    struct str jwt = bearer_token(r);
+    struct str jwt;
 
-    if (!auth->oidc || !jwt.n || (r->tls && r->tls->cn.p))
+    if (!auth->oidc || (r->tls && r->tls->cn.p))
         return false;
-    return auth_await_token(auth, a, jwt, w);
+    jwt = bearer_token(r);
+    return jwt.n && auth_await_token(auth, a, jwt, w);
 }
 
 /* The asker learns nothing; the operator learns why, now and then. */
@@ -231,9 +240,10 @@ static bool on_rule(void *ctx, const struct rule *rule, const struct rule_origin
     q->allowed = true;
     if (q->reason)
         *q->reason = arena_printf(
-            q->arena, "RBAC: allowed by %s \"%.*s%s%.*s\" of %s \"%.*s\" to %s \"%.*s\"",
+            q->arena, "RBAC: allowed by %s \"%.*s%s%.*s\" of %s \"%.*s\" to %s \"%.*s%s%.*s\"",
             o->binding_kind, STR_F(o->binding), o->ns.n ? "/" : "", STR_F(o->ns), o->role_kind,
-            STR_F(o->role), o->subject_kind, STR_F(o->subject));
+            STR_F(o->role), o->subject_kind, STR_F(o->subject), o->subject_ns.n ? "/" : "",
+            STR_F(o->subject_ns));
     return false;
 }
 

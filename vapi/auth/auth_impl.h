@@ -5,7 +5,8 @@
 
 #include <sublet/vapi.h>
 
-#define AUTH_MAGIC 0x61757468u
+#define AUTH_MAGIC    0x61757468u
+#define CREDENTIAL_ID "authentication.kubernetes.io/credential-id"
 
 struct rbac;
 struct oidc;
@@ -20,6 +21,11 @@ struct auth {
     struct token_cache *tokens;
     struct oidc *oidc; /* NULL: no issuer but our own */
     int64_t told_ms;   /* of the last refused token that was logged */
+    /* Of users that acted for others: how last, by hash of the name. */
+    struct {
+        uint64_t user;
+        size_t mode; /* 1 and up */
+    } modes[64];
 };
 
 struct rbac *auth_rbac(struct auth *auth);

@@ -3,6 +3,8 @@
  * `escalate`), who writes a binding must hold the role's (or may `bind` it). */
 #include "rbac.h"
 
+#include <stdlib.h>
+
 #include "auth_impl.h"
 
 struct held {
@@ -58,39 +60,193 @@ static void write_rule(struct buf *b, const struct rule *rule)
     buf_addc(b, "}");
 }
 
+/* ---- what is missing, as upstream tells it: by group, resource and name, or by URL ---- */
+
+#define MOST_LACKS 256   /* told of */
+#define MOST_ASKED 65536 /* then the rule is told as it is */
+
+struct lack {
+    struct rule rule; /* lists of one, but for the verbs */
+    size_t room;      /* of the verbs */
+};
+
+struct lacks {
+    struct arena *arena;
+    const struct held *held;
+    struct lack *items;
+    size_t n;
+};
+
+static struct str_list one(struct arena *a, struct str word)
+{
+    struct str *items = ARENA_NEW(a, struct str);
+
+    *items = word;
+    return (struct str_list){items, 1};
+}
+
+static bool same_list(struct str_list a, struct str_list b)
+{
+    return a.n == b.n && (!a.n || str_eq(a.items[0], b.items[0]));
+}
+
+static void lack_add(struct lacks *l, const struct rule *part)
+{
+    struct lack *lack = NULL;
+    struct str *verbs;
+
+    for (size_t i = 0; i < l->n && !lack && !part->urls.n; i++) {
+        const struct rule *r = &l->items[i].rule;
+
+        if (same_list(r->groups, part->groups) && same_list(r->resources, part->resources) &&
+            same_list(r->names, part->names) && !r->urls.n)
+            lack = &l->items[i];
+    }
+    if (!lack) {
+        if (l->n == MOST_LACKS)
+            return;
+        lack = &l->items[l->n++];
+        *lack = (struct lack){.rule = *part, .room = part->verbs.n};
+        return;
+    }
+    if (lack->rule.verbs.n == lack->room) {
+        lack->room = 2 * lack->room + 4;
+        verbs = arena_alloc(l->arena, lack->room * sizeof(*verbs));
+        for (size_t i = 0; i < lack->rule.verbs.n; i++)
+            verbs[i] = lack->rule.verbs.items[i];
+        lack->rule.verbs.items = verbs;
+    }
+    ((struct str *)(uintptr_t)lack->rule.verbs.items)[lack->rule.verbs.n++] = part->verbs.items[0];
+}
+
+static void check_part(struct lacks *l, struct str verb, struct str group, struct str resource,
+                       const struct str *name)
+{
+    struct str sub = resource;
+    struct attributes what = {.verb = arena_cstr(l->arena, verb), .group = group};
+
+    what.resource = str_cut(&sub, '/');
+    what.subresource = sub.p ? sub : STR("");
+    what.name = name ? *name : STR("");
+    if (rules_allow(l->held->rules, l->held->n, &what))
+        return;
+    lack_add(l, &(struct rule){.verbs = one(l->arena, verb),
+                               .groups = one(l->arena, group),
+                               .resources = one(l->arena, resource),
+                               .names = name ? one(l->arena, *name) : (struct str_list){NULL, 0}});
+}
+
+static void check_resources(struct lacks *l, const struct rule *w, struct str group)
+{
+    for (size_t r = 0; r < w->resources.n; r++) {
+        for (size_t v = 0; v < w->verbs.n; v++) {
+            for (size_t n = 0; n < w->names.n; n++)
+                check_part(l, w->verbs.items[v], group, w->resources.items[r], &w->names.items[n]);
+            if (!w->names.n)
+                check_part(l, w->verbs.items[v], group, w->resources.items[r], NULL);
+        }
+    }
+}
+
+static void check_urls(struct lacks *l, const struct rule *w)
+{
+    for (size_t u = 0; u < w->urls.n; u++) {
+        for (size_t v = 0; v < w->verbs.n; v++) {
+            struct attributes what = {.verb = arena_cstr(l->arena, w->verbs.items[v]),
+                                      .path = w->urls.items[u]};
+
+            if (!rules_allow(l->held->rules, l->held->n, &what))
+                lack_add(l, &(struct rule){.verbs = one(l->arena, w->verbs.items[v]),
+                                           .urls = one(l->arena, w->urls.items[u])});
+        }
+    }
+}
+
+static bool few_parts(const struct rule *w)
+{
+    const size_t factors[] = {w->verbs.n, w->groups.n, w->resources.n, w->names.n};
+    size_t product = 1;
+
+    for (size_t i = 0; i < 4 && product <= MOST_ASKED; i++)
+        product *= factors[i] ? factors[i] : 1;
+    return product <= MOST_ASKED && w->verbs.n * w->urls.n <= MOST_ASKED;
+}
+
+static void check_rule(struct lacks *l, const struct rule *w)
+{
+    if (!few_parts(w)) {
+        if (l->n < MOST_LACKS)
+            l->items[l->n++] = (struct lack){.rule = *w, .room = w->verbs.n};
+        return;
+    }
+    for (size_t g = 0; g < w->groups.n; g++)
+        check_resources(l, w, w->groups.items[g]);
+    check_urls(l, w);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* Sorted, each once, a line each. */
+static void write_lacks(struct buf *out, const struct lacks *l)
+{
+    struct str *lines = arena_alloc(l->arena, (l->n + 1) * sizeof(*lines));
+
+    for (size_t i = 0; i < l->n; i++) {
+        struct buf b = BUF_INIT(4096);
+
+        write_rule(&b, &l->items[i].rule);
+        lines[i] = arena_str(l->arena, buf_str(&b));
+        buf_fini(&b);
+    }
+    qsort(lines, l->n, sizeof(*lines), by_text);
+    for (size_t i = 0; i < l->n; i++) {
+        if (i && str_eq(lines[i], lines[i - 1]))
+            continue;
+        buf_addc(out, i ? "\n" : "");
+        buf_add(out, lines[i]);
+    }
+}
+
+static int refuse(const struct user *u, const struct resource *r, struct str name,
+                  const struct lacks *l, struct err *err)
+{
+    struct buf groups = BUF_INIT(4096), text = BUF_INIT(64 * 1024);
+
+    for (size_t i = 0; i < u->n_groups; i++) {
+        buf_addc(&groups, i ? " " : "");
+        buf_json_string(&groups, u->groups[i]);
+    }
+    write_lacks(&text, l);
+    err_forbidden(err, r->group, r->plural, name,
+                  "user \"%.*s\" (groups=[%.*s]) is attempting to grant RBAC permissions "
+                  "not currently held:\n%.*s",
+                  STR_F(u->name), STR_F(buf_str(&groups)), STR_F(buf_str(&text)));
+    buf_fini(&groups);
+    buf_fini(&text);
+    return -1;
+}
+
 static int covered(struct auth *auth, struct arena *a, const struct user *u, struct str ns,
                    const struct resource *r, struct str name, const struct rule *wanted, size_t n,
                    struct err *err)
 {
     struct held held = {.arena = a};
-    struct buf text = BUF_INIT(8192);
-    size_t missing = 0;
+    struct lacks lacks = {.arena = a, .held = &held};
+    bool missing = false;
 
     rbac_each(auth_rbac(auth), u, ns, on_held, &held);
     for (size_t i = 0; i < n; i++) {
         if (rules_cover(held.rules, held.n, &wanted[i]))
             continue;
-        if (missing++)
-            buf_char(&text, '\n');
-        write_rule(&text, &wanted[i]);
+        missing = true;
+        if (!lacks.items)
+            lacks.items = arena_alloc(a, MOST_LACKS * sizeof(*lacks.items));
+        check_rule(&lacks, &wanted[i]);
     }
-    int result = 0;
-    if (missing) {
-        struct buf groups = BUF_INIT(4096);
-
-        for (size_t i = 0; i < u->n_groups; i++) {
-            buf_addc(&groups, i ? " " : "");
-            buf_json_string(&groups, u->groups[i]);
-        }
-        result =
-            err_forbidden(err, r->group, r->plural, name,
-                          "user \"%.*s\" (groups=[%.*s]) is attempting to grant RBAC permissions "
-                          "not currently held:\n%.*s",
-                          STR_F(u->name), STR_F(buf_str(&groups)), STR_F(buf_str(&text)));
-        buf_fini(&groups);
-    }
-    buf_fini(&text);
-    return result;
+    return missing ? refuse(u, r, name, &lacks, err) : 0;
 }
 
 static bool may(struct auth *auth, struct arena *a, const struct user *u, const char *verb,
@@ -122,7 +278,7 @@ static int check_role(struct auth *auth, struct arena *a, const struct user *u,
         return 0;
     if (json_get(object, "aggregationRule"))
         return err_forbidden(err, r->group, r->plural, name,
-                             "must have cluster-admin privileges to use an aggregationRule");
+                             "must have cluster-admin privileges to use the aggregationRule");
     const struct rule *rules = rules_read(a, object, &n);
     return covered(auth, a, u, ns.p ? ns : STR(""), r, name, rules, n, err);
 }
@@ -146,7 +302,7 @@ static int check_binding(struct auth *auth, struct arena *a, const struct user *
         return 0;
     const struct rule *rules = rbac_role_rules(auth_rbac(auth), a, ns, kind, role, &n);
     if (!rules)
-        return err_not_found(err, r->group, cluster ? STR("clusterroles") : STR("roles"), role);
+        return err_not_found(err, r->group, r->plural, role); /* so upstream calls it */
     return covered(auth, a, u, ns, r, name, rules, n, err);
 }
 

@@ -372,29 +372,56 @@ static void become(struct arena *a, const struct wanted *w, const struct mode *m
     auth_set_groups(a, user, groups, n);
 }
 
+/* The way that was good last time is tried first, and its refusal is the one that is told: who
+ * never heard of the new ways is told of the old one. */
+static size_t *last_mode(struct auth *auth, const struct user *user)
+{
+    uint64_t hash = str_hash(user->name, 0x1357);
+    size_t at = hash % (sizeof(auth->modes) / sizeof(auth->modes[0]));
+
+    if (auth->modes[at].user != hash) {
+        auth->modes[at].user = hash;
+        auth->modes[at].mode = 0;
+    }
+    return &auth->modes[at].mode;
+}
+
+/* True when it is done. */
+static bool act(struct asking *q, size_t mode, struct user *user, struct err *err)
+{
+    struct err *later = ARENA_NEW(q->arena, struct err);
+
+    if (MODES[mode].fits && !MODES[mode].fits(q->wanted, user))
+        return false;
+    if (!try_mode(q, &MODES[mode])) {
+        err_clear(err);
+        *last_mode(q->auth, user) = mode + 1;
+        become(q->arena, q->wanted, &MODES[mode], user);
+        return true;
+    }
+    /* The first refusal is told. */
+    err_init(later, q->arena);
+    q->err = later;
+    return false;
+}
+
 int auth_impersonate(struct auth *auth, struct arena *a, const struct net_request *r,
                      const struct attributes *what, struct user *user, struct err *err)
 {
     struct wanted w;
     int given = read_wanted(a, r, &w, err);
-    struct asking q = {.auth = auth, .arena = a, .real = user, .what = what, .wanted = &w};
+    struct asking q = {
+        .auth = auth, .arena = a, .real = user, .what = what, .wanted = &w, .err = err};
+    size_t last;
 
     if (given)
         return given > 0 ? 0 : -1;
-    q.err = err;
+    last = *last_mode(auth, user);
+    if (last && act(&q, last - 1, user, err))
+        return 0;
     for (size_t i = 0; i < sizeof(MODES) / sizeof(MODES[0]); i++) {
-        struct err *later = ARENA_NEW(a, struct err);
-
-        if (MODES[i].fits && !MODES[i].fits(&w, user))
-            continue;
-        if (!try_mode(&q, &MODES[i])) {
-            err_clear(err);
-            become(a, &w, &MODES[i], user);
+        if (i + 1 != last && act(&q, i, user, err))
             return 0;
-        }
-        /* The first refusal is told. */
-        err_init(later, a);
-        q.err = later;
     }
     return -1;
 }

@@ -205,10 +205,14 @@ static bool set_extensions(X509 *cert, X509 *ca, enum cert_use use)
     return true;
 }
 
-static bool set_requested(X509 *cert, const struct cert_request *r)
+/* Go's order: usages, then what the use has, then names. */
+static bool set_usages(X509 *cert, const struct cert_request *r)
 {
-    if (r->n_usages && pki_cert_add_usages(cert, r->usages, r->n_usages, NULL))
-        return false;
+    return !r->n_usages || !pki_cert_add_usages(cert, r->usages, r->n_usages, NULL);
+}
+
+static bool set_alternatives(X509 *cert, const struct cert_request *r)
+{
     return !r->alternatives ||
            X509_add1_ext_i2d(cert, NID_subject_alt_name, r->alternatives, 0, 0) == 1;
 }
@@ -228,9 +232,9 @@ int pki_cert_issue(const struct cert_request *r, EVP_PKEY *key, X509 *ca, EVP_PK
         !set_times(cert, r) || !set_subject(cert, r) || X509_set_pubkey(cert, key) != 1)
         goto fail;
     issuer = X509_get_subject_name(ca ? ca : cert);
-    if (X509_set_issuer_name(cert, issuer) != 1 || !set_extensions(cert, ca ? ca : cert, r->use) ||
-        !set_names(cert, r) || !set_requested(cert, r) ||
-        !X509_sign(cert, ca ? ca_key : key, EVP_sha256()))
+    if (X509_set_issuer_name(cert, issuer) != 1 || !set_usages(cert, r) ||
+        !set_extensions(cert, ca ? ca : cert, r->use) || !set_names(cert, r) ||
+        !set_alternatives(cert, r) || !X509_sign(cert, ca ? ca_key : key, EVP_sha256()))
         goto fail;
     *ret = cert;
     return 0;

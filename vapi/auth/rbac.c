@@ -206,6 +206,13 @@ static const struct subject *binding_subject(const struct binding *b, const stru
     return NULL;
 }
 
+/* Of "system:serviceaccount:ns:name" the namespace; *name becomes the last part. */
+static struct str split_account(struct str *name)
+{
+    *name = str_from(*name, sizeof("system:serviceaccount:") - 1);
+    return str_cut(name, ':');
+}
+
 void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each, void *ctx)
 {
     static const char *const kinds[] = {"User", "Group", "ServiceAccount"};
@@ -219,6 +226,7 @@ void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each
         if (!s)
             continue;
         const struct role *role = role_get(r, b->ns, b->role_kind, b->role);
+        struct str account = s->name;
         struct rule_origin origin = {
             .binding_kind = b->ns.n ? "RoleBinding" : "ClusterRoleBinding",
             .role_kind = str_eqc(b->role_kind, "ClusterRole") ? "ClusterRole" : "Role",
@@ -226,8 +234,11 @@ void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each
             .binding = b->name,
             .role = b->role,
             .subject = s->name,
+            .subject_ns = s->kind == SUBJECT_ACCOUNT ? split_account(&account) : STR_NULL,
             .ns = b->ns,
         };
+        if (s->kind == SUBJECT_ACCOUNT)
+            origin.subject = account;
         if (role->missing && !each(ctx, NULL, &origin))
             return;
         for (size_t i = 0; i < role->n; i++) {
@@ -284,7 +295,7 @@ bool rule_allows(const struct rule *rule, const struct attributes *what)
         return url_matches(rule->urls, what->path);
     return has_or_star(rule->groups, what->group) &&
            resource_matches(rule->resources, what->resource, what->subresource) &&
-           (rule->names.n == 0 || str_list_has(rule->names, what->name));
+           (rule->names.n == 0 || (what->name.n && str_list_has(rule->names, what->name)));
 }
 
 void missing_add(struct missing_roles *m, struct arena *a, const struct rule_origin *o)
@@ -319,7 +330,7 @@ struct str missing_text(const struct missing_roles *m, struct arena *a)
 
 /* --- covering: may somebody who holds these rules hand out that one? --- */
 
-static bool held_allows(const struct rule *held, size_t n, const struct attributes *what)
+bool rules_allow(const struct rule *held, size_t n, const struct attributes *what)
 {
     for (size_t i = 0; i < n; i++) {
         if (rule_allows(&held[i], what))
@@ -333,11 +344,11 @@ static bool names_covered(const struct rule *held, size_t n, const struct rule *
 {
     if (!wanted->names.n) {
         what->name = STR("");
-        return held_allows(held, n, what);
+        return rules_allow(held, n, what);
     }
     for (size_t i = 0; i < wanted->names.n; i++) {
         what->name = wanted->names.items[i];
-        if (!held_allows(held, n, what))
+        if (!rules_allow(held, n, what))
             return false;
     }
     return true;
@@ -392,7 +403,7 @@ bool rules_cover(const struct rule *held, size_t n_held, const struct rule *want
         for (size_t i = 0; i < wanted->urls.n && covered; i++) {
             what.resource = STR_NULL;
             what.path = wanted->urls.items[i];
-            covered = held_allows(held, n_held, &what);
+            covered = rules_allow(held, n_held, &what);
         }
     }
     arena_free(a);

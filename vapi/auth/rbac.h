@@ -15,6 +15,7 @@ struct rule {
 struct rule_origin {
     const char *binding_kind, *role_kind, *subject_kind;
     struct str binding, role, subject, ns;
+    struct str subject_ns; /* of a service account */
 };
 
 struct rbac *rbac_new(struct vapi *api);
@@ -37,5 +38,7 @@ bool rule_allows(const struct rule *rule, const struct attributes *what);
 const struct rule *rules_read(struct arena *a, const cJSON *role, size_t *ret_n);
 const struct rule *rbac_role_rules(struct rbac *r, struct arena *a, struct str ns, struct str kind,
                                    struct str name, size_t *ret_n);
+bool rules_allow(const struct rule *rules, size_t n,
+                 const struct attributes *what); /* one of them */
 /* True when `held` together cover everything `wanted` gives. */
 bool rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted);

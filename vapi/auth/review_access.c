@@ -87,13 +87,23 @@ static void check_selector(struct field_errors *e, const struct field_path *at,
     }
 }
 
+/* As upstream's internal type is printed. */
+static cJSON *internal_path(struct arena *a, const cJSON *path)
+{
+    cJSON *o = json_new_object(a);
+
+    json_set_str(a, o, "Path", json_str_at(path, "path"));
+    json_set_str(a, o, "Verb", json_str_at(path, "verb"));
+    return o;
+}
+
 static void check_spec(struct field_errors *e, const struct question *q)
 {
     const struct field_path *spec = FIELD(NULL, "spec"), *at = FIELD(spec, "resourceAttributes");
     struct arena *a = e->arena;
 
     if (q->resource && q->path)
-        field_invalid(e, FIELD(spec, "nonResourceAttributes"), q->path,
+        field_invalid(e, FIELD(spec, "nonResourceAttributes"), internal_path(a, q->path),
                       "cannot be specified in combination with resourceAttributes");
     if (!q->resource && !q->path)
         field_invalid(
@@ -111,8 +121,7 @@ static void check_metadata(struct field_errors *e, const struct question *q)
 {
     json_each(member, json_get(q->call->body, "metadata"))
     {
-        if ((q->local && !strcmp(member->string, "namespace")) ||
-            !strcmp(member->string, "managedFields") ||
+        if (!strcmp(member->string, "namespace") || !strcmp(member->string, "managedFields") ||
             !strcmp(member->string, "creationTimestamp") || json_is_null(member) ||
             (!json_is_string(member) && !json_count(member)) ||
             (json_is_string(member) && !json_str(member).n))
@@ -132,7 +141,7 @@ static void check_local(struct field_errors *e, const struct question *q, struct
         field_invalid_str(e, FIELD(FIELD(spec, "resourceAttributes"), "namespace"), asked,
                           "must match metadata.namespace");
     if (q->path)
-        field_invalid(e, FIELD(spec, "nonResourceAttributes"), q->path,
+        field_invalid(e, FIELD(spec, "nonResourceAttributes"), internal_path(e->arena, q->path),
                       "disallowed on this kind of request");
 }
 
@@ -146,7 +155,8 @@ static int check(const struct question *q, struct err *err)
     check_metadata(&e, q);
     if (q->local)
         check_local(&e, q, c->ns);
-    return field_errors_to_err(&e, c->resource->group, c->resource->kind, STR(""), err);
+    /* Upstream has lost the kind by then. */
+    return field_errors_to_err(&e, c->resource->group, STR(""), STR(""), err);
 }
 
 /* ---- the question ---- */
@@ -284,6 +294,8 @@ void review_access(struct call *c)
         call_error(c, &err);
         return;
     }
+    if (!q.local)
+        json_remove(json_get(c->body, "metadata"), "namespace");
     read_attributes(&q);
     answer(&q);
 }

@@ -119,6 +119,24 @@ static void read_audiences(struct call *c, const cJSON *spec, struct token_claim
     claims->audiences = audiences;
 }
 
+/* What the body says of the account must be so. */
+static int check_metadata(struct call *c, struct err *err)
+{
+    struct str name = json_str_at(c->body, "metadata.name");
+    struct str ns = json_str_at(c->body, "metadata.namespace");
+    struct field_errors e;
+
+    if (ns.n && !str_eq(ns, c->ns))
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "the namespace of the provided object does not match the namespace sent on "
+                       "the request");
+    field_errors_init(&e, c->arena);
+    if (name.n && !str_eq(name, c->name))
+        field_invalid_str(&e, FIELD(FIELD(NULL, "metadata"), "name"), name,
+                          "must match the service account name if specified");
+    return field_errors_to_err(&e, STR("authentication.k8s.io"), STR("TokenRequest"), c->name, err);
+}
+
 static int issue(struct call *c, struct str *ret_jwt, struct token_claims *claims, struct err *err)
 {
     const struct store_object *account =
@@ -128,6 +146,8 @@ static int issue(struct call *c, struct str *ret_jwt, struct token_claims *claim
     struct str uid = json_str_at(c->body, "metadata.uid");
     char id[37];
 
+    if (check_metadata(c, err))
+        return -1;
     if (!account)
         return err_not_found(err, STR(""), STR("serviceaccounts"), c->name);
     if (uid.n && !str_eq(uid, account->uid))

@@ -16,6 +16,7 @@
 #include <openssl/x509v3.h>
 
 #include <sublet/clock.h>
+#include <sublet/encode.h>
 
 /* Forward secrecy and AEAD only, which HTTP/2 asks for (RFC 9113 9.2.2). */
 #define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -272,6 +273,15 @@ static int64_t not_after(const X509 *cert)
     return (int64_t)timegm(&tm);
 }
 
+static void read_fingerprint(struct arena *a, X509 *cert, struct net_peer *peer)
+{
+    unsigned char hash[EVP_MAX_MD_SIZE];
+    unsigned n;
+
+    if (X509_digest(cert, EVP_sha256(), hash, &n) == 1)
+        peer->fingerprint = hex_encode(a, (struct str){(char *)hash, n});
+}
+
 static void read_subject(struct arena *a, X509 *cert, struct net_peer *peer)
 {
     const X509_NAME *name = X509_get_subject_name(cert);
@@ -281,6 +291,7 @@ static void read_subject(struct arena *a, X509 *cert, struct net_peer *peer)
     if (!peer->cn.p)
         peer->rejected = STR("certificate has no common name");
     read_organizations(a, name, peer);
+    read_fingerprint(a, cert, peer);
     peer->uid = first_text(a, name, uid);
     ASN1_OBJECT_free(uid);
 }

@@ -321,13 +321,25 @@ static void escalation(void **state)
                        "{'verbs':['*'],'apiGroups':['*'],'resources':['*']}]}"),
                "roles." RBAC " \"r\" is forbidden: user \"ann\" (groups=[\"g\"]) is attempting to "
                "grant RBAC permissions not currently held:\n"
-               "{APIGroups:[\"my.group\"], Resources:[\"a\"], Verbs:[\"get\"]}\n"
-               "{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}");
+               "{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}\n"
+               "{APIGroups:[\"my.group\"], Resources:[\"a\"], Verbs:[\"get\"]}");
+    /* What is held of a rule is not told. */
+    assert_str(
+        refusal("roles", "r",
+                "{'rules':[{'verbs':['get','fly','run'],'apiGroups':[''],'resources':['pods'],"
+                "'resourceNames':['a','b']},{'verbs':['get'],'nonResourceURLs':['/x']}]}"),
+        "roles." RBAC " \"r\" is forbidden: user \"ann\" (groups=[\"g\"]) is attempting to "
+        "grant RBAC permissions not currently held:\n"
+        "{APIGroups:[\"\"], Resources:[\"pods\"], ResourceNames:[\"a\"], Verbs:[\"fly\" "
+        "\"run\"]}\n"
+        "{APIGroups:[\"\"], Resources:[\"pods\"], ResourceNames:[\"b\"], Verbs:[\"fly\" "
+        "\"run\"]}\n"
+        "{NonResourceURLs:[\"/x\"], Verbs:[\"get\"]}");
     assert_str(refusal("rolebindings", "b", REF("ClusterRole", "view")), "");
     assert_true(str_contains(refusal("rolebindings", "b", REF("ClusterRole", "cluster-admin")),
                              STR("not currently held")));
     assert_str(refusal("rolebindings", "b", REF("Role", "none")),
-               "roles." RBAC " \"none\" not found");
+               "rolebindings." RBAC " \"none\" not found");
     /* Held in one namespace, not in all. */
     assert_true(str_contains(refusal("clusterrolebindings", "b", REF("ClusterRole", "view")),
                              STR("not currently held")));
@@ -335,7 +347,7 @@ static void escalation(void **state)
                        "{'aggregationRule':{'clusterRoleSelectors':[{}]},'rules':[]}"),
                "clusterroles." RBAC
                " \"c\" is forbidden: must have cluster-admin privileges to use "
-               "an aggregationRule");
+               "the aggregationRule");
 }
 
 /* Who may `bind` or `escalate` needs nothing else. */
