@@ -425,7 +425,7 @@ int security_check(struct arena *a, enum config_pod_security level, const cJSON 
     }
     if (text.n || text.failed)
         rc = err_forbidden(
-            err, STR_NULL, STR("pods"), pod_name, "violates PodSecurity \"%s:latest\": %.*s",
+            err, STR_NULL, STR("pods"), pod_name, "violates policy.podSecurity \"%s\": %.*s",
             level == POD_SECURITY_RESTRICTED ? "restricted" : "baseline", STR_F(buf_str(&text)));
     buf_fini(&text);
     return rc;

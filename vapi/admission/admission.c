@@ -22,6 +22,7 @@ static const struct plugin MUTATING[] = {
 
 static const struct plugin VALIDATING[] = {
     {"LimitRanger", limit_ranger_validate},
+    {"PodSecurity", pod_security_validate},
     {"OwnerReferencesPermissionEnforcement", owner_references_validate},
     {"RuntimeClass", runtime_class_validate},
     {"RoleEscalation", escalation_validate},

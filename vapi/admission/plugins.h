@@ -13,6 +13,8 @@ int limit_ranger_validate(const struct admission_call *c, cJSON *object, const c
                           struct err *err);
 int service_account_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                           struct err *err);
+int pod_security_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                          struct err *err);
 int priority_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                    struct err *err);
 int toleration_seconds_admit(const struct admission_call *c, cJSON *object, const cJSON *old,

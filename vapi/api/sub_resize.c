@@ -113,7 +113,8 @@ static void validate(struct field_errors *e, const cJSON *object, const cJSON *o
         }
     }
     if (qos_of(object) != qos_of(old))
-        field_invalid_str(e, spec, STR(""), "Pod QOS Class may not change as a result of resizing");
+        field_invalid_str(e, spec, json_str_at(old, "status.qosClass"),
+                          "Pod QOS Class may not change as a result of resizing");
 }
 
 /* ---- the change ---- */

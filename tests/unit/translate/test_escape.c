@@ -68,54 +68,54 @@ static void refused(void **state)
          "[{matchFields: [{key: metadata.name, operator: In, values: [gpu-1]}]}]}}}, " C "}]",
          "spec.affinity.nodeAffinity: matchFields are not allowed"},
         {"hostNetwork: true, hostPID: true, hostIPC: true, " C "}]",
-         "violates PodSecurity \"baseline:latest\": host namespaces (hostNetwork=true, "
+         "violates policy.podSecurity \"baseline\": host namespaces (hostNetwork=true, "
          "hostPID=true, hostIPC=true)"},
         {C
          ", securityContext: {privileged: true}}, {name: d, securityContext: {privileged: true}}]",
-         "violates PodSecurity \"baseline:latest\": privileged (container \"c\", \"d\" must not "
+         "violates policy.podSecurity \"baseline\": privileged (container \"c\", \"d\" must not "
          "set "
          "securityContext.privileged=true)"},
         {C ", securityContext: {capabilities: {add: [SYS_ADMIN, KILL, NET_RAW]}}}]",
-         "violates PodSecurity \"baseline:latest\": non-default capabilities (container \"c\" must "
+         "violates policy.podSecurity \"baseline\": non-default capabilities (container \"c\" must "
          "not include "
          "\"SYS_ADMIN\", \"NET_RAW\" in securityContext.capabilities.add)"},
         {"volumes: [{name: h, hostPath: {path: /}}], " C "}]",
-         "violates PodSecurity \"baseline:latest\": hostPath volumes (volume \"h\")"},
+         "violates policy.podSecurity \"baseline\": hostPath volumes (volume \"h\")"},
         {C ", ports: [{containerPort: 1, hostPort: 80}]}]",
-         "violates PodSecurity \"baseline:latest\": hostPort (container \"c\" uses hostPort 80)"},
+         "violates policy.podSecurity \"baseline\": hostPort (container \"c\" uses hostPort 80)"},
         {C ", livenessProbe: {httpGet: {host: 169.254.169.254}}, lifecycle: {preStop: {tcpSocket: "
            "{host: x}}}}]",
-         "violates PodSecurity \"baseline:latest\": probe or lifecycle host (container \"c\" uses "
+         "violates policy.podSecurity \"baseline\": probe or lifecycle host (container \"c\" uses "
          "probe or "
          "lifecycle host \"169.254.169.254\", \"x\")"},
         {"securityContext: {appArmorProfile: {type: Unconfined}}, " C "}]",
-         "violates PodSecurity \"baseline:latest\": forbidden AppArmor profile (pod must not set "
+         "violates policy.podSecurity \"baseline\": forbidden AppArmor profile (pod must not set "
          "AppArmor "
          "profile type to \"Unconfined\")"},
         {"securityContext: {seccompProfile: {type: Unconfined}}, " C
          ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: x}}}]",
-         "violates PodSecurity \"baseline:latest\": seccompProfile (pod and container \"c\" must "
+         "violates policy.podSecurity \"baseline\": seccompProfile (pod and container \"c\" must "
          "not set "
          "securityContext.seccompProfile.type to \"Unconfined\", \"Localhost\")"},
         {C ", securityContext: {seLinuxOptions: {type: spc_t, user: u, role: r}}}]",
-         "violates PodSecurity \"baseline:latest\": seLinuxOptions (container \"c\" set forbidden "
+         "violates policy.podSecurity \"baseline\": seLinuxOptions (container \"c\" set forbidden "
          "securityContext.seLinuxOptions: type \"spc_t\", user may not be set, role may not be "
          "set)"},
         {C ", securityContext: {procMount: Unmasked}}]",
-         "violates PodSecurity \"baseline:latest\": procMount (container \"c\" must not set "
+         "violates policy.podSecurity \"baseline\": procMount (container \"c\" must not set "
          "securityContext.procMount to \"Unmasked\")"},
         {"securityContext: {sysctls: [{name: kernel.msgmax, value: '1'}, {name: net.ipv4.tcp_rmem, "
          "value: x}]}, " C "}]",
-         "violates PodSecurity \"baseline:latest\": forbidden sysctls (kernel.msgmax)"},
+         "violates policy.podSecurity \"baseline\": forbidden sysctls (kernel.msgmax)"},
         {"securityContext: {windowsOptions: {hostProcess: true}}, " C "}]",
-         "violates PodSecurity \"baseline:latest\": hostProcess (pod must not set "
+         "violates policy.podSecurity \"baseline\": hostProcess (pod must not set "
          "securityContext.windowsOptions.hostProcess=true)"},
         {C ", volumeMounts: [{name: a, mountPath: /a, mountPropagation: Bidirectional}]}]",
-         "violates PodSecurity \"baseline:latest\": mount propagation (container \"c\" must not "
+         "violates policy.podSecurity \"baseline\": mount propagation (container \"c\" must not "
          "set "
          "volumeMounts.mountPropagation to \"Bidirectional\")"},
         {"ephemeralContainers: [{name: debug, securityContext: {privileged: true}}], " C "}]",
-         "violates PodSecurity \"baseline:latest\": privileged (container \"debug\" must not set "
+         "violates policy.podSecurity \"baseline\": privileged (container \"debug\" must not set "
          "securityContext.privileged=true)"},
         {"volumes: [{name: vol, nfs: {server: s, path: /}}], " C "}]",
          "volume \"vol\": type nfs needs policy.podSecurity privileged"},
@@ -159,7 +159,7 @@ static void restricted(void **state)
 
     use_config(f, "policy: {podSecurity: restricted}");
     assert_error(check(f, C ", securityContext: {runAsUser: 0}}]"),
-                 "pods \"p\" is forbidden: violates PodSecurity \"restricted:latest\": "
+                 "pods \"p\" is forbidden: violates policy.podSecurity \"restricted\": "
                  "allowPrivilegeEscalation != false (container \"c\" must set "
                  "securityContext.allowPrivilegeEscalation=false), unrestricted capabilities "
                  "(container \"c\" must "
@@ -175,7 +175,7 @@ static void restricted(void **state)
             "securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, " C
             ", securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL], add: "
             "[CHOWN]}}}]"),
-        "pods \"p\" is forbidden: violates PodSecurity \"restricted:latest\": unrestricted "
+        "pods \"p\" is forbidden: violates policy.podSecurity \"restricted\": unrestricted "
         "capabilities "
         "(container \"c\" must not include \"CHOWN\" in securityContext.capabilities.add)");
     assert_ok(check(
