@@ -136,6 +136,7 @@ def test_several_versions(vc):
 def test_deleting_a_crd_takes_its_objects(crons):
     for i in range(5):
         crons.api.post(PATH, cron(f"c{i}"))
+    assert "finalizers" not in crons.kubectl.json("get", "crd", "crontabs.stable.example.com")["metadata"]
     crons.kubectl("delete", "crd", "crontabs.stable.example.com", "--timeout=30s")
     with pytest.raises(ApiError) as e:
         crons.api.get(PATH)
@@ -144,6 +145,22 @@ def test_deleting_a_crd_takes_its_objects(crons):
     crons.kubectl.apply(crd())
     crons.kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=20s")
     assert crons.api.get(PATH)["items"] == []
+
+
+def test_apiservices_follow_what_is_served(crons):
+    k = crons.kubectl
+    name = "v1.stable.example.com"
+    eventually(lambda: {"v1.", "v1.apps", "v2.autoscaling", name} <= set(k.names("apiservices")), 20, "the APIServices")
+    assert k("get", "apiservice", "v1.apps", "--no-headers").split()[:3] == ["v1.apps", "Local", "True"]
+    k("delete", "apiservice", name)
+    eventually(lambda: name in k.names("apiservices"), 20, "it to be back")
+    mine = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.mine.example.com"},
+            "spec": {"group": "mine.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 1,
+                     "insecureSkipTLSVerify": True, "service": {"name": "s", "namespace": "default"}}}
+    k.apply(mine)
+    k("delete", "crd", "crontabs.stable.example.com")
+    eventually(lambda: name not in k.names("apiservices"), 20, "it to go with its definition")
+    assert "v1.mine.example.com" in k.names("apiservices")
 
 
 def test_a_schema_changes_under_watch(crons):

@@ -21,6 +21,12 @@ def host_program(name):
     return os.path.join(host_directory((name,)), name)
 
 
+def operator():
+    """The operator of the tests, built from integration/operator."""
+    return host_program(subprocess.run([os.path.join(HERE, "build-host.sh"), "--operator"],
+                                       capture_output=True, text=True, check=True).stdout.strip())
+
+
 def sublet():
     """The program under test: SUBLET_BIN, else the one in SUBLET_BUILD or build/dev."""
     build = os.environ.get("SUBLET_BUILD") or os.path.join(TREE, "build", "dev")

@@ -6,6 +6,7 @@
 #   build-host.sh [PROGRAM...]   build what is missing (default: everything a test session starts)
 #   build-host.sh --dir          print the directory the programs are in, build nothing
 #   build-host.sh --go           print a Go >= 1.26, fetched if the machine has none
+#   build-host.sh --operator     print the name of the operator of the tests, which is of this tree and keyed by its sources
 #
 # The directory is keyed by versions and recipe, so a changed version never meets an old binary, and two
 # work trees share one cache. A program appears in it complete or not at all (built beside, then renamed).
@@ -24,6 +25,9 @@ GO_MINOR=26      # the oldest Go that builds all of them is 1.$GO_MINOR
 GO_FETCH=1.26.2  # the one that is fetched where the machine's is older
 RECIPE=1         # to be raised when the way of building changes
 
+SOURCES=$(cd "$(dirname "$0")/../integration/operator" && pwd)
+OPERATOR=operator-$(cat "$SOURCES"/*.go "$SOURCES"/go.mod "$SOURCES"/go.sum | sha256sum | cut -c1-12)
+
 CACHE=${SUBLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sublet}
 KEY=$(printf '%s\n' "$KUBERNETES" "$ETCD" "$KWOK" "$HELM" "$RECIPE" "$(uname -m)" | sha256sum | cut -c1-12)
 HOST=$CACHE/host-$KEY
@@ -31,7 +35,7 @@ BIN=$HOST/bin
 read -ra WRAP <<<"${SUBLET_BUILD_WRAP:-}"
 
 # program -> package and the recipe that builds it; the order is the order of need
-DEFAULT=(kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kwok stages.yaml helm h2spec-$H2SPEC)
+DEFAULT=(kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kwok stages.yaml helm h2spec-$H2SPEC "$OPERATOR")
 recipe_of()
 {
     case $1 in
@@ -41,6 +45,7 @@ recipe_of()
     kwok) echo "module sigs.k8s.io/kwok v$KWOK sigs.k8s.io/kwok/cmd/kwok" ;;
     helm) echo "module helm.sh/helm/v4 v$HELM helm.sh/helm/v4/cmd/helm" ;;
     h2spec-*) echo "h2spec v$H2SPEC+incompatible" ;;
+    operator-*) echo "operator" ;;
     stages.yaml) echo "stages" ;;
     *) die "unknown program: $1" ;;
     esac
@@ -153,6 +158,13 @@ h2spec()
     "${WRAP[@]}" "$GO" build -ldflags="-s -w" -o "$1" github.com/summerwind/h2spec/cmd/h2spec
 }
 
+# Its module pins what it is built with; the copy keeps the tree clean.
+operator()
+{
+    cp "$SOURCES"/*.go "$SOURCES"/go.mod "$SOURCES"/go.sum .
+    GOFLAGS="-mod=readonly -trimpath -buildvcs=false" "${WRAP[@]}" "$GO" build -ldflags="-s -w" -o "$1" .
+}
+
 # What simulated nodes and pods do: kwok's own fast stages and leases; a pod owned by a Job completes.
 stages()
 {
@@ -187,6 +199,10 @@ main()
     case ${1:-} in
     --dir)
         echo "$BIN"
+        return
+        ;;
+    --operator)
+        echo "$OPERATOR"
         return
         ;;
     --go)
