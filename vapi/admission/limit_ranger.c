@@ -4,7 +4,11 @@
 #include "amounts.h"
 #include "plugins.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#define ANNOTATION "kubernetes.io/limit-ranger"
+#define MAX_NOTES  (256 * 1024) /* of all annotations of an object */
 
 struct ranges {
     struct arena *arena;
@@ -34,22 +38,54 @@ static bool is_type(const cJSON *limit, const char *type)
 
 /* --- defaults --- */
 
-static void fill(struct arena *a, cJSON *container, const char *which, const cJSON *defaults)
+static int by_name(const void *left, const void *right)
 {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* What was filled in is told in an annotation, names in order. */
+static void note(struct buf *notes, const char **names, size_t n, const char *what,
+                 const char *whose, const cJSON *container)
+{
+    if (!n)
+        return;
+    qsort(names, n, sizeof(*names), by_name);
+    buf_addc(notes, buf_str(notes).n ? "; " : "LimitRanger plugin set: ");
+    for (size_t i = 0; i < n; i++)
+        buf_printf(notes, "%s%s", i ? ", " : "", names[i]);
+    buf_printf(notes, " %s for %s %.*s", what, whose, STR_F(json_str_at(container, "name")));
+}
+
+/* Returns how many were missing, and their names. */
+static size_t fill(struct arena *a, cJSON *container, const char *which, const cJSON *defaults,
+                   const char ***ret_names)
+{
+    const char **names = arena_alloc(a, (json_count(defaults) + 1) * sizeof(*names));
+    size_t n = 0;
+
     json_each(item, defaults)
     {
         cJSON *resources = json_ensure_object(a, container, "resources");
         cJSON *map = json_ensure_object(a, resources, which);
 
-        if (!json_get(map, item->string))
-            json_set_str(a, map, item->string, json_str(item));
+        if (json_get(map, item->string))
+            continue;
+        json_set_str(a, map, item->string, json_str(item));
+        names[n++] = item->string;
     }
+    *ret_names = names;
+    return n;
 }
 
-static void fill_container(struct arena *a, cJSON *container, const cJSON *limit)
+static void fill_container(struct arena *a, cJSON *container, const cJSON *limit, const char *whose,
+                           struct buf *notes)
 {
-    fill(a, container, "limits", json_get(limit, "default"));
-    fill(a, container, "requests", json_get(limit, "defaultRequest"));
+    const char **names;
+    size_t n = fill(a, container, "requests", json_get(limit, "defaultRequest"), &names);
+
+    note(notes, names, n, "request", whose, container);
+    n = fill(a, container, "limits", json_get(limit, "default"), &names);
+    note(notes, names, n, "limit", whose, container);
     /* A limit without a request is its own request, as pod defaulting would have made it. */
     json_each(item, json_get(limit, "default"))
     {
@@ -63,10 +99,26 @@ static void fill_container(struct arena *a, cJSON *container, const cJSON *limit
     }
 }
 
+static void fill_pod(struct arena *a, cJSON *spec, const cJSON *range, struct buf *notes)
+{
+    static const char *const whose[] = {"container", "init container"};
+
+    json_each(limit, json_path(range, "spec.limits"))
+    {
+        if (!is_type(limit, "Container"))
+            continue;
+        for (int init = 0; init < 2; init++) {
+            each_container(container, spec, init)
+                fill_container(a, container, limit, whose[init], notes);
+        }
+    }
+}
+
 int limit_ranger_default(const struct admission_call *c, cJSON *object, const cJSON *old,
                          struct err *err)
 {
     cJSON *spec = json_get(object, "spec");
+    struct arena *a = c->arena;
 
     (void)old;
     (void)err;
@@ -74,14 +126,14 @@ int limit_ranger_default(const struct admission_call *c, cJSON *object, const cJ
         return 0;
     json_each(range, ranges_of(c))
     {
-        json_each(limit, json_path(range, "spec.limits"))
-        {
-            if (!is_type(limit, "Container"))
-                continue;
-            for (int init = 0; init < 2; init++) {
-                each_container(container, spec, init) fill_container(c->arena, container, limit);
-            }
-        }
+        struct buf notes = BUF_INIT(MAX_NOTES);
+
+        fill_pod(a, spec, range, &notes);
+        if (buf_str(&notes).n && !notes.failed) /* of the last range that did anything */
+            json_set_str(
+                a, json_ensure_object(a, json_ensure_object(a, object, "metadata"), "annotations"),
+                ANNOTATION, arena_str(a, buf_str(&notes)));
+        buf_fini(&notes);
     }
     return 0;
 }
