@@ -5,7 +5,7 @@
  * at most, in this order; calls from inside never are.
  *
  *   observe_begin -> observe_asked -> observe_answer  (a whole answer)   -> observe_end
- *                                  '> observe_stream  (a streamed one)   ---^ */
+ *                                  '> call_streams   (a streamed one)    ---^ */
 #pragma once
 
 #include <sublet/audit.h>
