@@ -207,8 +207,7 @@ static void answer_moved(const struct ask *q)
     call_header(c, "location", url);
     call_header(c, "etag", arena_printf(c->arena, "\"%.*s\"", STR_F(q->etag)));
     call_header(c, "vary", STR("Accept"));
-    call_raw(c, 301, content_type(q),
-             arena_printf(c->arena, "<a href=\"%.*s\">Moved Permanently</a>.\n\n", STR_F(url)));
+    call_raw(c, 301, content_type(q), STR(""));
 }
 
 /* ---- v3 ---- */

@@ -196,11 +196,14 @@ MESSAGE(SECURITY2) = {NULL, 0, choose_security2};
 /* SecurityRequirement: names of schemes, each with its (empty) scopes. */
 static const struct row NOTHING_ROWS[] = {{NULL, 0, TEXT, NULL}};
 MESSAGE(SCOPES) = {NOTHING_ROWS, 0, NULL};
-static const struct row REQUIREMENT_ROWS[] = {
-    {"BearerToken", 1, ENTRIES, &SCOPES},
-    {NULL, 0, TEXT, NULL},
-};
-MESSAGE(REQUIREMENT) = {REQUIREMENT_ROWS, 0, NULL};
+static const struct row *choose_schemes(const cJSON *tree)
+{
+    static const struct row schemes = {"", 1, ENTRIES, &SCOPES};
+
+    (void)tree;
+    return &schemes;
+}
+MESSAGE(REQUIREMENT) = {NULL, 0, choose_schemes};
 
 static const struct row INFO2_ROWS[] = {
     {"title", 1, TEXT, NULL}, {"version", 2, TEXT, NULL}, {NULL, 0, TEXT, NULL}};

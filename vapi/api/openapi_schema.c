@@ -295,6 +295,8 @@ static cJSON *scalar_schema(struct document *d, const struct schema_node *n)
         json_set_str(d->arena, out, "type", str_c(s->type));
     if (s->format)
         json_set_str(d->arena, out, "format", str_c(s->format));
+    if (n->kind == SCHEMA_BYTES && n->flags & NODE_TYPE_SAID)
+        json_set_str(d->arena, out, "x-kubernetes-list-type", STR("atomic"));
     if (n->kind == SCHEMA_STRING && n->keys)
         json_set(d->arena, out, "enum", lines_of(d->arena, text_at(n->keys)));
     return out;
@@ -498,11 +500,12 @@ const char *openapi_want(struct document *d, uint32_t node)
 
 const char *openapi_want_type(struct document *d, const char *type)
 {
-    for (uint32_t i = 0; i < SCHEMA_BUILTIN.n_nodes; i++)
-        if (!strcmp(text_at(SCHEMA_BUILTIN.nodes[i].type_name), type))
-            return openapi_want(d, i);
-    assert(!"a type of the table");
-    return type;
+    uint32_t i = 0;
+
+    while (i < SCHEMA_BUILTIN.n_nodes && strcmp(text_at(SCHEMA_BUILTIN.nodes[i].type_name), type))
+        i++;
+    assert(i < SCHEMA_BUILTIN.n_nodes); /* we know the types we name */
+    return openapi_want(d, i);
 }
 
 void openapi_make_wanted(struct document *d)

@@ -1789,9 +1789,9 @@ static const struct schema_field FIELDS[] = {
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {699, 552, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 554, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {349, 555, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1485: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec */
-    {6739, 27, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* caBundle */
+    {6739, 554, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* caBundle */
     {2110, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* group */
     {7905, 36, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* groupPriorityMinimum */
     {7926, 9, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* insecureSkipTLSVerify */
@@ -1803,16 +1803,16 @@ static const struct schema_field FIELDS[] = {
     {169, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     {520, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* port */
     /* 1495: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus */
-    {324, 558, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 559, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 1496: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 557, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 556, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {349, 558, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
+    {319, 557, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1501: io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 560, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 561, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1505: io.k8s.api.apps.v1.ControllerRevision */
@@ -1823,30 +1823,30 @@ static const struct schema_field FIELDS[] = {
     {3475, 5, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* revision */
     /* 1510: io.k8s.api.apps.v1.ControllerRevisionList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 563, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 564, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1514: io.k8s.api.apps.v1.DaemonSet */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 565, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 569, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 566, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 570, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1519: io.k8s.api.apps.v1.DaemonSetSpec */
     {5851, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
     {7972, 36, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* revisionHistoryLimit */
     {400, 150, 0, 1, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
     {5836, 373, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
-    {7993, 566, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* updateStrategy */
+    {7993, 567, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* updateStrategy */
     /* 1524: io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
-    {8008, 568, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
-    {319, 567, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {8008, 569, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
+    {319, 568, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 1526: io.k8s.api.apps.v1.RollingUpdateDaemonSet */
     {8022, 249, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxSurge */
     {8031, 249, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxUnavailable */
     /* 1528: io.k8s.api.apps.v1.DaemonSetStatus */
     {8046, 36, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* collisionCount */
-    {324, 572, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 573, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {8061, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* currentNumberScheduled */
     {8084, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredNumberScheduled */
     {8107, 36, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* numberAvailable */
@@ -1860,18 +1860,18 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 571, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 572, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1543: io.k8s.api.apps.v1.DaemonSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 574, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 575, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1547: io.k8s.api.apps.v1.Deployment */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 576, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 580, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 577, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 581, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1552: io.k8s.api.apps.v1.DeploymentSpec */
     {5851, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
     {8195, 9, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* paused */
@@ -1879,15 +1879,15 @@ static const struct schema_field FIELDS[] = {
     {5869, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* replicas */
     {7972, 36, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* revisionHistoryLimit */
     {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
-    {7834, 577, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, PATCH_RETAIN_KEYS, 0}, /* strategy */
+    {7834, 578, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, PATCH_RETAIN_KEYS, 0}, /* strategy */
     {5836, 373, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
     /* 1560: io.k8s.api.apps.v1.DeploymentStrategy */
-    {8008, 579, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
-    {319, 578, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {8008, 580, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
+    {319, 579, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 1562: io.k8s.api.apps.v1.DeploymentStatus */
     {5878, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* availableReplicas */
     {8046, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* collisionCount */
-    {324, 583, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 584, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {5917, 36, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* readyReplicas */
     {5869, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* replicas */
@@ -1900,18 +1900,18 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 582, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 583, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1577: io.k8s.api.apps.v1.DeploymentList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 585, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 586, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1581: io.k8s.api.apps.v1.ReplicaSet */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 587, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 588, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 588, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 589, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1586: io.k8s.api.apps.v1.ReplicaSetSpec */
     {5851, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
     {5869, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* replicas */
@@ -1919,7 +1919,7 @@ static const struct schema_field FIELDS[] = {
     {5836, 373, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* template */
     /* 1590: io.k8s.api.apps.v1.ReplicaSetStatus */
     {5878, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* availableReplicas */
-    {324, 591, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 592, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {5896, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fullyLabeledReplicas */
     {5395, 5, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     {5917, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* readyReplicas */
@@ -1930,45 +1930,45 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 590, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 591, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1602: io.k8s.api.apps.v1.ReplicaSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 593, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 594, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1606: io.k8s.api.apps.v1.StatefulSet */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 595, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 604, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 596, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 605, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1611: io.k8s.api.apps.v1.StatefulSetSpec */
     {5851, 36, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* minReadySeconds */
-    {8297, 603, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ordinals */
-    {8306, 601, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeClaimRetentionPolicy */
-    {8343, 597, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* podManagementPolicy */
+    {8297, 604, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ordinals */
+    {8306, 602, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeClaimRetentionPolicy */
+    {8343, 598, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* podManagementPolicy */
     {5869, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* replicas */
     {7972, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* revisionHistoryLimit */
     {400, 150, 0, 2, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* selector */
     {8363, 2, 0, 5, FIELD_PRINTED, PATCH_ZERO, 0}, /* serviceName */
     {5836, 373, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
-    {7993, 598, 0, 7, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* updateStrategy */
-    {8375, 596, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* volumeClaimTemplates */
+    {7993, 599, 0, 7, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* updateStrategy */
+    {8375, 597, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* volumeClaimTemplates */
     /* 1622: io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
-    {8008, 600, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
-    {319, 599, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {8008, 601, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* rollingUpdate */
+    {319, 600, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 1624: io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy */
     {8031, 249, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxUnavailable */
     {1711, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* partition */
     /* 1626: io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy */
-    {8396, 602, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* whenDeleted */
-    {8408, 602, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* whenScaled */
+    {8396, 603, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* whenDeleted */
+    {8408, 603, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* whenScaled */
     /* 1628: io.k8s.api.apps.v1.StatefulSetOrdinals */
     {8419, 36, 0, 1, FIELD_PRINTED, PATCH_ZERO, 0}, /* start */
     /* 1629: io.k8s.api.apps.v1.StatefulSetStatus */
     {5878, 36, 0, 11, FIELD_PRINTED, PATCH_ZERO, 0}, /* availableReplicas */
     {8046, 36, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* collisionCount */
-    {324, 607, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 608, 0, 10, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {8425, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* currentReplicas */
     {8441, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* currentRevision */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
@@ -1981,21 +1981,21 @@ static const struct schema_field FIELDS[] = {
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 606, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 607, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1644: io.k8s.api.apps.v1.StatefulSetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 609, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 610, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1648: io.k8s.api.authentication.v1.SelfSubjectReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {349, 611, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {349, 612, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1652: io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
-    {8472, 612, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* userInfo */
+    {8472, 613, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* userInfo */
     /* 1653: io.k8s.api.authentication.v1.UserInfo */
-    {8481, 614, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* extra */
+    {8481, 615, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* extra */
     {8487, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* groups */
     {179, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* uid */
     {8494, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* username */
@@ -2003,11 +2003,11 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 616, 0, 2, FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 618, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 617, 0, 2, FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 619, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1662: io.k8s.api.authentication.v1.TokenRequestSpec */
     {8503, 91, 0, 1, FIELD_PRINTED, 0, 0}, /* audiences */
-    {8513, 617, 0, 3, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* boundObjectRef */
+    {8513, 618, 0, 3, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* boundObjectRef */
     {3648, 5, 0, 4, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* expirationSeconds */
     /* 1665: io.k8s.api.authentication.v1.BoundObjectReference */
     {1, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -2021,8 +2021,8 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 620, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 621, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 621, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 622, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1676: io.k8s.api.authentication.v1.TokenReviewSpec */
     {8503, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* audiences */
     {8548, 2, 0, 1, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* token */
@@ -2030,24 +2030,24 @@ static const struct schema_field FIELDS[] = {
     {8503, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* audiences */
     {8554, 9, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* authenticated */
     {335, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* error */
-    {1854, 612, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* user */
+    {1854, 613, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* user */
     /* 1682: io.k8s.api.authorization.v1.LocalSubjectAccessReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 623, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 633, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 624, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 634, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1687: io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
-    {8481, 632, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* extra */
+    {8481, 633, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* extra */
     {8487, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* groups */
-    {8568, 630, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nonResourceAttributes */
-    {8590, 624, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceAttributes */
+    {8568, 631, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nonResourceAttributes */
+    {8590, 625, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceAttributes */
     {179, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* uid */
     {1854, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* user */
     /* 1693: io.k8s.api.authorization.v1.ResourceAttributes */
-    {8609, 625, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fieldSelector */
+    {8609, 626, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fieldSelector */
     {2110, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* group */
-    {3666, 629, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelector */
+    {3666, 630, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* labelSelector */
     {164, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* name */
     {169, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     {3568, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* resource */
@@ -2056,10 +2056,10 @@ static const struct schema_field FIELDS[] = {
     {7948, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* version */
     /* 1702: io.k8s.api.authorization.v1.FieldSelectorAttributes */
     {8628, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* rawSelector */
-    {8640, 628, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requirements */
+    {8640, 629, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requirements */
     /* 1704: io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
     {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
-    {2518, 627, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
+    {2518, 628, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
     {2527, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* values */
     /* 1707: io.k8s.api.authorization.v1.LabelSelectorAttributes */
     {8628, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* rawSelector */
@@ -2076,24 +2076,24 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 635, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 633, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 636, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 634, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1720: io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
-    {8568, 630, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nonResourceAttributes */
-    {8590, 624, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceAttributes */
+    {8568, 631, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nonResourceAttributes */
+    {8590, 625, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceAttributes */
     /* 1722: io.k8s.api.authorization.v1.SelfSubjectRulesReview */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 637, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 638, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 638, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 639, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1727: io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
     {169, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     /* 1728: io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
     {8668, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* evaluationError */
     {8684, 9, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* incomplete */
-    {8695, 642, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nonResourceRules */
-    {6499, 640, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceRules */
+    {8695, 643, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nonResourceRules */
+    {6499, 641, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resourceRules */
     /* 1732: io.k8s.api.authorization.v1.ResourceRule */
     {6513, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroups */
     {6546, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* resourceNames */
@@ -2106,12 +2106,12 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 645, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 647, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 646, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 648, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1743: io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
     {8734, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* maxReplicas */
     {8746, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minReplicas */
-    {8758, 646, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
+    {8758, 647, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
     {8773, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* targetCPUUtilizationPercentage */
     /* 1747: io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
     {1, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
@@ -2125,15 +2125,15 @@ static const struct schema_field FIELDS[] = {
     {5395, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* observedGeneration */
     /* 1755: io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 649, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 650, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1759: io.k8s.api.autoscaling.v1.Scale */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 651, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 652, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 652, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 653, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1764: io.k8s.api.autoscaling.v1.ScaleSpec */
     {5869, 36, 0, 1, FIELD_OMITEMPTY, PATCH_ZERO, 0}, /* replicas */
     /* 1765: io.k8s.api.autoscaling.v1.ScaleStatus */
@@ -2143,108 +2143,108 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 654, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 673, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 655, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 674, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1772: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
-    {8866, 667, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* behavior */
+    {8866, 668, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* behavior */
     {8734, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* maxReplicas */
-    {8875, 666, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* metrics */
+    {8875, 667, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* metrics */
     {8746, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minReplicas */
-    {8758, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
+    {8758, 656, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* scaleTargetRef */
     /* 1777: io.k8s.api.autoscaling.v2.MetricSpec */
-    {8883, 664, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerResource */
-    {8901, 665, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* external */
-    {8910, 658, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
-    {8917, 662, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
-    {3568, 663, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
-    {319, 657, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {8883, 665, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerResource */
+    {8901, 666, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* external */
+    {8910, 659, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
+    {8917, 663, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
+    {3568, 664, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
+    {319, 658, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1783: io.k8s.api.autoscaling.v2.ObjectMetricSource */
-    {8922, 655, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
-    {8938, 661, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
-    {26, 659, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
+    {8922, 656, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
+    {8938, 662, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
+    {26, 660, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1786: io.k8s.api.autoscaling.v2.MetricTarget */
     {8945, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageUtilization */
     {8964, 52, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageValue */
-    {319, 660, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 661, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     {882, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* value */
     /* 1790: io.k8s.api.autoscaling.v2.MetricIdentifier */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {400, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
     /* 1792: io.k8s.api.autoscaling.v2.PodsMetricSource */
-    {8938, 661, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
-    {26, 659, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
+    {8938, 662, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
+    {26, 660, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1794: io.k8s.api.autoscaling.v2.ResourceMetricSource */
     {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {26, 659, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
+    {26, 660, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1796: io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
     {5705, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* container */
     {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {26, 659, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
+    {26, 660, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* target */
     /* 1799: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
-    {8977, 668, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scaleDown */
-    {8987, 668, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scaleUp */
+    {8977, 669, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scaleDown */
+    {8987, 669, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scaleUp */
     /* 1801: io.k8s.api.autoscaling.v2.HPAScalingRules */
-    {8995, 672, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* policies */
-    {9004, 669, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selectPolicy */
+    {8995, 673, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* policies */
+    {9004, 670, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selectPolicy */
     {9017, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* stabilizationWindowSeconds */
     {9044, 52, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* tolerance */
     /* 1805: io.k8s.api.autoscaling.v2.HPAScalingPolicy */
     {4322, 36, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* periodSeconds */
-    {319, 671, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 672, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     {882, 36, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* value */
     /* 1808: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
-    {324, 684, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {9054, 681, 0, 5, FIELD_PRINTED, 0, 0}, /* currentMetrics */
+    {324, 685, 0, 6, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {9054, 682, 0, 5, FIELD_PRINTED, 0, 0}, /* currentMetrics */
     {8425, 36, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* currentReplicas */
     {8836, 36, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredReplicas */
     {8852, 6, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastScaleTime */
     {5395, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* observedGeneration */
     /* 1814: io.k8s.api.autoscaling.v2.MetricStatus */
-    {8883, 679, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerResource */
-    {8901, 680, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* external */
-    {8910, 675, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
-    {8917, 677, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
-    {3568, 678, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
-    {319, 657, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {8883, 680, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerResource */
+    {8901, 681, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* external */
+    {8910, 676, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* object */
+    {8917, 678, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* pods */
+    {3568, 679, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
+    {319, 658, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1820: io.k8s.api.autoscaling.v2.ObjectMetricStatus */
-    {9069, 676, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
-    {8922, 655, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
-    {8938, 661, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
+    {9069, 677, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {8922, 656, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* describedObject */
+    {8938, 662, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
     /* 1823: io.k8s.api.autoscaling.v2.MetricValueStatus */
     {8945, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageUtilization */
     {8964, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* averageValue */
     {882, 52, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* value */
     /* 1826: io.k8s.api.autoscaling.v2.PodsMetricStatus */
-    {9069, 676, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
-    {8938, 661, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
+    {9069, 677, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {8938, 662, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* metric */
     /* 1828: io.k8s.api.autoscaling.v2.ResourceMetricStatus */
-    {9069, 676, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {9069, 677, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
     {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 1830: io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
     {5705, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* container */
-    {9069, 676, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
+    {9069, 677, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* current */
     {164, 229, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 1833: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 683, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 684, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1838: io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 686, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 687, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1842: io.k8s.api.batch.v1.CronJob */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 688, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 705, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 689, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 706, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1847: io.k8s.api.batch.v1.CronJobSpec */
-    {9077, 689, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* concurrencyPolicy */
+    {9077, 690, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* concurrencyPolicy */
     {9095, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failedJobsHistoryLimit */
-    {9118, 690, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* jobTemplate */
+    {9118, 691, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* jobTemplate */
     {9130, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* schedule */
     {9139, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* startingDeadlineSeconds */
     {9163, 36, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* successfulJobsHistoryLimit */
@@ -2252,119 +2252,119 @@ static const struct schema_field FIELDS[] = {
     {9198, 2, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeZone */
     /* 1855: io.k8s.api.batch.v1.JobTemplateSpec */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 691, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 692, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1857: io.k8s.api.batch.v1.JobSpec */
     {2766, 5, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* activeDeadlineSeconds */
     {9207, 36, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* backoffLimit */
     {9220, 36, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* backoffLimitPerIndex */
-    {9241, 703, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* completionMode */
+    {9241, 704, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* completionMode */
     {9256, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* completions */
     {9268, 2, 0, 15, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* managedBy */
     {9278, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* manualSelector */
     {9293, 36, 0, 13, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxFailedIndexes */
     {9310, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parallelism */
-    {9322, 692, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podFailurePolicy */
-    {9339, 704, 0, 14, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podReplacementPolicy */
+    {9322, 693, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podFailurePolicy */
+    {9339, 705, 0, 14, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podReplacementPolicy */
     {400, 150, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* selector */
-    {9360, 700, 0, 16, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* successPolicy */
+    {9360, 701, 0, 16, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* successPolicy */
     {9190, 9, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* suspend */
     {5836, 373, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* template */
     {9374, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ttlSecondsAfterFinished */
     /* 1873: io.k8s.api.batch.v1.PodFailurePolicy */
-    {6721, 699, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
+    {6721, 700, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
     /* 1874: io.k8s.api.batch.v1.PodFailurePolicyRule */
-    {534, 694, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* action */
-    {9398, 695, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* onExitCodes */
-    {9410, 698, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* onPodConditions */
+    {534, 695, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* action */
+    {9398, 696, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* onExitCodes */
+    {9410, 699, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* onPodConditions */
     /* 1877: io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
     {3546, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* containerName */
-    {2518, 696, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
+    {2518, 697, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* operator */
     {2527, 237, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* values */
     /* 1880: io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
     {349, 20, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
     {319, 313, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1882: io.k8s.api.batch.v1.SuccessPolicy */
-    {6721, 702, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
+    {6721, 703, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* rules */
     /* 1883: io.k8s.api.batch.v1.SuccessPolicyRule */
     {9426, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* succeededCount */
     {9441, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* succeededIndexes */
     /* 1885: io.k8s.api.batch.v1.CronJobStatus */
-    {1260, 706, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* active */
+    {1260, 707, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* active */
     {9458, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastScheduleTime */
     {9475, 6, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lastSuccessfulTime */
     /* 1888: io.k8s.api.batch.v1.CronJobList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 708, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 709, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1892: io.k8s.api.batch.v1.Job */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 691, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 710, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 692, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 711, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1897: io.k8s.api.batch.v1.JobStatus */
     {1260, 36, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* active */
     {9494, 2, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* completedIndexes */
     {9511, 6, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* completionTime */
-    {324, 713, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 714, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {9526, 36, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* failed */
     {9533, 2, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* failedIndexes */
     {5530, 36, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ready */
     {5465, 6, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* startTime */
     {9547, 36, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* succeeded */
     {9557, 36, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* terminating */
-    {9569, 714, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* uncountedTerminatedPods */
+    {9569, 715, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* uncountedTerminatedPods */
     /* 1908: io.k8s.api.batch.v1.JobCondition */
     {2720, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastProbeTime */
     {769, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 712, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 713, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1914: io.k8s.api.batch.v1.UncountedTerminatedPods */
-    {9526, 715, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* failed */
-    {9547, 715, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* succeeded */
+    {9526, 716, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* failed */
+    {9547, 716, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* succeeded */
     /* 1916: io.k8s.api.batch.v1.JobList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 717, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 718, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1920: io.k8s.api.certificates.v1.CertificateSigningRequest */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 719, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 724, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 720, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 725, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 1925: io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
     {3648, 36, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
-    {8481, 723, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* extra */
+    {8481, 724, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* extra */
     {8487, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* groups */
     {4181, 27, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* request */
     {3680, 2, 0, 7, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* signerName */
     {179, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* uid */
-    {9593, 721, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* usages */
+    {9593, 722, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* usages */
     {8494, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* username */
     /* 1933: io.k8s.api.certificates.v1.CertificateSigningRequestStatus */
     {9600, 27, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* certificate */
-    {324, 727, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* conditions */
+    {324, 728, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* conditions */
     /* 1935: io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
     {769, 6, 0, 5, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {8282, 6, 0, 4, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastUpdateTime */
     {341, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* reason */
     {349, 20, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* status */
-    {319, 726, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 727, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 1941: io.k8s.api.certificates.v1.CertificateSigningRequestList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 729, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 730, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1945: io.k8s.api.coordination.v1.Lease */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 731, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 732, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 1949: io.k8s.api.coordination.v1.LeaseSpec */
     {9612, 44, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* acquireTime */
     {9624, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* holderIdentity */
@@ -2372,24 +2372,24 @@ static const struct schema_field FIELDS[] = {
     {9660, 36, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* leaseTransitions */
     {9677, 2, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preferredHolder */
     {9693, 44, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* renewTime */
-    {7834, 732, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* strategy */
+    {7834, 733, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* strategy */
     /* 1956: io.k8s.api.coordination.v1.LeaseList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 734, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 735, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1960: io.k8s.api.discovery.v1.EndpointSlice */
-    {9703, 736, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* addressType */
+    {9703, 737, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* addressType */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {1746, 744, 0, 2, FIELD_PRINTED, 0, 0}, /* endpoints */
+    {1746, 745, 0, 2, FIELD_PRINTED, 0, 0}, /* endpoints */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {471, 746, 0, 3, FIELD_PRINTED, 0, 0}, /* ports */
+    {471, 747, 0, 3, FIELD_PRINTED, 0, 0}, /* ports */
     /* 1966: io.k8s.api.discovery.v1.Endpoint */
     {443, 11, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* addresses */
-    {324, 738, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* conditions */
+    {324, 739, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* conditions */
     {9715, 7, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* deprecatedTopology */
-    {9734, 739, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hints */
+    {9734, 740, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hints */
     {477, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* hostname */
     {489, 2, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {498, 16, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* targetRef */
@@ -2399,8 +2399,8 @@ static const struct schema_field FIELDS[] = {
     {9745, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serving */
     {9557, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* terminating */
     /* 1977: io.k8s.api.discovery.v1.EndpointHints */
-    {9753, 743, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* forNodes */
-    {9762, 741, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* forZones */
+    {9753, 744, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* forNodes */
+    {9762, 742, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* forZones */
     /* 1979: io.k8s.api.discovery.v1.EndpointPort */
     {508, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* appProtocol */
     {164, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* name */
@@ -2408,7 +2408,7 @@ static const struct schema_field FIELDS[] = {
     {525, 37, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* protocol */
     /* 1983: io.k8s.api.discovery.v1.EndpointSliceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 748, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 749, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 1987: io.k8s.api.events.v1.Event */
@@ -2427,38 +2427,38 @@ static const struct schema_field FIELDS[] = {
     {608, 16, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* related */
     {9868, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reportingController */
     {635, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* reportingInstance */
-    {653, 750, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* series */
+    {653, 751, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* series */
     {319, 2, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2004: io.k8s.api.events.v1.EventSeries */
     {541, 36, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* count */
     {682, 44, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* lastObservedTime */
     /* 2006: io.k8s.api.events.v1.EventList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 752, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 753, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2010: io.k8s.api.flowcontrol.v1.FlowSchema */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 754, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 770, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 755, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 771, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2015: io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
-    {9888, 756, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinguisherMethod */
+    {9888, 757, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinguisherMethod */
     {9908, 36, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* matchingPrecedence */
-    {9927, 755, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* priorityLevelConfiguration */
-    {6721, 769, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* rules */
+    {9927, 756, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* priorityLevelConfiguration */
+    {6721, 770, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* rules */
     /* 2019: io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
-    {319, 757, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {319, 758, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 2020: io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
-    {8695, 768, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* nonResourceRules */
-    {6499, 766, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resourceRules */
-    {9954, 764, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* subjects */
+    {8695, 769, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* nonResourceRules */
+    {6499, 767, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resourceRules */
+    {9954, 765, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* subjects */
     /* 2023: io.k8s.api.flowcontrol.v1.Subject */
-    {2110, 762, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* group */
-    {12, 760, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
-    {3187, 763, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serviceAccount */
-    {1854, 761, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* user */
+    {2110, 763, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* group */
+    {12, 761, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
+    {3187, 764, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serviceAccount */
+    {1854, 762, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* user */
     /* 2027: io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
     {164, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {169, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* namespace */
@@ -2472,36 +2472,36 @@ static const struct schema_field FIELDS[] = {
     {8718, 11, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* nonResourceURLs */
     {8712, 11, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
     /* 2036: io.k8s.api.flowcontrol.v1.FlowSchemaStatus */
-    {324, 774, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 775, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 2037: io.k8s.api.flowcontrol.v1.FlowSchemaCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 773, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
-    {319, 772, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {349, 774, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {319, 773, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2042: io.k8s.api.flowcontrol.v1.FlowSchemaList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 776, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 777, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2046: io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 778, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 785, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 779, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 786, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2051: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
-    {9976, 784, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exempt */
-    {9983, 780, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* limited */
-    {319, 779, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {9976, 785, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exempt */
+    {9983, 781, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* limited */
+    {319, 780, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 2054: io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
     {9991, 36, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* borrowingLimitPercent */
     {10013, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lendablePercent */
-    {10029, 781, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* limitResponse */
+    {10029, 782, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* limitResponse */
     {10043, 36, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* nominalConcurrencyShares */
     /* 2058: io.k8s.api.flowcontrol.v1.LimitResponse */
-    {10068, 783, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* queuing */
-    {319, 782, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
+    {10068, 784, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* queuing */
+    {319, 783, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
     /* 2060: io.k8s.api.flowcontrol.v1.QueuingConfiguration */
     {10076, 36, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* handSize */
     {10085, 36, 0, 3, FIELD_PRINTED, PATCH_ZERO, 0}, /* queueLengthLimit */
@@ -2510,25 +2510,25 @@ static const struct schema_field FIELDS[] = {
     {10013, 36, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* lendablePercent */
     {10043, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nominalConcurrencyShares */
     /* 2065: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationStatus */
-    {324, 788, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
+    {324, 789, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 2066: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition */
     {769, 6, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* lastTransitionTime */
     {341, 2, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* message */
     {601, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* reason */
-    {349, 773, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
-    {319, 787, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
+    {349, 774, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* status */
+    {319, 788, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* type */
     /* 2071: io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 790, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 791, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2075: io.k8s.api.networking.v1.IPAddress */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 792, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 793, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2079: io.k8s.api.networking.v1.IPAddressSpec */
-    {10109, 793, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* parentRef */
+    {10109, 794, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* parentRef */
     /* 2080: io.k8s.api.networking.v1.ParentReference */
     {2110, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* group */
     {164, 2, 0, 4, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* name */
@@ -2536,26 +2536,26 @@ static const struct schema_field FIELDS[] = {
     {3568, 2, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* resource */
     /* 2084: io.k8s.api.networking.v1.IPAddressList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 795, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 796, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2088: io.k8s.api.networking.v1.Ingress */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 797, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 810, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 798, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 811, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2093: io.k8s.api.networking.v1.IngressSpec */
-    {10119, 798, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultBackend */
+    {10119, 799, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultBackend */
     {10134, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ingressClassName */
-    {6721, 809, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
-    {10151, 802, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tls */
+    {6721, 810, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
+    {10151, 803, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tls */
     /* 2097: io.k8s.api.networking.v1.IngressBackend */
     {3568, 155, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
-    {4397, 799, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
+    {4397, 800, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
     /* 2099: io.k8s.api.networking.v1.IngressServiceBackend */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {520, 800, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* port */
+    {520, 801, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* port */
     /* 2101: io.k8s.api.networking.v1.ServiceBackendPort */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
     {10155, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* number */
@@ -2563,33 +2563,33 @@ static const struct schema_field FIELDS[] = {
     {10162, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* hosts */
     {2028, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* secretName */
     /* 2105: io.k8s.api.networking.v1.IngressRule */
-    {0, 804, 0, 2, FIELD_INLINE, 0, 0}, /*  */
+    {0, 805, 0, 2, FIELD_INLINE, 0, 0}, /*  */
     {677, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* host */
-    {10168, 805, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
+    {10168, 806, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
     /* 2108: io.k8s.api.networking.v1.IngressRuleValue */
-    {10168, 805, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
+    {10168, 806, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
     /* 2109: io.k8s.api.networking.v1.HTTPIngressRuleValue */
-    {10173, 808, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* paths */
+    {10173, 809, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* paths */
     /* 2110: io.k8s.api.networking.v1.HTTPIngressPath */
-    {10179, 798, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* backend */
+    {10179, 799, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* backend */
     {1354, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* path */
-    {10187, 807, 0, 3, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pathType */
+    {10187, 808, 0, 3, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pathType */
     /* 2113: io.k8s.api.networking.v1.IngressStatus */
-    {6319, 811, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* loadBalancer */
+    {6319, 812, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* loadBalancer */
     /* 2114: io.k8s.api.networking.v1.IngressLoadBalancerStatus */
-    {6332, 815, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ingress */
+    {6332, 816, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ingress */
     /* 2115: io.k8s.api.networking.v1.IngressLoadBalancerIngress */
     {477, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* hostname */
     {486, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ip */
-    {471, 814, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* ports */
+    {471, 815, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 2118: io.k8s.api.networking.v1.IngressClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 817, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 818, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2122: io.k8s.api.networking.v1.IngressClassSpec */
     {243, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* controller */
-    {10196, 818, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parameters */
+    {10196, 819, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parameters */
     /* 2124: io.k8s.api.networking.v1.IngressClassParametersReference */
     {2614, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* apiGroup */
     {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
@@ -2598,59 +2598,59 @@ static const struct schema_field FIELDS[] = {
     {6560, 2, 0, 4, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* scope */
     /* 2129: io.k8s.api.networking.v1.IngressClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 820, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 821, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2133: io.k8s.api.networking.v1.IngressList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 822, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 823, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2137: io.k8s.api.networking.v1.NetworkPolicy */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 824, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 825, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2141: io.k8s.api.networking.v1.NetworkPolicySpec */
-    {10207, 833, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* egress */
-    {6332, 831, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ingress */
+    {10207, 834, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* egress */
+    {6332, 832, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ingress */
     {10214, 150, 0, 1, FIELD_PRINTED, 0, 0}, /* podSelector */
-    {10226, 835, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* policyTypes */
+    {10226, 836, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* policyTypes */
     /* 2145: io.k8s.api.networking.v1.NetworkPolicyIngressRule */
-    {10238, 830, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* from */
-    {471, 827, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
+    {10238, 831, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* from */
+    {471, 828, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
     /* 2147: io.k8s.api.networking.v1.NetworkPolicyPort */
     {10243, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* endPort */
     {520, 249, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* port */
     {525, 37, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* protocol */
     /* 2150: io.k8s.api.networking.v1.NetworkPolicyPeer */
-    {10251, 829, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ipBlock */
+    {10251, 830, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ipBlock */
     {4999, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
     {10214, 150, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podSelector */
     /* 2153: io.k8s.api.networking.v1.IPBlock */
     {10259, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* cidr */
     {10264, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* except */
     /* 2155: io.k8s.api.networking.v1.NetworkPolicyEgressRule */
-    {471, 827, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
-    {10271, 830, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* to */
+    {471, 828, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
+    {10271, 831, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* to */
     /* 2157: io.k8s.api.networking.v1.NetworkPolicyList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 837, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 838, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2161: io.k8s.api.networking.v1.ServiceCIDR */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 839, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 840, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 840, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 841, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2166: io.k8s.api.networking.v1.ServiceCIDRSpec */
     {10274, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* cidrs */
     /* 2167: io.k8s.api.networking.v1.ServiceCIDRStatus */
     {324, 423, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     /* 2168: io.k8s.api.networking.v1.ServiceCIDRList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 842, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 843, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2172: io.k8s.api.node.v1.RuntimeClass */
@@ -2658,8 +2658,8 @@ static const struct schema_field FIELDS[] = {
     {10280, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* handler */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {3011, 844, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* overhead */
-    {10288, 845, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scheduling */
+    {3011, 845, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* overhead */
+    {10288, 846, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scheduling */
     /* 2178: io.k8s.api.node.v1.Overhead */
     {10299, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* podFixed */
     /* 2179: io.k8s.api.node.v1.Scheduling */
@@ -2667,12 +2667,12 @@ static const struct schema_field FIELDS[] = {
     {3301, 306, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2181: io.k8s.api.node.v1.RuntimeClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 847, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 848, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2185: io.k8s.api.policy.v1.Eviction */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10308, 849, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* deleteOptions */
+    {10308, 850, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* deleteOptions */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2189: io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
@@ -2682,8 +2682,8 @@ static const struct schema_field FIELDS[] = {
     {10348, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ignoreStoreReadErrorWithClusterBreakingPotential */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {10397, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* orphanDependents */
-    {10414, 850, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preconditions */
-    {10428, 851, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* propagationPolicy */
+    {10414, 851, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preconditions */
+    {10428, 852, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* propagationPolicy */
     /* 2197: io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
     {199, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceVersion */
     {179, 4, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* uid */
@@ -2691,32 +2691,32 @@ static const struct schema_field FIELDS[] = {
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 853, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 855, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 854, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 856, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2204: io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
     {8031, 249, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxUnavailable */
     {10446, 249, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minAvailable */
     {400, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, PATCH_WHOLE, 0}, /* selector */
-    {10459, 854, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* unhealthyPodEvictionPolicy */
+    {10459, 855, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* unhealthyPodEvictionPolicy */
     /* 2208: io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
     {324, 423, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
     {10486, 36, 0, 4, FIELD_PRINTED, PATCH_ZERO, 0}, /* currentHealthy */
     {10501, 36, 0, 5, FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredHealthy */
-    {10516, 856, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* disruptedPods */
+    {10516, 857, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* disruptedPods */
     {10530, 36, 0, 3, FIELD_PRINTED, PATCH_ZERO, 0}, /* disruptionsAllowed */
     {10549, 36, 0, 6, FIELD_PRINTED, PATCH_ZERO, 0}, /* expectedPods */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
     /* 2215: io.k8s.api.policy.v1.PodDisruptionBudgetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 858, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 859, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2219: io.k8s.api.rbac.v1.ClusterRole */
-    {10562, 862, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* aggregationRule */
+    {10562, 863, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* aggregationRule */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {6721, 861, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
+    {6721, 862, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
     /* 2224: io.k8s.api.rbac.v1.PolicyRule */
     {6513, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroups */
     {8718, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* nonResourceURLs */
@@ -2724,13 +2724,13 @@ static const struct schema_field FIELDS[] = {
     {2583, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* resources */
     {8712, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
     /* 2229: io.k8s.api.rbac.v1.AggregationRule */
-    {10578, 863, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* clusterRoleSelectors */
+    {10578, 864, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* clusterRoleSelectors */
     /* 2230: io.k8s.api.rbac.v1.ClusterRoleBinding */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {10599, 867, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* roleRef */
-    {9954, 866, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* subjects */
+    {10599, 868, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* roleRef */
+    {9954, 867, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* subjects */
     /* 2235: io.k8s.api.rbac.v1.Subject */
     {2614, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroup */
     {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
@@ -2742,130 +2742,130 @@ static const struct schema_field FIELDS[] = {
     {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 2242: io.k8s.api.rbac.v1.ClusterRoleBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 869, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 870, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2246: io.k8s.api.rbac.v1.ClusterRoleList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 871, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 872, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2250: io.k8s.api.rbac.v1.Role */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {6721, 861, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
+    {6721, 862, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
     /* 2254: io.k8s.api.rbac.v1.RoleBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 875, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 876, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2258: io.k8s.api.rbac.v1.RoleList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 877, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 878, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2262: io.k8s.api.resource.v1.DeviceClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 879, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 880, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2266: io.k8s.api.resource.v1.DeviceClassSpec */
-    {936, 886, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
+    {936, 887, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
     {10607, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* extendedResourceName */
-    {10628, 882, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* selectors */
+    {10628, 883, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* selectors */
     /* 2269: io.k8s.api.resource.v1.DeviceSelector */
-    {10638, 881, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* cel */
+    {10638, 882, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* cel */
     /* 2270: io.k8s.api.resource.v1.CELDeviceSelector */
     {6566, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* expression */
     /* 2271: io.k8s.api.resource.v1.DeviceClassConfiguration */
-    {0, 884, 0, 1, FIELD_INLINE, 0, 0}, /*  */
-    {10642, 885, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    {0, 885, 0, 1, FIELD_INLINE, 0, 0}, /*  */
+    {10642, 886, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     /* 2273: io.k8s.api.resource.v1.DeviceConfiguration */
-    {10642, 885, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    {10642, 886, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     /* 2274: io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
     {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {10196, 58, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* parameters */
     /* 2276: io.k8s.api.resource.v1.DeviceClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 888, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 889, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2280: io.k8s.api.resource.v1.ResourceClaim */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 890, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 909, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 891, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 910, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2285: io.k8s.api.resource.v1.ResourceClaimSpec */
-    {10649, 891, 0, 1, FIELD_PRINTED, 0, 0}, /* devices */
+    {10649, 892, 0, 1, FIELD_PRINTED, 0, 0}, /* devices */
     /* 2286: io.k8s.api.resource.v1.DeviceClaim */
-    {936, 908, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* config */
-    {10657, 906, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* constraints */
-    {2605, 903, 0, 1, FIELD_PRINTED, 0, 0}, /* requests */
+    {936, 909, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* config */
+    {10657, 907, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* constraints */
+    {2605, 904, 0, 1, FIELD_PRINTED, 0, 0}, /* requests */
     /* 2289: io.k8s.api.resource.v1.DeviceRequest */
-    {10669, 893, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exactly */
-    {10677, 902, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* firstAvailable */
+    {10669, 894, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exactly */
+    {10677, 903, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* firstAvailable */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 2292: io.k8s.api.resource.v1.ExactDeviceRequest */
     {10692, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* adminAccess */
-    {10704, 894, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
-    {927, 899, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
+    {10704, 895, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
+    {927, 900, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {541, 5, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* count */
     {10719, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* deviceClassName */
-    {10628, 882, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selectors */
-    {3301, 898, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
+    {10628, 883, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selectors */
+    {3301, 899, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2299: io.k8s.api.resource.v1.DeviceToleration */
-    {861, 897, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* effect */
+    {861, 898, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* effect */
     {868, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* key */
-    {2518, 896, 10735, 2, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* operator */
+    {2518, 897, 10735, 2, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* operator */
     {5044, 5, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* tolerationSeconds */
     {882, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* value */
     /* 2304: io.k8s.api.resource.v1.CapacityRequirements */
-    {2605, 900, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
+    {2605, 901, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
     /* 2305: io.k8s.api.resource.v1.DeviceSubRequest */
-    {10704, 894, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
-    {927, 899, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
+    {10704, 895, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
+    {927, 900, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {541, 5, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* count */
     {10719, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* deviceClassName */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {10628, 882, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* selectors */
-    {3301, 898, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
+    {10628, 883, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* selectors */
+    {3301, 899, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2312: io.k8s.api.resource.v1.DeviceConstraint */
-    {10743, 905, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinctAttribute */
-    {10761, 905, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchAttribute */
+    {10743, 906, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinctAttribute */
+    {10761, 906, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchAttribute */
     {2605, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
     /* 2315: io.k8s.api.resource.v1.DeviceClaimConfiguration */
-    {0, 884, 0, 2, FIELD_INLINE, 0, 0}, /*  */
-    {10642, 885, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    {0, 885, 0, 2, FIELD_INLINE, 0, 0}, /*  */
+    {10642, 886, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     {2605, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
     /* 2318: io.k8s.api.resource.v1.ResourceClaimStatus */
-    {10776, 910, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocation */
-    {10649, 921, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* devices */
-    {10787, 918, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 179}, /* reservedFor */
+    {10776, 911, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocation */
+    {10649, 922, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* devices */
+    {10787, 919, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 179}, /* reservedFor */
     /* 2321: io.k8s.api.resource.v1.AllocationResult */
     {10799, 6, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocationTimestamp */
-    {10649, 911, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* devices */
+    {10649, 912, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* devices */
     {2995, 140, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
     /* 2324: io.k8s.api.resource.v1.DeviceAllocationResult */
-    {936, 916, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
-    {10819, 913, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* results */
+    {936, 917, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
+    {10819, 914, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* results */
     /* 2326: io.k8s.api.resource.v1.DeviceRequestAllocationResult */
     {10692, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* adminAccess */
     {10827, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bindingConditions */
     {10845, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* bindingFailureConditions */
-    {10870, 900, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* consumedCapacity */
+    {10870, 901, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* consumedCapacity */
     {10887, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* device */
     {2013, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {1831, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* pool */
     {4181, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* request */
     {10894, 4, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
-    {3301, 898, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
+    {3301, 899, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
     /* 2336: io.k8s.api.resource.v1.DeviceAllocationConfiguration */
-    {0, 884, 0, 3, FIELD_INLINE, 0, 0}, /*  */
-    {10642, 885, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    {0, 885, 0, 3, FIELD_INLINE, 0, 0}, /*  */
+    {10642, 886, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     {2605, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requests */
-    {660, 915, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* source */
+    {660, 916, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* source */
     /* 2340: io.k8s.api.resource.v1.ResourceClaimConsumerReference */
     {2614, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* apiGroup */
     {164, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
@@ -2876,7 +2876,7 @@ static const struct schema_field FIELDS[] = {
     {420, 58, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* data */
     {10887, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* device */
     {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
-    {10902, 920, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* networkData */
+    {10902, 921, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* networkData */
     {1831, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* pool */
     {10894, 2, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
     /* 2351: io.k8s.api.resource.v1.NetworkDeviceData */
@@ -2885,36 +2885,36 @@ static const struct schema_field FIELDS[] = {
     {10944, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ips */
     /* 2354: io.k8s.api.resource.v1.ResourceClaimList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 923, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 924, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2358: io.k8s.api.resource.v1.ResourceClaimTemplate */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 925, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 926, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2362: io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 890, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 891, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2364: io.k8s.api.resource.v1.ResourceClaimTemplateList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 927, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 928, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2368: io.k8s.api.resource.v1.ResourceSlice */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 929, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 930, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2372: io.k8s.api.resource.v1.ResourceSliceSpec */
     {10948, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
-    {10649, 949, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* devices */
+    {10649, 950, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* devices */
     {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {489, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {2995, 140, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
     {10957, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* perDeviceNodeSelection */
-    {1831, 930, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
-    {10980, 951, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* sharedCounters */
+    {1831, 931, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
+    {10980, 952, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* sharedCounters */
     /* 2380: io.k8s.api.resource.v1.ResourcePool */
     {132, 5, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* generation */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
@@ -2922,20 +2922,20 @@ static const struct schema_field FIELDS[] = {
     /* 2383: io.k8s.api.resource.v1.Device */
     {10948, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
     {11014, 9, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowMultipleAllocations */
-    {11039, 934, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attributes */
+    {11039, 935, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attributes */
     {10827, 91, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* bindingConditions */
     {10845, 91, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* bindingFailureConditions */
     {11050, 9, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* bindsToNode */
-    {927, 939, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* capacity */
-    {11062, 943, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* consumesCounters */
+    {927, 940, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* capacity */
+    {11062, 944, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* consumesCounters */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {11079, 948, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* nodeAllocatableResourceMappings */
+    {11079, 949, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* nodeAllocatableResourceMappings */
     {489, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {2995, 140, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
-    {840, 945, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* taints */
+    {840, 946, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* taints */
     /* 2396: io.k8s.api.resource.v1.DeviceAttribute */
     {11111, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* bool */
-    {11116, 933, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bools */
+    {11116, 934, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bools */
     {11122, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* int */
     {11126, 287, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* ints */
     {11131, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* string */
@@ -2943,35 +2943,35 @@ static const struct schema_field FIELDS[] = {
     {7948, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* version */
     {7009, 91, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* versions */
     /* 2404: io.k8s.api.resource.v1.DeviceCapacity */
-    {11146, 936, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requestPolicy */
+    {11146, 937, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requestPolicy */
     {882, 52, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
     /* 2406: io.k8s.api.resource.v1.CapacityRequestPolicy */
     {711, 52, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* default */
-    {11160, 938, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* validRange */
-    {11171, 937, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* validValues */
+    {11160, 939, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* validRange */
+    {11171, 938, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* validValues */
     /* 2409: io.k8s.api.resource.v1.CapacityRequestPolicyRange */
     {734, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* max */
     {759, 52, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* min */
     {11183, 52, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* step */
     /* 2412: io.k8s.api.resource.v1.DeviceCounterConsumption */
     {11188, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* counterSet */
-    {11199, 942, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
+    {11199, 943, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
     /* 2414: io.k8s.api.resource.v1.Counter */
     {882, 52, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
     /* 2415: io.k8s.api.resource.v1.DeviceTaint */
-    {861, 897, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* effect */
+    {861, 898, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* effect */
     {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
     {872, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeAdded */
     {882, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* value */
     /* 2419: io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
     {11208, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocationMultiplier */
-    {11229, 947, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacityKey */
+    {11229, 948, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacityKey */
     /* 2421: io.k8s.api.resource.v1.CounterSet */
-    {11199, 942, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
+    {11199, 943, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     /* 2423: io.k8s.api.resource.v1.ResourceSliceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 953, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 954, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2427: io.k8s.api.scheduling.v1.PriorityClass */
@@ -2984,17 +2984,17 @@ static const struct schema_field FIELDS[] = {
     {882, 36, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* value */
     /* 2434: io.k8s.api.scheduling.v1.PriorityClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 956, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 957, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2438: io.k8s.api.storage.v1.CSIDriver */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 958, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 959, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2442: io.k8s.api.storage.v1.CSIDriverSpec */
     {11255, 9, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachRequired */
-    {11270, 961, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsGroupPolicy */
+    {11270, 962, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsGroupPolicy */
     {11284, 5, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeAllocatableUpdatePeriodSeconds */
     {11319, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podInfoOnMount */
     {11334, 9, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preventPodSchedulingIfMissing */
@@ -3002,25 +3002,25 @@ static const struct schema_field FIELDS[] = {
     {11382, 9, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* seLinuxMount */
     {11395, 9, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serviceAccountTokenInSecrets */
     {11424, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* storageCapacity */
-    {11440, 963, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tokenRequests */
-    {11454, 960, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* volumeLifecycleModes */
+    {11440, 964, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tokenRequests */
+    {11454, 961, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* volumeLifecycleModes */
     /* 2453: io.k8s.api.storage.v1.TokenRequest */
     {3639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* audience */
     {3648, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
     /* 2455: io.k8s.api.storage.v1.CSIDriverList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 965, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 966, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2459: io.k8s.api.storage.v1.CSINode */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 967, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {699, 968, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
     /* 2463: io.k8s.api.storage.v1.CSINodeSpec */
-    {11475, 970, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_MERGE, 164}, /* drivers */
+    {11475, 971, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_MERGE, 164}, /* drivers */
     /* 2464: io.k8s.api.storage.v1.CSINodeDriver */
-    {915, 969, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocatable */
+    {915, 970, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocatable */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {11483, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* nodeID */
     {11490, 91, 0, 3, FIELD_PRINTED, 0, 0}, /* topologyKeys */
@@ -3028,7 +3028,7 @@ static const struct schema_field FIELDS[] = {
     {541, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* count */
     /* 2469: io.k8s.api.storage.v1.CSINodeList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 972, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 973, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2473: io.k8s.api.storage.v1.CSIStorageCapacity */
@@ -3041,12 +3041,12 @@ static const struct schema_field FIELDS[] = {
     {1626, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* storageClassName */
     /* 2480: io.k8s.api.storage.v1.CSIStorageCapacityList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 975, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 976, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2484: io.k8s.api.storage.v1.StorageClass */
     {11534, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowVolumeExpansion */
-    {11555, 981, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* allowedTopologies */
+    {11555, 982, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* allowedTopologies */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
@@ -3054,42 +3054,42 @@ static const struct schema_field FIELDS[] = {
     {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
     {11573, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* provisioner */
     {11585, 137, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reclaimPolicy */
-    {11599, 977, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeBindingMode */
+    {11599, 978, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeBindingMode */
     /* 2494: io.k8s.api.core.v1.TopologySelectorTerm */
-    {11617, 980, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchLabelExpressions */
+    {11617, 981, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchLabelExpressions */
     /* 2495: io.k8s.api.core.v1.TopologySelectorLabelRequirement */
     {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
     {2527, 91, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* values */
     /* 2497: io.k8s.api.storage.v1.StorageClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 983, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 984, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2501: io.k8s.api.storage.v1.VolumeAttachment */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 985, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 987, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    {699, 986, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 988, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
     /* 2506: io.k8s.api.storage.v1.VolumeAttachmentSpec */
     {11639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* attacher */
     {489, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* nodeName */
-    {660, 986, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* source */
+    {660, 987, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* source */
     /* 2509: io.k8s.api.storage.v1.VolumeAttachmentSource */
     {11648, 106, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* inlineVolumeSpec */
     {11665, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeName */
     /* 2511: io.k8s.api.storage.v1.VolumeAttachmentStatus */
-    {11686, 988, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachError */
+    {11686, 989, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachError */
     {11698, 9, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* attached */
     {11707, 7, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attachmentMetadata */
-    {11726, 988, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* detachError */
+    {11726, 989, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* detachError */
     /* 2515: io.k8s.api.storage.v1.VolumeError */
     {11738, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* errorCode */
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
     {304, 6, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* time */
     /* 2518: io.k8s.api.storage.v1.VolumeAttachmentList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 990, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 991, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2522: io.k8s.api.storage.v1.VolumeAttributesClass */
@@ -3100,7 +3100,7 @@ static const struct schema_field FIELDS[] = {
     {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
     /* 2527: io.k8s.api.storage.v1.VolumeAttributesClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 993, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 994, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2531: io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
@@ -3135,7 +3135,7 @@ static const struct schema_field FIELDS[] = {
     {3666, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* labelSelector */
     {11814, 5, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* limit */
     {199, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* resourceVersion */
-    {11820, 999, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* resourceVersionMatch */
+    {11820, 1000, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* resourceVersionMatch */
     {11841, 9, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* sendInitialEvents */
     {11859, 2, 0, 15, FIELD_OMITEMPTY, 0, 0}, /* shardSelector */
     {4363, 5, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeoutSeconds */
@@ -3149,16 +3149,16 @@ static const struct schema_field FIELDS[] = {
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2568: io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 1003, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
+    {356, 1004, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     /* 2572: io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {11879, 1005, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* preferredVersion */
-    {11896, 1008, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* serverAddressByClientCIDRs */
-    {7009, 1006, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
+    {11879, 1006, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* preferredVersion */
+    {11896, 1009, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* serverAddressByClientCIDRs */
+    {7009, 1007, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
     /* 2578: io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery */
     {11923, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* groupVersion */
     {7948, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* version */
@@ -3167,13 +3167,13 @@ static const struct schema_field FIELDS[] = {
     {11947, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* serverAddress */
     /* 2582: io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {8487, 1010, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* groups */
+    {8487, 1011, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* groups */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     /* 2585: io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {11923, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* groupVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {2583, 1014, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resources */
+    {2583, 1015, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resources */
     /* 2589: io.k8s.apimachinery.pkg.apis.meta.v1.APIResource */
     {7018, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* categories */
     {2110, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* group */
@@ -3183,12 +3183,12 @@ static const struct schema_field FIELDS[] = {
     {7045, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* shortNames */
     {11972, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* singularName */
     {11985, 2, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* storageVersionHash */
-    {8712, 1013, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
+    {8712, 1014, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
     {7948, 2, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* version */
     /* 2599: io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {11896, 1008, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* serverAddressByClientCIDRs */
+    {11896, 1009, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* serverAddressByClientCIDRs */
     {7009, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
     /* 2603: io.k8s.apimachinery.pkg.version.Info */
     {12004, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* buildDate */
@@ -3761,633 +3761,634 @@ static const struct schema_node NODES[] = {
     {SCHEMA_OBJECT, LIST_MAP, 5, 1480, 0, 0, 32343, 0}, /* 551 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService */
     {SCHEMA_OBJECT, LIST_MAP, 7, 1485, 0, 0, 32405, 0}, /* 552 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec */
     {SCHEMA_OBJECT, LIST_MAP, 3, 1492, 0, 0, 32471, 0}, /* 553 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1495, 0, 0, 32539, 0}, /* 554 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1496, 0, 0, 32607, 0}, /* 555 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32678, 0}, /* 556 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32753, 0}, /* 557 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 555, 12721, 0, 16}, /* 558  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1501, 0, 0, 32820, 0}, /* 559 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 551, 0, 0, 0}, /* 560  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1505, 0, 0, 32886, 0}, /* 561 io.k8s.api.apps.v1.ControllerRevision */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1510, 0, 0, 32924, 0}, /* 562 io.k8s.api.apps.v1.ControllerRevisionList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 561, 0, 0, 0}, /* 563  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1514, 0, 0, 32966, 0}, /* 564 io.k8s.api.apps.v1.DaemonSet */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1519, 0, 0, 32995, 0}, /* 565 io.k8s.api.apps.v1.DaemonSetSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1524, 0, 0, 33028, 0}, /* 566 io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33118, 33071, 0}, /* 567 io.k8s.api.apps.v1.DaemonSetUpdateStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 33141, 0}, /* 568 io.k8s.api.apps.v1.RollingUpdateDaemonSet */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 1528, 0, 0, 33183, 0}, /* 569 io.k8s.api.apps.v1.DaemonSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1538, 0, 0, 33218, 0}, /* 570 io.k8s.api.apps.v1.DaemonSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33256, 0}, /* 571 io.k8s.api.apps.v1.DaemonSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 570, 12721, 0, 16}, /* 572  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1543, 0, 0, 33298, 0}, /* 573 io.k8s.api.apps.v1.DaemonSetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 564, 0, 0, 0}, /* 574  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1547, 0, 0, 33331, 0}, /* 575 io.k8s.api.apps.v1.Deployment */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1552, 0, 0, 33361, 0}, /* 576 io.k8s.api.apps.v1.DeploymentSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1560, 0, 0, 33395, 0}, /* 577 io.k8s.api.apps.v1.DeploymentStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33475, 33433, 0}, /* 578 io.k8s.api.apps.v1.DeploymentStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 33498, 0}, /* 579 io.k8s.api.apps.v1.RollingUpdateDeployment */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 1562, 0, 0, 33541, 0}, /* 580 io.k8s.api.apps.v1.DeploymentStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1571, 0, 0, 33577, 0}, /* 581 io.k8s.api.apps.v1.DeploymentCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33616, 0}, /* 582 io.k8s.api.apps.v1.DeploymentConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 581, 12721, 0, 16}, /* 583  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1577, 0, 0, 33659, 0}, /* 584 io.k8s.api.apps.v1.DeploymentList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 575, 0, 0, 0}, /* 585  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1581, 0, 0, 33693, 0}, /* 586 io.k8s.api.apps.v1.ReplicaSet */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1586, 0, 0, 33723, 0}, /* 587 io.k8s.api.apps.v1.ReplicaSetSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1590, 0, 0, 33757, 0}, /* 588 io.k8s.api.apps.v1.ReplicaSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1597, 0, 0, 33793, 0}, /* 589 io.k8s.api.apps.v1.ReplicaSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33832, 0}, /* 590 io.k8s.api.apps.v1.ReplicaSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 589, 12721, 0, 16}, /* 591  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1602, 0, 0, 33875, 0}, /* 592 io.k8s.api.apps.v1.ReplicaSetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 586, 0, 0, 0}, /* 593  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1606, 0, 0, 33909, 0}, /* 594 io.k8s.api.apps.v1.StatefulSet */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 1611, 0, 0, 33940, 0}, /* 595 io.k8s.api.apps.v1.StatefulSetSpec */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 148, 0, 0, 16}, /* 596  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 34018, 33975, 0}, /* 597 io.k8s.api.apps.v1.PodManagementPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1622, 0, 0, 34040, 0}, /* 598 io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33118, 34085, 0}, /* 599 io.k8s.api.apps.v1.StatefulSetUpdateStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1624, 0, 0, 34134, 0}, /* 600 io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1626, 0, 0, 34186, 0}, /* 601 io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34253, 0}, /* 602 io.k8s.api.apps.v1.PersistentVolumeClaimRetentionPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1628, 0, 0, 34313, 0}, /* 603 io.k8s.api.apps.v1.StatefulSetOrdinals */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 1629, 0, 0, 34352, 0}, /* 604 io.k8s.api.apps.v1.StatefulSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1639, 0, 0, 34389, 0}, /* 605 io.k8s.api.apps.v1.StatefulSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34429, 0}, /* 606 io.k8s.api.apps.v1.StatefulSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 605, 12721, 0, 16}, /* 607  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1644, 0, 0, 34473, 0}, /* 608 io.k8s.api.apps.v1.StatefulSetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 594, 0, 0, 0}, /* 609  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1648, 0, 0, 34508, 0}, /* 610 io.k8s.api.authentication.v1.SelfSubjectReview */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1652, 0, 0, 34555, 0}, /* 611 io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1653, 0, 0, 34608, 0}, /* 612 io.k8s.api.authentication.v1.UserInfo */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 34646, 0}, /* 613 io.k8s.api.authentication.v1.ExtraValue */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 613, 0, 0, 0}, /* 614  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1657, 0, 0, 34686, 0}, /* 615 io.k8s.api.authentication.v1.TokenRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1662, 0, 0, 34728, 0}, /* 616 io.k8s.api.authentication.v1.TokenRequestSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1665, 0, 0, 34774, 0}, /* 617 io.k8s.api.authentication.v1.BoundObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1669, 0, 0, 34824, 0}, /* 618 io.k8s.api.authentication.v1.TokenRequestStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1671, 0, 0, 34872, 0}, /* 619 io.k8s.api.authentication.v1.TokenReview */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1676, 0, 0, 34913, 0}, /* 620 io.k8s.api.authentication.v1.TokenReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1678, 0, 0, 34958, 0}, /* 621 io.k8s.api.authentication.v1.TokenReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 35005, 0}, /* 622 io.k8s.api.authorization.v1.LocalSubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1687, 0, 0, 35058, 0}, /* 623 io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 1693, 0, 0, 35110, 0}, /* 624 io.k8s.api.authorization.v1.ResourceAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1702, 0, 0, 35157, 0}, /* 625 io.k8s.api.authorization.v1.FieldSelectorAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1704, 0, 0, 35209, 0}, /* 626 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35271, 0}, /* 627 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorOperator */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 626, 0, 0, 16}, /* 628  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1707, 0, 0, 35330, 0}, /* 629 io.k8s.api.authorization.v1.LabelSelectorAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1709, 0, 0, 35382, 0}, /* 630 io.k8s.api.authorization.v1.NonResourceAttributes */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 35432, 0}, /* 631 io.k8s.api.authorization.v1.ExtraValue */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 631, 0, 0, 0}, /* 632  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1711, 0, 0, 35471, 0}, /* 633 io.k8s.api.authorization.v1.SubjectAccessReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1715, 0, 0, 35525, 0}, /* 634 io.k8s.api.authorization.v1.SelfSubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1720, 0, 0, 35577, 0}, /* 635 io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1722, 0, 0, 35633, 0}, /* 636 io.k8s.api.authorization.v1.SelfSubjectRulesReview */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1727, 0, 0, 35684, 0}, /* 637 io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1728, 0, 0, 35739, 0}, /* 638 io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1732, 0, 0, 35792, 0}, /* 639 io.k8s.api.authorization.v1.ResourceRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 639, 0, 0, 16}, /* 640  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1736, 0, 0, 35833, 0}, /* 641 io.k8s.api.authorization.v1.NonResourceRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 641, 0, 0, 16}, /* 642  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 35877, 0}, /* 643 io.k8s.api.authorization.v1.SubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1738, 0, 0, 35925, 0}, /* 644 io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1743, 0, 0, 35975, 0}, /* 645 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 1747, 0, 0, 36029, 0}, /* 646 io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1750, 0, 0, 36083, 0}, /* 647 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1755, 0, 0, 36139, 0}, /* 648 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 644, 0, 0, 0}, /* 649  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1759, 0, 0, 36193, 0}, /* 650 io.k8s.api.autoscaling.v1.Scale */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1764, 0, 0, 36225, 0}, /* 651 io.k8s.api.autoscaling.v1.ScaleSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1765, 0, 0, 36261, 0}, /* 652 io.k8s.api.autoscaling.v1.ScaleStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1767, 0, 0, 36299, 0}, /* 653 io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1772, 0, 0, 36349, 0}, /* 654 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1747, 0, 0, 36403, 0}, /* 655 io.k8s.api.autoscaling.v2.CrossVersionObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1777, 0, 0, 36457, 0}, /* 656 io.k8s.api.autoscaling.v2.MetricSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36494, 0}, /* 657 io.k8s.api.autoscaling.v2.MetricSourceType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1783, 0, 0, 36537, 0}, /* 658 io.k8s.api.autoscaling.v2.ObjectMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1786, 0, 0, 36582, 0}, /* 659 io.k8s.api.autoscaling.v2.MetricTarget */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36621, 0}, /* 660 io.k8s.api.autoscaling.v2.MetricTargetType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1790, 0, 0, 36664, 0}, /* 661 io.k8s.api.autoscaling.v2.MetricIdentifier */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 36707, 0}, /* 662 io.k8s.api.autoscaling.v2.PodsMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1794, 0, 0, 36750, 0}, /* 663 io.k8s.api.autoscaling.v2.ResourceMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1796, 0, 0, 36797, 0}, /* 664 io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 36853, 0}, /* 665 io.k8s.api.autoscaling.v2.ExternalMetricSource */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 656, 0, 0, 16}, /* 666  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1799, 0, 0, 36900, 0}, /* 667 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1801, 0, 0, 36958, 0}, /* 668 io.k8s.api.autoscaling.v2.HPAScalingRules */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37000, 0}, /* 669 io.k8s.api.autoscaling.v2.ScalingPolicySelect */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1805, 0, 0, 37046, 0}, /* 670 io.k8s.api.autoscaling.v2.HPAScalingPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37089, 0}, /* 671 io.k8s.api.autoscaling.v2.HPAScalingPolicyType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 670, 0, 0, 16}, /* 672  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1808, 0, 0, 37136, 0}, /* 673 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1814, 0, 0, 37192, 0}, /* 674 io.k8s.api.autoscaling.v2.MetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1820, 0, 0, 37231, 0}, /* 675 io.k8s.api.autoscaling.v2.ObjectMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1823, 0, 0, 37276, 0}, /* 676 io.k8s.api.autoscaling.v2.MetricValueStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 37320, 0}, /* 677 io.k8s.api.autoscaling.v2.PodsMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1828, 0, 0, 37363, 0}, /* 678 io.k8s.api.autoscaling.v2.ResourceMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1830, 0, 0, 37410, 0}, /* 679 io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 37466, 0}, /* 680 io.k8s.api.autoscaling.v2.ExternalMetricStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 674, 0, 0, 16}, /* 681  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1833, 0, 0, 37513, 0}, /* 682 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37572, 0}, /* 683 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 682, 12721, 0, 16}, /* 684  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1838, 0, 0, 37635, 0}, /* 685 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 653, 0, 0, 0}, /* 686  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1842, 0, 0, 37689, 0}, /* 687 io.k8s.api.batch.v1.CronJob */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1847, 0, 0, 37717, 0}, /* 688 io.k8s.api.batch.v1.CronJobSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 37787, 37749, 0}, /* 689 io.k8s.api.batch.v1.ConcurrencyPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1855, 0, 0, 37808, 0}, /* 690 io.k8s.api.batch.v1.JobTemplateSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 16, 1857, 0, 0, 37844, 0}, /* 691 io.k8s.api.batch.v1.JobSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1873, 0, 0, 37872, 0}, /* 692 io.k8s.api.batch.v1.PodFailurePolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1874, 0, 0, 37909, 0}, /* 693 io.k8s.api.batch.v1.PodFailurePolicyRule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 37993, 37950, 0}, /* 694 io.k8s.api.batch.v1.PodFailurePolicyAction */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1877, 0, 0, 38024, 0}, /* 695 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38139, 38083, 0}, /* 696 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesOperator */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1880, 0, 0, 38148, 0}, /* 697 io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 697, 0, 0, 16}, /* 698  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 693, 0, 0, 16}, /* 699  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1882, 0, 0, 38207, 0}, /* 700 io.k8s.api.batch.v1.SuccessPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1883, 0, 0, 38241, 0}, /* 701 io.k8s.api.batch.v1.SuccessPolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 701, 0, 0, 16}, /* 702  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38314, 38279, 0}, /* 703 io.k8s.api.batch.v1.CompletionMode */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38374, 38333, 0}, /* 704 io.k8s.api.batch.v1.PodReplacementPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1885, 0, 0, 38401, 0}, /* 705 io.k8s.api.batch.v1.CronJobStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 16, 0, 0, 16}, /* 706  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1888, 0, 0, 38435, 0}, /* 707 io.k8s.api.batch.v1.CronJobList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 687, 0, 0, 0}, /* 708  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1892, 0, 0, 38467, 0}, /* 709 io.k8s.api.batch.v1.Job */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 1897, 0, 0, 38491, 0}, /* 710 io.k8s.api.batch.v1.JobStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1908, 0, 0, 38521, 0}, /* 711 io.k8s.api.batch.v1.JobCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 38554, 0}, /* 712 io.k8s.api.batch.v1.JobConditionType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 711, 0, 0, 16}, /* 713  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1914, 0, 0, 38591, 0}, /* 714 io.k8s.api.batch.v1.UncountedTerminatedPods */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 4, 0, 0, 16}, /* 715  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1916, 0, 0, 38635, 0}, /* 716 io.k8s.api.batch.v1.JobList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 709, 0, 0, 0}, /* 717  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1920, 0, 0, 38663, 0}, /* 718 io.k8s.api.certificates.v1.CertificateSigningRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1925, 0, 0, 38716, 0}, /* 719 io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38809, 38773, 0}, /* 720 io.k8s.api.certificates.v1.KeyUsage */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 720, 0, 0, 16}, /* 721  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 39109, 0}, /* 722 io.k8s.api.certificates.v1.ExtraValue */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 722, 0, 0, 0}, /* 723  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1933, 0, 0, 39147, 0}, /* 724 io.k8s.api.certificates.v1.CertificateSigningRequestStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1935, 0, 0, 39206, 0}, /* 725 io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39268, 0}, /* 726 io.k8s.api.certificates.v1.RequestConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 725, 12721, 0, 16}, /* 727  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1941, 0, 0, 39316, 0}, /* 728 io.k8s.api.certificates.v1.CertificateSigningRequestList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 718, 0, 0, 0}, /* 729  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1945, 0, 0, 39373, 0}, /* 730 io.k8s.api.coordination.v1.Lease */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1949, 0, 0, 39406, 0}, /* 731 io.k8s.api.coordination.v1.LeaseSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39443, 0}, /* 732 io.k8s.api.coordination.v1.CoordinatedLeaseStrategy */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1956, 0, 0, 39495, 0}, /* 733 io.k8s.api.coordination.v1.LeaseList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 730, 0, 0, 0}, /* 734  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1960, 0, 0, 39532, 0}, /* 735 io.k8s.api.discovery.v1.EndpointSlice */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39570, 0}, /* 736 io.k8s.api.discovery.v1.AddressType */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1966, 0, 0, 39606, 0}, /* 737 io.k8s.api.discovery.v1.Endpoint */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1974, 0, 0, 39639, 0}, /* 738 io.k8s.api.discovery.v1.EndpointConditions */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1977, 0, 0, 39682, 0}, /* 739 io.k8s.api.discovery.v1.EndpointHints */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 39720, 0}, /* 740 io.k8s.api.discovery.v1.ForZone */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 740, 0, 0, 16}, /* 741  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 39752, 0}, /* 742 io.k8s.api.discovery.v1.ForNode */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 742, 0, 0, 16}, /* 743  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 737, 0, 0, 16}, /* 744  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1979, 0, 0, 39784, 0}, /* 745 io.k8s.api.discovery.v1.EndpointPort */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 745, 0, 0, 16}, /* 746  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1983, 0, 0, 39821, 0}, /* 747 io.k8s.api.discovery.v1.EndpointSliceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 735, 0, 0, 0}, /* 748  */
-    {SCHEMA_OBJECT, LIST_MAP, 17, 1987, 0, 0, 39863, 0}, /* 749 io.k8s.api.events.v1.Event */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2004, 0, 0, 39890, 0}, /* 750 io.k8s.api.events.v1.EventSeries */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2006, 0, 0, 39923, 0}, /* 751 io.k8s.api.events.v1.EventList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 749, 0, 0, 0}, /* 752  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2010, 0, 0, 39954, 0}, /* 753 io.k8s.api.flowcontrol.v1.FlowSchema */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2015, 0, 0, 39991, 0}, /* 754 io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40032, 0}, /* 755 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationReference */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2019, 0, 0, 40094, 0}, /* 756 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40144, 0}, /* 757 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethodType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2020, 0, 0, 40198, 0}, /* 758 io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2023, 0, 0, 40248, 0}, /* 759 io.k8s.api.flowcontrol.v1.Subject */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40282, 0}, /* 760 io.k8s.api.flowcontrol.v1.SubjectKind */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40320, 0}, /* 761 io.k8s.api.flowcontrol.v1.UserSubject */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40358, 0}, /* 762 io.k8s.api.flowcontrol.v1.GroupSubject */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2027, 0, 0, 40397, 0}, /* 763 io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 759, 0, 0, 16}, /* 764  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2029, 0, 0, 40445, 0}, /* 765 io.k8s.api.flowcontrol.v1.ResourcePolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 765, 0, 0, 16}, /* 766  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2034, 0, 0, 40490, 0}, /* 767 io.k8s.api.flowcontrol.v1.NonResourcePolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 767, 0, 0, 16}, /* 768  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 758, 0, 0, 16}, /* 769  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2036, 0, 0, 40538, 0}, /* 770 io.k8s.api.flowcontrol.v1.FlowSchemaStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2037, 0, 0, 40581, 0}, /* 771 io.k8s.api.flowcontrol.v1.FlowSchemaCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40627, 0}, /* 772 io.k8s.api.flowcontrol.v1.FlowSchemaConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40677, 0}, /* 773 io.k8s.api.flowcontrol.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 771, 12721, 0, 16}, /* 774  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2042, 0, 0, 40719, 0}, /* 775 io.k8s.api.flowcontrol.v1.FlowSchemaList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 753, 0, 0, 0}, /* 776  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2046, 0, 0, 40760, 0}, /* 777 io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2051, 0, 0, 40813, 0}, /* 778 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40870, 0}, /* 779 io.k8s.api.flowcontrol.v1.PriorityLevelEnablement */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2054, 0, 0, 40920, 0}, /* 780 io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2058, 0, 0, 40980, 0}, /* 781 io.k8s.api.flowcontrol.v1.LimitResponse */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41020, 0}, /* 782 io.k8s.api.flowcontrol.v1.LimitResponseType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2060, 0, 0, 41064, 0}, /* 783 io.k8s.api.flowcontrol.v1.QueuingConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2063, 0, 0, 41111, 0}, /* 784 io.k8s.api.flowcontrol.v1.ExemptPriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2065, 0, 0, 41170, 0}, /* 785 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2066, 0, 0, 41229, 0}, /* 786 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41291, 0}, /* 787 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 786, 12721, 0, 16}, /* 788  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2071, 0, 0, 41357, 0}, /* 789 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 777, 0, 0, 0}, /* 790  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2075, 0, 0, 41414, 0}, /* 791 io.k8s.api.networking.v1.IPAddress */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2079, 0, 0, 41449, 0}, /* 792 io.k8s.api.networking.v1.IPAddressSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2080, 0, 0, 41488, 0}, /* 793 io.k8s.api.networking.v1.ParentReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2084, 0, 0, 41529, 0}, /* 794 io.k8s.api.networking.v1.IPAddressList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 791, 0, 0, 0}, /* 795  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2088, 0, 0, 41568, 0}, /* 796 io.k8s.api.networking.v1.Ingress */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2093, 0, 0, 41601, 0}, /* 797 io.k8s.api.networking.v1.IngressSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2097, 0, 0, 41638, 0}, /* 798 io.k8s.api.networking.v1.IngressBackend */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2099, 0, 0, 41678, 0}, /* 799 io.k8s.api.networking.v1.IngressServiceBackend */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 2101, 0, 0, 41725, 0}, /* 800 io.k8s.api.networking.v1.ServiceBackendPort */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2103, 0, 0, 41769, 0}, /* 801 io.k8s.api.networking.v1.IngressTLS */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 801, 0, 0, 16}, /* 802  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2105, 0, 0, 41805, 0}, /* 803 io.k8s.api.networking.v1.IngressRule */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2108, 0, 0, 41842, 0}, /* 804 io.k8s.api.networking.v1.IngressRuleValue */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2109, 0, 0, 41884, 0}, /* 805 io.k8s.api.networking.v1.HTTPIngressRuleValue */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2110, 0, 0, 41930, 0}, /* 806 io.k8s.api.networking.v1.HTTPIngressPath */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41971, 0}, /* 807 io.k8s.api.networking.v1.PathType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 806, 0, 0, 16}, /* 808  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 803, 0, 0, 16}, /* 809  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2113, 0, 0, 42005, 0}, /* 810 io.k8s.api.networking.v1.IngressStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2114, 0, 0, 42044, 0}, /* 811 io.k8s.api.networking.v1.IngressLoadBalancerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2115, 0, 0, 42095, 0}, /* 812 io.k8s.api.networking.v1.IngressLoadBalancerIngress */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 42147, 0}, /* 813 io.k8s.api.networking.v1.IngressPortStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 813, 0, 0, 16}, /* 814  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 812, 0, 0, 16}, /* 815  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2118, 0, 0, 42190, 0}, /* 816 io.k8s.api.networking.v1.IngressClass */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2122, 0, 0, 42228, 0}, /* 817 io.k8s.api.networking.v1.IngressClassSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2124, 0, 0, 42270, 0}, /* 818 io.k8s.api.networking.v1.IngressClassParametersReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2129, 0, 0, 42327, 0}, /* 819 io.k8s.api.networking.v1.IngressClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 816, 0, 0, 0}, /* 820  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2133, 0, 0, 42369, 0}, /* 821 io.k8s.api.networking.v1.IngressList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 796, 0, 0, 0}, /* 822  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2137, 0, 0, 42406, 0}, /* 823 io.k8s.api.networking.v1.NetworkPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2141, 0, 0, 42445, 0}, /* 824 io.k8s.api.networking.v1.NetworkPolicySpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2145, 0, 0, 42488, 0}, /* 825 io.k8s.api.networking.v1.NetworkPolicyIngressRule */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2147, 0, 0, 42538, 0}, /* 826 io.k8s.api.networking.v1.NetworkPolicyPort */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 826, 0, 0, 16}, /* 827  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2150, 0, 0, 42581, 0}, /* 828 io.k8s.api.networking.v1.NetworkPolicyPeer */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2153, 0, 0, 42624, 0}, /* 829 io.k8s.api.networking.v1.IPBlock */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 828, 0, 0, 16}, /* 830  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 825, 0, 0, 16}, /* 831  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2155, 0, 0, 42657, 0}, /* 832 io.k8s.api.networking.v1.NetworkPolicyEgressRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 832, 0, 0, 16}, /* 833  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 42742, 42706, 0}, /* 834 io.k8s.api.networking.v1.PolicyType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 834, 0, 0, 16}, /* 835  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2157, 0, 0, 42757, 0}, /* 836 io.k8s.api.networking.v1.NetworkPolicyList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 823, 0, 0, 0}, /* 837  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2161, 0, 0, 42800, 0}, /* 838 io.k8s.api.networking.v1.ServiceCIDR */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2166, 0, 0, 42837, 0}, /* 839 io.k8s.api.networking.v1.ServiceCIDRSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2167, 0, 0, 42878, 0}, /* 840 io.k8s.api.networking.v1.ServiceCIDRStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2168, 0, 0, 42921, 0}, /* 841 io.k8s.api.networking.v1.ServiceCIDRList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 838, 0, 0, 0}, /* 842  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 2172, 0, 0, 42962, 0}, /* 843 io.k8s.api.node.v1.RuntimeClass */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2178, 0, 0, 42994, 0}, /* 844 io.k8s.api.node.v1.Overhead */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2179, 0, 0, 43022, 0}, /* 845 io.k8s.api.node.v1.Scheduling */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2181, 0, 0, 43052, 0}, /* 846 io.k8s.api.node.v1.RuntimeClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 843, 0, 0, 0}, /* 847  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2185, 0, 0, 43088, 0}, /* 848 io.k8s.api.policy.v1.Eviction */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2189, 0, 0, 43118, 0}, /* 849 io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2197, 0, 0, 43169, 0}, /* 850 io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43220, 0}, /* 851 io.k8s.apimachinery.pkg.apis.meta.v1.DeletionPropagation */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2199, 0, 0, 43277, 0}, /* 852 io.k8s.api.policy.v1.PodDisruptionBudget */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2204, 0, 0, 43318, 0}, /* 853 io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 43415, 43363, 0}, /* 854 io.k8s.api.policy.v1.UnhealthyPodEvictionPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2208, 0, 0, 43443, 0}, /* 855 io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 6, 0, 0, 0}, /* 856  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2215, 0, 0, 43490, 0}, /* 857 io.k8s.api.policy.v1.PodDisruptionBudgetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 852, 0, 0, 0}, /* 858  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2219, 0, 0, 43535, 0}, /* 859 io.k8s.api.rbac.v1.ClusterRole */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2224, 0, 0, 43566, 0}, /* 860 io.k8s.api.rbac.v1.PolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 860, 0, 0, 16}, /* 861  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2229, 0, 0, 43596, 0}, /* 862 io.k8s.api.rbac.v1.AggregationRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 150, 0, 0, 16}, /* 863  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 43631, 0}, /* 864 io.k8s.api.rbac.v1.ClusterRoleBinding */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 2235, 0, 0, 43669, 0}, /* 865 io.k8s.api.rbac.v1.Subject */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 865, 0, 0, 16}, /* 866  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 2239, 0, 0, 43696, 0}, /* 867 io.k8s.api.rbac.v1.RoleRef */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2242, 0, 0, 43723, 0}, /* 868 io.k8s.api.rbac.v1.ClusterRoleBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 864, 0, 0, 0}, /* 869  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2246, 0, 0, 43765, 0}, /* 870 io.k8s.api.rbac.v1.ClusterRoleList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 859, 0, 0, 0}, /* 871  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2250, 0, 0, 43800, 0}, /* 872 io.k8s.api.rbac.v1.Role */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 43824, 0}, /* 873 io.k8s.api.rbac.v1.RoleBinding */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2254, 0, 0, 43855, 0}, /* 874 io.k8s.api.rbac.v1.RoleBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 873, 0, 0, 0}, /* 875  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2258, 0, 0, 43890, 0}, /* 876 io.k8s.api.rbac.v1.RoleList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 872, 0, 0, 0}, /* 877  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2262, 0, 0, 43918, 0}, /* 878 io.k8s.api.resource.v1.DeviceClass */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2266, 0, 0, 43953, 0}, /* 879 io.k8s.api.resource.v1.DeviceClassSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2269, 0, 0, 43992, 0}, /* 880 io.k8s.api.resource.v1.DeviceSelector */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2270, 0, 0, 44030, 0}, /* 881 io.k8s.api.resource.v1.CELDeviceSelector */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 880, 0, 0, 16}, /* 882  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2271, 0, 0, 44071, 0}, /* 883 io.k8s.api.resource.v1.DeviceClassConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2273, 0, 0, 44119, 0}, /* 884 io.k8s.api.resource.v1.DeviceConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2274, 0, 0, 44162, 0}, /* 885 io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 883, 0, 0, 16}, /* 886  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2276, 0, 0, 44211, 0}, /* 887 io.k8s.api.resource.v1.DeviceClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 878, 0, 0, 0}, /* 888  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2280, 0, 0, 44250, 0}, /* 889 io.k8s.api.resource.v1.ResourceClaim */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2285, 0, 0, 44287, 0}, /* 890 io.k8s.api.resource.v1.ResourceClaimSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2286, 0, 0, 44328, 0}, /* 891 io.k8s.api.resource.v1.DeviceClaim */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2289, 0, 0, 44363, 0}, /* 892 io.k8s.api.resource.v1.DeviceRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2292, 0, 0, 44400, 0}, /* 893 io.k8s.api.resource.v1.ExactDeviceRequest */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 44442, 0}, /* 894 io.k8s.api.resource.v1.DeviceAllocationMode */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2299, 0, 0, 44486, 0}, /* 895 io.k8s.api.resource.v1.DeviceToleration */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 44574, 44526, 0}, /* 896 io.k8s.api.resource.v1.DeviceTolerationOperator */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 44628, 44587, 0}, /* 897 io.k8s.api.resource.v1.DeviceTaintEffect */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 895, 0, 0, 16}, /* 898  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2304, 0, 0, 44654, 0}, /* 899 io.k8s.api.resource.v1.CapacityRequirements */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 44698, 0}, /* 900 map[v1.QualifiedName]resource.Quantity */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2305, 0, 0, 44737, 0}, /* 901 io.k8s.api.resource.v1.DeviceSubRequest */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 901, 0, 0, 16}, /* 902  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 892, 0, 0, 16}, /* 903  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2312, 0, 0, 44777, 0}, /* 904 io.k8s.api.resource.v1.DeviceConstraint */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 44817, 0}, /* 905 io.k8s.api.resource.v1.FullyQualifiedName */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 904, 0, 0, 16}, /* 906  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2315, 0, 0, 44859, 0}, /* 907 io.k8s.api.resource.v1.DeviceClaimConfiguration */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 907, 0, 0, 16}, /* 908  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2318, 0, 0, 44907, 0}, /* 909 io.k8s.api.resource.v1.ResourceClaimStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2321, 0, 0, 44950, 0}, /* 910 io.k8s.api.resource.v1.AllocationResult */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2324, 0, 0, 44990, 0}, /* 911 io.k8s.api.resource.v1.DeviceAllocationResult */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 2326, 0, 0, 45036, 0}, /* 912 io.k8s.api.resource.v1.DeviceRequestAllocationResult */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 912, 0, 0, 16}, /* 913  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2336, 0, 0, 45089, 0}, /* 914 io.k8s.api.resource.v1.DeviceAllocationConfiguration */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 45188, 45142, 0}, /* 915 io.k8s.api.resource.v1.AllocationConfigSource */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 914, 0, 0, 16}, /* 916  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2340, 0, 0, 45208, 0}, /* 917 io.k8s.api.resource.v1.ResourceClaimConsumerReference */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 917, 12365, 0, 16}, /* 918  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2344, 0, 0, 45262, 0}, /* 919 io.k8s.api.resource.v1.AllocatedDeviceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2351, 0, 0, 45307, 0}, /* 920 io.k8s.api.resource.v1.NetworkDeviceData */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 919, 45348, 0, 16}, /* 921  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2354, 0, 0, 45376, 0}, /* 922 io.k8s.api.resource.v1.ResourceClaimList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 889, 0, 0, 0}, /* 923  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2358, 0, 0, 45417, 0}, /* 924 io.k8s.api.resource.v1.ResourceClaimTemplate */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2362, 0, 0, 45462, 0}, /* 925 io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2364, 0, 0, 45511, 0}, /* 926 io.k8s.api.resource.v1.ResourceClaimTemplateList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 924, 0, 0, 0}, /* 927  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2368, 0, 0, 45560, 0}, /* 928 io.k8s.api.resource.v1.ResourceSlice */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2372, 0, 0, 45597, 0}, /* 929 io.k8s.api.resource.v1.ResourceSliceSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2380, 0, 0, 45638, 0}, /* 930 io.k8s.api.resource.v1.ResourcePool */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 2383, 0, 0, 45674, 0}, /* 931 io.k8s.api.resource.v1.Device */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2396, 0, 0, 45704, 0}, /* 932 io.k8s.api.resource.v1.DeviceAttribute */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 9, 0, 0, 16}, /* 933  */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 932, 0, 45743, 0}, /* 934 map[v1.QualifiedName]v1.DeviceAttribute */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2404, 0, 0, 45783, 0}, /* 935 io.k8s.api.resource.v1.DeviceCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2406, 0, 0, 45821, 0}, /* 936 io.k8s.api.resource.v1.CapacityRequestPolicy */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 52, 0, 0, 16}, /* 937  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2409, 0, 0, 45866, 0}, /* 938 io.k8s.api.resource.v1.CapacityRequestPolicyRange */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 935, 0, 45916, 0}, /* 939 map[v1.QualifiedName]v1.DeviceCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2412, 0, 0, 45955, 0}, /* 940 io.k8s.api.resource.v1.DeviceCounterConsumption */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2414, 0, 0, 46003, 0}, /* 941 io.k8s.api.resource.v1.Counter */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 941, 0, 0, 0}, /* 942  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 940, 0, 0, 16}, /* 943  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2415, 0, 0, 46034, 0}, /* 944 io.k8s.api.resource.v1.DeviceTaint */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 944, 0, 0, 16}, /* 945  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2419, 0, 0, 46069, 0}, /* 946 io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46123, 0}, /* 947 io.k8s.api.resource.v1.QualifiedName */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 946, 0, 46160, 0}, /* 948 map[v1.ResourceName]v1.NodeAllocatableResourceMapping */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 931, 0, 0, 16}, /* 949  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2421, 0, 0, 46214, 0}, /* 950 io.k8s.api.resource.v1.CounterSet */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 950, 0, 0, 16}, /* 951  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2423, 0, 0, 46248, 0}, /* 952 io.k8s.api.resource.v1.ResourceSliceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 928, 0, 0, 0}, /* 953  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2427, 0, 0, 46289, 0}, /* 954 io.k8s.api.scheduling.v1.PriorityClass */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2434, 0, 0, 46328, 0}, /* 955 io.k8s.api.scheduling.v1.PriorityClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 954, 0, 0, 0}, /* 956  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2438, 0, 0, 46371, 0}, /* 957 io.k8s.api.storage.v1.CSIDriver */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 2442, 0, 0, 46403, 0}, /* 958 io.k8s.api.storage.v1.CSIDriverSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46439, 0}, /* 959 io.k8s.api.storage.v1.VolumeLifecycleMode */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 959, 0, 0, 16}, /* 960  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46481, 0}, /* 961 io.k8s.api.storage.v1.FSGroupPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2453, 0, 0, 46517, 0}, /* 962 io.k8s.api.storage.v1.TokenRequest */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 962, 0, 0, 16}, /* 963  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2455, 0, 0, 46552, 0}, /* 964 io.k8s.api.storage.v1.CSIDriverList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 957, 0, 0, 0}, /* 965  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2459, 0, 0, 46588, 0}, /* 966 io.k8s.api.storage.v1.CSINode */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2463, 0, 0, 46618, 0}, /* 967 io.k8s.api.storage.v1.CSINodeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2464, 0, 0, 46652, 0}, /* 968 io.k8s.api.storage.v1.CSINodeDriver */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2468, 0, 0, 46688, 0}, /* 969 io.k8s.api.storage.v1.VolumeNodeResources */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 968, 19258, 0, 16}, /* 970  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2469, 0, 0, 46730, 0}, /* 971 io.k8s.api.storage.v1.CSINodeList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 966, 0, 0, 0}, /* 972  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2473, 0, 0, 46764, 0}, /* 973 io.k8s.api.storage.v1.CSIStorageCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2480, 0, 0, 46805, 0}, /* 974 io.k8s.api.storage.v1.CSIStorageCapacityList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 973, 0, 0, 0}, /* 975  */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 2484, 0, 0, 46850, 0}, /* 976 io.k8s.api.storage.v1.StorageClass */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 46925, 46885, 0}, /* 977 io.k8s.api.storage.v1.VolumeBindingMode */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 2494, 0, 0, 46956, 0}, /* 978 io.k8s.api.core.v1.TopologySelectorTerm */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2495, 0, 0, 46996, 0}, /* 979 io.k8s.api.core.v1.TopologySelectorLabelRequirement */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 979, 0, 0, 16}, /* 980  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 978, 0, 0, 16}, /* 981  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2497, 0, 0, 47048, 0}, /* 982 io.k8s.api.storage.v1.StorageClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 976, 0, 0, 0}, /* 983  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2501, 0, 0, 47087, 0}, /* 984 io.k8s.api.storage.v1.VolumeAttachment */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2506, 0, 0, 47126, 0}, /* 985 io.k8s.api.storage.v1.VolumeAttachmentSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2509, 0, 0, 47169, 0}, /* 986 io.k8s.api.storage.v1.VolumeAttachmentSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2511, 0, 0, 47214, 0}, /* 987 io.k8s.api.storage.v1.VolumeAttachmentStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2515, 0, 0, 47259, 0}, /* 988 io.k8s.api.storage.v1.VolumeError */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2518, 0, 0, 47293, 0}, /* 989 io.k8s.api.storage.v1.VolumeAttachmentList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 984, 0, 0, 0}, /* 990  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2522, 0, 0, 47336, 0}, /* 991 io.k8s.api.storage.v1.VolumeAttributesClass */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2527, 0, 0, 47380, 0}, /* 992 io.k8s.api.storage.v1.VolumeAttributesClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 991, 0, 0, 0}, /* 993  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2531, 0, 0, 47428, 0}, /* 994 io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2536, 0, 0, 47479, 0}, /* 995 io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 2541, 0, 0, 47530, 0}, /* 996 io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2547, 0, 0, 47580, 0}, /* 997 io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 2550, 0, 0, 47628, 0}, /* 998 io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 47677, 0}, /* 999 io.k8s.apimachinery.pkg.apis.meta.v1.ResourceVersionMatch */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2563, 0, 0, 47735, 0}, /* 1000 io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2565, 0, 0, 47783, 0}, /* 1001 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2568, 0, 0, 47842, 0}, /* 1002 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1001, 0, 0, 0}, /* 1003  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 2572, 0, 0, 47905, 0}, /* 1004 io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2578, 0, 0, 47951, 0}, /* 1005 io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1005, 0, 0, 16}, /* 1006  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2580, 0, 0, 48013, 0}, /* 1007 io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1007, 0, 0, 16}, /* 1008  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2582, 0, 0, 48076, 0}, /* 1009 io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1004, 0, 0, 16}, /* 1010  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2585, 0, 0, 48126, 0}, /* 1011 io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 2589, 0, 0, 48179, 0}, /* 1012 io.k8s.apimachinery.pkg.apis.meta.v1.APIResource */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 48228, 0}, /* 1013 io.k8s.apimachinery.pkg.apis.meta.v1.Verbs */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1012, 0, 0, 16}, /* 1014  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2599, 0, 0, 48271, 0}, /* 1015 io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions */
-    {SCHEMA_OBJECT, LIST_MAP, 0, 0, 0, 0, 48320, 0}, /* 1016 io.k8s.apimachinery.pkg.apis.meta.v1.Patch */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 2603, 0, 0, 48363, 0}, /* 1017 io.k8s.apimachinery.pkg.version.Info */
+    {SCHEMA_BYTES, LIST_ATOMIC, 0, 0, 0, 0, 0, 16}, /* 554  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1495, 0, 0, 32539, 0}, /* 555 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1496, 0, 0, 32607, 0}, /* 556 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32678, 0}, /* 557 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32753, 0}, /* 558 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 556, 12721, 0, 16}, /* 559  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1501, 0, 0, 32820, 0}, /* 560 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 551, 0, 0, 0}, /* 561  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1505, 0, 0, 32886, 0}, /* 562 io.k8s.api.apps.v1.ControllerRevision */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1510, 0, 0, 32924, 0}, /* 563 io.k8s.api.apps.v1.ControllerRevisionList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 562, 0, 0, 0}, /* 564  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1514, 0, 0, 32966, 0}, /* 565 io.k8s.api.apps.v1.DaemonSet */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1519, 0, 0, 32995, 0}, /* 566 io.k8s.api.apps.v1.DaemonSetSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1524, 0, 0, 33028, 0}, /* 567 io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33118, 33071, 0}, /* 568 io.k8s.api.apps.v1.DaemonSetUpdateStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 33141, 0}, /* 569 io.k8s.api.apps.v1.RollingUpdateDaemonSet */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 1528, 0, 0, 33183, 0}, /* 570 io.k8s.api.apps.v1.DaemonSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1538, 0, 0, 33218, 0}, /* 571 io.k8s.api.apps.v1.DaemonSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33256, 0}, /* 572 io.k8s.api.apps.v1.DaemonSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 571, 12721, 0, 16}, /* 573  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1543, 0, 0, 33298, 0}, /* 574 io.k8s.api.apps.v1.DaemonSetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 565, 0, 0, 0}, /* 575  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1547, 0, 0, 33331, 0}, /* 576 io.k8s.api.apps.v1.Deployment */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1552, 0, 0, 33361, 0}, /* 577 io.k8s.api.apps.v1.DeploymentSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1560, 0, 0, 33395, 0}, /* 578 io.k8s.api.apps.v1.DeploymentStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33475, 33433, 0}, /* 579 io.k8s.api.apps.v1.DeploymentStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 33498, 0}, /* 580 io.k8s.api.apps.v1.RollingUpdateDeployment */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 1562, 0, 0, 33541, 0}, /* 581 io.k8s.api.apps.v1.DeploymentStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1571, 0, 0, 33577, 0}, /* 582 io.k8s.api.apps.v1.DeploymentCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33616, 0}, /* 583 io.k8s.api.apps.v1.DeploymentConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 582, 12721, 0, 16}, /* 584  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1577, 0, 0, 33659, 0}, /* 585 io.k8s.api.apps.v1.DeploymentList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 576, 0, 0, 0}, /* 586  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1581, 0, 0, 33693, 0}, /* 587 io.k8s.api.apps.v1.ReplicaSet */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1586, 0, 0, 33723, 0}, /* 588 io.k8s.api.apps.v1.ReplicaSetSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1590, 0, 0, 33757, 0}, /* 589 io.k8s.api.apps.v1.ReplicaSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1597, 0, 0, 33793, 0}, /* 590 io.k8s.api.apps.v1.ReplicaSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33832, 0}, /* 591 io.k8s.api.apps.v1.ReplicaSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 590, 12721, 0, 16}, /* 592  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1602, 0, 0, 33875, 0}, /* 593 io.k8s.api.apps.v1.ReplicaSetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 587, 0, 0, 0}, /* 594  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1606, 0, 0, 33909, 0}, /* 595 io.k8s.api.apps.v1.StatefulSet */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 1611, 0, 0, 33940, 0}, /* 596 io.k8s.api.apps.v1.StatefulSetSpec */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 148, 0, 0, 16}, /* 597  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 34018, 33975, 0}, /* 598 io.k8s.api.apps.v1.PodManagementPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1622, 0, 0, 34040, 0}, /* 599 io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33118, 34085, 0}, /* 600 io.k8s.api.apps.v1.StatefulSetUpdateStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1624, 0, 0, 34134, 0}, /* 601 io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1626, 0, 0, 34186, 0}, /* 602 io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34253, 0}, /* 603 io.k8s.api.apps.v1.PersistentVolumeClaimRetentionPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1628, 0, 0, 34313, 0}, /* 604 io.k8s.api.apps.v1.StatefulSetOrdinals */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 1629, 0, 0, 34352, 0}, /* 605 io.k8s.api.apps.v1.StatefulSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1639, 0, 0, 34389, 0}, /* 606 io.k8s.api.apps.v1.StatefulSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34429, 0}, /* 607 io.k8s.api.apps.v1.StatefulSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 606, 12721, 0, 16}, /* 608  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1644, 0, 0, 34473, 0}, /* 609 io.k8s.api.apps.v1.StatefulSetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 595, 0, 0, 0}, /* 610  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1648, 0, 0, 34508, 0}, /* 611 io.k8s.api.authentication.v1.SelfSubjectReview */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1652, 0, 0, 34555, 0}, /* 612 io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1653, 0, 0, 34608, 0}, /* 613 io.k8s.api.authentication.v1.UserInfo */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 34646, 0}, /* 614 io.k8s.api.authentication.v1.ExtraValue */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 614, 0, 0, 0}, /* 615  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1657, 0, 0, 34686, 0}, /* 616 io.k8s.api.authentication.v1.TokenRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1662, 0, 0, 34728, 0}, /* 617 io.k8s.api.authentication.v1.TokenRequestSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1665, 0, 0, 34774, 0}, /* 618 io.k8s.api.authentication.v1.BoundObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1669, 0, 0, 34824, 0}, /* 619 io.k8s.api.authentication.v1.TokenRequestStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1671, 0, 0, 34872, 0}, /* 620 io.k8s.api.authentication.v1.TokenReview */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1676, 0, 0, 34913, 0}, /* 621 io.k8s.api.authentication.v1.TokenReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1678, 0, 0, 34958, 0}, /* 622 io.k8s.api.authentication.v1.TokenReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 35005, 0}, /* 623 io.k8s.api.authorization.v1.LocalSubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1687, 0, 0, 35058, 0}, /* 624 io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 1693, 0, 0, 35110, 0}, /* 625 io.k8s.api.authorization.v1.ResourceAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1702, 0, 0, 35157, 0}, /* 626 io.k8s.api.authorization.v1.FieldSelectorAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1704, 0, 0, 35209, 0}, /* 627 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35271, 0}, /* 628 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorOperator */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 627, 0, 0, 16}, /* 629  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1707, 0, 0, 35330, 0}, /* 630 io.k8s.api.authorization.v1.LabelSelectorAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1709, 0, 0, 35382, 0}, /* 631 io.k8s.api.authorization.v1.NonResourceAttributes */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 35432, 0}, /* 632 io.k8s.api.authorization.v1.ExtraValue */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 632, 0, 0, 0}, /* 633  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1711, 0, 0, 35471, 0}, /* 634 io.k8s.api.authorization.v1.SubjectAccessReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1715, 0, 0, 35525, 0}, /* 635 io.k8s.api.authorization.v1.SelfSubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1720, 0, 0, 35577, 0}, /* 636 io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1722, 0, 0, 35633, 0}, /* 637 io.k8s.api.authorization.v1.SelfSubjectRulesReview */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1727, 0, 0, 35684, 0}, /* 638 io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1728, 0, 0, 35739, 0}, /* 639 io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1732, 0, 0, 35792, 0}, /* 640 io.k8s.api.authorization.v1.ResourceRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 640, 0, 0, 16}, /* 641  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1736, 0, 0, 35833, 0}, /* 642 io.k8s.api.authorization.v1.NonResourceRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 642, 0, 0, 16}, /* 643  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 35877, 0}, /* 644 io.k8s.api.authorization.v1.SubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1738, 0, 0, 35925, 0}, /* 645 io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1743, 0, 0, 35975, 0}, /* 646 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 1747, 0, 0, 36029, 0}, /* 647 io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1750, 0, 0, 36083, 0}, /* 648 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1755, 0, 0, 36139, 0}, /* 649 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 645, 0, 0, 0}, /* 650  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1759, 0, 0, 36193, 0}, /* 651 io.k8s.api.autoscaling.v1.Scale */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1764, 0, 0, 36225, 0}, /* 652 io.k8s.api.autoscaling.v1.ScaleSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1765, 0, 0, 36261, 0}, /* 653 io.k8s.api.autoscaling.v1.ScaleStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1767, 0, 0, 36299, 0}, /* 654 io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1772, 0, 0, 36349, 0}, /* 655 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1747, 0, 0, 36403, 0}, /* 656 io.k8s.api.autoscaling.v2.CrossVersionObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1777, 0, 0, 36457, 0}, /* 657 io.k8s.api.autoscaling.v2.MetricSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36494, 0}, /* 658 io.k8s.api.autoscaling.v2.MetricSourceType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1783, 0, 0, 36537, 0}, /* 659 io.k8s.api.autoscaling.v2.ObjectMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1786, 0, 0, 36582, 0}, /* 660 io.k8s.api.autoscaling.v2.MetricTarget */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36621, 0}, /* 661 io.k8s.api.autoscaling.v2.MetricTargetType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1790, 0, 0, 36664, 0}, /* 662 io.k8s.api.autoscaling.v2.MetricIdentifier */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 36707, 0}, /* 663 io.k8s.api.autoscaling.v2.PodsMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1794, 0, 0, 36750, 0}, /* 664 io.k8s.api.autoscaling.v2.ResourceMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1796, 0, 0, 36797, 0}, /* 665 io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 36853, 0}, /* 666 io.k8s.api.autoscaling.v2.ExternalMetricSource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 657, 0, 0, 16}, /* 667  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1799, 0, 0, 36900, 0}, /* 668 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1801, 0, 0, 36958, 0}, /* 669 io.k8s.api.autoscaling.v2.HPAScalingRules */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37000, 0}, /* 670 io.k8s.api.autoscaling.v2.ScalingPolicySelect */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1805, 0, 0, 37046, 0}, /* 671 io.k8s.api.autoscaling.v2.HPAScalingPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37089, 0}, /* 672 io.k8s.api.autoscaling.v2.HPAScalingPolicyType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 671, 0, 0, 16}, /* 673  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1808, 0, 0, 37136, 0}, /* 674 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1814, 0, 0, 37192, 0}, /* 675 io.k8s.api.autoscaling.v2.MetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1820, 0, 0, 37231, 0}, /* 676 io.k8s.api.autoscaling.v2.ObjectMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1823, 0, 0, 37276, 0}, /* 677 io.k8s.api.autoscaling.v2.MetricValueStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 37320, 0}, /* 678 io.k8s.api.autoscaling.v2.PodsMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1828, 0, 0, 37363, 0}, /* 679 io.k8s.api.autoscaling.v2.ResourceMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1830, 0, 0, 37410, 0}, /* 680 io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 37466, 0}, /* 681 io.k8s.api.autoscaling.v2.ExternalMetricStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 675, 0, 0, 16}, /* 682  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1833, 0, 0, 37513, 0}, /* 683 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37572, 0}, /* 684 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 683, 12721, 0, 16}, /* 685  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1838, 0, 0, 37635, 0}, /* 686 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 654, 0, 0, 0}, /* 687  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1842, 0, 0, 37689, 0}, /* 688 io.k8s.api.batch.v1.CronJob */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1847, 0, 0, 37717, 0}, /* 689 io.k8s.api.batch.v1.CronJobSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 37787, 37749, 0}, /* 690 io.k8s.api.batch.v1.ConcurrencyPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1855, 0, 0, 37808, 0}, /* 691 io.k8s.api.batch.v1.JobTemplateSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 16, 1857, 0, 0, 37844, 0}, /* 692 io.k8s.api.batch.v1.JobSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1873, 0, 0, 37872, 0}, /* 693 io.k8s.api.batch.v1.PodFailurePolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1874, 0, 0, 37909, 0}, /* 694 io.k8s.api.batch.v1.PodFailurePolicyRule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 37993, 37950, 0}, /* 695 io.k8s.api.batch.v1.PodFailurePolicyAction */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1877, 0, 0, 38024, 0}, /* 696 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38139, 38083, 0}, /* 697 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesOperator */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1880, 0, 0, 38148, 0}, /* 698 io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 698, 0, 0, 16}, /* 699  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 694, 0, 0, 16}, /* 700  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1882, 0, 0, 38207, 0}, /* 701 io.k8s.api.batch.v1.SuccessPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1883, 0, 0, 38241, 0}, /* 702 io.k8s.api.batch.v1.SuccessPolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 702, 0, 0, 16}, /* 703  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38314, 38279, 0}, /* 704 io.k8s.api.batch.v1.CompletionMode */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38374, 38333, 0}, /* 705 io.k8s.api.batch.v1.PodReplacementPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1885, 0, 0, 38401, 0}, /* 706 io.k8s.api.batch.v1.CronJobStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 16, 0, 0, 16}, /* 707  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1888, 0, 0, 38435, 0}, /* 708 io.k8s.api.batch.v1.CronJobList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 688, 0, 0, 0}, /* 709  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1892, 0, 0, 38467, 0}, /* 710 io.k8s.api.batch.v1.Job */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 1897, 0, 0, 38491, 0}, /* 711 io.k8s.api.batch.v1.JobStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1908, 0, 0, 38521, 0}, /* 712 io.k8s.api.batch.v1.JobCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 38554, 0}, /* 713 io.k8s.api.batch.v1.JobConditionType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 712, 0, 0, 16}, /* 714  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1914, 0, 0, 38591, 0}, /* 715 io.k8s.api.batch.v1.UncountedTerminatedPods */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 4, 0, 0, 16}, /* 716  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1916, 0, 0, 38635, 0}, /* 717 io.k8s.api.batch.v1.JobList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 710, 0, 0, 0}, /* 718  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1920, 0, 0, 38663, 0}, /* 719 io.k8s.api.certificates.v1.CertificateSigningRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1925, 0, 0, 38716, 0}, /* 720 io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38809, 38773, 0}, /* 721 io.k8s.api.certificates.v1.KeyUsage */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 721, 0, 0, 16}, /* 722  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 39109, 0}, /* 723 io.k8s.api.certificates.v1.ExtraValue */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 723, 0, 0, 0}, /* 724  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1933, 0, 0, 39147, 0}, /* 725 io.k8s.api.certificates.v1.CertificateSigningRequestStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1935, 0, 0, 39206, 0}, /* 726 io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39268, 0}, /* 727 io.k8s.api.certificates.v1.RequestConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 726, 12721, 0, 16}, /* 728  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1941, 0, 0, 39316, 0}, /* 729 io.k8s.api.certificates.v1.CertificateSigningRequestList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 719, 0, 0, 0}, /* 730  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1945, 0, 0, 39373, 0}, /* 731 io.k8s.api.coordination.v1.Lease */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1949, 0, 0, 39406, 0}, /* 732 io.k8s.api.coordination.v1.LeaseSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39443, 0}, /* 733 io.k8s.api.coordination.v1.CoordinatedLeaseStrategy */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1956, 0, 0, 39495, 0}, /* 734 io.k8s.api.coordination.v1.LeaseList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 731, 0, 0, 0}, /* 735  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1960, 0, 0, 39532, 0}, /* 736 io.k8s.api.discovery.v1.EndpointSlice */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 39606, 39570, 0}, /* 737 io.k8s.api.discovery.v1.AddressType */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1966, 0, 0, 39621, 0}, /* 738 io.k8s.api.discovery.v1.Endpoint */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1974, 0, 0, 39654, 0}, /* 739 io.k8s.api.discovery.v1.EndpointConditions */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1977, 0, 0, 39697, 0}, /* 740 io.k8s.api.discovery.v1.EndpointHints */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 39735, 0}, /* 741 io.k8s.api.discovery.v1.ForZone */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 741, 0, 0, 16}, /* 742  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 39767, 0}, /* 743 io.k8s.api.discovery.v1.ForNode */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 743, 0, 0, 16}, /* 744  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 738, 0, 0, 16}, /* 745  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1979, 0, 0, 39799, 0}, /* 746 io.k8s.api.discovery.v1.EndpointPort */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 746, 0, 0, 16}, /* 747  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1983, 0, 0, 39836, 0}, /* 748 io.k8s.api.discovery.v1.EndpointSliceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 736, 0, 0, 0}, /* 749  */
+    {SCHEMA_OBJECT, LIST_MAP, 17, 1987, 0, 0, 39878, 0}, /* 750 io.k8s.api.events.v1.Event */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2004, 0, 0, 39905, 0}, /* 751 io.k8s.api.events.v1.EventSeries */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2006, 0, 0, 39938, 0}, /* 752 io.k8s.api.events.v1.EventList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 750, 0, 0, 0}, /* 753  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2010, 0, 0, 39969, 0}, /* 754 io.k8s.api.flowcontrol.v1.FlowSchema */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2015, 0, 0, 40006, 0}, /* 755 io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40047, 0}, /* 756 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationReference */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2019, 0, 0, 40109, 0}, /* 757 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40159, 0}, /* 758 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethodType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2020, 0, 0, 40213, 0}, /* 759 io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2023, 0, 0, 40263, 0}, /* 760 io.k8s.api.flowcontrol.v1.Subject */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40297, 0}, /* 761 io.k8s.api.flowcontrol.v1.SubjectKind */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40335, 0}, /* 762 io.k8s.api.flowcontrol.v1.UserSubject */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40373, 0}, /* 763 io.k8s.api.flowcontrol.v1.GroupSubject */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2027, 0, 0, 40412, 0}, /* 764 io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 760, 0, 0, 16}, /* 765  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2029, 0, 0, 40460, 0}, /* 766 io.k8s.api.flowcontrol.v1.ResourcePolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 766, 0, 0, 16}, /* 767  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2034, 0, 0, 40505, 0}, /* 768 io.k8s.api.flowcontrol.v1.NonResourcePolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 768, 0, 0, 16}, /* 769  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 759, 0, 0, 16}, /* 770  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2036, 0, 0, 40553, 0}, /* 771 io.k8s.api.flowcontrol.v1.FlowSchemaStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2037, 0, 0, 40596, 0}, /* 772 io.k8s.api.flowcontrol.v1.FlowSchemaCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40642, 0}, /* 773 io.k8s.api.flowcontrol.v1.FlowSchemaConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40692, 0}, /* 774 io.k8s.api.flowcontrol.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 772, 12721, 0, 16}, /* 775  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2042, 0, 0, 40734, 0}, /* 776 io.k8s.api.flowcontrol.v1.FlowSchemaList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 754, 0, 0, 0}, /* 777  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2046, 0, 0, 40775, 0}, /* 778 io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2051, 0, 0, 40828, 0}, /* 779 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40885, 0}, /* 780 io.k8s.api.flowcontrol.v1.PriorityLevelEnablement */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2054, 0, 0, 40935, 0}, /* 781 io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2058, 0, 0, 40995, 0}, /* 782 io.k8s.api.flowcontrol.v1.LimitResponse */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41035, 0}, /* 783 io.k8s.api.flowcontrol.v1.LimitResponseType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2060, 0, 0, 41079, 0}, /* 784 io.k8s.api.flowcontrol.v1.QueuingConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2063, 0, 0, 41126, 0}, /* 785 io.k8s.api.flowcontrol.v1.ExemptPriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2065, 0, 0, 41185, 0}, /* 786 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2066, 0, 0, 41244, 0}, /* 787 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41306, 0}, /* 788 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 787, 12721, 0, 16}, /* 789  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2071, 0, 0, 41372, 0}, /* 790 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 778, 0, 0, 0}, /* 791  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2075, 0, 0, 41429, 0}, /* 792 io.k8s.api.networking.v1.IPAddress */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2079, 0, 0, 41464, 0}, /* 793 io.k8s.api.networking.v1.IPAddressSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2080, 0, 0, 41503, 0}, /* 794 io.k8s.api.networking.v1.ParentReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2084, 0, 0, 41544, 0}, /* 795 io.k8s.api.networking.v1.IPAddressList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 792, 0, 0, 0}, /* 796  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2088, 0, 0, 41583, 0}, /* 797 io.k8s.api.networking.v1.Ingress */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2093, 0, 0, 41616, 0}, /* 798 io.k8s.api.networking.v1.IngressSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2097, 0, 0, 41653, 0}, /* 799 io.k8s.api.networking.v1.IngressBackend */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2099, 0, 0, 41693, 0}, /* 800 io.k8s.api.networking.v1.IngressServiceBackend */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 2101, 0, 0, 41740, 0}, /* 801 io.k8s.api.networking.v1.ServiceBackendPort */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2103, 0, 0, 41784, 0}, /* 802 io.k8s.api.networking.v1.IngressTLS */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 802, 0, 0, 16}, /* 803  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2105, 0, 0, 41820, 0}, /* 804 io.k8s.api.networking.v1.IngressRule */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2108, 0, 0, 41857, 0}, /* 805 io.k8s.api.networking.v1.IngressRuleValue */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2109, 0, 0, 41899, 0}, /* 806 io.k8s.api.networking.v1.HTTPIngressRuleValue */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2110, 0, 0, 41945, 0}, /* 807 io.k8s.api.networking.v1.HTTPIngressPath */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 42020, 41986, 0}, /* 808 io.k8s.api.networking.v1.PathType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 807, 0, 0, 16}, /* 809  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 804, 0, 0, 16}, /* 810  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2113, 0, 0, 42056, 0}, /* 811 io.k8s.api.networking.v1.IngressStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2114, 0, 0, 42095, 0}, /* 812 io.k8s.api.networking.v1.IngressLoadBalancerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2115, 0, 0, 42146, 0}, /* 813 io.k8s.api.networking.v1.IngressLoadBalancerIngress */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 42198, 0}, /* 814 io.k8s.api.networking.v1.IngressPortStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 814, 0, 0, 16}, /* 815  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 813, 0, 0, 16}, /* 816  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2118, 0, 0, 42241, 0}, /* 817 io.k8s.api.networking.v1.IngressClass */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2122, 0, 0, 42279, 0}, /* 818 io.k8s.api.networking.v1.IngressClassSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2124, 0, 0, 42321, 0}, /* 819 io.k8s.api.networking.v1.IngressClassParametersReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2129, 0, 0, 42378, 0}, /* 820 io.k8s.api.networking.v1.IngressClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 817, 0, 0, 0}, /* 821  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2133, 0, 0, 42420, 0}, /* 822 io.k8s.api.networking.v1.IngressList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 797, 0, 0, 0}, /* 823  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2137, 0, 0, 42457, 0}, /* 824 io.k8s.api.networking.v1.NetworkPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2141, 0, 0, 42496, 0}, /* 825 io.k8s.api.networking.v1.NetworkPolicySpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2145, 0, 0, 42539, 0}, /* 826 io.k8s.api.networking.v1.NetworkPolicyIngressRule */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2147, 0, 0, 42589, 0}, /* 827 io.k8s.api.networking.v1.NetworkPolicyPort */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 827, 0, 0, 16}, /* 828  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2150, 0, 0, 42632, 0}, /* 829 io.k8s.api.networking.v1.NetworkPolicyPeer */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2153, 0, 0, 42675, 0}, /* 830 io.k8s.api.networking.v1.IPBlock */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 829, 0, 0, 16}, /* 831  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 826, 0, 0, 16}, /* 832  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2155, 0, 0, 42708, 0}, /* 833 io.k8s.api.networking.v1.NetworkPolicyEgressRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 833, 0, 0, 16}, /* 834  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 42793, 42757, 0}, /* 835 io.k8s.api.networking.v1.PolicyType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 835, 0, 0, 16}, /* 836  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2157, 0, 0, 42808, 0}, /* 837 io.k8s.api.networking.v1.NetworkPolicyList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 824, 0, 0, 0}, /* 838  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2161, 0, 0, 42851, 0}, /* 839 io.k8s.api.networking.v1.ServiceCIDR */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2166, 0, 0, 42888, 0}, /* 840 io.k8s.api.networking.v1.ServiceCIDRSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2167, 0, 0, 42929, 0}, /* 841 io.k8s.api.networking.v1.ServiceCIDRStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2168, 0, 0, 42972, 0}, /* 842 io.k8s.api.networking.v1.ServiceCIDRList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 839, 0, 0, 0}, /* 843  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2172, 0, 0, 43013, 0}, /* 844 io.k8s.api.node.v1.RuntimeClass */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2178, 0, 0, 43045, 0}, /* 845 io.k8s.api.node.v1.Overhead */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2179, 0, 0, 43073, 0}, /* 846 io.k8s.api.node.v1.Scheduling */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2181, 0, 0, 43103, 0}, /* 847 io.k8s.api.node.v1.RuntimeClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 844, 0, 0, 0}, /* 848  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2185, 0, 0, 43139, 0}, /* 849 io.k8s.api.policy.v1.Eviction */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2189, 0, 0, 43169, 0}, /* 850 io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2197, 0, 0, 43220, 0}, /* 851 io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43271, 0}, /* 852 io.k8s.apimachinery.pkg.apis.meta.v1.DeletionPropagation */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2199, 0, 0, 43328, 0}, /* 853 io.k8s.api.policy.v1.PodDisruptionBudget */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2204, 0, 0, 43369, 0}, /* 854 io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 43466, 43414, 0}, /* 855 io.k8s.api.policy.v1.UnhealthyPodEvictionPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2208, 0, 0, 43494, 0}, /* 856 io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 6, 0, 0, 0}, /* 857  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2215, 0, 0, 43541, 0}, /* 858 io.k8s.api.policy.v1.PodDisruptionBudgetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 853, 0, 0, 0}, /* 859  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2219, 0, 0, 43586, 0}, /* 860 io.k8s.api.rbac.v1.ClusterRole */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2224, 0, 0, 43617, 0}, /* 861 io.k8s.api.rbac.v1.PolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 861, 0, 0, 16}, /* 862  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2229, 0, 0, 43647, 0}, /* 863 io.k8s.api.rbac.v1.AggregationRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 150, 0, 0, 16}, /* 864  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 43682, 0}, /* 865 io.k8s.api.rbac.v1.ClusterRoleBinding */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 2235, 0, 0, 43720, 0}, /* 866 io.k8s.api.rbac.v1.Subject */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 866, 0, 0, 16}, /* 867  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 2239, 0, 0, 43747, 0}, /* 868 io.k8s.api.rbac.v1.RoleRef */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2242, 0, 0, 43774, 0}, /* 869 io.k8s.api.rbac.v1.ClusterRoleBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 865, 0, 0, 0}, /* 870  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2246, 0, 0, 43816, 0}, /* 871 io.k8s.api.rbac.v1.ClusterRoleList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 860, 0, 0, 0}, /* 872  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2250, 0, 0, 43851, 0}, /* 873 io.k8s.api.rbac.v1.Role */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 43875, 0}, /* 874 io.k8s.api.rbac.v1.RoleBinding */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2254, 0, 0, 43906, 0}, /* 875 io.k8s.api.rbac.v1.RoleBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 874, 0, 0, 0}, /* 876  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2258, 0, 0, 43941, 0}, /* 877 io.k8s.api.rbac.v1.RoleList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 873, 0, 0, 0}, /* 878  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2262, 0, 0, 43969, 0}, /* 879 io.k8s.api.resource.v1.DeviceClass */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2266, 0, 0, 44004, 0}, /* 880 io.k8s.api.resource.v1.DeviceClassSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2269, 0, 0, 44043, 0}, /* 881 io.k8s.api.resource.v1.DeviceSelector */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2270, 0, 0, 44081, 0}, /* 882 io.k8s.api.resource.v1.CELDeviceSelector */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 881, 0, 0, 16}, /* 883  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2271, 0, 0, 44122, 0}, /* 884 io.k8s.api.resource.v1.DeviceClassConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2273, 0, 0, 44170, 0}, /* 885 io.k8s.api.resource.v1.DeviceConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2274, 0, 0, 44213, 0}, /* 886 io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 884, 0, 0, 16}, /* 887  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2276, 0, 0, 44262, 0}, /* 888 io.k8s.api.resource.v1.DeviceClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 879, 0, 0, 0}, /* 889  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2280, 0, 0, 44301, 0}, /* 890 io.k8s.api.resource.v1.ResourceClaim */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2285, 0, 0, 44338, 0}, /* 891 io.k8s.api.resource.v1.ResourceClaimSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2286, 0, 0, 44379, 0}, /* 892 io.k8s.api.resource.v1.DeviceClaim */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2289, 0, 0, 44414, 0}, /* 893 io.k8s.api.resource.v1.DeviceRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2292, 0, 0, 44451, 0}, /* 894 io.k8s.api.resource.v1.ExactDeviceRequest */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 44537, 44493, 0}, /* 895 io.k8s.api.resource.v1.DeviceAllocationMode */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2299, 0, 0, 44552, 0}, /* 896 io.k8s.api.resource.v1.DeviceToleration */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 44640, 44592, 0}, /* 897 io.k8s.api.resource.v1.DeviceTolerationOperator */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 44694, 44653, 0}, /* 898 io.k8s.api.resource.v1.DeviceTaintEffect */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 896, 0, 0, 16}, /* 899  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2304, 0, 0, 44720, 0}, /* 900 io.k8s.api.resource.v1.CapacityRequirements */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 44764, 0}, /* 901 map[v1.QualifiedName]resource.Quantity */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2305, 0, 0, 44803, 0}, /* 902 io.k8s.api.resource.v1.DeviceSubRequest */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 902, 0, 0, 16}, /* 903  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 893, 0, 0, 16}, /* 904  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2312, 0, 0, 44843, 0}, /* 905 io.k8s.api.resource.v1.DeviceConstraint */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 44883, 0}, /* 906 io.k8s.api.resource.v1.FullyQualifiedName */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 905, 0, 0, 16}, /* 907  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2315, 0, 0, 44925, 0}, /* 908 io.k8s.api.resource.v1.DeviceClaimConfiguration */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 908, 0, 0, 16}, /* 909  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2318, 0, 0, 44973, 0}, /* 910 io.k8s.api.resource.v1.ResourceClaimStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2321, 0, 0, 45016, 0}, /* 911 io.k8s.api.resource.v1.AllocationResult */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2324, 0, 0, 45056, 0}, /* 912 io.k8s.api.resource.v1.DeviceAllocationResult */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 2326, 0, 0, 45102, 0}, /* 913 io.k8s.api.resource.v1.DeviceRequestAllocationResult */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 913, 0, 0, 16}, /* 914  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2336, 0, 0, 45155, 0}, /* 915 io.k8s.api.resource.v1.DeviceAllocationConfiguration */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 45254, 45208, 0}, /* 916 io.k8s.api.resource.v1.AllocationConfigSource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 915, 0, 0, 16}, /* 917  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2340, 0, 0, 45274, 0}, /* 918 io.k8s.api.resource.v1.ResourceClaimConsumerReference */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 918, 12365, 0, 16}, /* 919  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2344, 0, 0, 45328, 0}, /* 920 io.k8s.api.resource.v1.AllocatedDeviceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2351, 0, 0, 45373, 0}, /* 921 io.k8s.api.resource.v1.NetworkDeviceData */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 920, 45414, 0, 16}, /* 922  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2354, 0, 0, 45442, 0}, /* 923 io.k8s.api.resource.v1.ResourceClaimList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 890, 0, 0, 0}, /* 924  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2358, 0, 0, 45483, 0}, /* 925 io.k8s.api.resource.v1.ResourceClaimTemplate */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2362, 0, 0, 45528, 0}, /* 926 io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2364, 0, 0, 45577, 0}, /* 927 io.k8s.api.resource.v1.ResourceClaimTemplateList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 925, 0, 0, 0}, /* 928  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2368, 0, 0, 45626, 0}, /* 929 io.k8s.api.resource.v1.ResourceSlice */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2372, 0, 0, 45663, 0}, /* 930 io.k8s.api.resource.v1.ResourceSliceSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2380, 0, 0, 45704, 0}, /* 931 io.k8s.api.resource.v1.ResourcePool */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 2383, 0, 0, 45740, 0}, /* 932 io.k8s.api.resource.v1.Device */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2396, 0, 0, 45770, 0}, /* 933 io.k8s.api.resource.v1.DeviceAttribute */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 9, 0, 0, 16}, /* 934  */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 933, 0, 45809, 0}, /* 935 map[v1.QualifiedName]v1.DeviceAttribute */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2404, 0, 0, 45849, 0}, /* 936 io.k8s.api.resource.v1.DeviceCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2406, 0, 0, 45887, 0}, /* 937 io.k8s.api.resource.v1.CapacityRequestPolicy */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 52, 0, 0, 16}, /* 938  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2409, 0, 0, 45932, 0}, /* 939 io.k8s.api.resource.v1.CapacityRequestPolicyRange */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 936, 0, 45982, 0}, /* 940 map[v1.QualifiedName]v1.DeviceCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2412, 0, 0, 46021, 0}, /* 941 io.k8s.api.resource.v1.DeviceCounterConsumption */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2414, 0, 0, 46069, 0}, /* 942 io.k8s.api.resource.v1.Counter */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 942, 0, 0, 0}, /* 943  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 941, 0, 0, 16}, /* 944  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2415, 0, 0, 46100, 0}, /* 945 io.k8s.api.resource.v1.DeviceTaint */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 945, 0, 0, 16}, /* 946  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2419, 0, 0, 46135, 0}, /* 947 io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46189, 0}, /* 948 io.k8s.api.resource.v1.QualifiedName */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 947, 0, 46226, 0}, /* 949 map[v1.ResourceName]v1.NodeAllocatableResourceMapping */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 932, 0, 0, 16}, /* 950  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2421, 0, 0, 46280, 0}, /* 951 io.k8s.api.resource.v1.CounterSet */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 951, 0, 0, 16}, /* 952  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2423, 0, 0, 46314, 0}, /* 953 io.k8s.api.resource.v1.ResourceSliceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 929, 0, 0, 0}, /* 954  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2427, 0, 0, 46355, 0}, /* 955 io.k8s.api.scheduling.v1.PriorityClass */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2434, 0, 0, 46394, 0}, /* 956 io.k8s.api.scheduling.v1.PriorityClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 955, 0, 0, 0}, /* 957  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2438, 0, 0, 46437, 0}, /* 958 io.k8s.api.storage.v1.CSIDriver */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 2442, 0, 0, 46469, 0}, /* 959 io.k8s.api.storage.v1.CSIDriverSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46505, 0}, /* 960 io.k8s.api.storage.v1.VolumeLifecycleMode */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 960, 0, 0, 16}, /* 961  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46547, 0}, /* 962 io.k8s.api.storage.v1.FSGroupPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2453, 0, 0, 46583, 0}, /* 963 io.k8s.api.storage.v1.TokenRequest */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 963, 0, 0, 16}, /* 964  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2455, 0, 0, 46618, 0}, /* 965 io.k8s.api.storage.v1.CSIDriverList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 958, 0, 0, 0}, /* 966  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2459, 0, 0, 46654, 0}, /* 967 io.k8s.api.storage.v1.CSINode */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2463, 0, 0, 46684, 0}, /* 968 io.k8s.api.storage.v1.CSINodeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2464, 0, 0, 46718, 0}, /* 969 io.k8s.api.storage.v1.CSINodeDriver */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2468, 0, 0, 46754, 0}, /* 970 io.k8s.api.storage.v1.VolumeNodeResources */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 969, 19258, 0, 16}, /* 971  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2469, 0, 0, 46796, 0}, /* 972 io.k8s.api.storage.v1.CSINodeList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 967, 0, 0, 0}, /* 973  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2473, 0, 0, 46830, 0}, /* 974 io.k8s.api.storage.v1.CSIStorageCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2480, 0, 0, 46871, 0}, /* 975 io.k8s.api.storage.v1.CSIStorageCapacityList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 974, 0, 0, 0}, /* 976  */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 2484, 0, 0, 46916, 0}, /* 977 io.k8s.api.storage.v1.StorageClass */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 46991, 46951, 0}, /* 978 io.k8s.api.storage.v1.VolumeBindingMode */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 2494, 0, 0, 47022, 0}, /* 979 io.k8s.api.core.v1.TopologySelectorTerm */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2495, 0, 0, 47062, 0}, /* 980 io.k8s.api.core.v1.TopologySelectorLabelRequirement */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 980, 0, 0, 16}, /* 981  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 979, 0, 0, 16}, /* 982  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2497, 0, 0, 47114, 0}, /* 983 io.k8s.api.storage.v1.StorageClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 977, 0, 0, 0}, /* 984  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2501, 0, 0, 47153, 0}, /* 985 io.k8s.api.storage.v1.VolumeAttachment */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2506, 0, 0, 47192, 0}, /* 986 io.k8s.api.storage.v1.VolumeAttachmentSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2509, 0, 0, 47235, 0}, /* 987 io.k8s.api.storage.v1.VolumeAttachmentSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2511, 0, 0, 47280, 0}, /* 988 io.k8s.api.storage.v1.VolumeAttachmentStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2515, 0, 0, 47325, 0}, /* 989 io.k8s.api.storage.v1.VolumeError */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2518, 0, 0, 47359, 0}, /* 990 io.k8s.api.storage.v1.VolumeAttachmentList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 985, 0, 0, 0}, /* 991  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2522, 0, 0, 47402, 0}, /* 992 io.k8s.api.storage.v1.VolumeAttributesClass */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2527, 0, 0, 47446, 0}, /* 993 io.k8s.api.storage.v1.VolumeAttributesClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 992, 0, 0, 0}, /* 994  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2531, 0, 0, 47494, 0}, /* 995 io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2536, 0, 0, 47545, 0}, /* 996 io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2541, 0, 0, 47596, 0}, /* 997 io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2547, 0, 0, 47646, 0}, /* 998 io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 2550, 0, 0, 47694, 0}, /* 999 io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 47743, 0}, /* 1000 io.k8s.apimachinery.pkg.apis.meta.v1.ResourceVersionMatch */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2563, 0, 0, 47801, 0}, /* 1001 io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2565, 0, 0, 47849, 0}, /* 1002 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2568, 0, 0, 47908, 0}, /* 1003 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1002, 0, 0, 0}, /* 1004  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2572, 0, 0, 47971, 0}, /* 1005 io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2578, 0, 0, 48017, 0}, /* 1006 io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1006, 0, 0, 16}, /* 1007  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2580, 0, 0, 48079, 0}, /* 1008 io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1008, 0, 0, 16}, /* 1009  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2582, 0, 0, 48142, 0}, /* 1010 io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1005, 0, 0, 16}, /* 1011  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2585, 0, 0, 48192, 0}, /* 1012 io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 2589, 0, 0, 48245, 0}, /* 1013 io.k8s.apimachinery.pkg.apis.meta.v1.APIResource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 48294, 0}, /* 1014 io.k8s.apimachinery.pkg.apis.meta.v1.Verbs */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1013, 0, 0, 16}, /* 1015  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2599, 0, 0, 48337, 0}, /* 1016 io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions */
+    {SCHEMA_OBJECT, LIST_MAP, 0, 0, 0, 0, 48386, 0}, /* 1017 io.k8s.apimachinery.pkg.apis.meta.v1.Patch */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 2603, 0, 0, 48429, 0}, /* 1018 io.k8s.apimachinery.pkg.version.Info */
 };
 
 const struct schema_root SCHEMA_ROOTS[] = {
-    {0, 48400, 48403, 1}, /* /v1 Binding */
-    {0, 48400, 48411, 17}, /* /v1 ComponentStatus */
-    {0, 48400, 48427, 22}, /* /v1 ComponentStatusList */
-    {0, 48400, 48447, 26}, /* /v1 ConfigMap */
-    {0, 48400, 48457, 29}, /* /v1 ConfigMapList */
-    {0, 48400, 48471, 31}, /* /v1 Endpoints */
-    {0, 48400, 48481, 40}, /* /v1 EndpointsList */
-    {0, 48400, 48495, 42}, /* /v1 Event */
-    {0, 48400, 48501, 46}, /* /v1 EventList */
-    {0, 48400, 48511, 48}, /* /v1 LimitRange */
-    {0, 48400, 48522, 55}, /* /v1 LimitRangeList */
-    {0, 48400, 48537, 57}, /* /v1 List */
-    {0, 48400, 48542, 60}, /* /v1 Namespace */
-    {0, 48400, 48552, 69}, /* /v1 NamespaceList */
-    {0, 48400, 48566, 71}, /* /v1 Node */
-    {0, 48400, 48571, 102}, /* /v1 NodeList */
-    {0, 48400, 48580, 104}, /* /v1 NodeProxyOptions */
-    {0, 48400, 48597, 105}, /* /v1 PersistentVolume */
-    {0, 48400, 48614, 148}, /* /v1 PersistentVolumeClaim */
-    {0, 48400, 48636, 166}, /* /v1 PersistentVolumeClaimList */
-    {0, 48400, 48662, 168}, /* /v1 PersistentVolumeList */
-    {0, 48400, 48683, 170}, /* /v1 Pod */
-    {0, 48400, 48687, 363}, /* /v1 PodAttachOptions */
-    {0, 48400, 48704, 364}, /* /v1 PodExecOptions */
-    {0, 48400, 48719, 365}, /* /v1 PodList */
-    {0, 48400, 48727, 367}, /* /v1 PodLogOptions */
-    {0, 48400, 48741, 368}, /* /v1 PodPortForwardOptions */
-    {0, 48400, 48763, 370}, /* /v1 PodProxyOptions */
-    {0, 48400, 48779, 371}, /* /v1 PodStatusResult */
-    {0, 48400, 48795, 372}, /* /v1 PodTemplate */
-    {0, 48400, 48807, 374}, /* /v1 PodTemplateList */
-    {0, 48400, 48823, 376}, /* /v1 RangeAllocation */
-    {0, 48400, 48839, 377}, /* /v1 ReplicationController */
-    {0, 48400, 48861, 383}, /* /v1 ReplicationControllerList */
-    {0, 48400, 48887, 385}, /* /v1 ResourceQuota */
-    {0, 48400, 48901, 394}, /* /v1 ResourceQuotaList */
-    {0, 48400, 48919, 396}, /* /v1 Secret */
-    {0, 48400, 48926, 398}, /* /v1 SecretList */
-    {0, 48400, 48937, 400}, /* /v1 SerializedReference */
-    {0, 48400, 48957, 401}, /* /v1 Service */
-    {0, 48400, 48965, 424}, /* /v1 ServiceAccount */
-    {0, 48400, 48980, 427}, /* /v1 ServiceAccountList */
-    {0, 48400, 48999, 429}, /* /v1 ServiceList */
-    {0, 48400, 49011, 431}, /* /v1 ServiceProxyOptions */
-    {49031, 48400, 49060, 432}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicy */
-    {49031, 48400, 49084, 455}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding */
-    {49031, 48400, 49115, 459}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBindingList */
-    {49031, 48400, 49150, 461}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyList */
-    {49031, 48400, 49178, 463}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfiguration */
-    {49031, 48400, 49207, 470}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfigurationList */
-    {49031, 48400, 49240, 472}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy */
-    {49031, 48400, 49266, 484}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding */
-    {49031, 48400, 49299, 488}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBindingList */
-    {49031, 48400, 49336, 490}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyList */
-    {49031, 48400, 49366, 492}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration */
-    {49031, 48400, 49397, 495}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfigurationList */
-    {49432, 48400, 49453, 497}, /* apiextensions.k8s.io/v1 ConversionReview */
-    {49432, 48400, 49470, 505}, /* apiextensions.k8s.io/v1 CustomResourceDefinition */
-    {49432, 48400, 49495, 549}, /* apiextensions.k8s.io/v1 CustomResourceDefinitionList */
-    {49524, 48400, 49547, 551}, /* apiregistration.k8s.io/v1 APIService */
-    {49524, 48400, 49558, 559}, /* apiregistration.k8s.io/v1 APIServiceList */
-    {49573, 48400, 49578, 561}, /* apps/v1 ControllerRevision */
-    {49573, 48400, 49597, 562}, /* apps/v1 ControllerRevisionList */
-    {49573, 48400, 49620, 564}, /* apps/v1 DaemonSet */
-    {49573, 48400, 49630, 573}, /* apps/v1 DaemonSetList */
-    {49573, 48400, 49644, 575}, /* apps/v1 Deployment */
-    {49573, 48400, 49655, 584}, /* apps/v1 DeploymentList */
-    {49573, 48400, 49670, 586}, /* apps/v1 ReplicaSet */
-    {49573, 48400, 49681, 592}, /* apps/v1 ReplicaSetList */
-    {49573, 48400, 49696, 594}, /* apps/v1 StatefulSet */
-    {49573, 48400, 49708, 608}, /* apps/v1 StatefulSetList */
-    {49724, 48400, 49746, 610}, /* authentication.k8s.io/v1 SelfSubjectReview */
-    {49724, 48400, 49764, 615}, /* authentication.k8s.io/v1 TokenRequest */
-    {49724, 48400, 49777, 619}, /* authentication.k8s.io/v1 TokenReview */
-    {49789, 48400, 49810, 622}, /* authorization.k8s.io/v1 LocalSubjectAccessReview */
-    {49789, 48400, 49835, 634}, /* authorization.k8s.io/v1 SelfSubjectAccessReview */
-    {49789, 48400, 49859, 636}, /* authorization.k8s.io/v1 SelfSubjectRulesReview */
-    {49789, 48400, 49882, 643}, /* authorization.k8s.io/v1 SubjectAccessReview */
-    {49902, 48400, 49914, 644}, /* autoscaling/v1 HorizontalPodAutoscaler */
-    {49902, 48400, 49938, 648}, /* autoscaling/v1 HorizontalPodAutoscalerList */
-    {49902, 48400, 49966, 650}, /* autoscaling/v1 Scale */
-    {49902, 49972, 49914, 653}, /* autoscaling/v2 HorizontalPodAutoscaler */
-    {49902, 49972, 49938, 685}, /* autoscaling/v2 HorizontalPodAutoscalerList */
-    {49975, 48400, 49981, 687}, /* batch/v1 CronJob */
-    {49975, 48400, 49989, 707}, /* batch/v1 CronJobList */
-    {49975, 48400, 50001, 709}, /* batch/v1 Job */
-    {49975, 48400, 50005, 716}, /* batch/v1 JobList */
-    {50013, 48400, 50033, 718}, /* certificates.k8s.io/v1 CertificateSigningRequest */
-    {50013, 48400, 50059, 728}, /* certificates.k8s.io/v1 CertificateSigningRequestList */
-    {50089, 48400, 50109, 730}, /* coordination.k8s.io/v1 Lease */
-    {50089, 48400, 50115, 733}, /* coordination.k8s.io/v1 LeaseList */
-    {50125, 48400, 50142, 735}, /* discovery.k8s.io/v1 EndpointSlice */
-    {50125, 48400, 50156, 747}, /* discovery.k8s.io/v1 EndpointSliceList */
-    {50174, 48400, 48495, 749}, /* events.k8s.io/v1 Event */
-    {50174, 48400, 48501, 751}, /* events.k8s.io/v1 EventList */
-    {50188, 48400, 50217, 753}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchema */
-    {50188, 48400, 50228, 775}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchemaList */
-    {50188, 48400, 50243, 777}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration */
-    {50188, 48400, 50270, 789}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfigurationList */
-    {50301, 48400, 50313, 994}, /* meta.k8s.io/v1 CreateOptions */
-    {50301, 48400, 50327, 849}, /* meta.k8s.io/v1 DeleteOptions */
-    {50301, 48400, 50341, 997}, /* meta.k8s.io/v1 GetOptions */
-    {50301, 48400, 50352, 998}, /* meta.k8s.io/v1 ListOptions */
-    {50301, 48400, 50364, 1001}, /* meta.k8s.io/v1 PartialObjectMetadata */
-    {50301, 48400, 50386, 1002}, /* meta.k8s.io/v1 PartialObjectMetadataList */
-    {50301, 48400, 50412, 996}, /* meta.k8s.io/v1 PatchOptions */
-    {50301, 48400, 50425, 500}, /* meta.k8s.io/v1 Status */
-    {50301, 48400, 50432, 995}, /* meta.k8s.io/v1 UpdateOptions */
-    {50301, 48400, 50446, 1000}, /* meta.k8s.io/v1 WatchEvent */
-    {50457, 48400, 50475, 791}, /* networking.k8s.io/v1 IPAddress */
-    {50457, 48400, 50485, 794}, /* networking.k8s.io/v1 IPAddressList */
-    {50457, 48400, 50499, 796}, /* networking.k8s.io/v1 Ingress */
-    {50457, 48400, 50507, 816}, /* networking.k8s.io/v1 IngressClass */
-    {50457, 48400, 50520, 819}, /* networking.k8s.io/v1 IngressClassList */
-    {50457, 48400, 50537, 821}, /* networking.k8s.io/v1 IngressList */
-    {50457, 48400, 50549, 823}, /* networking.k8s.io/v1 NetworkPolicy */
-    {50457, 48400, 50563, 836}, /* networking.k8s.io/v1 NetworkPolicyList */
-    {50457, 48400, 50581, 838}, /* networking.k8s.io/v1 ServiceCIDR */
-    {50457, 48400, 50593, 841}, /* networking.k8s.io/v1 ServiceCIDRList */
-    {50609, 48400, 50621, 843}, /* node.k8s.io/v1 RuntimeClass */
-    {50609, 48400, 50634, 846}, /* node.k8s.io/v1 RuntimeClassList */
-    {50651, 48400, 50658, 848}, /* policy/v1 Eviction */
-    {50651, 48400, 50667, 852}, /* policy/v1 PodDisruptionBudget */
-    {50651, 48400, 50687, 857}, /* policy/v1 PodDisruptionBudgetList */
-    {50711, 48400, 50721, 1004}, /* published/v1 APIGroup */
-    {50711, 48400, 50730, 1009}, /* published/v1 APIGroupList */
-    {50711, 48400, 50743, 1011}, /* published/v1 APIResourceList */
-    {50711, 48400, 50759, 1015}, /* published/v1 APIVersions */
-    {50711, 48400, 50771, 1017}, /* published/v1 Info */
-    {50711, 48400, 50776, 1016}, /* published/v1 Patch */
-    {50782, 48400, 50808, 859}, /* rbac.authorization.k8s.io/v1 ClusterRole */
-    {50782, 48400, 50820, 864}, /* rbac.authorization.k8s.io/v1 ClusterRoleBinding */
-    {50782, 48400, 50839, 868}, /* rbac.authorization.k8s.io/v1 ClusterRoleBindingList */
-    {50782, 48400, 50862, 870}, /* rbac.authorization.k8s.io/v1 ClusterRoleList */
-    {50782, 48400, 50878, 872}, /* rbac.authorization.k8s.io/v1 Role */
-    {50782, 48400, 50883, 873}, /* rbac.authorization.k8s.io/v1 RoleBinding */
-    {50782, 48400, 50895, 874}, /* rbac.authorization.k8s.io/v1 RoleBindingList */
-    {50782, 48400, 50911, 876}, /* rbac.authorization.k8s.io/v1 RoleList */
-    {50920, 48400, 50936, 878}, /* resource.k8s.io/v1 DeviceClass */
-    {50920, 48400, 50948, 887}, /* resource.k8s.io/v1 DeviceClassList */
-    {50920, 48400, 50964, 889}, /* resource.k8s.io/v1 ResourceClaim */
-    {50920, 48400, 50978, 922}, /* resource.k8s.io/v1 ResourceClaimList */
-    {50920, 48400, 50996, 924}, /* resource.k8s.io/v1 ResourceClaimTemplate */
-    {50920, 48400, 51018, 926}, /* resource.k8s.io/v1 ResourceClaimTemplateList */
-    {50920, 48400, 51044, 928}, /* resource.k8s.io/v1 ResourceSlice */
-    {50920, 48400, 51058, 952}, /* resource.k8s.io/v1 ResourceSliceList */
-    {51076, 48400, 51094, 954}, /* scheduling.k8s.io/v1 PriorityClass */
-    {51076, 48400, 51108, 955}, /* scheduling.k8s.io/v1 PriorityClassList */
-    {51126, 48400, 51141, 957}, /* storage.k8s.io/v1 CSIDriver */
-    {51126, 48400, 51151, 964}, /* storage.k8s.io/v1 CSIDriverList */
-    {51126, 48400, 51165, 966}, /* storage.k8s.io/v1 CSINode */
-    {51126, 48400, 51173, 971}, /* storage.k8s.io/v1 CSINodeList */
-    {51126, 48400, 51185, 973}, /* storage.k8s.io/v1 CSIStorageCapacity */
-    {51126, 48400, 51204, 974}, /* storage.k8s.io/v1 CSIStorageCapacityList */
-    {51126, 48400, 51227, 976}, /* storage.k8s.io/v1 StorageClass */
-    {51126, 48400, 51240, 982}, /* storage.k8s.io/v1 StorageClassList */
-    {51126, 48400, 51257, 984}, /* storage.k8s.io/v1 VolumeAttachment */
-    {51126, 48400, 51274, 989}, /* storage.k8s.io/v1 VolumeAttachmentList */
-    {51126, 48400, 51295, 991}, /* storage.k8s.io/v1 VolumeAttributesClass */
-    {51126, 48400, 51317, 992}, /* storage.k8s.io/v1 VolumeAttributesClassList */
+    {0, 48466, 48469, 1}, /* /v1 Binding */
+    {0, 48466, 48477, 17}, /* /v1 ComponentStatus */
+    {0, 48466, 48493, 22}, /* /v1 ComponentStatusList */
+    {0, 48466, 48513, 26}, /* /v1 ConfigMap */
+    {0, 48466, 48523, 29}, /* /v1 ConfigMapList */
+    {0, 48466, 48537, 31}, /* /v1 Endpoints */
+    {0, 48466, 48547, 40}, /* /v1 EndpointsList */
+    {0, 48466, 48561, 42}, /* /v1 Event */
+    {0, 48466, 48567, 46}, /* /v1 EventList */
+    {0, 48466, 48577, 48}, /* /v1 LimitRange */
+    {0, 48466, 48588, 55}, /* /v1 LimitRangeList */
+    {0, 48466, 48603, 57}, /* /v1 List */
+    {0, 48466, 48608, 60}, /* /v1 Namespace */
+    {0, 48466, 48618, 69}, /* /v1 NamespaceList */
+    {0, 48466, 48632, 71}, /* /v1 Node */
+    {0, 48466, 48637, 102}, /* /v1 NodeList */
+    {0, 48466, 48646, 104}, /* /v1 NodeProxyOptions */
+    {0, 48466, 48663, 105}, /* /v1 PersistentVolume */
+    {0, 48466, 48680, 148}, /* /v1 PersistentVolumeClaim */
+    {0, 48466, 48702, 166}, /* /v1 PersistentVolumeClaimList */
+    {0, 48466, 48728, 168}, /* /v1 PersistentVolumeList */
+    {0, 48466, 48749, 170}, /* /v1 Pod */
+    {0, 48466, 48753, 363}, /* /v1 PodAttachOptions */
+    {0, 48466, 48770, 364}, /* /v1 PodExecOptions */
+    {0, 48466, 48785, 365}, /* /v1 PodList */
+    {0, 48466, 48793, 367}, /* /v1 PodLogOptions */
+    {0, 48466, 48807, 368}, /* /v1 PodPortForwardOptions */
+    {0, 48466, 48829, 370}, /* /v1 PodProxyOptions */
+    {0, 48466, 48845, 371}, /* /v1 PodStatusResult */
+    {0, 48466, 48861, 372}, /* /v1 PodTemplate */
+    {0, 48466, 48873, 374}, /* /v1 PodTemplateList */
+    {0, 48466, 48889, 376}, /* /v1 RangeAllocation */
+    {0, 48466, 48905, 377}, /* /v1 ReplicationController */
+    {0, 48466, 48927, 383}, /* /v1 ReplicationControllerList */
+    {0, 48466, 48953, 385}, /* /v1 ResourceQuota */
+    {0, 48466, 48967, 394}, /* /v1 ResourceQuotaList */
+    {0, 48466, 48985, 396}, /* /v1 Secret */
+    {0, 48466, 48992, 398}, /* /v1 SecretList */
+    {0, 48466, 49003, 400}, /* /v1 SerializedReference */
+    {0, 48466, 49023, 401}, /* /v1 Service */
+    {0, 48466, 49031, 424}, /* /v1 ServiceAccount */
+    {0, 48466, 49046, 427}, /* /v1 ServiceAccountList */
+    {0, 48466, 49065, 429}, /* /v1 ServiceList */
+    {0, 48466, 49077, 431}, /* /v1 ServiceProxyOptions */
+    {49097, 48466, 49126, 432}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicy */
+    {49097, 48466, 49150, 455}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding */
+    {49097, 48466, 49181, 459}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBindingList */
+    {49097, 48466, 49216, 461}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyList */
+    {49097, 48466, 49244, 463}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfiguration */
+    {49097, 48466, 49273, 470}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfigurationList */
+    {49097, 48466, 49306, 472}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy */
+    {49097, 48466, 49332, 484}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding */
+    {49097, 48466, 49365, 488}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBindingList */
+    {49097, 48466, 49402, 490}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyList */
+    {49097, 48466, 49432, 492}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration */
+    {49097, 48466, 49463, 495}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfigurationList */
+    {49498, 48466, 49519, 497}, /* apiextensions.k8s.io/v1 ConversionReview */
+    {49498, 48466, 49536, 505}, /* apiextensions.k8s.io/v1 CustomResourceDefinition */
+    {49498, 48466, 49561, 549}, /* apiextensions.k8s.io/v1 CustomResourceDefinitionList */
+    {49590, 48466, 49613, 551}, /* apiregistration.k8s.io/v1 APIService */
+    {49590, 48466, 49624, 560}, /* apiregistration.k8s.io/v1 APIServiceList */
+    {49639, 48466, 49644, 562}, /* apps/v1 ControllerRevision */
+    {49639, 48466, 49663, 563}, /* apps/v1 ControllerRevisionList */
+    {49639, 48466, 49686, 565}, /* apps/v1 DaemonSet */
+    {49639, 48466, 49696, 574}, /* apps/v1 DaemonSetList */
+    {49639, 48466, 49710, 576}, /* apps/v1 Deployment */
+    {49639, 48466, 49721, 585}, /* apps/v1 DeploymentList */
+    {49639, 48466, 49736, 587}, /* apps/v1 ReplicaSet */
+    {49639, 48466, 49747, 593}, /* apps/v1 ReplicaSetList */
+    {49639, 48466, 49762, 595}, /* apps/v1 StatefulSet */
+    {49639, 48466, 49774, 609}, /* apps/v1 StatefulSetList */
+    {49790, 48466, 49812, 611}, /* authentication.k8s.io/v1 SelfSubjectReview */
+    {49790, 48466, 49830, 616}, /* authentication.k8s.io/v1 TokenRequest */
+    {49790, 48466, 49843, 620}, /* authentication.k8s.io/v1 TokenReview */
+    {49855, 48466, 49876, 623}, /* authorization.k8s.io/v1 LocalSubjectAccessReview */
+    {49855, 48466, 49901, 635}, /* authorization.k8s.io/v1 SelfSubjectAccessReview */
+    {49855, 48466, 49925, 637}, /* authorization.k8s.io/v1 SelfSubjectRulesReview */
+    {49855, 48466, 49948, 644}, /* authorization.k8s.io/v1 SubjectAccessReview */
+    {49968, 48466, 49980, 645}, /* autoscaling/v1 HorizontalPodAutoscaler */
+    {49968, 48466, 50004, 649}, /* autoscaling/v1 HorizontalPodAutoscalerList */
+    {49968, 48466, 50032, 651}, /* autoscaling/v1 Scale */
+    {49968, 50038, 49980, 654}, /* autoscaling/v2 HorizontalPodAutoscaler */
+    {49968, 50038, 50004, 686}, /* autoscaling/v2 HorizontalPodAutoscalerList */
+    {50041, 48466, 50047, 688}, /* batch/v1 CronJob */
+    {50041, 48466, 50055, 708}, /* batch/v1 CronJobList */
+    {50041, 48466, 50067, 710}, /* batch/v1 Job */
+    {50041, 48466, 50071, 717}, /* batch/v1 JobList */
+    {50079, 48466, 50099, 719}, /* certificates.k8s.io/v1 CertificateSigningRequest */
+    {50079, 48466, 50125, 729}, /* certificates.k8s.io/v1 CertificateSigningRequestList */
+    {50155, 48466, 50175, 731}, /* coordination.k8s.io/v1 Lease */
+    {50155, 48466, 50181, 734}, /* coordination.k8s.io/v1 LeaseList */
+    {50191, 48466, 50208, 736}, /* discovery.k8s.io/v1 EndpointSlice */
+    {50191, 48466, 50222, 748}, /* discovery.k8s.io/v1 EndpointSliceList */
+    {50240, 48466, 48561, 750}, /* events.k8s.io/v1 Event */
+    {50240, 48466, 48567, 752}, /* events.k8s.io/v1 EventList */
+    {50254, 48466, 50283, 754}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchema */
+    {50254, 48466, 50294, 776}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchemaList */
+    {50254, 48466, 50309, 778}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration */
+    {50254, 48466, 50336, 790}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfigurationList */
+    {50367, 48466, 50379, 995}, /* meta.k8s.io/v1 CreateOptions */
+    {50367, 48466, 50393, 850}, /* meta.k8s.io/v1 DeleteOptions */
+    {50367, 48466, 50407, 998}, /* meta.k8s.io/v1 GetOptions */
+    {50367, 48466, 50418, 999}, /* meta.k8s.io/v1 ListOptions */
+    {50367, 48466, 50430, 1002}, /* meta.k8s.io/v1 PartialObjectMetadata */
+    {50367, 48466, 50452, 1003}, /* meta.k8s.io/v1 PartialObjectMetadataList */
+    {50367, 48466, 50478, 997}, /* meta.k8s.io/v1 PatchOptions */
+    {50367, 48466, 50491, 500}, /* meta.k8s.io/v1 Status */
+    {50367, 48466, 50498, 996}, /* meta.k8s.io/v1 UpdateOptions */
+    {50367, 48466, 50512, 1001}, /* meta.k8s.io/v1 WatchEvent */
+    {50523, 48466, 50541, 792}, /* networking.k8s.io/v1 IPAddress */
+    {50523, 48466, 50551, 795}, /* networking.k8s.io/v1 IPAddressList */
+    {50523, 48466, 50565, 797}, /* networking.k8s.io/v1 Ingress */
+    {50523, 48466, 50573, 817}, /* networking.k8s.io/v1 IngressClass */
+    {50523, 48466, 50586, 820}, /* networking.k8s.io/v1 IngressClassList */
+    {50523, 48466, 50603, 822}, /* networking.k8s.io/v1 IngressList */
+    {50523, 48466, 50615, 824}, /* networking.k8s.io/v1 NetworkPolicy */
+    {50523, 48466, 50629, 837}, /* networking.k8s.io/v1 NetworkPolicyList */
+    {50523, 48466, 50647, 839}, /* networking.k8s.io/v1 ServiceCIDR */
+    {50523, 48466, 50659, 842}, /* networking.k8s.io/v1 ServiceCIDRList */
+    {50675, 48466, 50687, 844}, /* node.k8s.io/v1 RuntimeClass */
+    {50675, 48466, 50700, 847}, /* node.k8s.io/v1 RuntimeClassList */
+    {50717, 48466, 50724, 849}, /* policy/v1 Eviction */
+    {50717, 48466, 50733, 853}, /* policy/v1 PodDisruptionBudget */
+    {50717, 48466, 50753, 858}, /* policy/v1 PodDisruptionBudgetList */
+    {50777, 48466, 50787, 1005}, /* published/v1 APIGroup */
+    {50777, 48466, 50796, 1010}, /* published/v1 APIGroupList */
+    {50777, 48466, 50809, 1012}, /* published/v1 APIResourceList */
+    {50777, 48466, 50825, 1016}, /* published/v1 APIVersions */
+    {50777, 48466, 50837, 1018}, /* published/v1 Info */
+    {50777, 48466, 50842, 1017}, /* published/v1 Patch */
+    {50848, 48466, 50874, 860}, /* rbac.authorization.k8s.io/v1 ClusterRole */
+    {50848, 48466, 50886, 865}, /* rbac.authorization.k8s.io/v1 ClusterRoleBinding */
+    {50848, 48466, 50905, 869}, /* rbac.authorization.k8s.io/v1 ClusterRoleBindingList */
+    {50848, 48466, 50928, 871}, /* rbac.authorization.k8s.io/v1 ClusterRoleList */
+    {50848, 48466, 50944, 873}, /* rbac.authorization.k8s.io/v1 Role */
+    {50848, 48466, 50949, 874}, /* rbac.authorization.k8s.io/v1 RoleBinding */
+    {50848, 48466, 50961, 875}, /* rbac.authorization.k8s.io/v1 RoleBindingList */
+    {50848, 48466, 50977, 877}, /* rbac.authorization.k8s.io/v1 RoleList */
+    {50986, 48466, 51002, 879}, /* resource.k8s.io/v1 DeviceClass */
+    {50986, 48466, 51014, 888}, /* resource.k8s.io/v1 DeviceClassList */
+    {50986, 48466, 51030, 890}, /* resource.k8s.io/v1 ResourceClaim */
+    {50986, 48466, 51044, 923}, /* resource.k8s.io/v1 ResourceClaimList */
+    {50986, 48466, 51062, 925}, /* resource.k8s.io/v1 ResourceClaimTemplate */
+    {50986, 48466, 51084, 927}, /* resource.k8s.io/v1 ResourceClaimTemplateList */
+    {50986, 48466, 51110, 929}, /* resource.k8s.io/v1 ResourceSlice */
+    {50986, 48466, 51124, 953}, /* resource.k8s.io/v1 ResourceSliceList */
+    {51142, 48466, 51160, 955}, /* scheduling.k8s.io/v1 PriorityClass */
+    {51142, 48466, 51174, 956}, /* scheduling.k8s.io/v1 PriorityClassList */
+    {51192, 48466, 51207, 958}, /* storage.k8s.io/v1 CSIDriver */
+    {51192, 48466, 51217, 965}, /* storage.k8s.io/v1 CSIDriverList */
+    {51192, 48466, 51231, 967}, /* storage.k8s.io/v1 CSINode */
+    {51192, 48466, 51239, 972}, /* storage.k8s.io/v1 CSINodeList */
+    {51192, 48466, 51251, 974}, /* storage.k8s.io/v1 CSIStorageCapacity */
+    {51192, 48466, 51270, 975}, /* storage.k8s.io/v1 CSIStorageCapacityList */
+    {51192, 48466, 51293, 977}, /* storage.k8s.io/v1 StorageClass */
+    {51192, 48466, 51306, 983}, /* storage.k8s.io/v1 StorageClassList */
+    {51192, 48466, 51323, 985}, /* storage.k8s.io/v1 VolumeAttachment */
+    {51192, 48466, 51340, 990}, /* storage.k8s.io/v1 VolumeAttachmentList */
+    {51192, 48466, 51361, 992}, /* storage.k8s.io/v1 VolumeAttributesClass */
+    {51192, 48466, 51383, 993}, /* storage.k8s.io/v1 VolumeAttributesClassList */
 };
 const uint32_t SCHEMA_N_ROOTS = 160;
 
@@ -5957,6 +5958,7 @@ static const char STRINGS[] =
     "io.k8s.api.coordination.v1.LeaseList\000"
     "io.k8s.api.discovery.v1.EndpointSlice\000"
     "io.k8s.api.discovery.v1.AddressType\000"
+    "FQDN\nIPv4\nIPv6\000"
     "io.k8s.api.discovery.v1.Endpoint\000"
     "io.k8s.api.discovery.v1.EndpointConditions\000"
     "io.k8s.api.discovery.v1.EndpointHints\000"
@@ -6012,6 +6014,7 @@ static const char STRINGS[] =
     "io.k8s.api.networking.v1.HTTPIngressRuleValue\000"
     "io.k8s.api.networking.v1.HTTPIngressPath\000"
     "io.k8s.api.networking.v1.PathType\000"
+    "Exact\nImplementationSpecific\nPrefix\000"
     "io.k8s.api.networking.v1.IngressStatus\000"
     "io.k8s.api.networking.v1.IngressLoadBalancerStatus\000"
     "io.k8s.api.networking.v1.IngressLoadBalancerIngress\000"
@@ -6075,6 +6078,7 @@ static const char STRINGS[] =
     "io.k8s.api.resource.v1.DeviceRequest\000"
     "io.k8s.api.resource.v1.ExactDeviceRequest\000"
     "io.k8s.api.resource.v1.DeviceAllocationMode\000"
+    "All\nExactCount\000"
     "io.k8s.api.resource.v1.DeviceToleration\000"
     "io.k8s.api.resource.v1.DeviceTolerationOperator\000"
     "Equal\nExists\000"
@@ -6353,6 +6357,6 @@ const struct schema SCHEMA_BUILTIN = {
     .nodes = NODES,
     .fields = FIELDS,
     .strings = STRINGS,
-    .n_nodes = 1018,
+    .n_nodes = 1019,
     .n_fields = 2616,
 };

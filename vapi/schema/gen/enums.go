@@ -29,24 +29,25 @@ func (e enums) values(typ reflect.Type) []string {
 	return e[typ.PkgPath()][typ.Name()]
 }
 
-func readEnums(path string) map[string][]string {
+func eachDeclaration(path string, visit func(f *ast.File, d *ast.GenDecl)) {
 	pkg, err := build.Import(path, ".", 0)
 	check(err)
 	sources := func(f fs.FileInfo) bool { return slices.Contains(pkg.GoFiles, f.Name()) }
 	packages, err := parser.ParseDir(token.NewFileSet(), pkg.Dir, sources, parser.ParseComments)
 	check(err)
-	out := map[string][]string{}
-	each := func(visit func(d *ast.GenDecl)) {
-		for _, file := range packages[pkg.Name].Files {
-			for _, d := range file.Decls {
-				if g, ok := d.(*ast.GenDecl); ok {
-					visit(g)
-				}
+	for _, file := range packages[pkg.Name].Files {
+		for _, d := range file.Decls {
+			if g, ok := d.(*ast.GenDecl); ok {
+				visit(file, g)
 			}
 		}
 	}
-	each(func(d *ast.GenDecl) { markTypes(out, d) })
-	each(func(d *ast.GenDecl) { addConstants(out, d) })
+}
+
+func readEnums(path string) map[string][]string {
+	out := map[string][]string{}
+	eachDeclaration(path, func(_ *ast.File, d *ast.GenDecl) { markTypes(out, d) })
+	eachDeclaration(path, func(f *ast.File, d *ast.GenDecl) { addConstants(out, f, d) })
 	for name := range out {
 		slices.Sort(out[name])
 		out[name] = slices.Compact(out[name])
@@ -76,24 +77,55 @@ func markTypes(out map[string][]string, d *ast.GenDecl) {
 	}
 }
 
-func addConstants(out map[string][]string, d *ast.GenDecl) {
+func addConstants(out map[string][]string, file *ast.File, d *ast.GenDecl) {
 	if d.Tok != token.CONST {
 		return
 	}
 	for _, s := range d.Specs {
 		v := s.(*ast.ValueSpec)
-		typ, ok := v.Type.(*ast.Ident)
-		if !ok || out[typ.Name] == nil {
-			continue
-		}
 		for _, value := range v.Values {
-			text, ok := value.(*ast.BasicLit)
-			if !ok {
-				panic("a value that is no literal: " + typ.Name)
+			typ, text := v.Type, value
+			if call, ok := value.(*ast.CallExpr); ok {
+				typ, text = call.Fun, call.Args[0]
 			}
-			word, err := strconv.Unquote(text.Value)
-			check(err)
-			out[typ.Name] = append(out[typ.Name], word)
+			name, ok := typ.(*ast.Ident)
+			if ok && out[name.Name] != nil {
+				out[name.Name] = append(out[name.Name], word(file, text))
+			}
 		}
 	}
+}
+
+// A literal, or a constant of another package.
+func word(file *ast.File, value ast.Expr) string {
+	if text, ok := value.(*ast.BasicLit); ok {
+		word, err := strconv.Unquote(text.Value)
+		check(err)
+		return word
+	}
+	other := value.(*ast.SelectorExpr)
+	found := ""
+	eachDeclaration(importOf(file, other.X.(*ast.Ident).Name), func(f *ast.File, d *ast.GenDecl) {
+		for _, s := range d.Specs {
+			v, ok := s.(*ast.ValueSpec)
+			if ok && d.Tok == token.CONST && v.Names[0].Name == other.Sel.Name {
+				found = word(f, v.Values[0])
+			}
+		}
+	})
+	if found == "" {
+		panic("unknown constant " + other.Sel.Name)
+	}
+	return found
+}
+
+func importOf(file *ast.File, name string) string {
+	for _, i := range file.Imports {
+		path, err := strconv.Unquote(i.Path.Value)
+		check(err)
+		if i.Name != nil && i.Name.Name == name || i.Name == nil && strings.HasSuffix(path, "/"+name) {
+			return path
+		}
+	}
+	panic("unknown import " + name)
 }

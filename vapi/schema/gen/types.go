@@ -175,7 +175,7 @@ func (t *table) object(typ reflect.Type, name string, use *property) uint32 {
 
 func (t *table) list(typ reflect.Type, name string, use *property) uint32 {
 	if typ.Elem().Kind() == reflect.Uint8 {
-		return t.share(node{kind: "BYTES", listType: "ATOMIC", typeName: name})
+		return t.share(node{kind: "BYTES", listType: "ATOMIC", typeName: name, said: use.saysListType()})
 	}
 	if typ.Elem().Kind() == reflect.Pointer {
 		panic("list of pointers: " + typ.String())
