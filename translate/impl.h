@@ -74,6 +74,7 @@ cJSON *labels_selector(struct arena *a, const struct translate_tenant *t, struct
 void labels_selector_add(struct arena *a, cJSON *selector, struct str key, const char *operator_,
                          struct str value);
 bool labels_key_listed(struct str key, struct str_list allow);
+void labels_drop_written_by_both(cJSON *labels); /* of metadata, not of selectors */
 
 /* ---- metadata.c ---- */
 

@@ -24,6 +24,11 @@ static const char *const LISTED[] = {
     "statefulset.kubernetes.io/pod-name",
 };
 
+/* What an API server writes into a pod when it gets its node. The host's does it, too: ours stay
+ * here, and selectors look for the host's. */
+static const char *const WRITTEN_BY_BOTH[] = {"topology.kubernetes.io/region",
+                                              "topology.kubernetes.io/zone"};
+
 static bool key_matches(struct str key, struct str entry)
 {
     if (entry.n && entry.p[entry.n - 1] == '/')
@@ -51,11 +56,26 @@ static bool label_listed(const struct translate_tenant *t, struct str key)
     return labels_key_listed(key, t->config->labels_allow);
 }
 
+static bool written_by_both(struct str key)
+{
+    for (size_t i = 0; i < sizeof WRITTEN_BY_BOTH / sizeof WRITTEN_BY_BOTH[0]; i++) {
+        if (str_eqc(key, WRITTEN_BY_BOTH[i]))
+            return true;
+    }
+    return false;
+}
+
+void labels_drop_written_by_both(cJSON *labels)
+{
+    for (size_t i = 0; i < sizeof WRITTEN_BY_BOTH / sizeof WRITTEN_BY_BOTH[0]; i++)
+        json_remove(labels, WRITTEN_BY_BOTH[i]);
+}
+
 struct str translate_label_key(struct arena *a, const struct translate_tenant *t, struct str key)
 {
     char hash[HASH_CHARS + 1];
 
-    if (label_listed(t, key))
+    if (label_listed(t, key) || written_by_both(key))
         return key;
     hash_text(1, &key, hash);
     return arena_printf(a, LABEL_HASHED "%s", hash);

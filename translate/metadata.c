@@ -79,6 +79,7 @@ cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, con
     add_str(a, ret, "name", host_name);
     add_str(a, ret, "namespace", t->host_namespace);
     labels = translate_labels(a, t, ns, json_get(vmeta, "labels"));
+    labels_drop_written_by_both(labels);
     notes = annotations_down(a, t, vmeta);
     note_owned(&owned, 'l', labels);
     note_owned(&owned, 'a', notes);

@@ -18,15 +18,20 @@ static const struct plugin MUTATING[] = {
     {"StorageObjectInUseProtection", storage_protection_admit},
     {"RuntimeClass", runtime_class_admit},
     {"CertificateRequester", certificate_request_admit},
+    {"DefaultIngressClass", ingress_class_admit},
+    {"PodTopologyLabels", topology_labels_admit},
 };
 
 static const struct plugin VALIDATING[] = {
     {"LimitRanger", limit_ranger_validate},
     {"PodSecurity", pod_security_validate},
+    {"Priority", priority_class_validate},
     {"OwnerReferencesPermissionEnforcement", owner_references_validate},
+    {"PersistentVolumeClaimResize", claim_resize_validate},
     {"RuntimeClass", runtime_class_validate},
     {"RoleEscalation", escalation_validate},
     {"CertificateApprovalSigningSubject", certificate_request_validate},
+    {"PodResizeValidator", pod_resize_validate},
 };
 
 static int run(const struct plugin *plugins, size_t n, const struct admission_call *c,

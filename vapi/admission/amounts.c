@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* resource.k8s.io AllocationResultsMaxSize */
+#define MAX_DEVICES 32
+
 #include <sublet/object.h>
 
 struct quantity amount_one(void)
@@ -188,29 +191,67 @@ static void of_pod(struct amounts *m, const cJSON *pod)
 
 /* --- services, claims, the rest --- */
 
+/* Where none are allocated only those that were asked for by number are taken. */
+static size_t node_ports(const cJSON *service, bool numbered_only)
+{
+    const cJSON *ports = json_path(service, "spec.ports");
+    size_t n = 0;
+
+    if (!numbered_only)
+        return json_count(ports);
+    json_each(port, ports)
+    {
+        n += json_i64_at(port, "nodePort", 0) != 0;
+    }
+    return n;
+}
+
 static void of_service(struct amounts *m, const cJSON *service)
 {
     struct str type = json_str_at(service, "spec.type");
     bool balancer = str_eqc(type, "LoadBalancer");
     const cJSON *allocate = json_path(service, "spec.allocateLoadBalancerNodePorts");
-    size_t ports = json_count(json_path(service, "spec.ports"));
+    bool suppressed = balancer && json_is_bool(allocate) && !json_true(allocate);
+    size_t ports = node_ports(service, suppressed);
 
     amounts_add(m, STR("services"), amount_one());
     if (balancer)
         amounts_add(m, STR("services.loadbalancers"), amount_one());
-    if (str_eqc(type, "NodePort") || (balancer && !(allocate && !json_true(allocate))))
+    if (str_eqc(type, "NodePort") || balancer)
         amounts_add(m, STR("services.nodeports"),
                     quantity_from_i64((int64_t)ports, QUANTITY_DECIMAL_SI));
 }
 
+static struct str storage_class(const cJSON *claim)
+{
+    const cJSON *old_way = json_get(json_path(claim, "metadata.annotations"),
+                                    "volume.beta.kubernetes.io/storage-class");
+
+    return old_way ? json_str(old_way) : json_str_at(claim, "spec.storageClassName");
+}
+
+/* In whole bytes; what was allocated counts while it is more than what is asked for. */
+static bool claimed_storage(const cJSON *claim, struct quantity *ret)
+{
+    struct quantity allocated;
+
+    if (!quantity_parse(json_str_at(claim, "spec.resources.requests.storage"), ret))
+        return false;
+    if (quantity_parse(json_str_at(claim, "status.allocatedResources.storage"), &allocated) &&
+        quantity_cmp(allocated, *ret) > 0)
+        *ret = allocated;
+    if (!quantity_is_integer(*ret))
+        *ret = quantity_from_i64(quantity_units(*ret), ret->format);
+    return true;
+}
+
 static void of_claim(struct amounts *m, const cJSON *claim)
 {
-    struct str class = json_str_at(claim, "spec.storageClassName"), prefix;
+    struct str class = storage_class(claim), prefix;
     struct quantity storage;
 
     amounts_add(m, STR("persistentvolumeclaims"), amount_one());
-    const cJSON *requests = json_path(claim, "spec.resources.requests");
-    bool sized = quantity_parse(json_str_at(requests, "storage"), &storage);
+    bool sized = claimed_storage(claim, &storage);
     if (sized)
         amounts_add(m, STR("requests.storage"), storage);
     if (!class.n)
@@ -221,6 +262,47 @@ static void of_claim(struct amounts *m, const cJSON *claim)
         amounts_add(m, join(m->arena, prefix.p, STR("requests.storage")), storage);
 }
 
+/* --- claims of devices --- */
+
+static int64_t devices(const cJSON *request)
+{
+    struct str mode = json_str_at(request, "allocationMode");
+
+    if (str_eqc(mode, "All")) /* as many as a claim can get */
+        return MAX_DEVICES;
+    return str_eqc(mode, "ExactCount") ? json_i64_at(request, "count", 0) : 0;
+}
+
+static void add_devices(struct amounts *m, const cJSON *request, bool worst)
+{
+    struct str name = arena_printf(m->arena, "%.*s.deviceclass.resource.k8s.io/devices",
+                                   STR_F(json_str_at(request, "deviceClassName")));
+    struct quantity n = quantity_from_i64(devices(request), QUANTITY_DECIMAL_SI);
+
+    if (worst)
+        amounts_max(m, name, n);
+    else
+        amounts_add(m, name, n);
+}
+
+/* Of alternatives the most each class could give counts. */
+static void of_device_claim(struct amounts *m, const cJSON *claim)
+{
+    json_each(request, json_path(claim, "spec.devices.requests"))
+    {
+        struct amounts worst = {.arena = m->arena};
+
+        json_each(alternative, json_get(request, "firstAvailable"))
+        {
+            add_devices(&worst, alternative, true);
+        }
+        for (size_t i = 0; i < worst.n; i++)
+            amounts_add(m, worst.items[i].name, worst.items[i].q);
+        if (!worst.n && json_get(request, "exactly"))
+            add_devices(m, json_get(request, "exactly"), false);
+    }
+}
+
 void amounts_of_object(struct amounts *m, struct str group, struct str plural, const cJSON *object)
 {
     static const char *const counted[] = {"configmaps", "secrets", "replicationcontrollers",
@@ -229,6 +311,8 @@ void amounts_of_object(struct amounts *m, struct str group, struct str plural, c
     if (group.n) {
         amounts_add(m, arena_printf(m->arena, "count/%.*s.%.*s", STR_F(plural), STR_F(group)),
                     amount_one());
+        if (str_eqc(group, "resource.k8s.io") && str_eqc(plural, "resourceclaims"))
+            of_device_claim(m, object);
         return;
     }
     if (str_eqc(plural, "pods")) {

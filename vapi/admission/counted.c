@@ -11,6 +11,7 @@
 
 #define MEMO_MAGIC 0x636e7464u
 #define SLOTS      4096u
+#define N_CLASSES  (sizeof(((struct counted *)NULL)->classes) / sizeof(struct str))
 
 struct entry {
     _Alignas(struct amount) uint64_t key; /* the amounts follow */
@@ -71,11 +72,23 @@ static bool crosses_namespaces(const cJSON *pod)
     return false;
 }
 
+static void read_classes(const cJSON *claim, struct counted *ret)
+{
+    static const char *const places[N_CLASSES] = {
+        "spec.volumeAttributesClassName", "status.currentVolumeAttributesClassName",
+        "status.modifyVolumeStatus.targetVolumeAttributesClassName"};
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+        ret->classes[i] = json_str_at(claim, places[i]);
+}
+
 void counted_read(struct arena *a, const struct resource *r, const cJSON *object,
                   struct counted *ret)
 {
     *ret = (struct counted){.amounts = {.arena = a}};
     amounts_of_object(&ret->amounts, r->group, r->plural, object);
+    if (!r->group.n && str_eqc(r->plural, "persistentvolumeclaims"))
+        read_classes(object, ret);
     if (r->group.n || !str_eqc(r->plural, "pods"))
         return;
     ret->deadline = json_path(object, "spec.activeDeadlineSeconds") != NULL;
@@ -104,6 +117,8 @@ static struct entry *entry_new(const struct counted *from)
 
     for (size_t i = 0; i < n; i++)
         bytes += from->amounts.items[i].name.n;
+    for (size_t i = 0; i < N_CLASSES; i++)
+        bytes += from->classes[i].n;
     e = mem_alloc(sizeof(*e) + n * sizeof(struct amount) + bytes);
     e->counted = *from;
     e->counted.amounts.arena = NULL; /* nothing is added any more */
@@ -115,6 +130,8 @@ static struct entry *entry_new(const struct counted *from)
         e->counted.amounts.items[i].name = put(&text, from->amounts.items[i].name);
     }
     e->counted.priority_class = put(&text, from->priority_class);
+    for (size_t i = 0; i < N_CLASSES; i++)
+        e->counted.classes[i] = put(&text, from->classes[i]);
     return e;
 }
 

@@ -12,6 +12,7 @@ struct counted {
     /* Of pods: what scopes ask. */
     bool deadline, best_effort, crosses_namespaces;
     struct str priority_class;
+    struct str classes[3]; /* VolumeAttributesClasses that a claim has, had or wants; "" for none */
 };
 
 /* Everything in arena. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small plug-ins that fill in what the cluster decides: priority, toleration seconds, storage
- * class. */
+/* Small plug-ins that fill in what the cluster decides: priority, toleration seconds, the classes
+ * of claims and ingresses. */
 #include "plugins.h"
 
 #include <string.h>
 
-#define SYSTEM_PREFIX      "system-"
-#define DEFAULT_CLASS      "storageclass.kubernetes.io/is-default-class"
+#define DEFAULT_STORAGE    "storageclass.kubernetes.io/is-default-class"
+#define DEFAULT_INGRESS    "ingressclass.kubernetes.io/is-default-class"
 #define TOLERATION_SECONDS 300
 
 /* --- Priority --- */
@@ -29,44 +29,92 @@ static bool on_class(void *ctx, const struct store_object *o)
     return true;
 }
 
-static void set_priority(struct arena *a, cJSON *spec, const cJSON *class)
+/* What a pod may say of its priority itself is what its class says. */
+static int set_priority(const struct admission_call *c, cJSON *spec, const cJSON *class,
+                        struct err *err)
 {
-    struct str policy = json_str_at(class, "preemptionPolicy");
+    struct str given = json_str_at(class, "preemptionPolicy"), said;
+    struct str policy = given.n ? given : STR("PreemptLowerPriority");
+    int64_t value = json_i64_at(class, "value", 0);
+    int64_t own = json_i64_at(spec, "priority", value);
 
-    json_set_i64(a, spec, "priority", json_i64_at(class, "value", 0));
-    if (!json_get(spec, "preemptionPolicy"))
-        json_set_str(a, spec, "preemptionPolicy", policy.n ? policy : STR("PreemptLowerPriority"));
+    if (own != value)
+        return err_forbidden(err, STR(""), STR("pods"), c->name,
+                             "the integer value of priority (%lld) must not be provided in pod "
+                             "spec; priority admission controller computed %lld from the given "
+                             "PriorityClass name",
+                             (long long)own, (long long)value);
+    said = json_str_at(spec, "preemptionPolicy");
+    if (said.n && !str_eq(said, policy))
+        return err_forbidden(err, STR(""), STR("pods"), c->name,
+                             "the string value of PreemptionPolicy (%.*s) must not be provided in "
+                             "pod spec; priority admission controller computed %.*s from the given "
+                             "PriorityClass name",
+                             STR_F(said), STR_F(policy));
+    json_set_i64(c->arena, spec, "priority", value);
+    json_set_str(c->arena, spec, "preemptionPolicy", policy);
+    return 0;
+}
+
+/* It was decided when the pod came; who leaves it out of an update means no other. */
+static void keep_priority(const struct admission_call *c, cJSON *spec, const cJSON *old)
+{
+    static const char *const fields[] = {"priority", "preemptionPolicy"};
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+        const cJSON *before = json_get(json_get(old, "spec"), fields[i]);
+
+        if (before && !json_get(spec, fields[i]))
+            json_set(c->arena, spec, fields[i], json_copy(c->arena, before));
+    }
 }
 
 int priority_admit(const struct admission_call *c, cJSON *object, const cJSON *old, struct err *err)
 {
     cJSON *spec = json_get(object, "spec");
     struct str name = json_str_at(spec, "priorityClassName");
-    struct str pod = json_str_at(object, "metadata.name");
+    struct global g = {.arena = c->arena};
+    const struct store_object *o;
 
-    (void)old;
-    if (!is_new_pod(c) || !spec)
+    if (c->subresource.n || !admits(c, "", "pods") || !spec)
         return 0;
+    if (!is_create(c)) {
+        keep_priority(c, spec, old);
+        return 0;
+    }
     if (!name.n) {
-        struct global g = {.arena = c->arena};
-
         each_stored(c, "scheduling.k8s.io", "priorityclasses", STR_NULL, on_class, &g);
         if (g.found)
             json_set_str(c->arena, spec, "priorityClassName",
                          json_str_at(g.found, "metadata.name"));
-        set_priority(c->arena, spec, g.found);
-        return 0;
+        return set_priority(c, spec, g.found, err);
     }
-    if (str_has_prefix(name, STR(SYSTEM_PREFIX)) && !str_eqc(c->ns, "kube-system"))
-        return err_forbidden(err, STR(""), STR("pods"), pod,
-                             "pods with %.*s priorityClass is not permitted in %.*s namespace",
-                             STR_F(name), STR_F(c->ns));
-    const struct store_object *o = stored(c, "scheduling.k8s.io", "priorityclasses", STR(""), name);
+    o = stored(c, "scheduling.k8s.io", "priorityclasses", STR(""), name);
     if (!o)
-        return err_forbidden(err, STR(""), STR("pods"), pod,
+        return err_forbidden(err, STR(""), STR("pods"), c->name,
                              "no PriorityClass with name %.*s was found", STR_F(name));
-    set_priority(c->arena, spec, vapi_tree(c->arena, o));
-    return 0;
+    return set_priority(c, spec, vapi_tree(c->arena, o), err);
+}
+
+/* There is one default at most. */
+int priority_class_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                            struct err *err)
+{
+    struct global g = {.arena = c->arena};
+    struct str other;
+
+    (void)old;
+    if (!object || c->subresource.n || !admits(c, "scheduling.k8s.io", "priorityclasses") ||
+        !json_true(json_get(object, "globalDefault")))
+        return 0;
+    each_stored(c, "scheduling.k8s.io", "priorityclasses", STR_NULL, on_class, &g);
+    other = json_str_at(g.found, "metadata.name");
+    if (!g.found || (!is_create(c) && str_eq(other, json_str_at(object, "metadata.name"))))
+        return 0;
+    return err_forbidden(
+        err, c->resource->group, c->resource->plural, c->name,
+        "PriorityClass %.*s is already marked as default. Only one default can exist",
+        STR_F(other));
 }
 
 /* --- DefaultTolerationSeconds --- */
@@ -109,22 +157,23 @@ int toleration_seconds_admit(const struct admission_call *c, cJSON *object, cons
     return 0;
 }
 
-/* --- DefaultStorageClass --- */
+/* --- DefaultStorageClass, DefaultIngressClass --- */
 
 struct newest {
     struct arena *arena;
+    const char *mark; /* the annotation of a default */
     struct str name, created;
 };
 
 /* The newest default wins, then the lesser name. */
-static bool on_storage_class(void *ctx, const struct store_object *o)
+static bool on_default(void *ctx, const struct store_object *o)
 {
     struct newest *best = ctx;
 
-    if (!str_contains(o->bytes, STR(DEFAULT_CLASS)))
+    if (!str_contains(o->bytes, str_c(best->mark)))
         return true;
     cJSON *tree = vapi_tree(best->arena, o);
-    const cJSON *mark = json_get(json_path(tree, "metadata.annotations"), DEFAULT_CLASS);
+    const cJSON *mark = json_get(json_path(tree, "metadata.annotations"), best->mark);
     struct str created = json_str_at(tree, "metadata.creationTimestamp");
     int order = best->name.n ? str_cmp(created, best->created) : 1;
     if (str_eqc(json_str(mark), "true") &&
@@ -138,7 +187,7 @@ static bool on_storage_class(void *ctx, const struct store_object *o)
 int storage_class_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                         struct err *err)
 {
-    struct newest best = {.arena = c->arena};
+    struct newest best = {.arena = c->arena, .mark = DEFAULT_STORAGE};
     cJSON *spec = json_get(object, "spec");
 
     (void)old;
@@ -149,8 +198,26 @@ int storage_class_admit(const struct admission_call *c, cJSON *object, const cJS
     if (json_get(json_path(object, "metadata.annotations"),
                  "volume.beta.kubernetes.io/storage-class"))
         return 0;
-    each_stored(c, "storage.k8s.io", "storageclasses", STR_NULL, on_storage_class, &best);
+    each_stored(c, "storage.k8s.io", "storageclasses", STR_NULL, on_default, &best);
     if (best.name.n && spec)
         json_set_str(c->arena, spec, "storageClassName", best.name);
+    return 0;
+}
+
+int ingress_class_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                        struct err *err)
+{
+    struct newest best = {.arena = c->arena, .mark = DEFAULT_INGRESS};
+
+    (void)old;
+    (void)err;
+    if (!is_create(c) || c->subresource.n || !admits(c, "networking.k8s.io", "ingresses") ||
+        json_path(object, "spec.ingressClassName") ||
+        json_get(json_path(object, "metadata.annotations"), "kubernetes.io/ingress.class"))
+        return 0;
+    each_stored(c, "networking.k8s.io", "ingressclasses", STR_NULL, on_default, &best);
+    if (best.name.n)
+        json_set_str(c->arena, json_ensure_object(c->arena, object, "spec"), "ingressClassName",
+                     best.name);
     return 0;
 }

@@ -173,7 +173,7 @@ static void check_min(struct bounds *b, struct str name, struct quantity bound)
         problem(b, arena_printf(b->arena, "minimum %.*s usage per %s is %.*s, but request is %.*s",
                                 STR_F(name), b->type, STR_F(shown(b, bound)),
                                 STR_F(shown(b, *request))));
-    if (limit && quantity_cmp(*limit, bound) < 0)
+    else if (limit && quantity_cmp(*limit, bound) < 0)
         problem(b, arena_printf(b->arena, "minimum %.*s usage per %s is %.*s, but limit is %.*s",
                                 STR_F(name), b->type, STR_F(shown(b, bound)),
                                 STR_F(shown(b, *limit))));
@@ -193,7 +193,7 @@ static void check_max(struct bounds *b, struct str name, struct quantity bound)
         problem(b, arena_printf(b->arena, "maximum %.*s usage per %s is %.*s, but limit is %.*s",
                                 STR_F(name), b->type, STR_F(shown(b, bound)),
                                 STR_F(shown(b, *limit))));
-    if (request && quantity_cmp(*request, bound) > 0)
+    else if (request && quantity_cmp(*request, bound) > 0)
         problem(b, arena_printf(b->arena, "maximum %.*s usage per %s is %.*s, but request is %.*s",
                                 STR_F(name), b->type, STR_F(shown(b, bound)),
                                 STR_F(shown(b, *request))));
@@ -204,6 +204,7 @@ static void check_ratio(struct bounds *b, struct str name, struct quantity bound
     const struct quantity *request = amounts_get(&b->requests, name);
     const struct quantity *limit = amounts_get(&b->limits, name);
     bool can = request && limit && request->nano > 0;
+    const char *lacks = !request || !request->nano ? "request" : "limit";
 
     /* limit / request > bound, without dividing; all are below 2^93 nano. */
     if (can && (long double)limit->nano <=
@@ -220,8 +221,7 @@ static void check_ratio(struct bounds *b, struct str name, struct quantity bound
                        b->arena,
                        "%.*s max limit to request ratio per %s is %.*s, but no %s is specified "
                        "or %s is 0",
-                       STR_F(name), b->type, STR_F(shown(b, bound)), request ? "limit" : "request",
-                       request ? "limit" : "request"));
+                       STR_F(name), b->type, STR_F(shown(b, bound)), lacks, lacks));
 }
 
 static void check_limit(struct bounds *b, const cJSON *limit)

@@ -17,12 +17,22 @@ int pod_security_validate(const struct admission_call *c, cJSON *object, const c
                           struct err *err);
 int priority_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                    struct err *err);
+int priority_class_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                            struct err *err);
+int ingress_class_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                        struct err *err);
+int topology_labels_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                          struct err *err);
+int claim_resize_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                          struct err *err);
+int pod_resize_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                        struct err *err);
 int toleration_seconds_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
-                             struct err *err);
-int storage_protection_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                              struct err *err);
 int storage_class_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                         struct err *err);
+int storage_protection_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                             struct err *err);
 int runtime_class_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                         struct err *err);
 int runtime_class_validate(const struct admission_call *c, cJSON *object, const cJSON *old,

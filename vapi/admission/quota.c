@@ -8,16 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- which quota concerns which pod --- */
+#define DEVICES ".deviceclass.resource.k8s.io/devices"
 
-static bool selects_priority(const cJSON *expression, struct str class)
+/* --- which quota concerns what --- */
+
+/* A scope named without an expression asks for any class. */
+static bool selects_class(const cJSON *expression, struct str class)
 {
     struct str op = json_str_at(expression, "operator");
     bool listed = false;
 
-    json_each(value, json_get(expression, "values")) listed =
-        listed || str_eq(json_str(value), class);
-    if (str_eqc(op, "Exists"))
+    json_each(value, json_get(expression, "values"))
+    {
+        listed = listed || str_eq(json_str(value), class);
+    }
+    if (!op.n || str_eqc(op, "Exists"))
         return class.n > 0;
     if (str_eqc(op, "DoesNotExist"))
         return class.n == 0;
@@ -37,7 +42,7 @@ static bool scope_holds(struct str scope, const cJSON *expression, const struct 
     if (str_eqc(scope, "CrossNamespacePodAffinity"))
         return pod->crosses_namespaces;
     if (str_eqc(scope, "PriorityClass"))
-        return selects_priority(expression, pod->priority_class);
+        return selects_class(expression, pod->priority_class);
     return false;
 }
 
@@ -46,28 +51,49 @@ static bool is_pod(struct str group, struct str plural)
     return !group.n && str_eqc(plural, "pods");
 }
 
-/* A quota with scopes counts nothing but pods, and of those the ones all its scopes hold for. */
+static bool is_claim(const struct resource *r)
+{
+    return !r->group.n && str_eqc(r->plural, "persistentvolumeclaims");
+}
+
+/* A claim has several classes while it changes from one to another: it counts under each. */
+static bool claim_scope_holds(struct str scope, const cJSON *expression,
+                              const struct counted *claim)
+{
+    size_t n = 0;
+
+    if (!str_eqc(scope, "VolumeAttributesClass"))
+        return false;
+    for (size_t i = 0; i < sizeof(claim->classes) / sizeof(*claim->classes); i++) {
+        n += claim->classes[i].n > 0;
+        if (claim->classes[i].n && selects_class(expression, claim->classes[i]))
+            return true;
+    }
+    return !n && selects_class(expression, STR(""));
+}
+
+/* A quota with scopes counts pods that all its scopes hold for; by class of volume attributes,
+ * claims. */
 static bool quota_concerns(const cJSON *quota, const struct resource *r, const struct counted *c)
 {
+    static const cJSON exists = {.valuestring = NULL};
     const cJSON *scopes = json_path(quota, "spec.scopes");
     const cJSON *expressions = json_path(quota, "spec.scopeSelector.matchExpressions");
-    static const cJSON exists = {0};
+    bool (*holds)(struct str, const cJSON *, const struct counted *) =
+        is_claim(r) ? claim_scope_holds : scope_holds;
 
     if (!json_count(scopes) && !json_count(expressions))
         return true;
-    if (!is_pod(r->group, r->plural))
+    if (!is_claim(r) && !is_pod(r->group, r->plural))
         return false;
     json_each(scope, scopes)
     {
-        bool priority = str_eqc(json_str(scope), "PriorityClass");
-        bool holds = priority ? c->priority_class.n > 0 : scope_holds(json_str(scope), &exists, c);
-
-        if (!holds)
+        if (!holds(json_str(scope), &exists, c))
             return false;
     }
     json_each(e, expressions)
     {
-        if (!scope_holds(json_str_at(e, "scopeName"), e, c))
+        if (!holds(json_str_at(e, "scopeName"), e, c))
             return false;
     }
     return true;
@@ -119,7 +145,10 @@ static bool names_resource(const cJSON *hard, const struct resource *r)
             names = true;
         if (str_has_prefix(name, STR("requests.")))
             names = names || pods || storage;
-        if (!r->group.n && str_eqc(r->plural, "persistentvolumeclaims") && storage)
+        if (is_claim(r) && storage)
+            names = true;
+        if (str_eqc(r->group_resource, "resourceclaims.resource.k8s.io") &&
+            str_has_suffix(name, STR(DEVICES)))
             names = true;
     }
     arena_free(a);
@@ -285,7 +314,7 @@ static struct amounts added(struct check *k, const cJSON *quota)
         struct str name = str_c(item->string);
         const struct quantity *to = amounts_get(&now, name), *from = amounts_get(&before, name);
 
-        if (to && (!from || quantity_cmp(*to, *from) > 0))
+        if (to && (from ? quantity_cmp(*to, *from) > 0 : to->nano > 0))
             amounts_add(&more, name, from ? quantity_sub(*to, *from) : *to);
     }
     return more;

@@ -477,10 +477,15 @@ WARNS(warn_persistent_volume)
     warn_volume_source(&w, p, spec, false);
 }
 
+#define OLD_CLASS "volume.beta.kubernetes.io/storage-class"
+
 WARNS(warn_claim)
 {
     WARNER(w);
 
+    if (json_get(json_path(object, "metadata.annotations"), OLD_CLASS))
+        tell(&w, FIELD_KEY(FIELD(FIELD(NULL, "metadata"), "annotations"), STR(OLD_CLASS)),
+             "deprecated since v1.8; use \"storageClassName\" attribute instead");
     warn_claim_spec(&w, FIELD(NULL, "spec"), json_get(object, "spec"));
 }
 

@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Built-in admission beside the real thing: what quotas, limit ranges, priorities, default classes and the like make of
+an object or refuse. Both servers run without controllers, so a quota's status is written by hand, as its controller
+would."""
+import os
+import threading
+
+import pytest
+
+from alike import alike, namespace
+from differential.servers import prepare, start_pair
+from testenv import eventually
+from testenv.api import ApiError
+
+
+@pytest.fixture(scope="module")
+def pair(workdir):
+    here, there = start_pair(os.path.join(workdir, "admission"))
+    for api in (here.api, there.api):
+        prepare(api, "admission")
+    yield here.api, there.api
+    try:
+        here.close()
+    finally:
+        there.stop()
+
+
+def make(pair, path, *objects):
+    for api in pair:
+        for o in objects:
+            api.post(path, o)
+
+
+def meta(name, **over):
+    return {"metadata": {"name": name, **over}}
+
+
+def pod(name, resources=None, **spec):
+    c = {"name": "c", "image": "i", **({"resources": resources} if resources else {})}
+    return {**meta(name), "spec": {"containers": [c], **spec}}
+
+
+# ---- ResourceQuota ----
+
+def quota(pair, ns, hard, used=None, **spec):
+    path = namespace(pair, ns)
+    body = {**meta("q"), "spec": {"hard": hard, **spec}}
+    for api in pair:
+        api.post(f"{path}/resourcequotas", body)
+        api.patch(f"{path}/resourcequotas/q/status",
+                  {"status": {"hard": hard, "used": used or {k: "0" for k in hard}}})
+    # Upstream reads quotas from a cache that the write must have reached.
+    eventually(lambda: known(pair[1], path), 10, "the quota to be obeyed")
+    return path
+
+
+def known(api, path):
+    """A quota's status is unknown to admission until its cache has it."""
+    code, _, data = api.raw("POST", f"{path}/pods", pod("probe"), query={"dryRun": "All"})
+    return code in (201, 403) and b"status unknown" not in data
+
+
+CPU = {"requests": {"cpu": "600m"}, "limits": {"cpu": "700m"}}
+AFFINE = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+    {"topologyKey": "k", "labelSelector": {}, "namespaces": ["x"]}]}}}
+
+
+def scoped(name, operator, *values):
+    return {"scopeSelector": {"matchExpressions": [
+        {"scopeName": name, "operator": operator, **({"values": list(values)} if values else {})}]}}
+
+
+def service(name, kind, *ports, **spec):
+    return {**meta(name), "spec": {"type": kind, "ports": [{"name": f"p{i}", "port": p} for i, p in enumerate(ports)],
+                                   **spec}}
+
+
+def claim(name, size, over=None, **spec):
+    return {"metadata": {"name": name, **(over or {})}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **spec}}
+
+
+def devices(name, *requests):
+    return {**meta(name), "spec": {"devices": {"requests": list(requests)}}}
+
+
+def exactly(name, **over):
+    return {"name": name, "exactly": {"deviceClassName": "gpu", **over}}
+
+
+DRA = "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims"
+ONE_GPU = {"gpu.deviceclass.resource.k8s.io/devices": "3", "count/resourceclaims.resource.k8s.io": "4"}
+# name: (hard, more of the spec, [(collection below the namespace, object)])
+QUOTAS = {
+    "pods": ({"pods": "1"}, {}, [("pods", pod("a")), ("pods", pod("b"))]),
+    "cpu": ({"cpu": "1", "limits.cpu": "1"}, {}, [("pods", pod("a")), ("pods", pod("b", CPU)), ("pods", pod("c", CPU))]),
+    "memory": ({"requests.memory": "1Gi"}, {}, [
+        ("pods", pod("a", {"requests": {"memory": "700Mi"}})), ("pods", pod("b", {"requests": {"memory": "700Mi"}}))]),
+    "extended": ({"requests.nvidia.com/gpu": "3"}, {}, [
+        ("pods", pod("a", {"limits": {"nvidia.com/gpu": "2"}})), ("pods", pod("b", {"limits": {"nvidia.com/gpu": "2"}}))]),
+    "terminating": ({"pods": "0"}, {"scopes": ["Terminating"]}, [
+        ("pods", pod("a")), ("pods", pod("b", activeDeadlineSeconds=5))]),
+    "not-terminating": ({"pods": "0"}, {"scopes": ["NotTerminating"]}, [
+        ("pods", pod("a")), ("pods", pod("b", activeDeadlineSeconds=5))]),
+    "best-effort": ({"pods": "0"}, {"scopes": ["BestEffort"]}, [("pods", pod("a")), ("pods", pod("b", CPU))]),
+    "not-best-effort": ({"pods": "0"}, {"scopes": ["NotBestEffort"]}, [("pods", pod("a")), ("pods", pod("b", CPU))]),
+    "cross": ({"pods": "0"}, {"scopes": ["CrossNamespacePodAffinity"]}, [("pods", pod("a")), ("pods", pod("b", **AFFINE))]),
+    "two-scopes": ({"pods": "0"}, {"scopes": ["BestEffort", "Terminating"]}, [
+        ("pods", pod("a")), ("pods", pod("b", activeDeadlineSeconds=5))]),
+    **{f"class-{op.lower()}": ({"pods": "0"}, scoped("PriorityClass", op, *values), [
+        ("pods", pod("a")), ("pods", pod("b", priorityClassName="high")), ("pods", pod("c", priorityClassName="low"))])
+       for op, values in (("In", ["high"]), ("NotIn", ["high"]), ("Exists", []), ("DoesNotExist", []))},
+    "class-scope": ({"pods": "0"}, {"scopes": ["PriorityClass"]}, [
+        ("pods", pod("a")), ("pods", pod("b", priorityClassName="high"))]),
+    **{f"attributes-{op.lower()}": ({"persistentvolumeclaims": "0"}, scoped("VolumeAttributesClass", op, *values), [
+        ("persistentvolumeclaims", claim("a", "1Gi")),
+        ("persistentvolumeclaims", claim("b", "1Gi", volumeAttributesClassName="gold")),
+        ("persistentvolumeclaims", claim("c", "1Gi", volumeAttributesClassName="tin"))])
+       for op, values in (("In", ["gold"]), ("NotIn", ["gold"]), ("Exists", []), ("DoesNotExist", []))},
+    "claims": ({"requests.storage": "3Gi", "persistentvolumeclaims": "9",
+                "gold.storageclass.storage.k8s.io/requests.storage": "1Gi",
+                "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "1"}, {}, [
+        ("persistentvolumeclaims", claim("a", "1Gi", storageClassName="gold")),
+        ("persistentvolumeclaims", claim("b", "500m", storageClassName="gold")),
+        ("persistentvolumeclaims", claim("c", "1Gi", {"annotations": {
+            "volume.beta.kubernetes.io/storage-class": "gold"}})),
+        ("persistentvolumeclaims", claim("d", "2Gi", storageClassName="tin")),
+        ("persistentvolumeclaims", claim("e", "1", storageClassName="tin"))]),
+    "services": ({"services": "9", "services.nodeports": "2", "services.loadbalancers": "1"}, {}, [
+        ("services", service("a", "NodePort", 1, 2, 3)), ("services", service("b", "ClusterIP", 1, 2, 3)),
+        ("services", service("c", "LoadBalancer", 1, 2, allocateLoadBalancerNodePorts=False)),
+        ("services", service("d", "LoadBalancer", 1)), ("services", service("e", "NodePort", 1, 2))]),
+    "objects": ({"configmaps": "1", "count/secrets": "1", "count/deployments.apps": "0", "count/widgets.quota.test": "1"},
+                {}, [("configmaps", meta("a")), ("configmaps", meta("b")), ("secrets", meta("a")), ("secrets", meta("b"))]),
+}
+
+
+@pytest.fixture(scope="module")
+def classes(pair):
+    make(pair, "/apis/scheduling.k8s.io/v1/priorityclasses", {**meta("high"), "value": 9}, {**meta("low"), "value": 1})
+    make(pair, "/apis/storage.k8s.io/v1/storageclasses",
+         {**meta("gold"), "provisioner": "a.b/c", "allowVolumeExpansion": True}, {**meta("tin"), "provisioner": "a.b/c"})
+
+
+@pytest.mark.parametrize("name", QUOTAS)
+def test_quotas(pair, classes, name):
+    hard, spec, steps = QUOTAS[name]
+    path = quota(pair, f"q-{name}", hard, **spec)
+    codes = [alike(pair, f"{name} {o['metadata']['name']}", "POST", f"{path}/{plural}", o)[0] for plural, o in steps]
+    assert 201 in codes and 403 in codes, codes
+
+
+def test_quota_of_devices(pair):
+    quota(pair, "q-devices", ONE_GPU)
+    path = DRA % "q-devices"
+    either = {"name": "r", "firstAvailable": [
+        {"name": "a", "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2},
+        {"name": "b", "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}]}
+    codes = [alike(pair, o["metadata"]["name"], "POST", path, o)[0] for o in (
+        devices("a", exactly("r", allocationMode="All")), devices("b", either), devices("c", exactly("r"), exactly("s")),
+        devices("d", exactly("r")), devices("e", exactly("r")))]
+    assert codes == [403, 201, 403, 201, 403]
+
+
+def test_quota_of_custom_resources(pair):
+    crd = {**meta("widgets.quota.test"), "spec": {
+        "group": "quota.test", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [{"name": "v1", "served": True, "storage": True,
+                      "schema": {"openAPIV3Schema": {"type": "object"}}}]}}
+    make(pair, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+    quota(pair, "q-custom", {"count/widgets.quota.test": "1"})
+    path = "/apis/quota.test/v1/namespaces/q-custom/widgets"
+    for api in pair:
+        eventually(lambda a=api: a.get(path), 30, "the widgets to be served")
+    widget = {"apiVersion": "quota.test/v1", "kind": "Widget"}
+    assert alike(pair, "first", "POST", path, {**widget, **meta("a")})[0] == 201
+    assert alike(pair, "second", "POST", path, {**widget, **meta("b")})[0] == 403
+
+
+def test_dry_runs_charge_nothing(pair):
+    path = quota(pair, "q-dry", {"pods": "1"})
+    for i in range(3):
+        assert alike(pair, "dry", "POST", f"{path}/pods", pod(f"d{i}"), dryRun="All")[0] == 201
+    assert alike(pair, "real", "POST", f"{path}/pods", pod("a"))[0] == 201
+    assert alike(pair, "dry", "POST", f"{path}/pods", pod("b"), dryRun="All")[0] == 403
+
+
+def test_updates_are_charged(pair):
+    path = quota(pair, "q-update", {"services.nodeports": "1", "requests.storage": "2Gi"})
+    make(pair, f"{path}/services", service("s", "ClusterIP", 1, 2))
+    assert alike(pair, "type", "PATCH", f"{path}/services/s", {"spec": {"type": "NodePort"}})[0] == 403
+    assert alike(pair, "label", "PATCH", f"{path}/services/s", {"metadata": {"labels": {"a": "b"}}})[0] == 200
+
+
+def test_no_race_gets_past_a_quota(pair):
+    here = pair[0]
+    path = quota(pair, "q-race", {"pods": "10", "requests.cpu": "100"})
+    codes, start = [], threading.Barrier(32)
+
+    def create(i):
+        api = here.clone()
+        start.wait()
+        for k in range(4):
+            code, _, _ = api.raw("POST", f"{path}/pods", pod(f"r{i}-{k}", CPU))
+            codes.append(code)
+        api.close()
+
+    threads = [threading.Thread(target=create, args=(i,)) for i in range(32)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert (codes.count(201), codes.count(403), len(codes)) == (10, 118, 128)
+    assert len(here.get(f"{path}/pods")["items"]) == 10
+
+
+# ---- LimitRanger ----
+
+LIMITS = {
+    "container": {"type": "Container", "min": {"cpu": "100m", "memory": "1Mi"}, "max": {"cpu": "1", "memory": "1Gi"},
+                  "default": {"cpu": "500m", "memory": "1Mi"}, "defaultRequest": {"cpu": "200m", "memory": "1Mi"}},
+    "ratio": {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}},
+    "pod": {"type": "Pod", "min": {"cpu": "300m"}, "max": {"cpu": "1"}, "maxLimitRequestRatio": {"cpu": "3"}},
+    "minimum": {"type": "Container", "min": {"cpu": "300m"}},
+    "maximum": {"type": "Container", "max": {"memory": "300Mi"}},
+}
+SIZES = [None, {"requests": {"cpu": "50m"}}, {"limits": {"cpu": "2"}}, {"requests": {"cpu": "300m"}, "limits": {"cpu": "1"}},
+         {"requests": {"cpu": "1"}}, {"limits": {"memory": "2Gi"}}, {"requests": {"memory": "2Gi"}},
+         {"requests": {"cpu": "0"}, "limits": {"cpu": "1"}}]
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limit_ranges(pair, name):
+    path = namespace(pair, f"l-{name}")
+    make(pair, f"{path}/limitranges", {**meta("l"), "spec": {"limits": [LIMITS[name]]}})
+    for i, size in enumerate(SIZES):
+        alike(pair, f"{name} {size}", "POST", f"{path}/pods", pod(f"p{i}", size), dryRun="All",
+              shown=["spec.containers.0.resources"])
+
+
+def test_limit_range_of_claims(pair):
+    path = namespace(pair, "l-claims")
+    make(pair, f"{path}/limitranges", {**meta("l"), "spec": {"limits": [
+        {"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "2Gi"}}]}})
+    for size, code in (("512Mi", 403), ("1Gi", 201), ("3Gi", 403)):
+        assert alike(pair, size, "POST", f"{path}/persistentvolumeclaims", claim("c", size), dryRun="All")[0] == code
+
+
+# ---- the rest ----
+
+def test_priorities(pair, classes):
+    path = namespace(pair, "priorities") + "/pods"
+    shown = ["spec.priority", "spec.preemptionPolicy", "spec.priorityClassName"]
+    for what, spec in (("none", {}), ("class", {"priorityClassName": "high"}), ("unknown", {"priorityClassName": "x"}),
+                       ("its number", {"priorityClassName": "high", "priority": 9}),
+                       ("a number", {"priorityClassName": "high", "priority": 8}), ("number alone", {"priority": 8}),
+                       ("zero", {"priority": 0}), ("policy", {"preemptionPolicy": "Never"}),
+                       ("same policy", {"preemptionPolicy": "PreemptLowerPriority"}),
+                       ("system", {"priorityClassName": "system-node-critical"})):
+        alike(pair, what, "POST", path, pod("p", **spec), dryRun="All", shown=shown)
+
+
+def test_there_is_one_default_priority(pair):
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    make(pair, path, {**meta("usual"), "value": 3, "globalDefault": True})
+
+    other = {**meta("other"), "value": 4, "globalDefault": True}
+    eventually(lambda: pair[1].raw("POST", path, other, query={"dryRun": "All"})[0] == 403, 10, "the default")
+    assert alike(pair, "second", "POST", path, other, dryRun="All")[0] == 403
+    assert alike(pair, "itself", "PATCH", f"{path}/usual", {"description": "d"})[0] == 200
+    for api in pair:
+        api.delete(f"{path}/usual")
+
+
+def default(name, key, **over):
+    return {**meta(name, annotations={f"{key}.kubernetes.io/is-default-class": "true"}), **over}
+
+
+def test_the_newest_default_class_is_taken(pair):
+    path = namespace(pair, "defaults")
+    storage, ingress = "/apis/storage.k8s.io/v1/storageclasses", "/apis/networking.k8s.io/v1/ingressclasses"
+    net = "/apis/networking.k8s.io/v1/namespaces/defaults/ingresses"
+    back = {"backend": {"service": {"name": "s", "port": {"number": 1}}}}
+    ing = {**meta("i"), "spec": {"defaultBackend": back["backend"]}}
+    annotated = {**meta("i", annotations={"kubernetes.io/ingress.class": "x"}), "spec": ing["spec"]}
+    alike(pair, "no default", "POST", net, ing, dryRun="All", shown=["spec.ingressClassName"])
+    for name in ("older", "newer"):
+        make(pair, storage, default(name, "storageclass", provisioner="a.b/c"))
+        make(pair, ingress, default(name, "ingressclass", spec={"controller": "a.b/c"}))
+        eventually(lambda n=name: seen(pair[1], net, ing, n), 15, f"the class {name} to be the default")
+        for api in pair:  # creation times have seconds
+            eventually(lambda a=api: a.post(f"{path}/configmaps", meta("tick"), dryRun="All")["metadata"][
+                "creationTimestamp"] > a.get(f"{ingress}/{name}")["metadata"]["creationTimestamp"], 5, "a second")
+    for what, o in (("plain", ing), ("annotated", annotated)):
+        alike(pair, what, "POST", net, o, dryRun="All", shown=["spec.ingressClassName"])
+    alike(pair, "claim", "POST", f"{path}/persistentvolumeclaims", claim("c", "1Gi"), dryRun="All",
+          shown=["spec.storageClassName"])
+    for api in pair:
+        for name in ("older", "newer"):
+            api.delete(f"{storage}/{name}")
+            api.delete(f"{ingress}/{name}")
+
+
+def seen(api, net, ing, name):
+    return api.post(net, ing, dryRun="All")["spec"].get("ingressClassName") == name
+
+
+def test_claims_grow_where_their_class_lets_them(pair, classes):
+    path = namespace(pair, "growing") + "/persistentvolumeclaims"
+    for name, phase, cls in (("pending", "Pending", "gold"), ("stiff", "Bound", "tin"), ("elastic", "Bound", "gold"),
+                             ("classless", "Bound", "")):
+        make(pair, path, claim(name, "1Gi", storageClassName=cls, volumeName="v"))
+        for api in pair:
+            api.patch(f"{path}/{name}/status", {"status": {"phase": phase, "capacity": {"storage": "1Gi"}}})
+        bigger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+        code = alike(pair, name, "PATCH", f"{path}/{name}", bigger)[0]
+        assert code == {"elastic": 200, "pending": 422}.get(name, 403), name
+
+
+NODE = {**meta("zoned", labels={"topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r",
+                                "kubernetes.io/os": "linux"})}
+
+
+@pytest.fixture(scope="module")
+def node(pair):
+    windows = meta("windows", labels={"kubernetes.io/os": "windows"})
+    make(pair, "/api/v1/nodes", NODE, windows)
+    for api in pair:
+        for name in ("zoned", "windows"):
+            api.patch(f"/api/v1/nodes/{name}/status", {"status": {"allocatable": {"cpu": "2", "memory": "1Gi"}}})
+
+
+def test_pods_learn_their_zone(pair, node):
+    path = namespace(pair, "zones") + "/pods"
+    make(pair, path, pod("bound"))
+    target = {"target": {"kind": "Node", "name": "zoned"}, "metadata": {"name": "bound"}}
+    assert alike(pair, "binding", "POST", f"{path}/bound/binding", target)[0] == 201
+    alike(pair, "labels", "GET", f"{path}/bound", None, shown=["metadata.labels", "spec.nodeName"])
+    alike(pair, "fixed", "POST", path, pod("fixed", nodeName="zoned"), shown=["metadata.labels"])
+    alike(pair, "unknown", "POST", path, pod("lost", nodeName="nowhere"), shown=["metadata.labels"])
+
+
+def test_pods_grow_within_their_node(pair, node):
+    path = namespace(pair, "sizes") + "/pods"
+    size = {"requests": {"cpu": "1", "memory": "100Mi"}}
+    make(pair, path, pod("p", size, nodeName="zoned"), pod("w", size, nodeName="windows"), pod("n", size, nodeName="gone"))
+
+    def resize(name, **requests):
+        body = {"spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}}
+        return alike(pair, f"{name} {requests}", "PATCH", f"{path}/{name}/resize", body)[0]
+
+    assert resize("p", cpu="3") == 403 and resize("p", cpu="3", memory="2Gi") == 403
+    assert resize("w", cpu="1500m") == 403 and resize("n", cpu="1500m") == 403
+    assert resize("p", cpu="1500m") == 200
+
+
+def test_namespaces_that_stay(pair):
+    for name in ("default", "kube-system", "kube-public"):
+        assert alike(pair, name, "DELETE", f"/api/v1/namespaces/{name}", None, dryRun="All")[0] == 403
+    alike(pair, "kube-node-lease", "DELETE", "/api/v1/namespaces/kube-node-lease", None, dryRun="All")
+    with pytest.raises(ApiError):
+        pair[0].post("/api/v1/namespaces/nowhere/configmaps", meta("c"))
+    alike(pair, "nowhere", "POST", "/api/v1/namespaces/nowhere/configmaps", meta("c"))

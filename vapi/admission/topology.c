@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PodTopologyLabels: a pod that gets a node gets the node's zone and region as labels, where the
+ * downward API can tell them to it. Source: plugin/pkg/admission/podtopologylabels. */
+#include "plugins.h"
+
+static const char *const LABELS[] = {"topology.kubernetes.io/zone",
+                                     "topology.kubernetes.io/region"};
+
+int topology_labels_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                          struct err *err)
+{
+    struct str node = json_str_at(object, "spec.nodeName");
+    bool binds = str_eqc(c->subresource, "binding");
+    const struct store_object *o;
+
+    (void)old;
+    (void)err;
+    if (!object || !admits(c, "", "pods") || !node.n || !(binds || is_new_pod(c)))
+        return 0;
+    o = stored(c, "", "nodes", STR(""), node);
+    if (!o || !str_contains(o->bytes, STR("\"topology.kubernetes.io/")))
+        return 0;
+    const cJSON *labels = json_path(vapi_tree(c->arena, o), "metadata.labels");
+    for (size_t i = 0; i < sizeof(LABELS) / sizeof(*LABELS); i++) {
+        const cJSON *value = json_get(labels, LABELS[i]);
+
+        if (value)
+            json_set_str(c->arena, json_ensure_path(c->arena, object, "metadata.labels"), LABELS[i],
+                         json_str(value));
+    }
+    return 0;
+}
