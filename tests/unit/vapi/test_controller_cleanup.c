@@ -248,6 +248,39 @@ static void namespaces_have_an_account_and_the_ca(void **state)
     assert_non_null(world_get(W, "configmaps", "kube-system", "kube-root-ca.crt"));
 }
 
+/* ---- APIServices ---- */
+
+static bool service_exists(const char *name)
+{
+    return world_get(W, "apiservices.apiregistration.k8s.io", "", name) != NULL;
+}
+
+static void every_group_version_has_an_apiservice(void **state)
+{
+    static const char R[] = "apiservices.apiregistration.k8s.io";
+    const cJSON *apps;
+
+    (void)state;
+    world_pass(W, 2);
+    assert_true(service_exists("v1.") && service_exists("v2.autoscaling"));
+    apps = world_get(W, R, "", "v1.apps");
+    assert_int_equal(world_i64(apps, "spec.groupPriorityMinimum"), 17800);
+    assert_string_equal(world_condition(W, apps, "Available"), "True");
+    /* What is served comes back; what no longer is goes, unless it is somebody's own. */
+    world_delete(W, R, "", "v1.apps", NULL);
+    world_create(
+        W, R, "",
+        "{'metadata':{'name':'v1.gone.example.com',"
+        "'labels':{'kube-aggregator.kubernetes.io/automanaged':'true'}},'spec':{'group':"
+        "'gone.example.com','version':'v1','groupPriorityMinimum':1,'versionPriority':1}}");
+    world_create(W, R, "",
+                 "{'metadata':{'name':'v1.own.example.com'},'spec':{'group':"
+                 "'own.example.com','version':'v1','groupPriorityMinimum':1,'versionPriority':1}}");
+    world_pass(W, 2);
+    assert_true(service_exists("v1.apps") && service_exists("v1.own.example.com"));
+    assert_false(service_exists("v1.gone.example.com"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +296,7 @@ int main(void)
         WORLD_TEST(namespace_is_emptied),
         WORLD_TEST(namespace_tells_what_holds_it),
         WORLD_TEST(namespaces_have_an_account_and_the_ca),
+        WORLD_TEST(every_group_version_has_an_apiservice),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
