@@ -306,9 +306,10 @@ static void limit_defaults(void **state)
     assert_str(json_str_at(c->next, "resources.requests.cpu"), "1");
     c = json_first(json_path(p, "spec.initContainers"));
     assert_str(json_str_at(c, "resources.limits.cpu"), "500m");
-    assert_str(json_str(json_get(json_path(p, "metadata.annotations"), "kubernetes.io/limit-ranger")),
-               "LimitRanger plugin set: cpu request for container c; cpu limit for container c; "
-               "cpu request for init container i; cpu limit for init container i");
+    assert_str(
+        json_str(json_get(json_path(p, "metadata.annotations"), "kubernetes.io/limit-ranger")),
+        "LimitRanger plugin set: cpu request for container c; cpu limit for container c; "
+        "cpu request for init container i; cpu limit for init container i");
 }
 
 static void limit_bounds(void **state)
