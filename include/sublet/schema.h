@@ -96,12 +96,6 @@ extern const struct schema SCHEMA_BUILTIN;
 /* Root node of a built-in kind; 0 when there is none. group "" is core. Also DeleteOptions, Status,
  * PatchOptions, WatchEvent (meta.k8s.io/v1; found under any group), Scale, Eviction, ... */
 uint32_t schema_builtin_root(struct str group, struct str version, struct str kind);
-/* The kinds a built-in node is the root of: false when there are no more. *at starts as 0. Kinds of
- * every group are found under meta.k8s.io, what only OpenAPI names under "published". */
-struct schema_kind_name {
-    struct str group, version, kind;
-};
-bool schema_root_next(uint32_t node, uint32_t *at, struct schema_kind_name *ret);
 const struct schema_node *schema_node(const struct schema *s, uint32_t node);
 const char *schema_text(const struct schema *s, uint32_t offset);
 const struct schema_field *schema_field(const struct schema *s, uint32_t node, struct str name);
@@ -151,16 +145,4 @@ int proto_decode(struct arena *a, struct str body, cJSON **ret, struct err *err)
 int proto_decode_message(struct arena *a, const struct schema *s, uint32_t node, struct str bytes,
                          cJSON **ret, struct err *err) MUST_CHECK;
 
-/* Patches. Each returns a new tree (or the old one changed: the old tree must not be used after).
- * json: RFC 6902, at most 10,000 operations; errors in upstream's words (422 for a failed test or
- * missing path, 400 for a malformed patch). merge: RFC 7386. strategic: all directives. */
-int patch_json(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret,
-               struct err *err) MUST_CHECK;
-/* Unknown members of operations, as `json patch unknown field "[0].foo"`. */
-void patch_json_unknown(const cJSON *patch, struct strict_errors *strict);
-int patch_merge(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret,
-                struct err *err) MUST_CHECK;
-int patch_strategic(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
-                    const cJSON *patch, cJSON **ret, struct err *err) MUST_CHECK;
-/* A strategic patch as that error's value shows it: Go's %v, "map[spec:map[replicas:x]]". */
-struct str patch_print(struct arena *a, const cJSON *patch);
+#include <sublet/patch.h>

@@ -10,6 +10,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include <sublet/published.h>
+
 #define REF_V2         "#/definitions/"
 #define REF_V3         "#/components/schemas/"
 #define MAX_TEXT       (16u * 1024)

@@ -10,6 +10,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include <sublet/published.h>
+
 const struct schema_node *schema_node(const struct schema *s, uint32_t node)
 {
     assert(node < s->n_nodes);
