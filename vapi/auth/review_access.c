@@ -159,6 +159,17 @@ static int check(const struct question *q, struct err *err)
     return field_errors_to_err(&e, c->resource->group, STR(""), STR(""), err);
 }
 
+int review_check_namespace(const struct call *c, struct err *err)
+{
+    struct str ns = json_str_at(c->body, "metadata.namespace");
+
+    if (!ns.n || str_eq(ns, c->ns))
+        return 0;
+    return err_set(err, &ERR_BAD_REQUEST,
+                   "the namespace of the provided object does not match the namespace sent on the "
+                   "request");
+}
+
 /* ---- the question ---- */
 
 static const cJSON *given(const cJSON *object, const char *key)
@@ -290,11 +301,13 @@ void review_access(struct call *c)
         read_user(&q);
 
     err_init(&err, c->arena);
-    if (check(&q, &err)) {
+    if ((q.local && review_check_namespace(c, &err)) || check(&q, &err)) {
         call_error(c, &err);
         return;
     }
-    if (!q.local)
+    if (q.local)
+        json_set_str(c->arena, json_get(c->body, "metadata"), "namespace", c->ns);
+    else
         json_remove(json_get(c->body, "metadata"), "namespace");
     read_attributes(&q);
     answer(&q);

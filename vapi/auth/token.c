@@ -123,13 +123,10 @@ static void read_audiences(struct call *c, const cJSON *spec, struct token_claim
 static int check_metadata(struct call *c, struct err *err)
 {
     struct str name = json_str_at(c->body, "metadata.name");
-    struct str ns = json_str_at(c->body, "metadata.namespace");
     struct field_errors e;
 
-    if (ns.n && !str_eq(ns, c->ns))
-        return err_set(err, &ERR_BAD_REQUEST,
-                       "the namespace of the provided object does not match the namespace sent on "
-                       "the request");
+    if (review_check_namespace(c, err))
+        return -1;
     field_errors_init(&e, c->arena);
     if (name.n && !str_eq(name, c->name))
         field_invalid_str(&e, FIELD(FIELD(NULL, "metadata"), "name"), name,
