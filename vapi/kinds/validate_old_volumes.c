@@ -23,7 +23,7 @@ static struct str text(const struct subject *s, const char *member)
 
 static void check_secret_ref(const struct subject *s)
 {
-    const cJSON *ref = json_get(s->source, "secretRef");
+    const cJSON *ref = given(s->source, "secretRef");
     AT(at, s->p, "secretRef");
 
     if (!ref)
@@ -96,7 +96,7 @@ static void check_iscsi_names(const struct subject *s)
 {
     static const char too_long[] = "Total length of <volume name>:<iscsi.targetPortal> must be "
                                    "under 64 characters if iscsi.initiatorName is specified.";
-    const cJSON *initiator = json_get(s->source, "initiatorName");
+    const cJSON *initiator = given(s->source, "initiatorName");
     struct str portal = text(s, "targetPortal");
 
     if (!initiator)
@@ -112,13 +112,13 @@ static void check_iscsi_names(const struct subject *s)
 
 static void check_iscsi(const struct subject *s)
 {
-    const cJSON *secret = json_get(s->source, "secretRef");
+    const cJSON *secret = given(s->source, "secretRef");
     bool asks = json_true(json_get(s->source, "chapAuthDiscovery")) ||
                 json_true(json_get(s->source, "chapAuthSession"));
 
     if (check_given(s->e, FIELD(s->p, "iqn"), text(s, "iqn")))
         check_initiator(s, "iqn", text(s, "iqn"), !s->persistent);
-    check_range(s->e, FIELD(s->p, "lun"), json_get(s->source, "lun"), 0, 255);
+    check_range(s->e, FIELD(s->p, "lun"), given(s->source, "lun"), 0, 255);
     if (asks && !secret)
         field_required(s->e, FIELD(s->p, "secretRef"), "");
     if (secret && s->persistent)
@@ -131,7 +131,7 @@ static void check_iscsi(const struct subject *s)
 
 static void check_fc(const struct subject *s)
 {
-    const cJSON *targets = json_get(s->source, "targetWWNs"), *lun = json_get(s->source, "lun");
+    const cJSON *targets = json_get(s->source, "targetWWNs"), *lun = given(s->source, "lun");
     bool ids = json_count(json_get(s->source, "wwids"));
     AT(at, s->p, "targetWWNs");
 
@@ -148,7 +148,7 @@ static void check_fc(const struct subject *s)
 
 static void check_glusterfs(const struct subject *s)
 {
-    const cJSON *ns = json_get(s->source, "endpointsNamespace");
+    const cJSON *ns = given(s->source, "endpointsNamespace");
     AT(at, s->p, "endpointsNamespace");
 
     if (!s->persistent || !ns)
@@ -233,7 +233,7 @@ static void check_flex(const struct subject *s)
 
 static void check_azure_file(const struct subject *s)
 {
-    const cJSON *ns = json_get(s->source, "secretNamespace");
+    const cJSON *ns = given(s->source, "secretNamespace");
 
     if (s->persistent && ns)
         check_given(s->e, FIELD(s->p, "secretNamespace"), json_str(ns));
@@ -249,11 +249,11 @@ static void check_azure_disk(const struct subject *s)
         NULL};
     static const char *const blobs[] = {
         "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd", NULL};
-    const cJSON *kind = json_get(s->source, "kind");
+    const cJSON *kind = given(s->source, "kind");
     bool is_managed = str_eqc(json_str(kind), "Managed");
     struct str uri = text(s, "diskURI");
 
-    check_enum_if(s->e, FIELD(s->p, "cachingMode"), json_get(s->source, "cachingMode"), modes);
+    check_enum_if(s->e, FIELD(s->p, "cachingMode"), given(s->source, "cachingMode"), modes);
     check_enum_if(s->e, FIELD(s->p, "kind"), kind, kinds);
     if (kind && !str_has_prefix(uri, is_managed ? STR("/subscriptions/") : STR("https://")))
         field_not_supported(s->e, FIELD(s->p, "diskURI"), uri, is_managed ? managed : blobs);

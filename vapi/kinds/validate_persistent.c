@@ -201,6 +201,12 @@ void validate_inline_volume(struct field_errors *e, const struct field_path *p, 
     struct str policy = json_str(json_get(spec, "persistentVolumeReclaimPolicy"));
     const cJSON *mode = given(spec, "volumeMode");
 
+    if (given(spec, "claimRef"))
+        field_forbidden(e, FIELD(p, "claimRef"), here);
+    if (json_count(json_get(spec, "capacity")))
+        field_forbidden(e, FIELD(p, "capacity"), here);
+    if (!given(spec, "csi"))
+        field_required(e, FIELD(p, "csi"), "has to be specified in the context of inline volumes");
     check_modes(e, p, spec);
     if (policy.n && !str_eqc(policy, "Retain"))
         field_forbidden(e, FIELD(p, "persistentVolumeReclaimPolicy"),

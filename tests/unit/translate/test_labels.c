@@ -151,6 +151,22 @@ static void data_is_owned_whole(void **state)
                 "{data: {b: null, d: '4'}, binaryData: {c: null}}");
 }
 
+/* A pod learns its zone from its API server, and its host pod from the host's. */
+static void zones_are_the_hosts(void **state)
+{
+    struct fixture *f = *state;
+    const cJSON *pod = doc(f, "{metadata: {name: p, namespace: ml, labels: {app: web, "
+                              "topology.kubernetes.io/zone: z, topology.kubernetes.io/region: r, "
+                              "topology.kubernetes.io/other: o}}}");
+    cJSON *labels = json_get(translate_metadata(f->a, &f->tenant, pod, STR("p")), "labels");
+
+    assert_str(translate_label_key(f->a, &f->tenant, STR("topology.kubernetes.io/zone")),
+               "topology.kubernetes.io/zone");
+    assert_null(json_get(labels, "topology.kubernetes.io/zone"));
+    assert_null(json_get(labels, "topology.kubernetes.io/region"));
+    assert_int_equal(json_count(labels), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +178,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(updates_touch_what_is_ours, setup, teardown),
         cmocka_unit_test_setup_teardown(updates_end, setup, teardown),
         cmocka_unit_test_setup_teardown(data_is_owned_whole, setup, teardown),
+        cmocka_unit_test_setup_teardown(zones_are_the_hosts, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
