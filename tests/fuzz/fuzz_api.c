@@ -92,6 +92,12 @@ void net_respond(struct net_exchange *x, int status, const struct net_header *he
     buf_fini(&text);
 }
 
+void net_stats(const struct net_server *s, struct net_stats *ret)
+{
+    (void)s;
+    *ret = (struct net_stats){0};
+}
+
 void net_begin(struct net_exchange *x, int status, const struct net_header *headers, size_t n)
 {
     (void)headers;
