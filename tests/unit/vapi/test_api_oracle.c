@@ -24,8 +24,6 @@ static const struct known {
     {"merge patch/3", "the patched object is printed in its own order, without managedFields"},
     {"merge patch/11", "the kind is refused, not its fields"},
     {"merge patch/12", "the patched object is printed in its own order, without managedFields"},
-    {"patch types/1", "no empty details"},
-    {"patch types/2", "no empty details"},
     {NULL, NULL},
 };
 

@@ -120,7 +120,7 @@ static void test_negotiation(void **state)
     assert_int_equal(a.status, 406);
     assert_str(text_at(a, "reason"), "NotAcceptable");
     assert_str(text_at(a, "message"),
-               "only the following media types are accepted: application/json, "
+               "406: Not Acceptable\n\nAvailable representations: application/json, "
                "application/yaml, application/vnd.kubernetes.protobuf");
     assert_int_equal(get_with(h, CM "/a", "accept: application/json;v=v1").status, 406);
     assert_int_equal(get_with(h, CM "/a", "accept: text/html, */*;q=0.1").status, 200);
@@ -265,14 +265,56 @@ static void test_field_manager(void **state)
         "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
 }
 
+static struct answer list_from(struct harness *h, struct str token)
+{
+    return get(h, arena_printf(harness_arena(h), CM "?limit=1&continue=%.*s", STR_F(token)).p);
+}
+
+static void test_continue_tokens_age(void **state)
+{
+    struct harness *h = *state;
+    struct answer a;
+    struct str token, late, fresh;
+
+    for (int i = 0; i < 3; i++)
+        post(h, CM, arena_printf(harness_arena(h), "{\"metadata\":{\"name\":\"c%d\"}}", i).p);
+    harness_set_time(h, 1000000);
+    a = get(h, CM "?limit=1");
+    token = text_at(a, "metadata.continue");
+    assert_true(token.n > 0);
+    harness_set_time(h, 1000299);
+    assert_int_equal(list_from(h, token).status, 200);
+    post(h, CM, "{\"metadata\":{\"name\":\"c0a\"}}");
+    a = get(h, CM "?limit=1");
+    fresh = text_at(a, "metadata.continue");
+    harness_set_time(h, 1000301);
+    a = list_from(h, token);
+    assert_int_equal(a.status, 410);
+    assert_str(text_at(a, "reason"), "Expired");
+    assert_true(str_has_prefix(text_at(a, "message"),
+                               STR("The provided continue parameter is too old to display a")));
+    late = text_at(a, "metadata.continue");
+    a = list_from(h, late);
+    assert_int_equal(a.status, 200);
+    assert_str(json_str_at(json_first(json_get(a.json, "items")), "metadata.name"), "c0a");
+    assert_int_equal(list_from(h, fresh).status, 200);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_unknown_paths), TEST(test_methods), TEST(test_who_and_may_they),
-        TEST(test_negotiation),   TEST(test_gzip),    TEST(test_body_limit),
-        TEST(test_audit_id),      TEST(test_review),  TEST(test_options),
+        TEST(test_unknown_paths),
+        TEST(test_methods),
+        TEST(test_who_and_may_they),
+        TEST(test_negotiation),
+        TEST(test_gzip),
+        TEST(test_body_limit),
+        TEST(test_audit_id),
+        TEST(test_review),
+        TEST(test_options),
         TEST(test_field_manager),
+        TEST(test_continue_tokens_age),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
