@@ -246,6 +246,18 @@ static cJSON *take(struct arena *a, cJSON *to, const cJSON *from, const char *ke
     return NULL;
 }
 
+/* Ours are set; what others note on a node stays: upstream's manager writes its own again for ever.
+ */
+static void take_annotations(struct arena *a, cJSON *to, const cJSON *from)
+{
+    cJSON *notes = json_ensure_path(a, to, "metadata.annotations");
+
+    json_each(note, json_path(from, "metadata.annotations"))
+    {
+        json_set(a, notes, note->string, json_copy(a, note));
+    }
+}
+
 static void update(struct sync_run *run, cJSON *node)
 {
     struct arena *a = run->arena;
@@ -253,7 +265,7 @@ static void update(struct sync_run *run, cJSON *node)
     const struct resource *r = nodes_resource(run->syncer);
 
     take(a, json_get(copy, "metadata"), json_get(node, "metadata"), "labels");
-    take(a, json_get(copy, "metadata"), json_get(node, "metadata"), "annotations");
+    take_annotations(a, copy, node);
     take(a, copy, node, "spec");
     if (!json_equal(copy, run->virtual_)) {
         reconcile_update(run->reconcile, r, copy);

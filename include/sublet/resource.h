@@ -76,7 +76,7 @@ struct column {
 /* A selectable field beside metadata.name and metadata.namespace. */
 struct selectable_field {
     const char *name;      /* "spec.nodeName" */
-    const char *path;      /* dotted; "" entries: a default when absent */
+    const char *path;      /* dotted; `a.b|c`: the first that is not empty */
     const char *otherwise; /* value when the path is absent */
 };
 /* One of a kind's further endpoints. Those that are data (status, scale) are generic; others have a

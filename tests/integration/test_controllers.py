@@ -101,3 +101,41 @@ def test_an_autoscaler_keeps_bounds_and_says_what_is_missing(vc):
     eventually(lambda: k("get", "deployment", "web", "-o", "jsonpath={.spec.replicas}") == "2", 30,
                "the lower bound")
     eventually(lambda: "FailedGetResourceMetric" in k("describe", "hpa", "web"), 30, "its reason")
+
+
+def test_notes_on_a_node_stay(vc, host):
+    k = vc.kubectl
+    eventually(lambda: "cpu-1" in k.names("nodes"), 30, "the host's nodes")
+    k("annotate", "node", "cpu-1", "example.com/note=mine")
+    path, zone = "/api/v1/nodes/cpu-1", "topology.kubernetes.io/zone"
+    before = host.api.get(path)["metadata"]["labels"].get(zone)
+    patch = lambda value: host.api.request("PATCH", path, {"metadata": {"labels": {zone: value}}},
+                                           content_type="application/merge-patch+json")
+    patch("elsewhere")
+    try:
+        eventually(lambda: k.json("get", "node", "cpu-1")["metadata"]["labels"].get(zone) == "elsewhere", 30,
+                   "the host's label")
+        assert k.json("get", "node", "cpu-1")["metadata"]["annotations"]["example.com/note"] == "mine"
+    finally:
+        patch(before)
+
+
+def test_an_event_is_selected_by_its_source_or_its_reporter(vc):
+    k = vc.kubectl
+    for name, said in (("old", {"source": {"component": "a"}}), ("new", {"reportingComponent": "b"})):
+        k.create({"apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "type": "Normal",
+                  "involvedObject": {"namespace": "default", "kind": "Pod", "name": "p"}, **said})
+    assert k.names("events", "--field-selector=source=a") == ["old"]
+    assert k.names("events", "--field-selector=source=b") == ["new"]
+
+
+def test_quota_is_counted_also_where_the_controllers_are_external(tenant):
+    k = tenant("external", config={"controllers": "external"}).kubectl
+    k("create", "quota", "small", "--hard=configmaps=2,count/replicasets.apps=1")
+    k("create", "configmap", "one")
+    eventually(lambda: k.json("get", "quota", "small").get("status", {}).get("used") ==
+               {"configmaps": "1", "count/replicasets.apps": "0"}, 20, "the count")
+    k("create", "configmap", "two")
+    assert "exceeded quota: small" in k.fails("create", "configmap", "three")
+    k("create", "deployment", "web", "--image=nginx:1")
+    assert k.names("replicasets") == [], "somebody acts on Deployments"

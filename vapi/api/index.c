@@ -29,19 +29,35 @@ static struct str field_list_text(struct arena *a, const cJSON *node)
     return field_text(a, json_get(json_first(node), "ip"), "");
 }
 
+static struct str text_at(struct arena *a, const cJSON *object, const char *path,
+                          const char *otherwise)
+{
+    const cJSON *node = json_path(object, path);
+
+    return json_is_array(node) ? field_list_text(a, node) : field_text(a, node, otherwise);
+}
+
+/* Of `a.b|c` the first that says something: an event's source may be its reporter. */
+static struct str selected_text(struct arena *a, const struct selectable_field *f,
+                                const cJSON *object)
+{
+    struct str rest = str_c(f->path), text = STR("");
+
+    if (str_find(rest, '|') == rest.n)
+        return text_at(a, object, f->path, f->otherwise);
+    while (rest.p && !text.n)
+        text = text_at(a, object, arena_cstr(a, str_cut(&rest, '|')), f->otherwise);
+    return text;
+}
+
 struct str index_fields(struct arena *a, const struct resource *r, const cJSON *object)
 {
     if (!r->fields)
         return STR_NULL;
     cJSON *map = json_new_object(a);
 
-    for (const struct selectable_field *f = r->fields; f->name; f++) {
-        const cJSON *node = json_path(object, f->path);
-        struct str text =
-            json_is_array(node) ? field_list_text(a, node) : field_text(a, node, f->otherwise);
-
-        json_set_str(a, map, f->name, text);
-    }
+    for (const struct selectable_field *f = r->fields; f->name; f++)
+        json_set_str(a, map, f->name, selected_text(a, f, object));
     return labels_flatten(a, map);
 }
 

@@ -8,6 +8,7 @@
 #define API_CONTROLLERS(X)                                                                         \
     X(PUBLISHED_CONTROLLER)                                                                        \
     X(API_SERVICE_CONTROLLER)                                                                      \
+    X(QUOTA_STATUS_CONTROLLER)                                                                     \
     X(DEFAULT_CIDR_CONTROLLER)
 /* The controllers; each is defined in its own file. */
 #define CONTROLLERS(X)                                                                             \
@@ -26,7 +27,6 @@
     X(STATEFUL_SET_CONTROLLER)                                                                     \
     X(JOB_CONTROLLER)                                                                              \
     X(CRON_JOB_CONTROLLER)                                                                         \
-    X(QUOTA_STATUS_CONTROLLER)                                                                     \
     X(DISRUPTION_CONTROLLER)                                                                       \
     X(AGGREGATION_CONTROLLER)                                                                      \
     X(GARBAGE_COLLECTOR)                                                                           \

@@ -36,7 +36,7 @@ static const struct selectable_field FIELDS_events[] = {
     {"involvedObject.fieldPath", "involvedObject.fieldPath", ""},
     {"reason", "reason", ""},
     {"reportingComponent", "reportingComponent", ""},
-    {"source", "source.component", ""},
+    {"source", "source.component|reportingComponent", ""},
     {"type", "type", ""},
     {NULL, NULL, NULL},
 };
