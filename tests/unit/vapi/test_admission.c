@@ -170,6 +170,38 @@ static void priority(void **state)
                "pods \"p\" is forbidden: no PriorityClass with name none was found");
 }
 
+static void priority_is_not_for_pods_to_say(void **state)
+{
+    cJSON *p = pod("{'priority':7,'containers':[{'name':'c'}]}"), *old, *other;
+
+    (void)state;
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+               "pods \"p\" is forbidden: the integer value of priority (7) must not be provided in "
+               "pod spec; priority admission controller computed 0 from the given PriorityClass "
+               "name");
+    p = pod("{'preemptionPolicy':'Never','containers':[{'name':'c'}]}");
+    assert_true(str_contains(admit(MUTATE, "pods", "CREATE", p, NULL),
+                             STR("the string value of PreemptionPolicy (Never) must not be")));
+    p = pod("{'priority':0,'preemptionPolicy':'PreemptLowerPriority','containers':[{'name':'c'}]}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+
+    /* An update that leaves it out keeps it. */
+    old = pod("{'priority':9,'preemptionPolicy':'Never','containers':[{'name':'c'}]}");
+    p = pod(ONE_CONTAINER);
+    assert_str(admit(MUTATE, "pods", "UPDATE", p, old), "");
+    assert_int_equal(world_i64(p, "spec.priority"), 9);
+    assert_str(json_str_at(p, "spec.preemptionPolicy"), "Never");
+
+    world_create(W, "priorityclasses.scheduling.k8s.io", "",
+                 "{'metadata':{'name':'usual'},'value':50,'globalDefault':true}");
+    other = world_parse(W, "{'metadata':{'name':'more'},'value':5,'globalDefault':true}");
+    assert_str(admit(VALIDATE, "priorityclasses.scheduling.k8s.io", "CREATE", other, NULL),
+               "priorityclasses.scheduling.k8s.io \"more\" is forbidden: PriorityClass usual is "
+               "already marked as default. Only one default can exist");
+    other = world_get(W, "priorityclasses.scheduling.k8s.io", "", "usual");
+    assert_str(admit(VALIDATE, "priorityclasses.scheduling.k8s.io", "UPDATE", other, other), "");
+}
+
 static void runtime_class(void **state)
 {
     cJSON *p = pod("{'runtimeClassName':'none','containers':[{'name':'c'}]}"), *list;
@@ -279,6 +311,87 @@ static void storage_class(void **state)
     c = world_parse(W, "{'metadata':{'name':'c'},'spec':{'storageClassName':''}}");
     assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", c, NULL), "");
     assert_str(json_str_at(c, "spec.storageClassName"), "");
+}
+
+static void ingress_class(void **state)
+{
+    const char *ingress = "{'metadata':{'name':'i'},'spec':{}}";
+    cJSON *i = world_parse(W, ingress);
+
+    (void)state;
+    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", "CREATE", i, NULL), "");
+    assert_null(json_path(i, "spec.ingressClassName"));
+    world_create(W, "ingressclasses.networking.k8s.io", "",
+                 "{'metadata':{'name':'web','annotations':{"
+                 "'ingressclass.kubernetes.io/is-default-class':'true'}},'spec':{'controller':"
+                 "'a.b/c'}}");
+    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", "CREATE", i, NULL), "");
+    assert_str(json_str_at(i, "spec.ingressClassName"), "web");
+    i = world_parse(W, ingress);
+    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", "UPDATE", i, i), "");
+    assert_null(json_path(i, "spec.ingressClassName"));
+    i = world_parse(W, "{'metadata':{'name':'i','annotations':{'kubernetes.io/ingress.class':'x'}},"
+                       "'spec':{}}");
+    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", "CREATE", i, NULL), "");
+    assert_null(json_path(i, "spec.ingressClassName"));
+}
+
+/* ---- what grows ---- */
+
+static cJSON *sized_claim(const char *size, const char *class, const char *phase)
+{
+    return world_parse(
+        W, arena_printf(world_arena(W),
+                        "{'metadata':{'name':'c'},'spec':{'storageClassName':'%s','resources':{"
+                        "'requests':{'storage':'%s'}}},'status':{'phase':'%s'}}",
+                        class, size, phase)
+               .p);
+}
+
+static struct str grow(const char *class, const char *phase)
+{
+    return admit(VALIDATE, "persistentvolumeclaims", "UPDATE", sized_claim("2Gi", class, phase),
+                 sized_claim("1Gi", class, phase));
+}
+
+static void claims_grow(void **state)
+{
+    (void)state;
+    world_create(
+        W, "storageclasses.storage.k8s.io", "",
+        "{'metadata':{'name':'elastic'},'provisioner':'x.y/z','allowVolumeExpansion':true}");
+    world_create(W, "storageclasses.storage.k8s.io", "",
+                 "{'metadata':{'name':'stiff'},'provisioner':'x.y/z'}");
+    assert_str(grow("elastic", "Bound"), "");
+    assert_str(grow("elastic", "Pending"), "persistentvolumeclaims \"c\" is forbidden: Only bound "
+                                           "persistent volume claims can be expanded");
+    assert_true(str_contains(grow("stiff", "Bound"), STR("must support resize")));
+    assert_true(str_contains(grow("none", "Bound"), STR("must support resize")));
+    assert_str(admit(VALIDATE, "persistentvolumeclaims", "UPDATE",
+                     sized_claim("1Gi", "stiff", "Bound"), sized_claim("2Gi", "stiff", "Bound")),
+               "");
+}
+
+/* ---- nodes ---- */
+
+static void pods_learn_their_zone(void **state)
+{
+    cJSON *p = pod("{'nodeName':'m','containers':[{'name':'c'}]}");
+
+    (void)state;
+    world_node(W, "m",
+               "{'topology.kubernetes.io/zone':'z','topology.kubernetes.io/region':'r',"
+               "'topology.kubernetes.io/other':'o'}");
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_int_equal(json_count(json_path(p, "metadata.labels")), 2);
+    assert_str(json_str(json_get(json_path(p, "metadata.labels"), "topology.kubernetes.io/zone")),
+               "z");
+    p = pod("{'nodeName':'m','containers':[{'name':'c'}]}");
+    assert_str(admit(MUTATE, "pods", "UPDATE", p, p), "");
+    assert_null(json_path(p, "metadata.labels"));
+    p = pod(ONE_CONTAINER);
+    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_null(json_path(p, "metadata.labels"));
 }
 
 /* ---- LimitRanger ---- */
@@ -589,6 +702,76 @@ static struct str as_ann(enum stage stage, const char *operation, const char *su
     return failed ? err.message : STR("");
 }
 
+#define BY_CLASS(op, values)                                                                       \
+    "{'hard':{'persistentvolumeclaims':'0'},'scopeSelector':{'matchExpressions':[{'scopeName':"    \
+    "'VolumeAttributesClass','operator':'" op "'" values "}]}}"
+
+/* A claim that goes from one class to another counts under both. */
+static void quota_of_volume_attributes(void **state)
+{
+    static const struct {
+        const char *quota;
+        bool none, gold, tin, both;
+    } cases[] = {
+        {BY_CLASS("In", ",'values':['gold']"), false, true, false, true},
+        {BY_CLASS("NotIn", ",'values':['gold']"), true, false, true, true},
+        {BY_CLASS("Exists", ""), false, true, true, true},
+        {BY_CLASS("DoesNotExist", ""), true, false, false, false},
+    };
+    cJSON *none = world_parse(W, "{'metadata':{'name':'c'},'spec':{}}");
+    cJSON *gold =
+        world_parse(W, "{'metadata':{'name':'c'},'spec':{'volumeAttributesClassName':'gold'}}");
+    cJSON *tin =
+        world_parse(W, "{'metadata':{'name':'c'},'spec':{'volumeAttributesClassName':'tin'}}");
+    cJSON *both = world_parse(W, "{'metadata':{'name':'c'},'spec':{'volumeAttributesClassName':"
+                                 "'tin'},'status':{'currentVolumeAttributesClassName':'gold'}}");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const char *claims = "persistentvolumeclaims";
+
+        quota(cases[i].quota);
+        assert_int_equal(admit(QUOTA, claims, "CREATE", none, NULL).n > 0, cases[i].none);
+        assert_int_equal(admit(QUOTA, claims, "CREATE", gold, NULL).n > 0, cases[i].gold);
+        assert_int_equal(admit(QUOTA, claims, "CREATE", tin, NULL).n > 0, cases[i].tin);
+        assert_int_equal(admit(QUOTA, claims, "CREATE", both, NULL).n > 0, cases[i].both);
+        assert_str(admit(QUOTA, "pods", "CREATE", pod(ONE_CONTAINER), NULL), "");
+        world_delete(W, "resourcequotas", "n", "q", NULL);
+    }
+}
+
+#define GPU "gpu.deviceclass.resource.k8s.io/devices"
+
+static void quota_of_devices(void **state)
+{
+    static const struct {
+        const char *requests, *counted;
+    } cases[] = {
+        {"[{'exactly':{'deviceClassName':'gpu','allocationMode':'ExactCount','count':3}}]", "3"},
+        {"[{'exactly':{'deviceClassName':'gpu','allocationMode':'All'}}]", "32"},
+        {"[{'firstAvailable':[{'deviceClassName':'gpu','allocationMode':'ExactCount','count':2},"
+         "{'deviceClassName':'gpu','allocationMode':'ExactCount','count':4}]},"
+         "{'exactly':{'deviceClassName':'gpu','allocationMode':'ExactCount','count':1}}]",
+         "5"},
+    };
+
+    (void)state;
+    quota("{'hard':{'" GPU "':'2'}}");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct arena *a = world_arena(W);
+        struct str text = arena_printf(
+            a, "{'metadata':{'name':'c'},'spec':{'devices':{'requests':%s}}}", cases[i].requests);
+
+        assert_str(
+            admit(QUOTA, "resourceclaims.resource.k8s.io", "CREATE", world_parse(W, text.p), NULL),
+            arena_printf(a,
+                         "resourceclaims.resource.k8s.io \"c\" is forbidden: exceeded "
+                         "quota: q, requested: " GPU "=%s, used: " GPU "=0, limited: " GPU "=2",
+                         cases[i].counted)
+                .p);
+    }
+}
+
 static void certificate_requests(void **state)
 {
     (void)state;
@@ -655,10 +838,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(lifecycle, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(service_accounts, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(priority, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(priority_is_not_for_pods_to_say, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(runtime_class, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(tolerations, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(claims_in_use_are_protected, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(storage_class, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(ingress_class, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(claims_grow, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(pods_learn_their_zone, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(limit_defaults, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(limit_bounds, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(limit_claims, set_up, world_tear_down),
@@ -669,6 +856,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(quota_updates, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(quota_objects, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(quota_scopes, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_of_volume_attributes, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_of_devices, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(quota_follows_every_version, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(certificate_requests, set_up, world_tear_down),
     };
