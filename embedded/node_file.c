@@ -403,12 +403,13 @@ static int add_group(struct reader *r, struct str at, const cJSON *group)
     return 0;
 }
 
-static void on_duplicate(void *ctx, struct str path)
+/* In the reader's words, with the line. */
+static void on_duplicate(void *ctx, struct str words)
 {
     struct reader *r = ctx;
 
     if (!r->duplicate.p)
-        r->duplicate = arena_str(r->arena, path);
+        r->duplicate = arena_str(r->arena, words);
 }
 
 static int read_file(struct reader *r, struct str text)
@@ -420,7 +421,7 @@ static int read_file(struct reader *r, struct str text)
     if (yaml_parse(a, text, on_duplicate, r, &file, r->err))
         return err_wrap(r->err, "nodes");
     if (r->duplicate.p)
-        return wrong(r, r->duplicate, "key is given twice");
+        return err_set(r->err, &ERR_BAD_REQUEST, "nodes: %.*s", STR_F(r->duplicate));
     if (!json_is_object(file))
         return wrong(r, STR("file"), "must be a map with the key \"nodes\"");
     if (check_members(r, STR(""), file, FILE_MEMBERS))

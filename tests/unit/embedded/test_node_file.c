@@ -74,7 +74,7 @@ static void test_mistakes_are_told_with_their_place(void **state)
          "nodes: nodes[0].capacity.cpu: must be a quantity of at least 0"},
         {"nodes: [{name: a, taints: [{key: k, effect: Never}]}]",
          "nodes: nodes[0].taints[0].effect: want one of NoSchedule|PreferNoSchedule|NoExecute"},
-        {"nodes: [{name: a, name: b}]", "nodes: nodes[0].name: key is given twice"},
+        {"nodes: [{name: a, name: b}]", "nodes: line 1: key \"name\" already set in map"},
     };
 
     (void)state;
