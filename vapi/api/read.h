@@ -25,7 +25,8 @@ struct list {
     size_t rest; /* objects behind the limit that exist (without selectors: all that match) */
     bool more;
 };
-/* Checks the options of a list and goes on with next(c) when its revision is there; else answers. */
+/* Checks the options of a list and goes on with next(c) when its revision is there; else answers.
+ */
 void read_list_when(struct call *c, void (*next)(struct call *c));
 /* What c's options choose, now. NULL with err when they cannot be met. */
 struct list *list_scan(struct call *c, struct err *err) MUST_CHECK;

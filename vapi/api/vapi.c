@@ -14,7 +14,6 @@
 
 #include <assert.h>
 
-
 #define CLOSE_GRACE_MS 5000
 
 struct deferred {

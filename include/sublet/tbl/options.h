@@ -79,8 +79,7 @@ OPTION(INT, max_reading, "limits.readRequests", NULL, "SUBLET_LIMITS_READ_REQUES
        "1..10000", "reads under way at once; more of them take turns, by user")
 OPTION(INT, max_watches, "limits.watchesPerUser", NULL, "SUBLET_LIMITS_WATCHES_PER_USER", "2000",
        "10..100000", "watches and streams one user may have open")
-OPTION(DURATION, request_timeout_ms, "limits.requestTimeout", NULL,
-       "SUBLET_LIMITS_REQUEST_TIMEOUT", "1m", "1s..1h",
-       "when a request that is no watch or stream is answered with 504")
+OPTION(DURATION, request_timeout_ms, "limits.requestTimeout", NULL, "SUBLET_LIMITS_REQUEST_TIMEOUT",
+       "1m", "1s..1h", "when a request that is no watch or stream is answered with 504")
 OPTION(STRING, log_level, "log.level", "--log-level", "SUBLET_LOG_LEVEL", "info",
        "error|warn|info|debug", "least severity that is logged")
