@@ -108,7 +108,7 @@ void embedded_start(struct embedded *e)
 
     assert(e->magic == EMBEDDED_MAGIC && !e->open);
     for (size_t i = 0; i < N_PARTS; i++) {
-        if (part_wanted(e, i))
+        if (part_wanted(e, (enum embedded_part)i))
             e->parts[e->n_parts++] = controller_start_with(e->api, defs[i], e);
     }
     e->open = e->n_parts;

@@ -15,7 +15,7 @@ def answer(api, method, path, body, shown=(), **query):
     if code < 400:
         return code, [look(status, p) for p in shown], told
     details = status.get("details") or {}
-    causes = sorted({(c.get("reason"), c.get("message").split("\n@@")[0].strip(), c.get("field")) for c in details.get("causes") or []}, key=str)
+    causes = sorted({(c.get("reason"), (c.get("message") or "").split("\n@@")[0].strip(), c.get("field")) for c in details.get("causes") or []}, key=str)
     message = "" if code == 422 else status["message"]  # upstream tells some causes twice
     return code, (status.get("reason"), message, details.get("name"), details.get("kind"), causes), told
 
