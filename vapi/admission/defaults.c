@@ -96,16 +96,32 @@ int priority_admit(const struct admission_call *c, cJSON *object, const cJSON *o
     return set_priority(c, spec, vapi_tree(c->arena, o), err);
 }
 
-/* There is one default at most. */
+/* The control plane's own pods are of these classes. */
+static int keep_system_class(const struct admission_call *c, const cJSON *class, struct err *err)
+{
+    static const char *const names[] = {"system-node-critical", "system-cluster-critical"};
+    struct str name = json_str_at(class, "metadata.name");
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        if (str_eqc(name, names[i]))
+            return err_forbidden(err, c->resource->group, c->resource->plural, name,
+                                 "this is a system priority class and cannot be deleted");
+    }
+    return 0;
+}
+
+/* There is one default at most, and the system's classes stay. */
 int priority_class_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                             struct err *err)
 {
     struct global g = {.arena = c->arena};
     struct str other;
 
-    (void)old;
-    if (!object || c->subresource.n || !admits(c, "scheduling.k8s.io", "priorityclasses") ||
-        !json_true(json_get(object, "globalDefault")))
+    if (c->subresource.n || !admits(c, "scheduling.k8s.io", "priorityclasses"))
+        return 0;
+    if (!object)
+        return keep_system_class(c, old, err);
+    if (!json_true(json_get(object, "globalDefault")))
         return 0;
     each_stored(c, "scheduling.k8s.io", "priorityclasses", STR_NULL, on_class, &g);
     other = json_str_at(g.found, "metadata.name");

@@ -170,6 +170,20 @@ static void priority(void **state)
                "pods \"p\" is forbidden: no PriorityClass with name none was found");
 }
 
+static void system_priorities_stay(void **state)
+{
+    static const char of[] = "priorityclasses.scheduling.k8s.io";
+
+    (void)state;
+    assert_str(admit(VALIDATE, of, "DELETE", NULL,
+                     world_parse(W, "{'metadata':{'name':'system-node-critical'}}")),
+               "priorityclasses.scheduling.k8s.io \"system-node-critical\" is forbidden: this is a "
+               "system priority class and cannot be deleted");
+    assert_str(
+        admit(VALIDATE, of, "DELETE", NULL, world_parse(W, "{'metadata':{'name':'system-node'}}")),
+        "");
+}
+
 static void priority_is_not_for_pods_to_say(void **state)
 {
     cJSON *p = pod("{'priority':7,'containers':[{'name':'c'}]}"), *old, *other;
@@ -838,6 +852,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lifecycle, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(service_accounts, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(priority, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(system_priorities_stay, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(priority_is_not_for_pods_to_say, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(runtime_class, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(tolerations, set_up, world_tear_down),
