@@ -215,7 +215,7 @@ describe clusterrolebinding cluster-admin
 describe pod single
 describe job once
 describe deployment web
-describe hpa web
+?describe hpa web
 describe ns NS
 explain deployment.spec.strategy
 explain pod.spec.containers.nothing
@@ -236,7 +236,7 @@ annotate deployment web note-
 patch deployment web -p {"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"SIZE","value":"3"}]}]}}}}
 patch deployment web --type=json -p [{"op":"test","path":"/spec/replicas","value":9}]
 patch deployment web --type=json -p [{"op":"replace","path":"/spec/replicas","value":1}]
-patch deployment web --type=merge -p {"spec":{"replicas":2}}
+?patch deployment web --type=merge -p {"spec":{"replicas":2}}
 ?patch deployment web --type=merge -p {"spec":{"replicas":"two"}}
 patch deployment web --subresource=scale --type=merge -p {"spec":{"replicas":3}}
 patch cm settings -p {"data":{"color":null}}

@@ -5,6 +5,7 @@ Compared are exit codes and what is printed, less what no two clusters share: id
 that widen with them. The commands are in kubectl_cases.py.
 """
 import difflib
+import json
 import re
 import threading
 
@@ -52,9 +53,18 @@ def plain(text):
     return text.strip()
 
 
+def in_order(text):
+    """Managed fields are in the order of their times, which is chance where a controller is one of the managers."""
+    shown = json.loads(text)
+    shown["metadata"]["managedFields"].sort(key=lambda m: (m["manager"], m["operation"], m.get("subresource", "")))
+    return json.dumps(shown, indent=1)
+
+
 def run(k, line, manifest, arguments):
     arguments = [a.replace("NS", NAMESPACE).replace("\\n", "\n") for a in arguments]
     code, out, err = k.run(*arguments, stdin=manifest, timeout=150)
+    if "--show-managed-fields" in arguments:
+        out = in_order(out)
     return code, plain(out), "\n".join(sorted(plain(err).splitlines()))
 
 

@@ -60,12 +60,21 @@ def is_compared(root):
     return group == GROUP or "." not in group or group.endswith(".k8s.io")
 
 
+def without_others(v2):
+    """A v2 document, which tells of all groups at once."""
+    groups = {path.split("/")[2] for path in v2["paths"] if path.startswith("/apis/") and path.count("/") > 2}
+    others = {g for g in groups if not is_compared(f"apis/{g}")}
+    prefixes = tuple(".".join(reversed(g.split("."))) + "." for g in others)
+    return {**v2, "definitions": {k: v for k, v in v2["definitions"].items() if not k.startswith(prefixes)},
+            "paths": {k: v for k, v in v2["paths"].items() if not k.startswith(tuple(f"/apis/{g}/" for g in others))}}
+
+
 def test_documents_are_those_of_a_real_server(both):
     vc, host = both
     ours, theirs = index(vc.api), index(host.api)
     served = {root for root in theirs if is_compared(root)}
     assert served - set(ours) == set()
-    found = differences("v2", *(comparable(document(a, "/openapi/v2")) for a in (vc.api, host.api)))
+    found = differences("v2", *(comparable(without_others(document(a, "/openapi/v2"))) for a in (vc.api, host.api)))
     for root in sorted(served):
         found += differences(root, *(comparable(document(a, i[root]))
                                      for a, i in ((vc.api, ours), (host.api, theirs))))

@@ -566,8 +566,11 @@ static struct str strict_text(struct call *c)
 static struct str patched_text(struct call *c, const cJSON *patched)
 {
     struct str version = json_str_at(patched, "apiVersion"), kind = json_str_at(patched, "kind");
-    cJSON *shown = json_new_object(c->arena);
+    cJSON *shown;
 
+    if (!json_is_object(patched))
+        return json_text(c->arena, patched);
+    shown = json_new_object(c->arena);
     json_set_str(c->arena, shown, "apiVersion", version.n ? version : c->resource->api_version);
     json_set_str(c->arena, shown, "kind", kind.n ? kind : c->resource->kind);
     json_each(member, patched)
