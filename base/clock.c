@@ -49,11 +49,8 @@ int64_t clock_mono_ms(const struct clock *c)
     return c->mono_ms(c->ctx);
 }
 
-static void system_fill(void *ctx, void *out, size_t n)
+static void ask_kernel(unsigned char *p, size_t n)
 {
-    unsigned char *p = out;
-
-    (void)ctx;
     while (n > 0) {
         ssize_t got = getrandom(p, n, 0);
         if (got < 0) {
@@ -63,6 +60,27 @@ static void system_fill(void *ctx, void *out, size_t n)
         p += got;
         n -= (size_t)got;
     }
+}
+
+/* Every answer has an id of its own: small amounts come from a stock, and what was given out is not
+ * kept. Nobody forks here, so no stock is ever there twice. */
+static void system_fill(void *ctx, void *out, size_t n)
+{
+    static _Thread_local unsigned char stock[512];
+    static _Thread_local size_t left;
+
+    (void)ctx;
+    if (n > sizeof(stock) / 8) {
+        ask_kernel(out, n);
+        return;
+    }
+    if (left < n) {
+        ask_kernel(stock, sizeof(stock));
+        left = sizeof(stock);
+    }
+    left -= n;
+    memcpy(out, stock + left, n);
+    explicit_bzero(stock + left, n);
 }
 
 const struct rng RNG_SYSTEM = {.fill = system_fill};
