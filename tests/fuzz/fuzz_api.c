@@ -83,7 +83,8 @@ void net_respond(struct net_exchange *x, int status, const struct net_header *he
     for (size_t i = 0; i < n_headers; i++)
         for (size_t k = 0; k < headers[i].value.n; k++)
             assert((unsigned char)headers[i].value.p[k] >= ' ');
-    if (has_type(headers, n_headers, "application/json") && status != 304 &&
+    assert(text.n || status / 100 == 3);
+    if (has_type(headers, n_headers, "application/json") && text.n &&
         !is_encoded(headers, n_headers)) {
         int failed = json_parse(x->arena, buf_str(&text), &tree, NULL);
 
