@@ -12,6 +12,7 @@ import ladder
 def pytest_addoption(parser):
     parser.addoption("--rung", default="r0", choices=ladder.RUNGS,
                      help="the highest rung that is run; those below are run with it")
+    parser.addoption("--alone", action="store_true", help="that rung without those below")
     parser.addoption("--all", action="store_true", help="the slow ones too")
     parser.addoption("--company", default="native", choices=[*sorted(ladder.COMPANIES), ladder.HOST_COMPANY],
                      help="who runs the controllers: the process itself, or upstream's manager; or `sublet host`")
@@ -22,7 +23,8 @@ def pytest_addoption(parser):
 def pytest_generate_tests(metafunc):
     if "name" in metafunc.fixturenames:
         option = metafunc.config.getoption
-        names = ladder.names(option("rung"), option("all"), option("later"), option("company"))
+        names = ladder.names(option("rung"), option("all"), option("later"), option("company"),
+                              option("alone"))
         metafunc.parametrize("name", names, ids=ladder.short)
 
 

@@ -36,10 +36,11 @@ def _lines(name):
         return [line.strip() for line in f if line.strip() and not line.startswith("#")]
 
 
-def names(rung="r0", slow=False, later=False, company="native"):
-    """The tests up to and with a rung, in the files' order."""
+def names(rung="r0", slow=False, later=False, company="native", alone=False):
+    """The tests up to and with a rung, or of it alone, in the files' order."""
     waiting = set() if later else _later(company)
-    found = [n for r in RUNGS[:RUNGS.index(rung) + 1] for n in _lines(f"{r}.txt")]
+    rungs = (rung,) if alone else RUNGS[:RUNGS.index(rung) + 1]
+    found = [n for r in rungs for n in _lines(f"{r}.txt")]
     assert waiting <= set(_all_names()), "later.txt names what no rung has"
     return [n for n in found if n not in waiting and (slow or not any(mark in n for mark in SLOW))]
 
