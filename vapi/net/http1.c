@@ -22,6 +22,7 @@ struct http1 {
     struct buf head;  /* of the answer, until it is sent */
     struct buf rest;  /* plain bytes behind the request under way */
     size_t received;  /* bytes of this message, framing included */
+    bool method_done;
     bool headers_done;
     bool complete;                      /* llhttp stopped behind a whole message */
     bool keep_alive, want_upgrade, old; /* old: HTTP/1.0 */
@@ -70,19 +71,6 @@ static int on_token(llhttp_t *parser, const char *at, size_t n)
     return c->http1->token.failed ? refuse(c, REFUSE_HEADERS_TOO_LARGE) : 0;
 }
 
-static int on_url_complete(llhttp_t *parser)
-{
-    struct net_conn *c = conn_of(parser);
-    struct net_exchange *x = current(c);
-    struct http1 *h = c->http1;
-
-    exchange_set_method(x, str_c(llhttp_method_name((llhttp_method_t)parser->method)));
-    exchange_set_target(x, buf_str(&h->token));
-    x->header_bytes += h->token.n;
-    buf_clear(&h->token);
-    return 0;
-}
-
 /* RFC 9110 5.6.2. llhttp's loose mode lets more pass, blanks before the colon among it, by which
  * two servers in a row read different headers. */
 static bool is_token(struct str name)
@@ -96,6 +84,18 @@ static bool is_token(struct str name)
             return false;
     }
     return name.n > 0;
+}
+
+static int on_url_complete(llhttp_t *parser)
+{
+    struct net_conn *c = conn_of(parser);
+    struct net_exchange *x = current(c);
+    struct http1 *h = c->http1;
+
+    exchange_set_target(x, buf_str(&h->token));
+    x->header_bytes += h->token.n;
+    buf_clear(&h->token);
+    return 0;
 }
 
 static int on_field_complete(llhttp_t *parser)
@@ -182,7 +182,7 @@ static int on_headers_complete(llhttp_t *parser)
     h->old = parser->http_major == 1 && parser->http_minor == 0;
     h->keep_alive = llhttp_should_keep_alive(parser) && !c->said_goodbye;
     /* We decide about upgrades ourselves, after the request is complete. */
-    h->want_upgrade = parser->upgrade && parser->method != HTTP_CONNECT;
+    h->want_upgrade = parser->upgrade;
     parser->upgrade = 0;
     c->since = 0;
     x->request.http_major = 1;
@@ -249,6 +249,7 @@ static void begin_message(struct net_conn *c)
 
     llhttp_init(&h->parser, HTTP_REQUEST, &SETTINGS);
     h->parser.data = c;
+    h->method_done = false;
     h->headers_done = h->complete = h->chunked = h->tail_sent = h->want_continue = false;
     h->received = 0;
 }
@@ -263,15 +264,49 @@ static void take_request(struct net_conn *c, struct str rest)
     exchange_dispatch(h->x);
 }
 
+/* llhttp knows the registered methods alone, some of which it treats in ways of their own; what is
+ * not served is answered with 405 all the same, so it is told PUT for it, which means nothing to
+ * it. Returns what comes after the method; nothing while it is not whole, or wrong. */
+static struct str take_method(struct net_conn *c, struct str bytes)
+{
+    struct http1 *h = c->http1;
+    struct str piece;
+
+    while (!h->token.n && bytes.n && (*bytes.p == '\r' || *bytes.p == '\n'))
+        bytes = str_from(bytes, 1); /* RFC 9112 2.2 */
+    piece = str_sub(bytes, 0, str_find(bytes, ' '));
+    buf_add(&h->token, piece);
+    if (h->token.failed) {
+        refuse(c, REFUSE_HEADERS_TOO_LARGE);
+    } else if ((piece.n && !is_token(piece)) || (bytes.n && !h->token.n)) {
+        refuse(c, REFUSE_MALFORMED);
+    } else if (piece.n < bytes.n) {
+        struct net_exchange *x = current(c);
+        struct str word;
+
+        exchange_set_method(x, buf_str(&h->token));
+        x->header_bytes += h->token.n;
+        buf_clear(&h->token);
+        word = x->request.method == NET_OTHER ? STR("PUT") : x->request.method_text;
+        h->method_done = llhttp_execute(&h->parser, word.p, word.n) == HPE_OK;
+        assert(h->method_done);
+        return str_from(bytes, piece.n);
+    }
+    return STR_NULL;
+}
+
 static void parse(struct net_conn *c, struct str bytes)
 {
     struct http1 *h = c->http1;
-    llhttp_errno_t result;
+    llhttp_errno_t result = HPE_OK;
 
     if (!c->since && !h->headers_done)
         c->since = conn_now(c);
     h->received += bytes.n;
-    result = llhttp_execute(&h->parser, bytes.p, bytes.n);
+    if (!h->method_done)
+        bytes = take_method(c, bytes);
+    if (bytes.n)
+        result = llhttp_execute(&h->parser, bytes.p, bytes.n);
 
     if (h->stopped)
         return;

@@ -111,6 +111,12 @@ static const struct {
     {"GET http://x:1/hello HTTP/1.1\r\nhost: x:1\r\n\r\n", 1, 0},
     {"OPTIONS * HTTP/1.1\r\nhost: x\r\n\r\n", 1, 0},
     {"GET /hello HTTP/1.0\r\n\r\n", 1, 0},
+    {"get /hello HTTP/1.1\r\nhost: x\r\n\r\n", 1, 0},
+    {"CONNECT /hello HTTP/1.1\r\nhost: x\r\n\r\nPRI * HTTP/1.1\r\nhost: x\r\n\r\n", 2, 0},
+    {"SOURCE /hello HTTP/1.1\r\nhost: x\r\n\r\nX-~|9 /hello HTTP/1.1\r\nhost: x\r\n\r\n", 2, 0},
+    {"BREW /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabc\r\n"
+     "BREW /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+     2, 2},
     {"POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nabcde", 1, 5},
     {"POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
      "3\r\nabc\r\n2;ext=1\r\nde\r\n0\r\ntrailer: 1\r\n\r\n",
