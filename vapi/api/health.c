@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /healthz, /livez, /readyz with detail per check, and /version. A check answers from what is
- * known: it must never wait for anything. */
+ * known: it must never wait for anything.
+ * Source: apiserver pkg/server/healthz. */
 #include <sublet/call.h>
 
+#include <stdlib.h>
 #include <string.h>
+
+#include <sublet/net.h>
 
 #include "api.h"
 
 #define TEXT STR("text/plain; charset=utf-8")
 
-/* One line of a verbose answer. Returns false when the check failed. */
+/* Returns false when the check failed. */
 typedef bool (*check_cb)(struct vapi *api);
 
 static bool check_ping(struct vapi *api)
@@ -33,75 +37,165 @@ static const struct {
     {"serving", check_serving, true},
 };
 
-static bool excluded(struct call *c, const char *name)
+/* What was asked, and what became of it. */
+struct health {
+    struct call *call;
+    struct query query;
+    struct buf out;
+    bool ready, fine;
+};
+
+static bool excluded(const struct health *h, struct str name)
 {
-    struct str rest = c->request->query;
-
-    while (rest.p) {
-        struct str pair = str_cut(&rest, '&');
-
-        if (str_has_prefix(pair, STR("exclude=")) && str_eqc(str_from(pair, 8), name))
+    for (size_t i = 0; i < h->query.n; i++) {
+        if (str_eqc(h->query.items[i].name, "exclude") && str_eq(h->query.items[i].value, name))
             return true;
     }
     return false;
 }
 
-static bool report(struct call *c, struct buf *out, const char *name, const char *failure)
-{
-    if (excluded(c, name)) {
-        buf_printf(out, "[+]%s excluded: ok\n", name);
-        return true;
-    }
-    if (!failure)
-        buf_printf(out, "[+]%s ok\n", name);
-    else
-        buf_printf(out, "[-]%s failed: %s\n", name, failure);
-    return !failure;
-}
+/* Calls each() for every check there is; false ends it. */
+typedef bool (*each_check_cb)(struct health *h, const char *name, const char *failure, void *ctx);
 
-/* only: a single check by name, or empty. */
-static bool run_checks(struct call *c, bool ready, struct str only, struct buf *out, bool *found)
+static void each_check(struct health *h, each_check_cb each, void *ctx)
 {
-    struct vapi *api = c->api;
-    bool fine = true;
+    struct vapi *api = h->call->api;
 
     for (size_t i = 0; i < sizeof(CHECKS) / sizeof(*CHECKS); i++) {
-        if (CHECKS[i].ready_only && !ready)
+        if (CHECKS[i].ready_only && !h->ready)
             continue;
-        if (only.n && !str_eqc(only, CHECKS[i].name))
-            continue;
-        *found = true;
-        fine &= report(c, out, CHECKS[i].name, CHECKS[i].check(api) ? NULL : "not serving");
+        if (!each(h, CHECKS[i].name, CHECKS[i].check(api) ? NULL : "not serving", ctx))
+            return;
     }
     for (size_t i = 0; i < api->n_checks; i++) {
         struct api_check *k = &api->checks[i];
 
-        if (only.n && !str_eqc(only, k->name))
-            continue;
-        *found = true;
-        fine &= report(c, out, k->name, ready ? k->check(k->ctx) : NULL);
+        if (!each(h, k->name, h->ready ? k->check(k->ctx) : NULL, ctx))
+            return;
     }
-    return fine;
+}
+
+/* Everybody may ask this, so the reason is told only where the one check is asked for. */
+static bool report(struct health *h, const char *name, const char *failure, void *ctx)
+{
+    (void)ctx;
+    if (excluded(h, str_c(name))) {
+        buf_printf(&h->out, "[+]%s excluded: ok\n", name);
+        return true;
+    }
+    if (failure)
+        buf_printf(&h->out, "[-]%s failed: reason withheld\n", name);
+    else
+        buf_printf(&h->out, "[+]%s ok\n", name);
+    h->fine = h->fine && !failure;
+    return true;
+}
+
+struct named {
+    struct str name;
+    const char *failure;
+    bool found;
+};
+
+static bool on_named(struct health *h, const char *name, const char *failure, void *ctx)
+{
+    struct named *n = ctx;
+
+    (void)h;
+    if (!str_eqc(n->name, name))
+        return true;
+    n->failure = failure;
+    n->found = true;
+    return false;
+}
+
+static bool is_check(struct health *h, struct str name)
+{
+    struct named n = {.name = name};
+
+    each_check(h, on_named, &n);
+    return n.found;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* The excluded names that no check has, each once and in order. */
+static void warn_unknown(struct health *h)
+{
+    struct arena *a = h->call->arena;
+    struct str *names = arena_alloc(a, (h->query.n + 1) * sizeof(*names)), last = STR_NULL;
+    size_t n = 0;
+    const char *before = "warn: some health checks cannot be excluded: no matches for ";
+
+    for (size_t i = 0; i < h->query.n; i++) {
+        const struct query_item *item = &h->query.items[i];
+
+        if (str_eqc(item->name, "exclude") && !is_check(h, item->value))
+            names[n++] = item->value;
+    }
+    qsort(names, n, sizeof(*names), by_text);
+    for (size_t i = 0; i < n; i++) {
+        if (last.p && str_eq(last, names[i]))
+            continue;
+        last = names[i];
+        buf_printf(&h->out, "%s", before);
+        buf_add(&h->out, json_text(a, json_new_string(a, last)));
+        before = ",";
+    }
+    if (n)
+        buf_char(&h->out, '\n');
+}
+
+static void answer(struct call *c, int status, struct str text)
+{
+    call_header(c, "cache-control", STR("no-cache, private"));
+    call_raw(c, status, TEXT, text);
+}
+
+static void answer_all(struct health *h, const char *which)
+{
+    struct call *c = h->call;
+    struct str text = STR("ok");
+
+    each_check(h, report, NULL);
+    warn_unknown(h);
+    buf_printf(&h->out, "%s check %s\n", which, h->fine ? "passed" : "failed");
+    if (!h->fine || query_get(&h->query, "verbose").p)
+        text = arena_str(c->arena, buf_str(&h->out));
+    call_header(c, "x-content-type-options", STR("nosniff"));
+    answer(c, h->fine ? 200 : 500, text);
+}
+
+static void answer_one(struct health *h, struct str name)
+{
+    struct call *c = h->call;
+    struct named n = {.name = name};
+
+    each_check(h, on_named, &n);
+    if (!n.found) {
+        respond_text(c, 404, "404 page not found\n");
+    } else if (n.failure) {
+        call_header(c, "x-content-type-options", STR("nosniff"));
+        answer(c, 500, arena_printf(c->arena, "internal server error: %s\n", n.failure));
+    } else {
+        answer(c, 200, STR("ok"));
+    }
 }
 
 static void answer_health(struct call *c, const char *which, struct str only)
 {
-    struct buf out = BUF_INIT(0);
-    bool found = false, verbose = str_contains(c->request->query, STR("verbose"));
-    bool fine = run_checks(c, !strcmp(which, "readyz"), only, &out, &found);
+    struct health h = {
+        .call = c, .out = BUF_INIT(0), .ready = !strcmp(which, "readyz"), .fine = true};
 
-    if (only.n && !found) {
-        buf_fini(&out);
-        call_raw(c, 404, TEXT, STR("404 page not found\n"));
-        return;
-    }
-    buf_printf(&out, "%s check %s\n", which, fine ? "passed" : "failed");
-    struct str text = fine && !verbose ? STR("ok") : arena_str(c->arena, buf_str(&out));
-    buf_fini(&out);
-    if (!only.n)
-        call_header(c, "x-content-type-options", STR("nosniff"));
-    call_header(c, "cache-control", STR("no-cache, private"));
-    call_raw(c, fine ? 200 : 500, TEXT, text);
+    query_parse(c->arena, c->request->query, &h.query);
+    if (only.p)
+        answer_one(&h, only);
+    else
+        answer_all(&h, which);
+    buf_fini(&h.out);
 }
 
 static void answer_version(struct call *c)
@@ -110,6 +204,7 @@ static void answer_version(struct call *c)
     cJSON *v = json_new_object(a);
     struct str version = str_c(c->api->version), rest = str_from(version, 1);
     struct str major = str_cut(&rest, '.'), minor = str_cut(&rest, '.');
+    struct buf text = BUF_INIT(0);
     uint64_t number = 1;
 
     str_to_u64(minor, &number);
@@ -127,7 +222,9 @@ static void answer_version(struct call *c)
     json_set_str(a, v, "goVersion", STR("none"));
     json_set_str(a, v, "compiler", STR("gcc"));
     json_set_str(a, v, "platform", STR("linux/amd64"));
-    call_raw(c, 200, STR("application/json"), json_text(a, v));
+    json_print_pretty(&text, v);
+    call_raw(c, 200, STR("application/json"), arena_str(a, buf_str(&text)));
+    buf_fini(&text);
 }
 
 bool health_handle(struct call *c, struct str path)
@@ -145,7 +242,7 @@ bool health_handle(struct call *c, struct str path)
     }
     for (size_t i = 0; i < sizeof(endpoints) / sizeof(*endpoints); i++) {
         if (str_eqc(first, endpoints[i])) {
-            answer_health(c, endpoints[i], rest.p ? rest : STR(""));
+            answer_health(c, endpoints[i], rest);
             return true;
         }
     }
