@@ -146,6 +146,15 @@ struct str json_str(const cJSON *node)
     return (struct str){node->valuestring, (size_t)node->valueint};
 }
 
+struct str_list json_str_list(struct arena *a, const cJSON *list)
+{
+    size_t n = json_count(list), i = 0;
+    struct str *items = arena_alloc(a, (n + 1) * sizeof(*items));
+
+    json_each(item, list) items[i++] = arena_str(a, json_str(item));
+    return (struct str_list){items, n};
+}
+
 struct str json_str_at(const cJSON *node, const char *path)
 {
     return json_str(json_path(node, path));

@@ -138,13 +138,6 @@ void selector_sort_terms(struct selector_term *terms, size_t n)
     }
 }
 
-int selector_cmp_str(const void *a, const void *b)
-{
-    const struct str *left = a, *right = b;
-
-    return str_cmp(*left, *right);
-}
-
 /* ---- from JSON ---- */
 
 static int wrong_type(struct err *err, const cJSON *node, const char *where, const char *type)
@@ -389,7 +382,7 @@ static void format_values(struct arena *a, struct buf *b, const struct selector_
 
     if (term->n_values > 0)
         memcpy(sorted, term->values, term->n_values * sizeof(*sorted));
-    qsort(sorted, term->n_values, sizeof(*sorted), selector_cmp_str);
+    qsort(sorted, term->n_values, sizeof(*sorted), str_order);
     for (size_t i = 0; i < term->n_values; i++) {
         buf_addc(b, i > 0 ? "," : "");
         buf_add(b, sorted[i]);

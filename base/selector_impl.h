@@ -12,5 +12,3 @@ int selector_check_term(struct arena *a, const struct selector_term *term,
 /* By key; terms with the same key keep their order. */
 void selector_sort_terms(struct selector_term *terms, size_t n);
 int selector_too_long(struct err *err);
-/* Bytewise order of two struct str, for qsort. */
-int selector_cmp_str(const void *a, const void *b);

@@ -113,7 +113,7 @@ static void finish_values(struct values *v, struct selector_term *term)
     size_t n = 0;
 
     if (v->n > 1)
-        qsort(v->list, v->n, sizeof(*v->list), selector_cmp_str);
+        qsort(v->list, v->n, sizeof(*v->list), str_order);
     for (size_t i = 0; i < v->n; i++)
         if (n == 0 || !str_eq(v->list[n - 1], v->list[i]))
             v->list[n++] = v->list[i];
@@ -384,7 +384,7 @@ int selector_parse_fields(struct arena *a, struct str text, struct selector *ret
             return selector_too_long(err);
         parts[n++] = part;
     }
-    qsort(parts, n, sizeof(parts[0]), selector_cmp_str);
+    qsort(parts, n, sizeof(parts[0]), str_order);
     for (size_t i = 0; i < n; i++) {
         if (parse_field(a, all, parts[i], &terms[kept], err))
             return -1;

@@ -35,6 +35,11 @@ int str_cmp(struct str a, struct str b)
     return (a.n > b.n) - (a.n < b.n);
 }
 
+int str_order(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
 bool str_has_prefix(struct str s, struct str prefix)
 {
     return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
@@ -201,4 +206,18 @@ bool str_is_utf8(struct str s)
         p += n;
     }
     return true;
+}
+
+bool str_list_has(struct str_list list, struct str s)
+{
+    for (size_t i = 0; i < list.n; i++) {
+        if (str_eq(list.items[i], s))
+            return true;
+    }
+    return false;
+}
+
+bool str_list_has_or_star(struct str_list list, struct str s)
+{
+    return str_list_has(list, s) || str_list_has(list, STR("*"));
 }

@@ -206,11 +206,6 @@ void histogram_add(struct histogram *h, struct str reason)
     h->rows[h->n++].n = 1;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 struct str histogram_text(struct histogram *h)
 {
     struct str texts[sizeof(h->rows) / sizeof(*h->rows)];
@@ -218,7 +213,7 @@ struct str histogram_text(struct histogram *h)
 
     for (size_t i = 0; i < h->n; i++)
         texts[i] = arena_printf(h->arena, "%zu %.*s", h->rows[i].n, STR_F(h->rows[i].reason));
-    qsort(texts, h->n, sizeof(*texts), by_text);
+    qsort(texts, h->n, sizeof(*texts), str_order);
     for (size_t i = 0; i < h->n; i++) {
         buf_addc(&b, i ? ", " : "");
         buf_add(&b, texts[i]);

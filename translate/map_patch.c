@@ -70,13 +70,6 @@ struct owned {
     char what;
 };
 
-static int by_text(const void *x, const void *y)
-{
-    const struct str *a = x, *b = y;
-
-    return str_cmp(*a, *b);
-}
-
 static struct owned owned_of(struct arena *a, const cJSON *host)
 {
     struct str text = json_str(json_get(json_path(host, "metadata.annotations"), ANNOTATION_OWNED));
@@ -88,7 +81,7 @@ static struct owned owned_of(struct arena *a, const cJSON *host)
     ret.keys = arena_alloc(a, n * sizeof *ret.keys);
     while (text.p)
         ret.keys[ret.n++] = str_cut(&text, ',');
-    qsort(ret.keys, ret.n, sizeof *ret.keys, by_text);
+    qsort(ret.keys, ret.n, sizeof *ret.keys, str_order);
     return ret;
 }
 
@@ -113,7 +106,7 @@ static bool was_ours(void *ctx, struct str key)
     if (is_derived(key))
         return true;
     full = arena_printf(owned->arena, "%c:%.*s", owned->what, STR_F(key));
-    return owned->n && bsearch(&full, owned->keys, owned->n, sizeof full, by_text);
+    return owned->n && bsearch(&full, owned->keys, owned->n, sizeof full, str_order);
 }
 
 cJSON *metadata_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)

@@ -17,15 +17,6 @@ const struct option OPTIONS[] = {
 #undef OPTION
 const size_t N_OPTIONS = sizeof OPTIONS / sizeof OPTIONS[0];
 
-bool str_list_has(struct str_list list, struct str s)
-{
-    for (size_t i = 0; i < list.n; i++) {
-        if (str_eq(list.items[i], s))
-            return true;
-    }
-    return false;
-}
-
 int word_index(const char *words, struct str word)
 {
     struct str rest = str_c(words);

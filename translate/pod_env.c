@@ -15,13 +15,6 @@ struct env_list {
     size_t budget;
 };
 
-static int by_text(const void *x, const void *y)
-{
-    const struct str *a = x, *b = y;
-
-    return str_cmp(*a, *b);
-}
-
 static struct str_list names_of(struct arena *a, const cJSON *env)
 {
     struct str *items = arena_alloc(a, (json_count(env) + 1) * sizeof *items);
@@ -34,7 +27,7 @@ static struct str_list names_of(struct arena *a, const cJSON *env)
         if (name.n)
             items[n++] = name;
     }
-    qsort(items, n, sizeof *items, by_text);
+    qsort(items, n, sizeof *items, str_order);
     return (struct str_list){items, n};
 }
 
@@ -42,7 +35,7 @@ static void add(struct env_list *e, struct str name, struct str value)
 {
     cJSON *one;
 
-    if (e->taken.n && bsearch(&name, e->taken.items, e->taken.n, sizeof name, by_text))
+    if (e->taken.n && bsearch(&name, e->taken.items, e->taken.n, sizeof name, str_order))
         return;
     one = json_append(e->list, json_new_object(e->d->arena));
     add_str(e->d->arena, one, "name", name);

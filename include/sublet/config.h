@@ -13,12 +13,6 @@
 struct config_pool;
 struct config_binding;
 
-struct str_list {
-    const struct str *items;
-    size_t n;
-};
-bool str_list_has(struct str_list list, struct str s);
-
 enum config_verdict { VERDICT_OFF, VERDICT_WARN, VERDICT_ENFORCE };
 enum config_pod_security {
     POD_SECURITY_PRIVILEGED,

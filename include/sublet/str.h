@@ -22,7 +22,8 @@ struct str {
 struct str str_c(const char *text); /* NULL gives STR_NULL */
 bool str_eq(struct str a, struct str b);
 bool str_eqc(struct str a, const char *text);
-int str_cmp(struct str a, struct str b); /* bytewise; the order of LIST */
+int str_cmp(struct str a, struct str b);     /* bytewise; the order of LIST */
+int str_order(const void *a, const void *b); /* the same of two struct str *, for qsort */
 bool str_has_prefix(struct str s, struct str prefix);
 bool str_has_suffix(struct str s, struct str suffix);
 bool str_contains(struct str s, struct str part);
@@ -41,3 +42,11 @@ bool str_to_u64(struct str s, uint64_t *ret_value);
 bool str_to_i64(struct str s, int64_t *ret_value);
 /* True when s is well-formed UTF-8 (no surrogates, no overlong forms). */
 bool str_is_utf8(struct str s);
+
+/* Texts in an order that means nothing; it owns neither the array nor the texts. */
+struct str_list {
+    const struct str *items;
+    size_t n;
+};
+bool str_list_has(struct str_list list, struct str s);
+bool str_list_has_or_star(struct str_list list, struct str s); /* s or "*", as rules say "any" */

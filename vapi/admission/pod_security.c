@@ -421,11 +421,6 @@ static bool on_pod(void *ctx, const struct store_object *o)
     return true;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 static void tell_wrongs(struct sweep *s)
 {
     const struct admission_call *c = s->call;
@@ -451,7 +446,7 @@ static void tell_wrongs(struct sweep *s)
 
         lines[i] = arena_printf(a, "%.*s%.*s: %.*s", STR_F(w->pod), STR_F(more), STR_F(w->reasons));
     }
-    qsort(lines, s->n_wrongs, sizeof(*lines), by_text);
+    qsort(lines, s->n_wrongs, sizeof(*lines), str_order);
     for (size_t i = 0; i < s->n_wrongs; i++)
         warn(c, lines[i]);
 }

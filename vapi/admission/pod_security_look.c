@@ -22,18 +22,13 @@ void security_texts_add(struct texts *t, struct str s)
     t->items[t->n++] = s;
 }
 
-static int in_order(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 /* Makes a set of a list: sorted, each once. */
 void security_texts_unite(struct texts *t)
 {
     size_t kept = 0;
 
     if (t->n)
-        qsort(t->items, t->n, sizeof(*t->items), in_order);
+        qsort(t->items, t->n, sizeof(*t->items), str_order);
     for (size_t i = 0; i < t->n; i++)
         if (!kept || !str_eq(t->items[kept - 1], t->items[i]))
             t->items[kept++] = t->items[i];

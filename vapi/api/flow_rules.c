@@ -15,22 +15,17 @@
 #define MAX_LEVELS   64
 #define MOST_DEFAULT 300
 
-struct texts {
-    const struct str *items;
-    size_t n;
-};
-
 enum subject_kind { SUBJECT_USER, SUBJECT_GROUP, SUBJECT_ACCOUNT };
 struct subject {
     enum subject_kind kind;
     struct str name, ns;
 };
 struct resource_rule {
-    struct texts verbs, groups, resources, namespaces;
+    struct str_list verbs, groups, resources, namespaces;
     bool cluster_scope;
 };
 struct path_rule {
-    struct texts verbs, paths;
+    struct str_list verbs, paths;
 };
 
 struct flow_rule {
@@ -50,14 +45,6 @@ struct flow_rules {
 };
 
 /* ---- matching ---- */
-
-static bool has(const struct texts *list, struct str s)
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (str_eq(list->items[i], s) || str_eqc(list->items[i], "*"))
-            return true;
-    return false;
-}
 
 static bool in_group(const struct user *u, struct str group)
 {
@@ -96,9 +83,10 @@ static bool match_resource(const struct resource_rule *r, const struct attribute
     char room[256];
     struct str resource = what->resource;
 
-    if (!has(&r->verbs, str_c(what->verb)) || !has(&r->groups, what->group))
+    if (!str_list_has_or_star(r->verbs, str_c(what->verb)) ||
+        !str_list_has_or_star(r->groups, what->group))
         return false;
-    if (what->ns.n ? !has(&r->namespaces, what->ns) : !r->cluster_scope)
+    if (what->ns.n ? !str_list_has_or_star(r->namespaces, what->ns) : !r->cluster_scope)
         return false;
     if (what->subresource.n && resource.n + what->subresource.n < sizeof(room)) {
         memcpy(room, resource.p, resource.n);
@@ -106,12 +94,12 @@ static bool match_resource(const struct resource_rule *r, const struct attribute
         memcpy(room + resource.n + 1, what->subresource.p, what->subresource.n);
         resource = (struct str){room, resource.n + 1 + what->subresource.n};
     }
-    return has(&r->resources, resource);
+    return str_list_has_or_star(r->resources, resource);
 }
 
 static bool match_path(const struct path_rule *r, const struct attributes *what)
 {
-    if (!has(&r->verbs, str_c(what->verb)))
+    if (!str_list_has_or_star(r->verbs, str_c(what->verb)))
         return false;
     for (size_t i = 0; i < r->paths.n; i++) {
         struct str p = r->paths.items[i];
@@ -232,16 +220,6 @@ static bool on_level(void *ctx, const struct store_object *o)
 
 /* ---- schemas ---- */
 
-static struct texts read_texts(struct arena *a, const cJSON *object, const char *key)
-{
-    const cJSON *list = json_get(object, key);
-    struct str *items = arena_alloc(a, (json_count(list) + 1) * sizeof(*items));
-    size_t n = 0;
-
-    json_each(item, list) items[n++] = arena_str(a, json_str(item));
-    return (struct texts){items, n};
-}
-
 static void read_subject(struct arena *a, const cJSON *node, struct subject *ret)
 {
     struct str kind = json_str(json_get(node, "kind"));
@@ -272,17 +250,17 @@ static void read_rule(struct arena *a, const cJSON *node, struct flow_rule *ret)
     json_each(item, resources)
     {
         r[ret->n_resources++] = (struct resource_rule){
-            .verbs = read_texts(a, item, "verbs"),
-            .groups = read_texts(a, item, "apiGroups"),
-            .resources = read_texts(a, item, "resources"),
-            .namespaces = read_texts(a, item, "namespaces"),
+            .verbs = json_str_list(a, json_get(item, "verbs")),
+            .groups = json_str_list(a, json_get(item, "apiGroups")),
+            .resources = json_str_list(a, json_get(item, "resources")),
+            .namespaces = json_str_list(a, json_get(item, "namespaces")),
             .cluster_scope = json_true(json_get(item, "clusterScope")),
         };
     }
     json_each(item, paths)
     {
-        p[ret->n_paths++] = (struct path_rule){read_texts(a, item, "verbs"),
-                                               read_texts(a, item, "nonResourceURLs")};
+        p[ret->n_paths++] = (struct path_rule){json_str_list(a, json_get(item, "verbs")),
+                                               json_str_list(a, json_get(item, "nonResourceURLs"))};
     }
 }
 

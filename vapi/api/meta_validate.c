@@ -201,11 +201,6 @@ static void check_finalizers(struct field_errors *e, const cJSON *finalizers)
                       "finalizer orphan and foregroundDeletion cannot be both set");
 }
 
-static int compare_text(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 /* The texts of a list, sorted: lists may be as long as a body. */
 static struct str *sorted_texts(struct arena *a, const cJSON *list, size_t *ret_n)
 {
@@ -213,7 +208,7 @@ static struct str *sorted_texts(struct arena *a, const cJSON *list, size_t *ret_
     struct str *texts = arena_alloc(a, (n + 1) * sizeof(*texts));
 
     json_each(item, list) texts[i++] = json_str(item);
-    qsort(texts, n, sizeof(*texts), compare_text);
+    qsort(texts, n, sizeof(*texts), str_order);
     *ret_n = n;
     return texts;
 }
@@ -229,7 +224,7 @@ static void check_no_new_finalizers(struct field_errors *e, const cJSON *now, co
     {
         struct str name = json_str(f);
 
-        if (bsearch(&name, had, n, sizeof(*had), compare_text))
+        if (bsearch(&name, had, n, sizeof(*had), str_order))
             continue;
         buf_addc(&extra, extra.n ? ", " : "");
         buf_json_string(&extra, name);

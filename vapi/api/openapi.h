@@ -98,7 +98,6 @@ struct openapi_path {
 void openapi_add_path(struct document *d, const struct openapi_path *p);
 /* v2: the members of "parameters". */
 cJSON *openapi_parameters(struct arena *a);
-size_t openapi_n_parameters(void);
 
 /* openapi_schema.c */
 /* {"$ref": ...}; the component must be in the document by other means. */

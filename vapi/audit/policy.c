@@ -14,19 +14,14 @@
 #define POLICY_MAGIC    0x61706f6cu
 #define MAX_POLICY_TEXT (1u << 20)
 
-struct texts {
-    const struct str *items;
-    size_t n;
-};
-
 struct group_rule {
     struct str group;
-    struct texts resources, names;
+    struct str_list resources, names;
 };
 
 struct rule {
     enum audit_level level;
-    struct texts users, groups, verbs, namespaces, urls;
+    struct str_list users, groups, verbs, namespaces, urls;
     const struct group_rule *resources;
     size_t n_resources;
     unsigned omit_stages;
@@ -87,13 +82,13 @@ static int check_keys(struct reader *r, const cJSON *object, struct str path,
 }
 
 static int read_texts(struct reader *r, const cJSON *object, struct str path, const char *key,
-                      struct texts *ret)
+                      struct str_list *ret)
 {
     const cJSON *list = json_get(object, key);
     struct str *items, where = below(r, path, key);
     size_t n = 0;
 
-    *ret = (struct texts){NULL, 0};
+    *ret = (struct str_list){NULL, 0};
     if (!list || json_is_null(list))
         return 0;
     if (!json_is_array(list))
@@ -105,7 +100,7 @@ static int read_texts(struct reader *r, const cJSON *object, struct str path, co
             return bad(r, element(r, where, n), "want a string");
         items[n++] = json_str(item);
     }
-    *ret = (struct texts){items, n};
+    *ret = (struct str_list){items, n};
     return 0;
 }
 
@@ -125,7 +120,7 @@ static int read_bool(struct reader *r, const cJSON *object, struct str path, con
 static int read_stages(struct reader *r, const cJSON *object, struct str path, unsigned *ret)
 {
     struct str where = below(r, path, "omitStages");
-    struct texts stages;
+    struct str_list stages;
 
     if (read_texts(r, object, path, "omitStages", &stages))
         return -1;
@@ -237,7 +232,7 @@ static int read_rule(struct reader *r, const cJSON *node, struct str path, struc
         "nonResourceURLs", "omitStages", "omitManagedFields", NULL};
     struct {
         const char *key;
-        struct texts *to;
+        struct str_list *to;
     } lists[] = {
         {"users", &rule->users},          {"userGroups", &rule->groups},
         {"verbs", &rule->verbs},          {"namespaces", &rule->namespaces},
@@ -325,22 +320,14 @@ struct audit_policy *audit_policy_free(struct audit_policy *p)
 
 /* ---- matching ---- */
 
-static bool has(const struct texts *list, struct str s)
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (str_eq(list->items[i], s))
-            return true;
-    return false;
-}
-
 static bool match_user(const struct rule *r, const struct user *user)
 {
-    if (r->users.n && (!user || !has(&r->users, user->name)))
+    if (r->users.n && (!user || !str_list_has(r->users, user->name)))
         return false;
     if (!r->groups.n)
         return true;
     for (size_t i = 0; user && i < user->n_groups; i++)
-        if (has(&r->groups, user->groups[i]))
+        if (str_list_has(r->groups, user->groups[i]))
             return true;
     return false;
 }
@@ -368,7 +355,7 @@ static bool match_group(const struct group_rule *g, const struct attributes *wha
         return false;
     if (!g->resources.n)
         return true;
-    if (g->names.n && !has(&g->names, what->name))
+    if (g->names.n && !str_list_has(g->names, what->name))
         return false;
     for (size_t i = 0; i < g->resources.n; i++)
         if (match_resource(g->resources.items[i], what))
@@ -378,7 +365,7 @@ static bool match_group(const struct group_rule *g, const struct attributes *wha
 
 static bool match_object(const struct rule *r, const struct attributes *what)
 {
-    if (!what->resource.p || (r->namespaces.n && !has(&r->namespaces, what->ns)))
+    if (!what->resource.p || (r->namespaces.n && !str_list_has(r->namespaces, what->ns)))
         return false;
     for (size_t i = 0; i < r->n_resources; i++)
         if (match_group(&r->resources[i], what))
@@ -402,7 +389,7 @@ static bool match_url(const struct rule *r, const struct attributes *what)
 
 static bool matches(const struct rule *r, const struct user *user, const struct attributes *what)
 {
-    if (!match_user(r, user) || (r->verbs.n && !has(&r->verbs, str_c(what->verb))))
+    if (!match_user(r, user) || (r->verbs.n && !str_list_has(r->verbs, str_c(what->verb))))
         return false;
     if (r->namespaces.n || r->n_resources)
         return match_object(r, what);

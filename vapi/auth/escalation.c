@@ -184,11 +184,6 @@ static void check_rule(struct lacks *l, const struct rule *w)
     check_urls(l, w);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 /* Sorted, each once, a line each. */
 static void write_lacks(struct buf *out, const struct lacks *l)
 {
@@ -201,7 +196,7 @@ static void write_lacks(struct buf *out, const struct lacks *l)
         lines[i] = arena_str(l->arena, buf_str(&b));
         buf_fini(&b);
     }
-    qsort(lines, l->n, sizeof(*lines), by_text);
+    qsort(lines, l->n, sizeof(*lines), str_order);
     for (size_t i = 0; i < l->n; i++) {
         if (i && str_eq(lines[i], lines[i - 1]))
             continue;

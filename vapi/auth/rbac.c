@@ -49,15 +49,6 @@ struct rbac {
 
 /* --- compiling --- */
 
-static struct str_list list_read(struct arena *a, const cJSON *array)
-{
-    size_t n = json_count(array), i = 0;
-    struct str *items = arena_alloc(a, (n ? n : 1) * sizeof(*items));
-
-    json_each(item, array) items[i++] = arena_str(a, json_str(item));
-    return (struct str_list){items, n};
-}
-
 const struct rule *rules_read(struct arena *a, const cJSON *role, size_t *ret_n)
 {
     const cJSON *array = json_get(role, "rules");
@@ -67,11 +58,11 @@ const struct rule *rules_read(struct arena *a, const cJSON *role, size_t *ret_n)
     json_each(r, array)
     {
         rules[i++] = (struct rule){
-            .verbs = list_read(a, json_get(r, "verbs")),
-            .groups = list_read(a, json_get(r, "apiGroups")),
-            .resources = list_read(a, json_get(r, "resources")),
-            .names = list_read(a, json_get(r, "resourceNames")),
-            .urls = list_read(a, json_get(r, "nonResourceURLs")),
+            .verbs = json_str_list(a, json_get(r, "verbs")),
+            .groups = json_str_list(a, json_get(r, "apiGroups")),
+            .resources = json_str_list(a, json_get(r, "resources")),
+            .names = json_str_list(a, json_get(r, "resourceNames")),
+            .urls = json_str_list(a, json_get(r, "nonResourceURLs")),
         };
     }
     *ret_n = n;
@@ -248,11 +239,6 @@ void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each
     }
 }
 
-static bool has_or_star(struct str_list list, struct str s)
-{
-    return str_list_has(list, s) || str_list_has(list, STR("*"));
-}
-
 /* "pods/log" is matched by itself, by "*" and by any resource with that subresource. */
 static bool resource_matches(struct str_list list, struct str resource, struct str subresource)
 {
@@ -289,11 +275,11 @@ static bool url_matches(struct str_list list, struct str path)
 
 bool rule_allows(const struct rule *rule, const struct attributes *what)
 {
-    if (!has_or_star(rule->verbs, str_c(what->verb)))
+    if (!str_list_has_or_star(rule->verbs, str_c(what->verb)))
         return false;
     if (!what->resource.p)
         return url_matches(rule->urls, what->path);
-    return has_or_star(rule->groups, what->group) &&
+    return str_list_has_or_star(rule->groups, what->group) &&
            resource_matches(rule->resources, what->resource, what->subresource) &&
            (rule->names.n == 0 || (what->name.n && str_list_has(rule->names, what->name)));
 }

@@ -112,11 +112,6 @@ void prune_value(const struct crd_version *v, struct arena *a, uint32_t node, cJ
     prune(&p, node, value, NULL, false, node == v->root);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
                struct strict_errors *strict)
 {
@@ -128,7 +123,7 @@ void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
     version_ready(v);
     prune(&p, v->root, object, NULL, false, true);
     if (strict && strict->n > before)
-        qsort(strict->text + before, strict->n - before, sizeof(*strict->text), by_text);
+        qsort(strict->text + before, strict->n - before, sizeof(*strict->text), str_order);
 }
 
 /* --- nulls and defaults --- */

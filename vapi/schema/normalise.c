@@ -346,11 +346,6 @@ int schema_normalise(struct arena *a, const struct schema *s, uint32_t node, cJS
     return 0;
 }
 
-static int by_text(const void *left, const void *right)
-{
-    return str_cmp(*(const struct str *)left, *(const struct str *)right);
-}
-
 int schema_normalise_patched(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                              bool strategic, struct strict_errors *strict, struct err *err)
 {
@@ -361,6 +356,6 @@ int schema_normalise_patched(struct arena *a, const struct schema *s, uint32_t n
     if (run(&w, node, object))
         return -1;
     if (strategic && strict && strict->n > before)
-        qsort(strict->text + before, strict->n - before, sizeof *strict->text, by_text);
+        qsort(strict->text + before, strict->n - before, sizeof *strict->text, str_order);
     return 0;
 }

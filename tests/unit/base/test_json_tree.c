@@ -70,6 +70,20 @@ static void looks_up(void **state)
     assert_string_equal(json_type_name(json_get(node, "z")), "null");
 }
 
+static void lists_strings(void **state)
+{
+    cJSON *node = parse("{\"verbs\":[\"get\",7,\"\"]}");
+    struct str_list list = json_str_list(arena, json_get(node, "verbs"));
+
+    (void)state;
+    assert_int_equal(list.n, 3);
+    assert_str(list.items[0], "get");
+    assert_ptr_not_equal(list.items[0].p, json_str(json_at(json_get(node, "verbs"), 0)).p);
+    assert_null(list.items[1].p);
+    assert_int_equal(list.items[2].n, 0);
+    assert_int_equal(json_str_list(arena, json_get(node, "none")).n, 0);
+}
+
 static void reads_integers_exactly(void **state)
 {
     static const struct {
@@ -276,7 +290,7 @@ int main(void)
         cmocka_unit_test(looks_up), cmocka_unit_test(reads_integers_exactly),
         cmocka_unit_test(compares), cmocka_unit_test(compares_large_objects),
         cmocka_unit_test(builds),   cmocka_unit_test(ensures_paths),
-        cmocka_unit_test(copies),
+        cmocka_unit_test(copies),   cmocka_unit_test(lists_strings),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -2,6 +2,8 @@
 /* Strings: the edges (empty, NULL, no NUL at the end), the limits of numbers, and UTF-8 as RFC 3629
  * has it. Must never depend on text after the end of a string. */
 
+#include <stdlib.h>
+
 #include "test.h"
 
 static void compares(void **state)
@@ -126,6 +128,21 @@ static void checks_utf8(void **state)
     assert_false(str_is_utf8(str_sub(STR("\xe2\x82\xac"), 0, 2)));
 }
 
+static void lists(void **state)
+{
+    struct str items[] = {STR("watch"), STR("get"), STR("")}, star[] = {STR("*")};
+    struct str_list list = {items, 3}, any = {star, 1}, none = {NULL, 0};
+
+    (void)state;
+    assert_true(str_list_has(list, STR("get")) && str_list_has(list, STR("")));
+    assert_false(str_list_has(list, STR("ge")) || str_list_has(none, STR("")));
+    assert_true(str_list_has_or_star(any, STR("get")) && str_list_has_or_star(list, STR("get")));
+    assert_false(str_list_has(any, STR("get")) || str_list_has_or_star(list, STR("put")));
+
+    qsort(items, 3, sizeof(*items), str_order);
+    assert_true(str_eqc(items[0], "") && str_eqc(items[1], "get") && str_eqc(items[2], "watch"));
+}
+
 static void hashes(void **state)
 {
     uint64_t seen[64];
@@ -149,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compares),      cmocka_unit_test(searches),    cmocka_unit_test(cuts),
         cmocka_unit_test(reads_numbers), cmocka_unit_test(checks_utf8), cmocka_unit_test(hashes),
+        cmocka_unit_test(lists),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
