@@ -110,18 +110,18 @@ struct resource {
     const struct selectable_field *fields; /* ended by name == NULL; may be NULL */
     const struct subresource *subresources;
     size_t n_subresources;
-    struct crd_version
-        *crd; /* NULL for built-ins; then crd.h does defaults, pruning, validation, cells */
-    struct str
-        group_resource;     /* "deployments.apps", "pods": the store's name and that of messages */
-    struct str api_version; /* "apps/v1", "v1" */
-    unsigned skip;          /* length of `{"kind":"..","apiVersion":"..",` as stored */
-    const struct column
-        *first_column; /* in place of Name, whose cell ops->cells then replaces; NULL: Name */
+    struct crd_version *crd;   /* defaults, prunes, validates; NULL for built-ins */
+    struct str group_resource; /* "deployments.apps", "pods": the store's name, the messages' */
+    struct str api_version;    /* "apps/v1", "v1" */
+    unsigned skip;             /* length of `{"kind":"..","apiVersion":"..",` as stored */
+    const struct column *first_column; /* whose cell ops->cells replaces; NULL: Name */
 };
 
 bool resource_namespaced(const struct resource *r);
 const struct subresource *resource_sub(const struct resource *r, struct str name);
+/* What kube-apiserver's aggregator gives its group and its version; more comes first. */
+int resource_group_priority(const struct resource *r);
+int resource_version_priority(const struct resource *r);
 
 /* The registry. Built-ins are registered at start; CRDs come and go. A descriptor stays valid until
  * the loop's next turn after it was removed (watches of it are closed first). */
@@ -131,8 +131,8 @@ struct registry *registry_free(struct registry *g);
 const struct resource *registry_find(const struct registry *g, struct str group, struct str version,
                                      struct str plural);
 const struct resource *registry_find_kind(const struct registry *g, struct str group,
-                                          struct str version,
-                                          struct str kind); /* version empty: preferred */
+                                          struct str version, /* empty: preferred */
+                                          struct str kind);
 const struct resource *registry_find_group_resource(const struct registry *g, struct str group,
                                                     struct str plural); /* the storage version */
 const struct resource *registry_by_storage(const struct registry *g, unsigned storage);
@@ -144,7 +144,7 @@ void registry_each(const struct registry *g, registry_cb each, void *ctx);
 /* For CRDs; the registry takes r (mem_alloc'ed with all it points to owned by r->crd). */
 void registry_add(struct registry *g, struct resource *r);
 void registry_remove(struct registry *g, struct resource *r, void (*freed)(void *ctx), void *ctx);
-uint64_t
-registry_generation(const struct registry *g); /* grows with every change; for ETags and caches */
-void registry_on_change(struct registry *g, void (*changed)(void *ctx),
-                        void *ctx); /* at most 8 listeners */
+/* Grows with every change; for ETags and caches. */
+uint64_t registry_generation(const struct registry *g);
+/* At most 8 listeners. */
+void registry_on_change(struct registry *g, void (*changed)(void *ctx), void *ctx);

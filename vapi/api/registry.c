@@ -135,18 +135,18 @@ static int version_compare(struct str a, struct str b)
     return 0;
 }
 
-static int group_priority(struct str group)
+int resource_group_priority(const struct resource *r)
 {
     for (size_t i = 0; i < N_PRIORITIES; i++)
-        if (str_eqc(group, PRIORITIES[i].group))
+        if (str_eqc(r->group, PRIORITIES[i].group))
             return PRIORITIES[i].group_priority;
     return CRD_GROUP_PRIORITY;
 }
 
-static int version_priority(struct str group, struct str version)
+int resource_version_priority(const struct resource *r)
 {
     for (size_t i = 0; i < N_PRIORITIES; i++)
-        if (str_eqc(group, PRIORITIES[i].group) && str_eqc(version, PRIORITIES[i].version))
+        if (str_eqc(r->group, PRIORITIES[i].group) && str_eqc(r->version, PRIORITIES[i].version))
             return PRIORITIES[i].version_priority;
     return CRD_VERSION_PRIORITY;
 }
@@ -167,12 +167,12 @@ static int compare_key(const struct resource *r, struct str group, struct str pl
 
 static int compare_discovery(const struct resource *a, const struct resource *b)
 {
-    int d = group_priority(b->group) - group_priority(a->group);
+    int d = resource_group_priority(b) - resource_group_priority(a);
 
     if (d == 0)
         d = str_cmp(a->group, b->group);
     if (d == 0)
-        d = version_priority(b->group, b->version) - version_priority(a->group, a->version);
+        d = resource_version_priority(b) - resource_version_priority(a);
     if (d == 0)
         d = version_compare(a->version, b->version);
     if (d == 0)

@@ -10,53 +10,6 @@
 #define CALM_MS  300 /* the registry follows a definition a moment later */
 #define MAX_NAME 512 /* of a version, a dot and a group */
 
-/* Priorities of the groups that do not come from definitions. */
-static const struct {
-    const char *group;
-    int priority;
-} GROUPS[] = {
-    {"", 18000},
-    {"apps", 17800},
-    {"events.k8s.io", 17750},
-    {"authentication.k8s.io", 17700},
-    {"authorization.k8s.io", 17600},
-    {"autoscaling", 17500},
-    {"batch", 17400},
-    {"certificates.k8s.io", 17300},
-    {"networking.k8s.io", 17200},
-    {"policy", 17100},
-    {"rbac.authorization.k8s.io", 17000},
-    {"storage.k8s.io", 16800},
-    {"admissionregistration.k8s.io", 16700},
-    {"apiextensions.k8s.io", 16700},
-    {"scheduling.k8s.io", 16600},
-    {"coordination.k8s.io", 16500},
-    {"node.k8s.io", 16300},
-    {"discovery.k8s.io", 16200},
-    {"resource.k8s.io", 16200},
-    {"flowcontrol.apiserver.k8s.io", 16100},
-};
-
-static int group_priority(struct str group)
-{
-    for (size_t i = 0; i < sizeof(GROUPS) / sizeof(*GROUPS); i++) {
-        if (str_eqc(group, GROUPS[i].group))
-            return GROUPS[i].priority;
-    }
-    return 16000;
-}
-
-static int version_priority(const struct resource *r)
-{
-    if (str_eqc(r->group, ""))
-        return 1;
-    if (str_eqc(r->group, "autoscaling") && str_eqc(r->version, "v2"))
-        return 30;
-    if (str_eqc(r->group, "flowcontrol.apiserver.k8s.io") || str_eqc(r->group, "resource.k8s.io"))
-        return 21;
-    return 15;
-}
-
 /* What ought to be there: a member per group version, by name. */
 struct wanted {
     struct arena *arena;
@@ -74,8 +27,8 @@ static cJSON *service_of(struct arena *a, const struct resource *r, struct str n
     if (r->group.n)
         json_set_str(a, spec, "group", r->group);
     json_set_str(a, spec, "version", r->version);
-    json_set_i64(a, spec, "groupPriorityMinimum", r->crd ? 1000 : group_priority(r->group));
-    json_set_i64(a, spec, "versionPriority", r->crd ? 100 : version_priority(r));
+    json_set_i64(a, spec, "groupPriorityMinimum", resource_group_priority(r));
+    json_set_i64(a, spec, "versionPriority", resource_version_priority(r));
     return o;
 }
 
