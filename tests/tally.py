@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SANITIZERS = {
@@ -63,17 +64,20 @@ def meson_suite(build, suite):
     listing = subprocess.run(["meson", "introspect", "--tests", build], capture_output=True, text=True,
                              check=True).stdout
     folder = os.path.join(os.path.abspath(build), "tests", suite) + os.sep
+    tests = [test for test in json.loads(listing) if os.path.abspath(test["cmd"][0]).startswith(folder)]
+
+    def run_one(test):
+        return run(test["cmd"], (test.get("timeout") or 30) * 4, test.get("workdir") or build,
+                   {**test.get("env", {}), "CMOCKA_MESSAGE_OUTPUT": "tap"})
+
     passed = failed = 0
-    for test in json.loads(listing):
-        if not os.path.abspath(test["cmd"][0]).startswith(folder):
-            continue
-        code, out = run(test["cmd"], (test.get("timeout") or 30) * 4, test.get("workdir") or build,
-                        {**test.get("env", {}), "CMOCKA_MESSAGE_OUTPUT": "tap"})
-        good, bad = count_tap(code, out)
-        passed, failed = passed + good, failed + len(bad)
-        if bad:
-            print(f"--- {test['name']} ({' '.join(test['cmd'])})\n{out.rstrip()}")
-            print("\n".join(f"FAILED {test['name']}: {b}" for b in bad))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for test, (code, out) in zip(tests, pool.map(run_one, tests)):
+            good, bad = count_tap(code, out)
+            passed, failed = passed + good, failed + len(bad)
+            if bad:
+                print(f"--- {test['name']} ({' '.join(test['cmd'])})\n{out.rstrip()}")
+                print("\n".join(f"FAILED {test['name']}: {b}" for b in bad))
     return passed, failed
 
 

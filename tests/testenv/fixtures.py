@@ -112,6 +112,7 @@ def pytest_runtest_makereport(item, call):
     if not report.failed:
         return
     _session["failed"] = True
+    report.sections.append(("logs are kept in", str(_session["dir"])))
     for p in sorted(REGISTRY, key=lambda p: p.name):
         text = p.tail(40 if p.name.startswith("sublet") else 8)
         if p._popen is not None and text:
@@ -120,7 +121,5 @@ def pytest_runtest_makereport(item, call):
 
 def pytest_sessionfinish(session):
     directory = _session["dir"]
-    if directory and _session["failed"]:
-        print(f"\nlogs are kept in {directory}")
-    elif directory:
+    if directory and not _session["failed"]:
         shutil.rmtree(directory, ignore_errors=True)
