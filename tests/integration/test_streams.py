@@ -114,9 +114,9 @@ def test_slow_reader_stops_the_host(host, running):
     with connect(running) as s:
         s.sendall(f"GET {log_path()} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         got = len(s.recv(1))
-        eventually(lambda: max(host_queues(running)) > 65536, 20, "the host's connection to fill")
+        eventually(lambda: max(host_queues(running)) > 65536, 60, "the host's connection to fill")
         assert raw_get(running, log_path(query="container=main&tailLines=1"))[0] == 200
-        eventually(lambda: max(host_queues(running)) > 65536, 20, "it to stay filled, whatever was read between")
+        eventually(lambda: max(host_queues(running)) > 65536, 60, "it to stay filled, whatever was read between")
         while block := s.recv(65536):
             got += len(block)
     assert got > 40_000_000
