@@ -21,7 +21,7 @@ SECONDS = float(os.environ.get("SUBLET_UPSTREAM_SECONDS", "60"))
 KNOWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "upstream_errors.txt")
 NODES = "nodes:\n- {name: node-%d, count: 3}\n"
 RACES = {
-    "conflict": "the object has been modified",
+    "conflict": "the object has been modified|The object might have been modified",
     "stale read": "is not as new as written version",
     "gone": r'\\"(web|db|agent|work|indexed|later|often|all|data|pvc)[-\w]*\\" not found',
     "terminating": "because it is being terminated",
