@@ -264,6 +264,10 @@ struct nodes *nodes_free(struct nodes *n);
 /* True when the virtual cluster has this node; else it will, and the pod's key comes again. */
 bool nodes_ensure(struct nodes *n, struct str node, struct str pod_key);
 void nodes_map_event(struct controller *c, const struct store_event *e);
+/* Hook admit: whoever changes what the host has the last word on is told so by a Warning. */
+bool node_wants_notice(const cJSON *object, const cJSON *old);
+void node_notice(struct syncer *s, struct arena *a, void (*done)(void *ctx, const struct err *err),
+                 void *ctx);
 
 /* --- classes.c --- */
 void classes_priority_changed(struct syncer *s, const struct host_object *now,
@@ -274,6 +278,8 @@ struct events_up *events_up_new(struct syncer *s);
 struct events_up *events_up_free(struct events_up *e);
 void events_changed(struct syncer *s, const struct host_object *now,
                     const struct host_object *before);
+/* A pod, claim or service as it is now (NULL: gone): events that came ahead of it are told. */
+void events_object_known(struct syncer *s, const struct host_object *now);
 
 /* --- services.c, admit_service.c --- */
 bool service_wants_host(const cJSON *service);

@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events of the host about the tenant's pods, claims and services, told to the tenant under its own
- * names. Nothing is kept of them here; how many are written is bounded, since a tenant can provoke
- * any number. Must never pass on an event about an object that is not this tenant's by its host
- * uid. */
+ * names. How many are written is bounded, since a tenant can provoke any number. Events and objects
+ * come by watches of their own, in any order: one ahead of its object is held until that is known,
+ * a few of them and for a while. Must never pass on an event about an object that is not this
+ * tenant's by its host uid. */
 #include "engine.h"
 
 #include <string.h>
 
 #define PER_SECOND 20
 #define AT_ONCE    200
+#define HELD_MAX   128
+#define HELD_MS    30000
+
+struct held {
+    struct held *next;
+    int64_t until_ms;
+    char *uid; /* of the host object it is about */
+    char *bytes;
+};
 
 struct events_up {
     struct syncer *syncer;
     double tokens;
     int64_t tokens_ms;
+    struct held *first; /* oldest first */
+    size_t n_held;
+    bool armed; /* on_forget() will come */
 };
 
 static bool take_token(struct events_up *e)
@@ -41,25 +54,23 @@ static const struct {
     {"Service", SYNC_SERVICES},
 };
 
-/* The host object it is about, as a tree, or NULL. */
-static cJSON *involved_object(struct syncer *s, struct arena *a, const cJSON *event)
+/* -1: of a kind that is nobody's here. */
+static int involved_id(const cJSON *event)
 {
-    const cJSON *involved = json_get(event, "involvedObject");
-    struct str kind = json_str(json_get(involved, "kind"));
-    struct str uid = json_str(json_get(involved, "uid"));
+    struct str kind = json_str_at(event, "involvedObject.kind");
 
-    for (size_t i = 0; i < sizeof(INVOLVED) / sizeof(*INVOLVED); i++) {
-        const struct host_object *o;
-        cJSON *tree = NULL;
+    for (size_t i = 0; i < sizeof(INVOLVED) / sizeof(*INVOLVED); i++)
+        if (str_eqc(kind, INVOLVED[i].kind))
+            return (int)INVOLVED[i].id;
+    return -1;
+}
 
-        if (!str_eqc(kind, INVOLVED[i].kind))
-            continue;
-        o = reflector_get(s->watches[INVOLVED[i].id].reflector,
-                          json_str(json_get(involved, "name")));
-        if (o && str_eq(o->uid, uid) && !json_parse(a, o->bytes, &tree, NULL))
-            return tree;
-    }
-    return NULL;
+static const struct host_object *find_object(struct syncer *s, int id, const cJSON *event)
+{
+    const struct host_object *o =
+        reflector_get(s->watches[id].reflector, json_str_at(event, "involvedObject.name"));
+
+    return o && str_eq(o->uid, json_str_at(event, "involvedObject.uid")) ? o : NULL;
 }
 
 /* --- writing --- */
@@ -105,31 +116,110 @@ static void write_event(struct syncer *s, struct arena *a, cJSON *event)
     vapi_update(s->api, r, STR_NULL, event, on_written, NULL);
 }
 
-static void tell(struct syncer *s, struct arena *a, const struct host_object *now)
+static void tell(struct syncer *s, struct arena *a, const cJSON *host,
+                 const struct host_object *about)
 {
     struct str ns, name, uid;
-    cJSON *host = NULL, *object, *event;
+    cJSON *object = NULL, *event;
 
-    if (json_parse(a, now->bytes, &host, NULL))
-        return;
-    object = involved_object(s, a, host);
-    if (!object || !translate_owner(&s->tenant, object, &ns, &name, &uid))
+    if (json_parse(a, about->bytes, &object, NULL) ||
+        !translate_owner(&s->tenant, object, &ns, &name, &uid))
         return;
     event = translate_event_up(a, &s->tenant, host, ns, name, uid);
     if (event)
         write_event(s, a, event);
 }
 
+/* --- ahead of their objects --- */
+
+/* Takes one out of the list. */
+static void forget(struct events_up *e, struct held **at)
+{
+    struct held *h = *at;
+
+    *at = h->next;
+    e->n_held--;
+    mem_free(h->uid);
+    mem_free(h->bytes);
+    mem_free(h);
+}
+
+static void on_forget(void *ctx)
+{
+    struct events_up *e = ctx;
+    int64_t now = clock_mono_ms(vapi_clock(e->syncer->api));
+
+    e->armed = false;
+    while (e->first && (e->first->until_ms <= now || e->syncer->closing))
+        forget(e, &e->first);
+    if (!e->first)
+        return;
+    e->armed = true;
+    syncer_defer_for(e->syncer, on_forget, e, e->first->until_ms - now);
+}
+
+static void hold(struct events_up *e, struct str uid, struct str bytes)
+{
+    struct held *new = NEW(struct held), **at = &e->first;
+
+    if (e->n_held == HELD_MAX)
+        forget(e, &e->first);
+    *new = (struct held){.until_ms = clock_mono_ms(vapi_clock(e->syncer->api)) + HELD_MS,
+                         .uid = mem_strdup(uid),
+                         .bytes = mem_strdup(bytes)};
+    while (*at)
+        at = &(*at)->next;
+    *at = new;
+    e->n_held++;
+    if (!e->armed)
+        syncer_defer_for(e->syncer, on_forget, e, HELD_MS);
+    e->armed = true;
+}
+
+static void tell_held(struct syncer *s, const struct held *h, const struct host_object *about)
+{
+    struct arena *a = arena_new(0);
+    cJSON *host = NULL;
+
+    if (!json_parse(a, str_c(h->bytes), &host, NULL))
+        tell(s, a, host, about);
+    arena_free(a);
+}
+
+void events_object_known(struct syncer *s, const struct host_object *now)
+{
+    struct events_up *e = s->events;
+
+    for (struct held **at = &e->first; now && !s->closing && *at;) {
+        if (!str_eqc(now->uid, (*at)->uid)) {
+            at = &(*at)->next;
+            continue;
+        }
+        tell_held(s, *at, now);
+        forget(e, at);
+    }
+}
+
+/* --- the watch --- */
+
 void events_changed(struct syncer *s, const struct host_object *now,
                     const struct host_object *before)
 {
+    const struct host_object *about;
     struct arena *a;
+    cJSON *host = NULL;
+    int id;
 
     (void)before;
     if (!now || s->closing)
         return; /* the tenant's copy has a life of its own */
     a = arena_new(0);
-    tell(s, a, now);
+    id = json_parse(a, now->bytes, &host, NULL) ? -1 : involved_id(host);
+    about = id < 0 ? NULL : find_object(s, id, host);
+    if (about)
+        tell(s, a, host, about);
+    else if (id >= 0)
+        hold(s->events, json_str_at(host, "involvedObject.uid"), now->bytes);
     arena_free(a);
 }
 
@@ -145,6 +235,8 @@ struct events_up *events_up_new(struct syncer *s)
 
 struct events_up *events_up_free(struct events_up *e)
 {
+    while (e && e->first)
+        forget(e, &e->first);
     mem_free(e);
     return NULL;
 }

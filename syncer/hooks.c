@@ -93,6 +93,8 @@ static bool wants_admit(void *ctx, const struct resource *r, const cJSON *object
         return false;
     if (is_core(r, "services"))
         return service_wants_admit(s, object, old);
+    if (is_core(r, "nodes"))
+        return node_wants_notice(object, old);
     return verdict_wanted(s, r, object, old);
 }
 
@@ -104,6 +106,8 @@ static void admit(void *ctx, struct arena *a, const struct resource *r, cJSON *o
 
     if (is_core(r, "services"))
         service_admit(s, a, object, old, dry_run, done, done_ctx);
+    else if (is_core(r, "nodes"))
+        node_notice(s, a, done, done_ctx);
     else
         verdict_ask(s, a, r, object, done, done_ctx);
 }

@@ -65,6 +65,7 @@ static void pod_changed(struct syncer *s, const struct host_object *now,
                         const struct host_object *before)
 {
     add_owner(s, SYNC_PODS, now, before);
+    events_object_known(s, now);
 }
 
 static void config_map_changed(struct syncer *s, const struct host_object *now,
@@ -93,12 +94,14 @@ static void service_changed(struct syncer *s, const struct host_object *now,
                             const struct host_object *before)
 {
     add_owner(s, SYNC_SERVICES, now, before);
+    events_object_known(s, now);
 }
 
 static void claim_changed(struct syncer *s, const struct host_object *now,
                           const struct host_object *before)
 {
     add_owner(s, SYNC_CLAIMS, now, before);
+    events_object_known(s, now);
 }
 
 static void node_changed(struct syncer *s, const struct host_object *now,

@@ -327,6 +327,39 @@ static const struct controller_source SOURCES[] = {
 const struct controller_def NODE_SYNCER = {
     .name = "sublet-nodes", .sources = SOURCES, .reconcile = reconcile_node};
 
+/* --- what a tenant writes into a shown node --- */
+
+struct notice {
+    void (*done)(void *ctx, const struct err *err);
+    void *done_ctx;
+};
+
+bool node_wants_notice(const cJSON *object, const cJSON *old)
+{
+    return object && old && is_mirrored(old) &&
+           (!json_equal(json_path(object, "metadata.labels"), json_path(old, "metadata.labels")) ||
+            !json_equal(json_get(object, "spec"), json_get(old, "spec")));
+}
+
+static void on_notice(void *ctx)
+{
+    struct notice *n = ctx;
+
+    vapi_admit_warn(n->done_ctx,
+                    STR("labels, taints and the rest of a node are the host cluster's: what is "
+                        "changed here is set back"));
+    n->done(n->done_ctx, NULL);
+}
+
+void node_notice(struct syncer *s, struct arena *a, void (*done)(void *ctx, const struct err *err),
+                 void *ctx)
+{
+    struct notice *n = ARENA_NEW(a, struct notice);
+
+    *n = (struct notice){.done = done, .done_ctx = ctx};
+    syncer_defer(s, on_notice, n);
+}
+
 /* --- life --- */
 
 struct nodes *nodes_new(struct syncer *s)

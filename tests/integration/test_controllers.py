@@ -120,6 +120,20 @@ def test_notes_on_a_node_stay(vc, host):
         patch(before)
 
 
+def test_whoever_changes_a_node_of_the_host_is_told_that_it_does_not_last(vc):
+    k, path = vc.kubectl, "/api/v1/nodes/cpu-2"
+    eventually(lambda: "cpu-2" in k.names("nodes"), 30, "the host's nodes")
+    told = "labels, taints and the rest of a node are the host cluster's: what is changed here is set back"
+    for change in ({"metadata": {"labels": {"color": "blue"}}}, {"spec": {"unschedulable": True}}):
+        _, headers, _ = vc.api.raw("PATCH", path, change, content_type="application/merge-patch+json")
+        assert told in headers.get("Warning", ""), change
+    eventually(lambda: "color" not in vc.api.get(path)["metadata"]["labels"], 30, "the host's labels")
+    eventually(lambda: "unschedulable" not in vc.api.get(path)["spec"], 30, "the host's spec")
+    _, headers, _ = vc.api.raw("PATCH", path, {"metadata": {"annotations": {"example.com/note": "mine"}}},
+                               content_type="application/merge-patch+json")
+    assert headers.get("Warning") is None
+
+
 def test_an_event_is_selected_by_its_source_or_its_reporter(vc):
     k = vc.kubectl
     for name, said in (("old", {"source": {"component": "a"}}), ("new", {"reportingComponent": "b"})):

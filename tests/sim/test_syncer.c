@@ -5,6 +5,7 @@
  * touched. */
 #include "sim.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "engine.h"
@@ -275,6 +276,56 @@ static void test_unknown_objects_of_our_cluster_stay(void **state)
     create_pod(s, "a", "", "");
     sim_run_ms(s, 200);
     assert_true(fake_host_remove(s->host, "pods", "lost"));
+    sim_free(s);
+}
+
+static bool event_told(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool told = false;
+
+    json_each(event, sim_list(s, a, "events", "")) told |=
+        str_eqc(json_str_at(event, "message"), "cannot place x") &&
+        str_eqc(json_str_at(event, "involvedObject.uid"), "u");
+    arena_free(a);
+    return told;
+}
+
+/* The host tells of events and of pods in two streams, and a busy machine reads them in any order.
+ */
+static void test_event_ahead_of_its_pod_is_told(void **state)
+{
+    struct sim *s = new_sim(6, NULL);
+    char name[64], text[512];
+    struct arena *a = arena_new(0);
+    int64_t uid = 0;
+
+    (void)state;
+    create_pod(s, "a", "", "");
+    sim_until(s, pod_runs, "the watches");
+    sim_run_ms(s, 50);
+    translate_name(&s->syncer->tenant, STR("default"), STR("x"), name);
+    fake_host_put(s->host, "events", "{\"metadata\":{\"name\":\"counter\"}}");
+    assert_true(str_to_i64(
+        str_from(json_str_at(json_at(fake_host_list(s->host, a, "events"), 0), "metadata.uid"), 9),
+        &uid)); /* "host-uid-N": the pod will be the second after it */
+    snprintf(text, sizeof(text),
+             "{\"metadata\":{\"name\":\"%s.1\"},\"involvedObject\":{\"kind\":\"Pod\","
+             "\"namespace\":\"%.*s\",\"name\":\"%s\",\"uid\":\"host-uid-%" PRId64 "\"},"
+             "\"message\":\"cannot place %s\"}",
+             name, STR_F(s->config.host_namespace), name, uid + 2, name);
+    fake_host_put(s->host, "events", text);
+    sim_run_ms(s, 50);
+    assert_false(event_told(s));
+    snprintf(text, sizeof(text),
+             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%.*s\","
+             "\"labels\":{\"sublet.dev/cluster\":\"%.*s\",\"sublet.dev/namespace\":\"default\"},"
+             "\"annotations\":{\"sublet.dev/name\":\"x\",\"sublet.dev/namespace\":\"default\","
+             "\"sublet.dev/uid\":\"u\"}}}",
+             name, STR_F(s->config.host_namespace), STR_F(s->syncer->tenant.cluster_uid));
+    fake_host_put(s->host, "pods", text);
+    sim_until(s, event_told, "the event");
+    arena_free(a);
     sim_free(s);
 }
 
@@ -567,6 +618,7 @@ int main(void)
         cmocka_unit_test(test_pod_removed_on_the_host_is_not_brought_back),
         cmocka_unit_test(test_foreign_object_is_never_touched),
         cmocka_unit_test(test_unknown_objects_of_our_cluster_stay),
+        cmocka_unit_test(test_event_ahead_of_its_pod_is_told),
         cmocka_unit_test(test_quota_is_exact),
         cmocka_unit_test(test_successor_keeps_its_charge),
         cmocka_unit_test(test_queue_lets_the_next_one_in),
