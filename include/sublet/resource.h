@@ -42,7 +42,8 @@ enum resource_flags {
     RES_NAME_ON_UPDATE = 4096,     /* updates check generateName again */
     RES_ANY_FINALIZER = 8192,      /* finalizers need no domain */
     RES_STATUS_KEEPS_META = 16384, /* a write of status changes no labels, owners and the like */
-    RES_ANY_PREFIX = 32768         /* generateName is not checked */
+    RES_ANY_PREFIX = 32768,        /* generateName is checked last, and as a part of a path only */
+    RES_META_LAST = 65536          /* a new one's metadata is looked at when the rest is right */
 };
 
 /* Everything an object's kind decides beyond its schema. NULL means: nothing special. `user`
@@ -51,14 +52,14 @@ struct kind_ops {
     void (*defaults)(struct arena *a, cJSON *object);
     void (*prepare_create)(struct arena *a, cJSON *object); /* after generic metadata */
     void (*prepare_update)(struct arena *a, cJSON *object, const cJSON *old);
-    void (*validate)(struct field_errors *e, const cJSON *object,
-                     const cJSON *old); /* old NULL: create */
+    /* old NULL: create. What validate_first finds wrong, before metadata, is told alone. */
+    void (*validate_first)(struct field_errors *e, const cJSON *object, const cJSON *old);
+    void (*validate)(struct field_errors *e, const cJSON *object, const cJSON *old);
     void (*validate_status)(struct field_errors *e, const cJSON *object, const cJSON *old);
     void (*warnings)(struct arena *a, const cJSON *object, void (*warn)(void *, struct str),
                      void *ctx);
     const char *(*check_name)(struct str name); /* NULL: DNS-1123 subdomain */
-    /* A write of status; object has the old one's spec. */
-    void (*prepare_status)(struct arena *a, cJSON *object, const cJSON *old);
+    void (*prepare_status)(struct arena *a, cJSON *object, const cJSON *old); /* spec is old's */
     /* Cells of one Table row after Name, in the order of `columns`; now in seconds. */
     void (*cells)(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);
     /* The first delete of a kind that never leaves at once: adds what holds the object until its
@@ -144,7 +145,6 @@ void registry_each(const struct registry *g, registry_cb each, void *ctx);
 /* For CRDs; the registry takes r (mem_alloc'ed with all it points to owned by r->crd). */
 void registry_add(struct registry *g, struct resource *r);
 void registry_remove(struct registry *g, struct resource *r, void (*freed)(void *ctx), void *ctx);
-/* Grows with every change; for ETags and caches. */
+/* Grows with every change; for ETags and caches. At most 8 listeners. */
 uint64_t registry_generation(const struct registry *g);
-/* At most 8 listeners. */
 void registry_on_change(struct registry *g, void (*changed)(void *ctx), void *ctx);

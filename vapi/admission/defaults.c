@@ -45,7 +45,7 @@ static int set_priority(const struct admission_call *c, cJSON *spec, const cJSON
                              "PriorityClass name",
                              (long long)own, (long long)value);
     said = json_str_at(spec, "preemptionPolicy");
-    if (said.n && !str_eq(said, policy))
+    if (json_is_string(json_get(spec, "preemptionPolicy")) && !str_eq(said, policy))
         return err_forbidden(err, STR(""), STR("pods"), c->name,
                              "the string value of PreemptionPolicy (%.*s) must not be provided in "
                              "pod spec; priority admission controller computed %.*s from the given "

@@ -292,6 +292,8 @@ void meta_validate_update(struct field_errors *e, const struct resource *r, cons
                           const cJSON *old, bool on_status);
 void meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old);
 /* Carries over what an update cannot change: generation, uid, creation and deletion. */
+/* What upstream looks at when a new object's kind found nothing wrong with it. */
+void meta_validate_last(struct field_errors *e, const struct resource *r, const cJSON *object);
 void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old);
 /* All but kind, apiVersion, metadata and status: what metadata.generation counts. */
 bool meta_spec_equal(const cJSON *a, const cJSON *b);

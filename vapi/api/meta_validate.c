@@ -78,8 +78,6 @@ static void check_names(struct field_errors *e, const struct resource *r, const 
     struct str name = json_str(json_get(metadata, "name"));
     struct str ns = json_str(json_get(metadata, "namespace"));
 
-    if (r->flags & RES_ANY_PREFIX)
-        check_prefix_segment(e, metadata);
     check_prefix(e, r, metadata);
     if (!name.n)
         field_required(e, FIELD(&METADATA, "name"), "name or generateName is required");
@@ -348,6 +346,14 @@ void meta_validate(struct field_errors *e, const struct resource *r, const cJSON
     check_managed(e, json_get(metadata, "managedFields"));
     if (has_strict_finalizers(r))
         check_finalizer_forms(e, json_get(metadata, "finalizers"));
+}
+
+void meta_validate_last(struct field_errors *e, const struct resource *r, const cJSON *object)
+{
+    if (r->flags & RES_META_LAST)
+        meta_validate(e, r, object);
+    else if (r->flags & RES_ANY_PREFIX)
+        check_prefix_segment(e, json_get(object, "metadata"));
 }
 
 static void check_immutable(struct field_errors *e, const cJSON *now, const cJSON *before,

@@ -519,6 +519,25 @@ static void validate_kind(struct write *w, struct field_errors *e)
     }
 }
 
+/* In upstream's order: what it does not reach when there are errors is not told. */
+static void validate_whole(struct write *w, struct field_errors *e)
+{
+    const struct resource *r = w->asked;
+    bool on_whole = !w->plan->validate && !on_status(w->call);
+
+    if (r->ops && r->ops->validate_first && on_whole)
+        r->ops->validate_first(e, w->object, w->old);
+    if (e->n)
+        return;
+    if (!w->creating)
+        meta_validate_update(e, r, w->object, w->old, on_status(w->call));
+    else if (!(r->flags & RES_META_LAST))
+        meta_validate(e, r, w->object);
+    validate_kind(w, e);
+    if (w->creating && !e->n)
+        meta_validate_last(e, r, w->object);
+}
+
 /* Of objects that count changes of their spec only these are looked at again, but for pods. */
 static bool warns(const struct write *w)
 {
@@ -536,11 +555,7 @@ static enum outcome step_validate(struct write *w, struct err *err)
     struct field_errors e;
 
     field_errors_init(&e, c->arena);
-    if (w->creating)
-        meta_validate(&e, w->asked, w->object);
-    else
-        meta_validate_update(&e, w->asked, w->object, w->old, on_status(c));
-    validate_kind(w, &e);
+    validate_whole(w, &e);
     if (field_errors_to_err(&e, r->group, r->kind, json_str_at(w->object, "metadata.name"), err))
         return FAILED;
     if (r->crd)

@@ -176,7 +176,8 @@ const struct kind_ops STATEFUL_SET_OPS = {
     .prepare_update = stateful_set_prepare_update,
     .validate = validate_stateful_set,
     .validate_status = validate_stateful_set_status,
-    .warnings = warn_workload,
+    .check_name = name_check_dns1123_label,
+    .warnings = warn_stateful_set,
     .cells = cells_stateful_set,
 };
 
@@ -191,11 +192,19 @@ static const struct default_rule DAEMON_SET_ROLLING[] = {
     SET_NUMBER("spec.updateStrategy.rollingUpdate+.maxSurge", 0),
 };
 
+/* No defaults: what Go prints of numbers that are not set. */
+static const struct default_rule DAEMON_SET_OTHER[] = {
+    SET_NUMBER("spec.updateStrategy.rollingUpdate.maxUnavailable", 0),
+    SET_NUMBER("spec.updateStrategy.rollingUpdate.maxSurge", 0),
+};
+
 static void daemon_set_defaults(struct arena *a, cJSON *object)
 {
     defaults_apply(a, object, DAEMON_SET, COUNT(DAEMON_SET));
     if (has_text(object, "spec.updateStrategy.type", "RollingUpdate"))
         defaults_apply(a, object, DAEMON_SET_ROLLING, COUNT(DAEMON_SET_ROLLING));
+    else
+        defaults_apply(a, object, DAEMON_SET_OTHER, COUNT(DAEMON_SET_OTHER));
     defaults_pod_template(a, template_of(object));
 }
 

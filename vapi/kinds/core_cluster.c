@@ -3,6 +3,10 @@
  * namespace holds: the controller does. */
 #include "validate.h"
 
+#include <sublet/encode.h>
+
+#include <ctype.h>
+
 /* ---- Namespace ---- */
 
 static void set_name_label(struct arena *a, cJSON *ns)
@@ -193,6 +197,60 @@ static void check_addresses(struct field_errors *e, const cJSON *addresses)
     }
 }
 
+/* MyFeature, MyFeature/mySubFeature. */
+static bool is_feature(struct str name)
+{
+    if (!name.n || name.p[0] < 'A' || name.p[0] > 'Z')
+        return false;
+    for (size_t i = 0; i < name.n; i++) {
+        unsigned char c = (unsigned char)name.p[i];
+
+        if (c == '/' ? i + 1 == name.n || name.p[i + 1] == '/' : c >= 0x80 || !isalnum(c))
+            return false;
+    }
+    return true;
+}
+
+static const char *feature_problem(struct arena *a, struct str name)
+{
+    struct str quoted = go_quote(a, name);
+
+    if (name.n > 253)
+        return arena_printf(a, "invalid feature name %.*s: must be no more than 253 characters",
+                            STR_F(quoted))
+            .p;
+    if (is_feature(name))
+        return NULL;
+    return arena_printf(a,
+                        "invalid feature name %.*s: must start with an UpperCamelCase segment, "
+                        "with subsequent segments separated by '/' (e.g., MyFeature or "
+                        "MyFeature/mySubFeature), and contain only alphanumeric characters and "
+                        "slashes",
+                        STR_F(quoted))
+        .p;
+}
+
+static void check_features(struct field_errors *e, const cJSON *features)
+{
+    const struct field_path *p = FIELD(FIELD(NULL, "status"), "declaredFeatures");
+    size_t i = 0;
+
+    json_each(feature, features)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i), *following = FIELD_INDEX(p, i + 1);
+        const char *why = feature_problem(e->arena, json_str(feature));
+        int order = feature->next ? str_cmp(json_str(feature), json_str(feature->next)) : -1;
+
+        if (why)
+            field_invalid(e, at, feature, why);
+        if (order == 0)
+            field_duplicate(e, following, feature->next);
+        else if (order > 0)
+            field_invalid(e, following, feature->next, "list must be sorted alphabetically");
+        i++;
+    }
+}
+
 static void check_node_update(struct field_errors *e, const cJSON *node, const cJSON *old)
 {
     const cJSON *spec = json_get(node, "spec"), *before = json_get(old, "spec");
@@ -219,6 +277,7 @@ static void node_validate(struct field_errors *e, const cJSON *object, const cJS
     check_taints(e, FIELD(FIELD(NULL, "metadata"), "taints"), json_get(spec, "taints"));
     check_amounts(e, "capacity", json_path(object, "status.capacity"));
     check_amounts(e, "allocatable", json_path(object, "status.allocatable"));
+    check_features(e, json_path(object, "status.declaredFeatures"));
     check_ranges(e, FIELD(FIELD(NULL, "spec"), "podCIDRs"), json_get(spec, "podCIDRs"));
     if (old)
         check_node_update(e, object, old);
@@ -228,6 +287,7 @@ const struct kind_ops NODE_OPS = {
     .defaults = node_defaults,
     .prepare_create = node_prepare_create,
     .prepare_update = node_prepare_update,
+    .prepare_status = node_prepare_update,
     .validate = node_validate,
     .validate_status = node_validate,
     .warnings = warn_node,

@@ -63,10 +63,11 @@ static const struct {
     {"message", 1024, false},
 };
 
-static void check_texts(struct field_errors *e, const cJSON *event)
+/* shown: what the version of the request calls the reporter. */
+static void check_texts(struct field_errors *e, const cJSON *event, const char *shown)
 {
     struct str reporter = json_str(json_get(event, "reportingComponent"));
-    AT(p, NULL, "reportingComponent");
+    AT(p, NULL, shown);
 
     check_given(e, p, reporter);
     check_rule(e, p, NAME_QUALIFIED, reporter);
@@ -84,21 +85,26 @@ static void check_texts(struct field_errors *e, const cJSON *event)
 }
 
 /* Events of both versions are checked as those of v1 always were. */
-static void event_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_event(struct field_errors *e, const cJSON *object, const char *shown)
 {
     struct str ns = json_str_at(object, "metadata.namespace");
     struct str about = json_str_at(object, "involvedObject.namespace");
     bool timed = given(object, "eventTime") != NULL, fits = str_eq(ns, about);
 
-    (void)old;
     if (!about.n)
         fits = str_eqc(ns, "default") || (timed && str_eqc(ns, "kube-system"));
     if (!fits && (!timed || !about.n))
         field_invalid_str(e, FIELD(FIELD(NULL, "involvedObject"), "namespace"), about,
                           "does not match event.namespace");
     if (timed)
-        check_texts(e, object);
+        check_texts(e, object, shown);
     check_rule(e, FIELD(NULL, "namespace"), NAME_DNS1123_SUBDOMAIN, ns);
+}
+
+static void event_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    (void)old;
+    check_event(e, object, "reportingComponent");
 }
 
 /* Upstream does not look at names of events. */
@@ -183,7 +189,7 @@ static void check_event_change(struct field_errors *e, const cJSON *event, const
 
 static void event_validate_strictly(struct field_errors *e, const cJSON *object, const cJSON *old)
 {
-    event_validate(e, object, old);
+    check_event(e, object, "reportingController");
     if (old)
         check_event_change(e, object, old);
     else

@@ -227,10 +227,20 @@ static void sync_addresses(struct arena *a, cJSON *spec, const cJSON *old)
         json_remove(spec, "clusterIPs");
 }
 
+/* Upstream hides what it once set for names of elsewhere; a wrong value is refused first. */
+static void hide_internal_policy(cJSON *spec)
+{
+    struct str policy = json_str(json_get(spec, "internalTrafficPolicy"));
+
+    if (is_type(spec, "ExternalName") && (str_eqc(policy, "Cluster") || str_eqc(policy, "Local")))
+        json_remove(spec, "internalTrafficPolicy");
+}
+
 static void service_prepare_create(struct arena *a, cJSON *service)
 {
     cJSON *spec = json_get(service, "spec");
 
+    hide_internal_policy(spec);
     set_status(a, service, "{\"loadBalancer\":{}}");
     if (has_text(spec, "clusterIP") && !json_count(json_get(spec, "clusterIPs")))
         set_only_address(a, spec);
@@ -243,8 +253,7 @@ static void service_prepare_update(struct arena *a, cJSON *service, const cJSON 
     keep_allocated(a, spec, json_get(old, "spec"));
     sync_addresses(a, spec, json_get(old, "spec"));
     drop_by_type(spec, json_get(old, "spec"));
-    if (is_type(spec, "ExternalName"))
-        json_remove(spec, "internalTrafficPolicy"); /* upstream hides it */
+    hide_internal_policy(spec);
     if (is_type(spec, "LoadBalancer"))
         return;
     status = json_ensure_object(a, service, "status");
@@ -255,6 +264,7 @@ const struct kind_ops SERVICE_OPS = {
     .defaults = service_defaults,
     .prepare_create = service_prepare_create,
     .prepare_update = service_prepare_update,
+    .validate_first = validate_service_addresses,
     .validate = validate_service,
     .validate_status = validate_service_status,
     .check_name = name_check_dns1123_label,

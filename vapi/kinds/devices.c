@@ -80,8 +80,24 @@ static void slice_defaults(struct arena *a, cJSON *slice)
     }
 }
 
+/* Upstream's default is its clock's time: that of the object's birth. */
+static void slice_prepare_create(struct arena *a, cJSON *slice)
+{
+    struct str born = json_str_at(slice, "metadata.creationTimestamp");
+
+    json_each(device, json_path(slice, "spec.devices"))
+    {
+        json_each(taint, json_get(device, "taints"))
+        {
+            if (born.n && !given(taint, "timeAdded"))
+                json_set_str(a, taint, "timeAdded", born);
+        }
+    }
+}
+
 const struct kind_ops RESOURCE_SLICE_OPS = {
     .defaults = slice_defaults,
+    .prepare_create = slice_prepare_create,
     .validate = validate_resource_slice,
     .cells = cells_resource_slice,
 };

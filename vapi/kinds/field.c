@@ -62,6 +62,7 @@ enum field_error {
     ERROR_TOO_FEW,
     ERROR_TYPE_INVALID,
     ERROR_NOT_FOUND,
+    ERROR_INTERNAL,
 };
 
 static const struct {
@@ -77,6 +78,7 @@ static const struct {
     [ERROR_TOO_FEW] = {"FieldValueTooFew", "Too few"},
     [ERROR_TYPE_INVALID] = {"FieldValueTypeInvalid", "Invalid value"},
     [ERROR_NOT_FOUND] = {"FieldValueNotFound", "Not found"},
+    [ERROR_INTERNAL] = {"InternalError", "Internal error"},
 };
 
 void field_errors_init(struct field_errors *e, struct arena *a)
@@ -114,6 +116,11 @@ static void add(struct field_errors *e, enum field_error type, const struct fiel
 static struct str value_text(struct arena *a, const cJSON *value)
 {
     return value ? json_text(a, value) : STR("null");
+}
+
+void field_internal(struct field_errors *e, const struct field_path *p, const char *detail)
+{
+    add(e, ERROR_INTERNAL, p, STR_NULL, detail);
 }
 
 void field_required(struct field_errors *e, const struct field_path *p, const char *detail)

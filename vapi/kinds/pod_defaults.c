@@ -141,6 +141,8 @@ static void drop_disabled(cJSON *spec)
     static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
 
     json_remove(spec, "schedulingGroup");
+    drop_member(spec, "volumes[].projected.sources[].clusterTrustBundle");
+    drop_member(spec, "volumes[].projected.sources[].podCertificate");
     for (size_t i = 0; i < COUNT(lists); i++) {
         json_each(container, json_get(spec, lists[i]))
         {

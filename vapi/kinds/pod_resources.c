@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests and limits of a whole pod, filled in from those of its containers. Only amounts the API
- * knows for pods are touched: cpu, memory and huge pages. Source: pkg/apis/core/v1/defaults.go
- * (KEP 2837), component-helpers resource/helpers.go. */
-#include "impl.h"
+/* Requests and limits of a whole pod, filled in from those of its containers, and whether they
+ * cover them. Only amounts the API knows for pods are touched: cpu, memory and huge pages. It must
+ * never look at more than a few of them: each is summed over all containers. Source:
+ * pkg/apis/core/v1/defaults.go (KEP 2837), component-helpers resource/helpers.go,
+ * validatePodResourceConsistency in pkg/apis/core/validation/validation.go. */
+#include "validate.h"
 
 #include <sublet/quantity.h>
+
+#define MAX_AMOUNTS 64 /* there are two kinds of memory pages, seldom more */
 
 struct amount {
     struct quantity q;
@@ -62,11 +66,6 @@ static struct amount effective(const cJSON *spec, const char *list, const char *
     return total;
 }
 
-static bool is_huge_pages(const char *name)
-{
-    return str_has_prefix(str_c(name), STR("hugepages-"));
-}
-
 /* Sets to[name] unless it is there. */
 static void put(struct arena *a, cJSON *resources, const char *list, const char *name,
                 struct amount amount)
@@ -81,12 +80,14 @@ static void put(struct arena *a, cJSON *resources, const char *list, const char 
 static void huge_page_limits(struct arena *a, cJSON *resources, const cJSON *spec,
                              const char *containers)
 {
+    size_t left = MAX_AMOUNTS;
+
     json_each(c, json_get(spec, containers))
     {
         json_each(limit, json_get(json_get(c, "resources"), "limits"))
         {
-            if (is_huge_pages(limit->string) &&
-                !json_get(json_get(resources, "requests"), limit->string))
+            if (is_huge_pages(str_c(limit->string)) &&
+                !json_get(json_get(resources, "requests"), limit->string) && left && left--)
                 put(a, resources, "limits", limit->string,
                     effective(spec, "limits", limit->string));
         }
@@ -110,10 +111,67 @@ void defaults_pod_resources(struct arena *a, cJSON *spec)
     {
         struct amount amount = {0};
 
-        if (!is_huge_pages(limit->string) && !str_eqc(str_c(limit->string), "cpu") &&
+        if (!is_huge_pages(str_c(limit->string)) && !str_eqc(str_c(limit->string), "cpu") &&
             !str_eqc(str_c(limit->string), "memory"))
             continue;
         amount.said = quantity_parse(json_str(limit), &amount.q);
         put(a, resources, "requests", limit->string, amount);
     }
+}
+
+/* ---- validation ---- */
+
+static void check_covers(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                         const char *list, const cJSON *amount)
+{
+    struct amount need = effective(spec, list, amount->string);
+    struct quantity q;
+
+    if (need.said && quantity_parse(json_str(amount), &q) && quantity_cmp(need.q, q) > 0)
+        field_invalid(e, FIELD_KEY(p, str_c(amount->string)), amount,
+                      arena_printf(e->arena,
+                                   "must be greater than or equal to aggregate container %s of "
+                                   "%.*s",
+                                   list, STR_F(quantity_format(e->arena, need.q)))
+                          .p);
+}
+
+static void check_container_limits(struct field_errors *e, const struct field_path *p,
+                                   const cJSON *container, const struct names *limits)
+{
+    json_each(limit, json_path(container, "resources.limits"))
+    {
+        const cJSON *max = names_get(limits, str_c(limit->string));
+        struct quantity q, most;
+
+        if (max && quantity_parse(json_str(limit), &q) && quantity_parse(json_str(max), &most) &&
+            quantity_cmp(q, most) > 0)
+            field_invalid(e, FIELD(FIELD_KEY(p, str_c(limit->string)), "limits"), limit,
+                          arena_printf(e->arena, "must be less than or equal to pod limits of %.*s",
+                                       STR_F(json_str(max)))
+                              .p);
+    }
+}
+
+void validate_pod_amounts(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const cJSON *resources = json_get(spec, "resources");
+    const struct field_path *list = FIELD(p, "containers");
+    struct names limits = {.arena = e->arena};
+    size_t left = MAX_AMOUNTS, i = 0;
+
+    json_each(amount, json_get(resources, "requests"))
+    {
+        if (left && left--)
+            check_covers(e, FIELD(p, "requests"), spec, "requests", amount);
+    }
+    left = MAX_AMOUNTS;
+    json_each(amount, json_get(resources, "limits"))
+    {
+        if (is_huge_pages(str_c(amount->string)) && left && left--)
+            check_covers(e, FIELD(p, "limits"), spec, "limits", amount);
+    }
+    names_add_keys(&limits, json_get(resources, "limits"));
+    json_each(container, json_get(spec, "containers"))
+        check_container_limits(e, FIELD_INDEX(list, i++), container, &limits);
 }

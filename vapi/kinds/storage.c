@@ -2,7 +2,10 @@
 /* storage.k8s.io. Source: pkg/apis/storage/v1/defaults.go. */
 #include "validate.h"
 
+#include <sublet/encode.h>
 #include <sublet/quantity.h>
+
+#include <stdlib.h>
 
 /* ---- what classes share ---- */
 
@@ -77,6 +80,48 @@ static void check_topology(struct field_errors *e, const struct field_path *p, c
     }
 }
 
+/* The texts of a set in one order, in brackets. */
+static void print_set(struct buf *b, struct arena *a, struct str *texts, size_t n)
+{
+    qsort(texts, n, sizeof(*texts), str_order);
+    buf_addc(b, "[");
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || !str_eq(texts[i], texts[i - 1]))
+            buf_add(b, go_quote(a, texts[i]));
+    }
+    buf_addc(b, "]");
+}
+
+static struct str requirement_text(struct arena *a, const cJSON *requirement)
+{
+    const cJSON *values = json_get(requirement, "values");
+    size_t n = json_count(values), i = 0;
+    struct str *texts = arena_alloc(a, (n + 1) * sizeof(*texts)), text;
+    struct buf b = BUF_INIT(4 << 20);
+
+    json_each(value, values) texts[i++] = json_str(value);
+    buf_add(&b, go_quote(a, json_str(json_get(requirement, "key"))));
+    print_set(&b, a, texts, n);
+    text = str_c(arena_cstr(a, buf_str(&b)));
+    buf_fini(&b);
+    return text;
+}
+
+/* What a term asks for, whatever the order of its parts. */
+static struct str term_text(struct arena *a, const cJSON *term)
+{
+    const cJSON *list = json_get(term, "matchLabelExpressions");
+    size_t n = json_count(list), i = 0;
+    struct str *texts = arena_alloc(a, (n + 1) * sizeof(*texts)), text;
+    struct buf b = BUF_INIT(4 << 20);
+
+    json_each(requirement, list) texts[i++] = requirement_text(a, requirement);
+    print_set(&b, a, texts, n);
+    text = str_c(arena_cstr(a, buf_str(&b)));
+    buf_fini(&b);
+    return text;
+}
+
 static void check_topologies(struct field_errors *e, const struct field_path *p,
                              const cJSON *topologies)
 {
@@ -89,7 +134,7 @@ static void check_topologies(struct field_errors *e, const struct field_path *p,
 
         check_topology(e, at, term);
         /* Upstream finds a term without expressions in the places it has not filled yet. */
-        if (!names_add(&seen, json_text(e->arena, term), term) ||
+        if (!names_add(&seen, term_text(e->arena, term), term) ||
             !json_count(json_get(term, "matchLabelExpressions")))
             field_duplicate(e, FIELD(at, "matchLabelExpressions"),
                             json_new_string(e->arena, STR("")));

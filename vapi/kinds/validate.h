@@ -36,6 +36,8 @@ bool check_ip(struct field_errors *e, const struct field_path *p, struct str ip)
 const char *ip_problem(struct str ip); /* what is wrong with an address, NULL: nothing */
 const char *canonical_ip_problem(struct arena *a, struct str ip);
 bool check_canonical_cidr(struct field_errors *e, const struct field_path *p, struct str cidr);
+/* An address with the length of its network, in its one form. */
+bool check_interface(struct field_errors *e, const struct field_path *p, struct str address);
 /* Whether inner is a strict part of cidr. */
 bool cidr_contains(struct str cidr, struct str inner);
 /* "example.com/path", with a path of HTTP. */
@@ -120,14 +122,16 @@ void check_access_modes(struct field_errors *e, const struct field_path *p, cons
 void check_class_name(struct field_errors *e, const struct field_path *p, const cJSON *name);
 bool check_claim_amount(struct field_errors *e, const struct field_path *p, const cJSON *amount);
 void validate_claim_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec);
-/* lower: the names of what must not be there begin so, as in resource.k8s.io. */
+/* Labels and annotations, and nothing else. */
 void validate_claim_metadata(struct field_errors *e, const struct field_path *at,
-                             const cJSON *metadata, bool lower);
+                             const cJSON *metadata);
 void validate_claim_template(struct field_errors *e, const struct field_path *p,
                              const cJSON *template_);
 
 /* ---- what a container is given ---- */
 void validate_env(struct field_errors *e, const struct field_path *p, const cJSON *list);
+/* Variables of files: their volumes are there, and empty at first. */
+void validate_file_variables(struct field_errors *e, const struct field_path *p, const cJSON *spec);
 void validate_env_from(struct field_errors *e, const struct field_path *p, const cJSON *list);
 void validate_field_ref(struct field_errors *e, const struct field_path *p, const cJSON *ref,
                         bool of_volume);
@@ -146,6 +150,17 @@ struct pod_check {
     bool host_users;
 };
 void validate_containers(struct pod_check *c, const struct field_path *p);
+/* pod_resources.c: what a pod is given covers what its containers ask for. */
+void validate_pod_amounts(struct field_errors *e, const struct field_path *p, const cJSON *spec);
+/* Calls visit for every container of a spec, in upstream's order: init, main, ephemeral. */
+typedef void (*pod_container_cb)(void *ctx, const struct field_path *p, const cJSON *container);
+void pod_each_container(const struct field_path *p, const cJSON *spec, pod_container_cb visit,
+                        void *ctx);
+/* validate_windows.c: options of Windows; processes of the host; what the other system has. */
+void validate_windows_options(struct field_errors *e, const struct field_path *p,
+                              const cJSON *options);
+void validate_host_process(struct field_errors *e, const struct field_path *p, const cJSON *spec);
+void validate_os(struct field_errors *e, const struct field_path *p, const cJSON *spec);
 void validate_probes(struct pod_check *c, const struct field_path *p, const cJSON *container);
 void validate_lifecycle(struct pod_check *c, const struct field_path *p, const cJSON *lifecycle);
 void validate_container_security(struct field_errors *e, const struct field_path *p,
@@ -165,8 +180,8 @@ void validate_pod(struct field_errors *e, const cJSON *pod, const cJSON *old);
 void validate_pod_update(struct field_errors *e, const cJSON *pod, const cJSON *old);
 void validate_pod_status(struct field_errors *e, const cJSON *pod, const cJSON *old);
 /* validate_job_status.c: a list like "0-2,5", of indexes below completions. */
-void check_indexes(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                   const char *name, int64_t completions);
+int64_t check_indexes(struct field_errors *e, const struct field_path *p, const cJSON *list,
+                      const char *name, int64_t completions);
 bool job_condition_true(const cJSON *job, const char *type);
 /* What is wrong with a cron schedule; NULL when nothing is. */
 const char *cron_problem(struct arena *a, struct str schedule);
@@ -206,6 +221,7 @@ VALIDATES(validate_claim);
 VALIDATES(validate_claim_status);
 VALIDATES(validate_volume);
 VALIDATES(validate_service);
+VALIDATES(validate_service_addresses);
 VALIDATES(validate_service_status);
 VALIDATES(validate_endpoints);
 VALIDATES(validate_ingress);
@@ -236,6 +252,8 @@ VALIDATES(validate_autoscaler);
 VALIDATES(validate_autoscaler_status);
 #define WARNS(name)                                                                                \
     void name(struct arena *a, const cJSON *object, void (*warn)(void *, struct str), void *ctx)
+/* warn_paths.c: of a pod spec, files of one volume that hide one another. */
+WARNS(warn_volume_paths);
 WARNS(warn_ingress);
 WARNS(warn_pod);
 WARNS(warn_pod_app_armor);
@@ -245,6 +263,7 @@ void warn_pod_annotations(struct arena *a, const struct field_path *p, const cJS
 WARNS(warn_template_bare);
 WARNS(warn_template);
 WARNS(warn_workload);
+WARNS(warn_stateful_set);
 WARNS(warn_cron_job);
 WARNS(warn_service);
 WARNS(warn_persistent_volume);

@@ -128,6 +128,32 @@ bool check_canonical_cidr(struct field_errors *e, const struct field_path *p, st
     return false;
 }
 
+bool check_interface(struct field_errors *e, const struct field_path *p, struct str address)
+{
+    struct str rest = address, ip = str_cut(&rest, '/');
+    unsigned char bytes[16];
+    char text[INET6_ADDRSTRLEN];
+    const char *canonical;
+    int family = 0;
+    uint64_t length = 0;
+    bool ok = rest.n && rest.n <= 3 && str_to_u64(rest, &length) && parse_ip(ip, &family, bytes);
+
+    if (!ok || length > (family == AF_INET6 ? 128 : 32)) {
+        field_invalid_str(e, p, address,
+                          "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or "
+                          "2001:db8::1/64)");
+        return false;
+    }
+    if (!inet_ntop(family, bytes, text, sizeof(text)))
+        return true;
+    canonical = arena_printf(e->arena, "%s/%llu", text, (unsigned long long)length).p;
+    if (str_eqc(address, canonical))
+        return true;
+    field_invalid_str(e, p, address,
+                      arena_printf(e->arena, "must be in canonical form (\"%s\")", canonical).p);
+    return false;
+}
+
 bool cidr_contains(struct str cidr, struct str inner)
 {
     struct str outer_length = cidr, outer_ip = str_cut(&outer_length, '/');

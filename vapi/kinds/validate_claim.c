@@ -116,38 +116,40 @@ void validate_claim_spec(struct field_errors *e, const struct field_path *p, con
     check_claim_spec(e, p, spec, false);
 }
 
-/* The fields of metadata as Go names them: upstream looks at its own type. */
-static const char *go_name(struct arena *a, struct str key, bool lower)
-{
-    char *copy;
-
-    if (str_eqc(key, "uid"))
-        return lower ? "uID" : "UID";
-    copy = arena_cstr(a, key);
-    if (!lower && *copy >= 'a' && *copy <= 'z')
-        *copy = (char)(*copy - 'a' + 'A');
-    return copy;
-}
+/* What a template has not, in the order of Go's type, whose names are shown. */
+static const struct {
+    const char *name, *shown;
+} METADATA[] = {
+    {"name", "name"},
+    {"generateName", "generateName"},
+    {"namespace", "namespace"},
+    {"selfLink", "selfLink"},
+    {"uid", "uID"},
+    {"resourceVersion", "resourceVersion"},
+    {"generation", "generation"},
+    {"creationTimestamp", "creationTimestamp"},
+    {"deletionTimestamp", "deletionTimestamp"},
+    {"deletionGracePeriodSeconds", "deletionGracePeriodSeconds"},
+    {"ownerReferences", "ownerReferences"},
+    {"finalizers", "finalizers"},
+    {"managedFields", "managedFields"},
+};
 
 void validate_claim_metadata(struct field_errors *e, const struct field_path *at,
-                             const cJSON *metadata, bool lower)
+                             const cJSON *metadata)
 {
     check_annotations(e, FIELD(at, "annotations"), json_get(metadata, "annotations"));
     validate_labels(e, FIELD(at, "labels"), json_get(metadata, "labels"));
-    json_each(member, metadata)
-    {
-        struct str key = str_c(member->string);
-
-        if (json_is_null(member) || str_eqc(key, "annotations") || str_eqc(key, "labels"))
-            continue;
-        field_forbidden(e, FIELD(at, go_name(e->arena, key, lower)), "cannot be set");
+    for (size_t i = 0; i < COUNT(METADATA); i++) {
+        if (given(metadata, METADATA[i].name))
+            field_forbidden(e, FIELD(at, METADATA[i].shown), "cannot be set");
     }
 }
 
 void validate_claim_template(struct field_errors *e, const struct field_path *p,
                              const cJSON *template_)
 {
-    validate_claim_metadata(e, FIELD(p, "metadata"), json_get(template_, "metadata"), false);
+    validate_claim_metadata(e, FIELD(p, "metadata"), json_get(template_, "metadata"));
     validate_claim_spec(e, FIELD(p, "spec"), json_get(template_, "spec"));
 }
 

@@ -228,6 +228,8 @@ static void check_common(struct pod_check *c, const struct field_path *p, const 
 
 /* ---- restart rules ---- */
 
+#define RULES_NEED_POLICY "must specify restartPolicy when restart rules are used"
+
 static void check_restart_rule(struct pod_check *c, const struct field_path *p, const cJSON *rule)
 {
     static const char *const actions[] = {"Restart", "RestartAllContainers", NULL};
@@ -258,8 +260,7 @@ static void check_restart(struct pod_check *c, const struct field_path *p, const
     size_t i = 0;
 
     if (!policy && json_count(rules))
-        field_required(c->e, FIELD(p, "restartPolicy"),
-                       "must specify restartPolicy when restart rules are used");
+        field_required(c->e, FIELD(p, "restartPolicy"), RULES_NEED_POLICY);
     check_enum_if(c->e, FIELD(p, "restartPolicy"), policy, policies);
     if (json_count(rules) > 20)
         field_too_many(c->e, list, json_count(rules), 20);
@@ -330,7 +331,10 @@ static void check_init(struct pod_check *c, const struct field_path *p)
         struct str name = json_str(json_get(container, "name"));
 
         check_common(c, at, container);
-        check_restart(c, at, container);
+        if (json_get(container, "restartPolicy"))
+            check_restart(c, at, container);
+        else if (json_count(json_get(container, "restartPolicyRules")))
+            field_required(c->e, FIELD(at, "restartPolicy"), RULES_NEED_POLICY);
         if (names_has(&names, name))
             field_duplicate(c->e, FIELD(at, "name"), json_get(container, "name"));
         else if (name.n)
@@ -393,6 +397,20 @@ static void check_ephemeral(struct pod_check *c, const struct field_path *p)
         if (names_has(&others, name) || !names_add(&names, name, container))
             field_duplicate(c->e, FIELD(at, "name"), json_get(container, "name"));
         check_look_in(c, at, container, &others);
+    }
+}
+
+void pod_each_container(const struct field_path *p, const cJSON *spec, pod_container_cb visit,
+                        void *ctx)
+{
+    static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
+
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        const struct field_path *list = FIELD(p, lists[i]);
+        size_t at = 0;
+
+        json_each(container, json_get(spec, lists[i]))
+            visit(ctx, FIELD_INDEX(list, at++), container);
     }
 }
 

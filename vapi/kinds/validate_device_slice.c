@@ -17,6 +17,7 @@
 #define MAX_TAINTS           16
 #define MAX_CONSUMED         2
 #define MAX_BINDING          4
+#define MAX_KEY              (63 + 1 + 32) /* domain, slash, name */
 #define ONE_PLACE                                                                                  \
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 #define ONE_PLACE_OF_DEVICE                                                                        \
@@ -386,6 +387,17 @@ static void check_taints(struct field_errors *e, const struct field_path *p, con
     }
 }
 
+/* As paths show a key: one that is too long without its middle. */
+static struct str short_key(struct arena *a, struct str key)
+{
+    size_t left = MAX_KEY - 3;
+
+    if (key.n <= MAX_KEY)
+        return key;
+    return arena_printf(a, "%.*s...%.*s", STR_F(str_sub(key, 0, (left + 1) / 2)),
+                        STR_F(str_from(key, key.n - left / 2)));
+}
+
 static void check_facts(struct field_errors *e, const struct field_path *p, const cJSON *device)
 {
     const cJSON *attributes = json_get(device, "attributes");
@@ -400,13 +412,17 @@ static void check_facts(struct field_errors *e, const struct field_path *p, cons
                       "the total number of attributes and capacities must not exceed 32");
     json_each(attribute, attributes)
     {
-        check_device_key(e, facts, str_c(attribute->string));
-        check_attribute(e, FIELD_KEY(facts, str_c(attribute->string)), attribute);
+        struct str key = str_c(attribute->string);
+
+        check_device_key(e, facts, key);
+        check_attribute(e, FIELD_KEY(facts, short_key(e->arena, key)), attribute);
     }
     json_each(item, capacity)
     {
-        check_device_key(e, amounts, str_c(item->string));
-        check_capacity(e, FIELD_KEY(amounts, str_c(item->string)), item, shared);
+        struct str key = str_c(item->string);
+
+        check_device_key(e, amounts, key);
+        check_capacity(e, FIELD_KEY(amounts, short_key(e->arena, key)), item, shared);
     }
 }
 

@@ -353,11 +353,42 @@ void validate_resource_claim_template(struct field_errors *e, const cJSON *objec
 
     if (old)
         check_immutable(e, p, spec, json_get(old, "spec"));
-    validate_claim_metadata(e, FIELD(p, "metadata"), json_get(spec, "metadata"), true);
+    validate_claim_metadata(e, FIELD(p, "metadata"), json_get(spec, "metadata"));
     check_claim_devices(e, FIELD(FIELD(p, "spec"), "devices"), json_path(spec, "spec.devices"));
 }
 
 /* ---- the status of a claim ---- */
+
+static bool is_hex(struct str s, const char *hyphens)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        bool hyphen = hyphens && hyphens[i] == '-';
+
+        if (hyphen ? s.p[i] != '-' : !isxdigit((unsigned char)s.p[i]))
+            return false;
+    }
+    return true;
+}
+
+/* A device that is shared: a UUID in the form that is printed. */
+static void check_share(struct field_errors *e, const struct field_path *p, const cJSON *id)
+{
+    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    struct str s = json_str(id);
+    const char *why = NULL;
+
+    if (!id)
+        return;
+    if (s.n != 36 && s.n != 32)
+        why = arena_printf(e->arena, "error validating uid: invalid UUID length: %zu", s.n).p;
+    else if (!is_hex(s, s.n == 36 ? form : NULL))
+        why = "error validating uid: invalid UUID format";
+    else if (s.n != 36 || !str_eq(s, lower_case(e->arena, s)))
+        why = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` "
+              "with lowercase hexadecimal characters";
+    if (why)
+        field_invalid(e, FIELD(p, "shareID"), id, why);
+}
 
 static void check_result(struct field_errors *e, const struct field_path *p, const cJSON *result,
                          const struct names *known)
@@ -367,6 +398,7 @@ static void check_result(struct field_errors *e, const struct field_path *p, con
     check_pool_name(e, FIELD(p, "pool"), json_str(json_get(result, "pool")));
     check_rule(e, FIELD(p, "device"), NAME_DNS1123_LABEL, json_str(json_get(result, "device")));
     check_binding_conditions(e, p, result);
+    check_share(e, p, given(result, "shareID"));
 }
 
 static void check_allocation(struct field_errors *e, const struct field_path *p,
@@ -427,6 +459,14 @@ static struct str device_id(struct arena *a, const cJSON *device)
     return share.n ? arena_printf(a, "%.*s/%.*s", STR_F(id), STR_F(share)) : id;
 }
 
+static void check_interfaces(struct field_errors *e, const struct field_path *p, const cJSON *ips)
+{
+    size_t i = 0;
+
+    json_each(ip, ips) check_interface(e, FIELD_INDEX(p, i++), json_str(ip));
+    check_unique(e, p, ips, NULL);
+}
+
 static void check_network(struct field_errors *e, const struct field_path *p, const cJSON *data)
 {
     const cJSON *ips = json_get(data, "ips");
@@ -436,7 +476,7 @@ static void check_network(struct field_errors *e, const struct field_path *p, co
     if (json_str(json_get(data, "hardwareAddress")).n > 128)
         field_too_long(e, FIELD(p, "hardwareAddress"), 128);
     if (check_list_size(e, FIELD(p, "ips"), ips, MAX_IPS))
-        check_unique(e, FIELD(p, "ips"), ips, NULL);
+        check_interfaces(e, FIELD(p, "ips"), ips);
 }
 
 static void check_device_status(struct field_errors *e, const struct field_path *p,
@@ -448,6 +488,7 @@ static void check_device_status(struct field_errors *e, const struct field_path 
     check_driver_name(e, FIELD(p, "driver"), json_str(json_get(device, "driver")));
     check_pool_name(e, FIELD(p, "pool"), json_str(json_get(device, "pool")));
     check_rule(e, FIELD(p, "device"), NAME_DNS1123_LABEL, json_str(json_get(device, "device")));
+    check_share(e, p, given(device, "shareID"));
     if (!names_has(allocated, id))
         field_invalid(e, p, device, "must be an allocated device in the claim");
     check_list_size(e, FIELD(p, "conditions"), conditions, MAX_CONDITIONS);

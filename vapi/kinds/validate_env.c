@@ -248,6 +248,42 @@ void validate_env(struct field_errors *e, const struct field_path *p, const cJSO
     }
 }
 
+/* ---- variables of files ---- */
+
+struct file_check {
+    struct field_errors *e;
+    struct names volumes;
+};
+
+static void on_container_files(void *ctx, const struct field_path *p, const cJSON *container)
+{
+    const struct file_check *f = ctx;
+    const struct field_path *list = FIELD(p, "env");
+    size_t i = 0;
+
+    json_each(variable, json_get(container, "env"))
+    {
+        const cJSON *ref = given(variable, "valueFrom.fileKeyRef");
+        const struct field_path *from = FIELD(FIELD_INDEX(list, i++), "valueFrom");
+        const struct field_path *at = FIELD(FIELD(from, "fileKeyRef"), "volumeName");
+        struct str name = json_str(json_get(ref, "volumeName"));
+        const cJSON *volume = names_get(&f->volumes, name);
+
+        if (ref && !volume)
+            field_not_found(f->e, at, json_new_string(f->e->arena, name));
+        else if (ref && !given(volume, "emptyDir"))
+            field_invalid_str(f->e, at, name, "referenced volume must be of type emptyDir");
+    }
+}
+
+void validate_file_variables(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    struct file_check f = {.e = e, .volumes = {.arena = e->arena}};
+
+    names_add_members(&f.volumes, json_get(spec, "volumes"), "name");
+    pod_each_container(p, spec, on_container_files, &f);
+}
+
 void validate_env_from(struct field_errors *e, const struct field_path *p, const cJSON *list)
 {
     static const char *const sources[] = {"configMapRef", "secretRef"};

@@ -118,14 +118,15 @@ static void check_success_rule(struct field_errors *e, const struct field_path *
 {
     const cJSON *count = json_get(rule, "succeededCount");
     const cJSON *indexes = json_get(rule, "succeededIndexes");
-    int64_t n;
+    int64_t n, total;
 
     if (!count && !indexes)
         field_required(e, p,
                        "at least one of succeededCount or succeededIndexes must be specified");
     if (json_str(indexes).n > 64 * 1024)
         field_too_long(e, FIELD(p, "succeededIndexes"), 64 * 1024);
-    check_indexes(e, FIELD(p, "succeededIndexes"), indexes, "succeededIndexes", completions);
+    total =
+        check_indexes(e, FIELD(p, "succeededIndexes"), indexes, "succeededIndexes", completions);
     if (!json_i64(count, &n))
         return;
     check_nonnegative(e, FIELD(p, "succeededCount"), count);
@@ -135,6 +136,13 @@ static void check_success_rule(struct field_errors *e, const struct field_path *
                                    "must be less than or equal to %lld (the number of specified "
                                    "completions)",
                                    (long long)completions)
+                          .p);
+    if (indexes && n > total)
+        field_invalid(e, FIELD(p, "succeededCount"), count,
+                      arena_printf(e->arena,
+                                   "must be less than or equal to %lld (the number of indexes in "
+                                   "the specified succeededIndexes field)",
+                                   (long long)total)
                           .p);
 }
 
@@ -278,7 +286,8 @@ static void check_spec(struct field_errors *e, const struct field_path *p, const
     check_enum_if(e, FIELD(p, "completionMode"), json_get(spec, "completionMode"), modes);
     if (is_indexed(spec))
         check_indexed(e, p, spec);
-    else
+    else if (str_eqc(json_str(json_get(spec, "completionMode")), "NonIndexed") ||
+             !given(spec, "completionMode"))
         check_not_indexed(e, p, spec);
     check_policies(e, p, spec);
     validate_pod_template(e, template_, json_get(spec, "template"));

@@ -61,23 +61,25 @@ static const char *interval_problem(struct arena *a, struct str text, int64_t co
     return why || *first < *last ? why : not_growing(a, *first, *last);
 }
 
-void check_indexes(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                   const char *name, int64_t completions)
+int64_t check_indexes(struct field_errors *e, const struct field_path *p, const cJSON *list,
+                      const char *name, int64_t completions)
 {
     struct str rest = json_str(list);
-    int64_t first = 0, last = 0, before = -1;
+    int64_t first = 0, last = 0, before = -1, total = 0;
     const char *why = NULL;
 
     if (!rest.n)
-        return;
+        return 0;
     do {
         why = interval_problem(e->arena, str_cut(&rest, ','), completions, &first, &last);
         if (!why && before >= first && before >= 0)
             why = not_growing(e->arena, before, first);
         before = last;
+        total += last - first + 1;
     } while (rest.p && !why);
     if (why)
         field_invalid(e, p, list, arena_printf(e->arena, "error parsing %s: %s", name, why).p);
+    return why ? 0 : total;
 }
 
 /* ---- status of jobs ---- */

@@ -35,7 +35,13 @@ static void check_secret_ref(const struct subject *s)
 
 static void check_partition(const struct subject *s)
 {
-    check_range(s->e, FIELD(s->p, "partition"), json_get(s->source, "partition"), 0, 255);
+    const cJSON *partition = json_get(s->source, "partition");
+    int64_t n;
+
+    /* 0 is none; the words of upstream leave it out. */
+    if (json_i64(partition, &n) && (n < 0 || n > 255))
+        field_invalid(s->e, FIELD(s->p, "partition"), partition,
+                      "must be between 1 and 255, inclusive");
 }
 
 /* ---- iscsi ---- */

@@ -5,6 +5,8 @@
 
 #include <sublet/quantity.h>
 
+#include <string.h>
+
 /* ---- sources only volumes have, or have with more members ---- */
 
 static void check_secret(struct field_errors *e, const struct field_path *p, const cJSON *source,
@@ -81,7 +83,7 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
 
         if (!source)
             continue;
-        if (n++) {
+        if (n++ && strcmp(SOURCES[i].name, "flexVolume") != 0) { /* upstream forgets that one */
             field_forbidden(e, FIELD(p, SOURCES[i].shown ? SOURCES[i].shown : SOURCES[i].name),
                             "may not specify more than 1 volume type");
             continue;

@@ -148,6 +148,12 @@ static void check_host_network(struct field_errors *e, const struct field_path *
     }
 }
 
+static void on_host_users(void *ctx, const struct field_path *p, const cJSON *container)
+{
+    if (json_count(json_get(container, "volumeDevices")))
+        field_forbidden(ctx, FIELD(p, "volumeDevices"), "when `hostUsers` is false");
+}
+
 static void check_host_users(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     const cJSON *users = json_get(spec, "hostUsers");
@@ -161,6 +167,7 @@ static void check_host_users(struct field_errors *e, const struct field_path *p,
         if (json_true(json_get(spec, shared[i].name)))
             field_forbidden(e, FIELD(p, shared[i].shown), "when `hostUsers` is false");
     }
+    pod_each_container(p, spec, on_host_users, e);
 }
 
 static void check_aliases(struct field_errors *e, const struct field_path *p, const cJSON *aliases)
@@ -198,36 +205,25 @@ static void check_hostname(struct field_errors *e, const struct field_path *p, c
 static const struct {
     const char *name;
     enum name_rule rule;
+    bool pointer; /* in Go: "" is a name too, and a wrong one */
 } NAMES[] = {
-    {"serviceAccountName", NAME_DNS1123_SUBDOMAIN},
-    {"nodeName", NAME_DNS1123_SUBDOMAIN},
-    {"hostname", NAME_DNS1123_LABEL},
-    {"subdomain", NAME_DNS1123_LABEL},
-    {"priorityClassName", NAME_DNS1123_SUBDOMAIN},
-    {"runtimeClassName", NAME_DNS1123_SUBDOMAIN},
+    {"serviceAccountName", NAME_DNS1123_SUBDOMAIN, false},
+    {"nodeName", NAME_DNS1123_SUBDOMAIN, false},
+    {"hostname", NAME_DNS1123_LABEL, false},
+    {"subdomain", NAME_DNS1123_LABEL, false},
+    {"priorityClassName", NAME_DNS1123_SUBDOMAIN, false},
+    {"runtimeClassName", NAME_DNS1123_SUBDOMAIN, true},
 };
 
 static void check_names(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     for (size_t i = 0; i < COUNT(NAMES); i++) {
-        struct str name = json_str(json_get(spec, NAMES[i].name));
+        const cJSON *member = given(spec, NAMES[i].name);
+        struct str name = json_str(member);
 
-        if (name.n)
+        if (name.n || (member && NAMES[i].pointer))
             check_rule(e, FIELD(p, NAMES[i].name), NAMES[i].rule, name);
     }
-}
-
-static void check_os(struct field_errors *e, const struct field_path *p, const cJSON *os)
-{
-    static const char *const known[] = {"linux", "windows", NULL};
-    struct str name = json_str(json_get(os, "name"));
-
-    if (!os)
-        return;
-    if (!name.n)
-        field_required(e, FIELD(p, "name"), "");
-    else if (!one_of(name, known))
-        field_not_supported(e, p, name, known);
 }
 
 static void check_enums(struct field_errors *e, const struct field_path *p, const cJSON *spec)
@@ -241,6 +237,23 @@ static void check_enums(struct field_errors *e, const struct field_path *p, cons
 }
 
 /* ---- the spec ---- */
+
+static void check_resources(struct pod_check *c, const struct field_path *p)
+{
+    const cJSON *resources = json_get(c->spec, "resources");
+
+    if (!resources)
+        return;
+    if (str_eqc(json_str_at(c->spec, "os.name"), "windows")) {
+        field_forbidden(c->e, p, "may not be set for a windows pod");
+        return;
+    }
+    if (json_get(resources, "claims"))
+        field_forbidden(c->e, FIELD(p, "claims"),
+                        "claims may not be set for Resources at pod-level");
+    validate_requirements(c->e, p, resources, &c->claims, true);
+    validate_pod_amounts(c->e, p, c->spec);
+}
 
 static void check_containers(struct field_errors *e, const struct field_path *p, const cJSON *spec,
                              const struct pod_rules *rules)
@@ -262,13 +275,7 @@ static void check_containers(struct field_errors *e, const struct field_path *p,
     }
     check_claims(e, FIELD(p, "resourceClaims"), json_get(spec, "resourceClaims"));
     validate_containers(&c, p);
-    if (json_get(spec, "resources")) {
-        if (json_path(spec, "resources.claims"))
-            field_forbidden(e, FIELD(FIELD(p, "resources"), "claims"),
-                            "claims may not be set for Resources at pod-level");
-        validate_requirements(e, FIELD(p, "resources"), json_get(spec, "resources"), &c.claims,
-                              true);
-    }
+    check_resources(&c, FIELD(p, "resources"));
 }
 
 static void check_rest(struct field_errors *e, const struct field_path *p, const cJSON *spec)
@@ -277,6 +284,7 @@ static void check_rest(struct field_errors *e, const struct field_path *p, const
     struct names none = {.arena = e->arena};
     cJSON *overhead;
 
+    validate_host_process(e, p, spec);
     check_host_users(e, p, spec);
     check_hostname(e, p, spec);
     check_names(e, p, spec);
@@ -284,13 +292,16 @@ static void check_rest(struct field_errors *e, const struct field_path *p, const
                 INT32_MAX);
     validate_tolerations(e, FIELD(p, "tolerations"), json_get(spec, "tolerations"));
     check_aliases(e, FIELD(p, "hostAliases"), json_get(spec, "hostAliases"));
-    check_enum_if(e, FIELD(p, "preemptionPolicy"), json_get(spec, "preemptionPolicy"), preemption);
+    if (given(spec, "preemptionPolicy"))
+        check_enum(e, FIELD(p, "preemptionPolicy"), json_str(json_get(spec, "preemptionPolicy")),
+                   preemption);
     if (json_get(spec, "overhead")) {
         overhead = json_new_object(e->arena);
         json_set(e->arena, overhead, "limits", json_copy(e->arena, json_get(spec, "overhead")));
         validate_requirements(e, FIELD(p, "overhead"), overhead, &none, false);
     }
-    check_os(e, FIELD(p, "os"), json_get(spec, "os"));
+    validate_os(e, p, spec);
+    validate_file_variables(e, p, spec);
 }
 
 void validate_pod_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,

@@ -323,9 +323,49 @@ static void check_conditions(struct field_errors *e, const cJSON *conditions)
     }
 }
 
-static void check_addresses(struct field_errors *e, const cJSON *list, const cJSON *old)
+/* Upstream's type has no names of JSON for them. */
+static cJSON *addresses_shown(struct arena *a, const cJSON *list)
 {
-    const struct field_path *p = FIELD(&STATUS, "podIPs");
+    cJSON *shown = json_new_array(a);
+
+    json_each(address, list) json_set_str(a, json_append(shown, json_new_object(a)), "IP",
+                                          json_str(json_get(address, "ip")));
+    return shown;
+}
+
+/* Two addresses are one of each family. */
+static void check_dual_stack(struct field_errors *e, const struct field_path *p, const cJSON *list)
+{
+    bool found[2] = {false};
+    size_t i = 0;
+
+    json_each(address, list)
+    {
+        struct str ip = json_str(json_get(address, "ip"));
+
+        if (!is_ip(e->arena, ip)) {
+            field_internal(e, p,
+                           arena_printf(e->arena,
+                                        "failed to check for dual stack with error:invalid "
+                                        "IP[%zu]: %.*s",
+                                        i, STR_F(ip))
+                               .p);
+            found[0] = false;
+            break;
+        }
+        found[is_ipv6(ip)] = true;
+        i++;
+    }
+    if (!found[0] || !found[1] || json_count(list) > 2)
+        field_invalid(e, p, addresses_shown(e->arena, list),
+                      "may specify no more than one IP for each IP family");
+}
+
+/* podIPs or hostIPs: what was accepted before stays so. */
+static void check_addresses(struct field_errors *e, const char *name, const cJSON *list,
+                            const cJSON *old)
+{
+    const struct field_path *p = FIELD(&STATUS, name);
     struct names known = {.arena = e->arena};
     size_t i = 0;
 
@@ -338,23 +378,75 @@ static void check_addresses(struct field_errors *e, const cJSON *list, const cJS
         if (!names_has(&known, ip))
             check_ip(e, at, ip);
     }
-    if (json_count(list) > 2)
-        field_invalid(e, p, list, "may specify no more than one IP for each IP family");
+    if (json_count(list) > 1)
+        check_dual_stack(e, p, list);
+}
+
+static void check_host_addresses(struct field_errors *e, const cJSON *now, const cJSON *before)
+{
+    const cJSON *list = json_get(now, "hostIPs");
+    const struct field_path *first = FIELD_INDEX(FIELD(&STATUS, "hostIPs"), 0);
+    struct str ip = json_str(json_get(json_first(list), "ip"));
+
+    if (!json_count(list))
+        return;
+    if (!str_eq(json_str(json_get(now, "hostIP")), ip))
+        field_invalid_str(e, FIELD(first, "ip"), ip, "must be equal to `hostIP`");
+    check_addresses(e, "hostIPs", list, json_get(before, "hostIPs"));
+}
+
+static void check_claim_statuses(struct field_errors *e, const cJSON *list, const cJSON *claims)
+{
+    const struct field_path *p = FIELD(&STATUS, "resourceClaimStatuses");
+    struct names known = {.arena = e->arena}, seen = known;
+    size_t i = 0;
+
+    names_add_members(&known, claims, "name");
+    json_each(status, list)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        const cJSON *claim = given(status, "resourceClaimName");
+        struct str name = json_str(json_get(status, "name"));
+
+        if (!names_has(&known, name))
+            field_invalid_str(e, FIELD(at, "name"), name,
+                              "must match the name of an entry in `spec.resourceClaims`");
+        if (!names_add(&seen, name, status))
+            field_duplicate(e, FIELD(at, "name"), json_new_string(e->arena, name));
+        if (claim)
+            check_rule(e, FIELD(at, "resourceClaimName"), NAME_DNS1123_SUBDOMAIN, json_str(claim));
+    }
+}
+
+static void check_nominated(struct field_errors *e, const cJSON *pod, const cJSON *old)
+{
+    const cJSON *node = json_path(pod, "status.nominatedNodeName");
+    const struct field_path *p = FIELD(&STATUS, "nominatedNodeName");
+
+    if (!json_str(node).n || same_value(node, json_path(old, "status.nominatedNodeName")))
+        return;
+    check_rule(e, p, NAME_DNS1123_SUBDOMAIN, json_str(node));
+    if (json_str_at(old, "spec.nodeName").n)
+        field_forbidden(e, p, "may not be set on pods that are already bound to a node");
 }
 
 void validate_pod_status(struct field_errors *e, const cJSON *pod, const cJSON *old)
 {
     const cJSON *now = json_get(pod, "status"), *before = json_get(old, "status");
-    const cJSON *nominated = json_get(now, "nominatedNodeName");
+    const cJSON *generation = json_get(now, "observedGeneration");
 
     check_annotation_changes(e, json_path(pod, "metadata.annotations"),
                              json_path(old, "metadata.annotations"));
     check_conditions(e, json_get(now, "conditions"));
-    if (json_str(nominated).n && !same_value(nominated, json_get(before, "nominatedNodeName")))
-        check_rule(e, FIELD(&STATUS, "nominatedNodeName"), NAME_DNS1123_SUBDOMAIN,
-                   json_str(nominated));
+    check_nominated(e, pod, old);
+    if (json_i64_at(now, "observedGeneration", 0) < 0)
+        field_invalid(e, FIELD(&STATUS, "observedGeneration"), generation,
+                      "must be a non-negative integer");
     if (json_get(now, "qosClass"))
         check_immutable(e, FIELD(&STATUS, "qosClass"), json_get(now, "qosClass"),
                         json_get(before, "qosClass"));
-    check_addresses(e, json_get(now, "podIPs"), json_get(before, "podIPs"));
+    check_claim_statuses(e, json_get(now, "resourceClaimStatuses"),
+                         json_path(pod, "spec.resourceClaims"));
+    check_addresses(e, "podIPs", json_get(now, "podIPs"), json_get(before, "podIPs"));
+    check_host_addresses(e, now, before);
 }

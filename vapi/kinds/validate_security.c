@@ -107,6 +107,7 @@ void validate_container_security(struct field_errors *e, const struct field_path
                       "`hostUsers` must be false to use `Unmasked`");
     check_seccomp(e, FIELD(p, "seccompProfile"), json_get(context, "seccompProfile"));
     check_escalation(e, p, context);
+    validate_windows_options(e, FIELD(p, "windowsOptions"), json_get(context, "windowsOptions"));
     check_app_armor(e, FIELD(p, "appArmorProfile"), json_get(context, "appArmorProfile"));
 }
 
@@ -214,6 +215,7 @@ void validate_pod_security(struct field_errors *e, const struct field_path *p, c
     check_enum_if(e, FIELD(p, "fsGroupChangePolicy"), json_get(context, "fsGroupChangePolicy"),
                   changes);
     check_seccomp(e, FIELD(p, "seccompProfile"), json_get(context, "seccompProfile"));
+    validate_windows_options(e, FIELD(p, "windowsOptions"), json_get(context, "windowsOptions"));
     check_app_armor(e, FIELD(p, "appArmorProfile"), json_get(context, "appArmorProfile"));
     check_enum_if(e, FIELD(p, "supplementalGroupsPolicy"),
                   json_get(context, "supplementalGroupsPolicy"), supplemental);

@@ -418,6 +418,15 @@ static void check_update(struct field_errors *e, const cJSON *spec, const cJSON 
         field_forbidden(e, FIELD(&SPEC, "healthCheckNodePort"), IMMUTABLE);
 }
 
+/* Upstream's allocator refuses addresses before anyone looks at the rest. */
+VALIDATES(validate_service_addresses)
+{
+    const cJSON *spec = json_get(object, "spec");
+
+    if (!is_type(spec, "ExternalName"))
+        check_cluster_ips(e, &SPEC, spec, json_get(old, "spec"));
+}
+
 VALIDATES(validate_service)
 {
     static const char *const types[] = {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort",
@@ -426,12 +435,7 @@ VALIDATES(validate_service)
     const cJSON *ports = json_get(spec, "ports");
     const struct field_path *p = &SPEC;
     AT(list, p, "ports");
-    size_t told = e->n;
 
-    if (!is_type(spec, "ExternalName"))
-        check_cluster_ips(e, p, spec, before);
-    if (e->n > told)
-        return; /* upstream's allocator refuses these before anyone looks at the rest */
     if (old)
         check_update(e, spec, before);
     check_by_type(e, p, spec);

@@ -297,7 +297,7 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
         else
             validate_old_volume(e, p, SOURCES[i].name, source, false,
                                 json_str(json_get(volume, "name")));
-        if (rules->is_pod && SOURCES[i].check == check_image)
+        if (n == 1 && rules->is_pod && SOURCES[i].check == check_image)
             check_given(e, FIELD(FIELD(p, "image"), "reference"),
                         json_str(json_get(source, "reference")));
     }

@@ -410,7 +410,8 @@ static void check_counts(struct field_errors *e, const cJSON *status, const stru
         check_nonnegative(e, FIELD(&STATUS, counts[i].name), json_get(status, counts[i].name));
     for (size_t i = 0; i < n; i++) {
         if (counts[i].capped && json_i64_at(status, counts[i].name, 0) > replicas)
-            field_invalid(e, FIELD(&STATUS, counts[i].name), json_get(status, counts[i].name),
+            field_invalid(e, FIELD(&STATUS, counts[i].name),
+                          json_new_i64(e->arena, json_i64_at(status, counts[i].name, 0)),
                           "cannot be greater than status.replicas");
     }
 }

@@ -261,6 +261,22 @@ static void warn_port_pair(struct port_warner *s, const struct field_path *at, c
                  .p);
 }
 
+/* The port as Go prints one. */
+static void warn_host_ip(const struct warner *w, const struct field_path *at, const cJSON *port)
+{
+    struct str ip = json_str(json_get(port, "hostIP"));
+
+    if (ip.n && !json_i64_at(port, "hostPort", 0))
+        tell(w, at,
+             arena_printf(w->arena,
+                          "hostIP set without hostPort: {Name:%.*s HostPort:0 ContainerPort:%lld "
+                          "Protocol:%.*s HostIP:%.*s}",
+                          STR_F(json_str(json_get(port, "name"))),
+                          (long long)json_i64_at(port, "containerPort", 0),
+                          STR_F(json_str(json_get(port, "protocol"))), STR_F(ip))
+                 .p);
+}
+
 /* Where a port was met first is kept as a text node beside it. */
 static void warn_ports(struct port_warner *s, const struct field_path *p, const cJSON *list)
 {
@@ -274,6 +290,7 @@ static void warn_ports(struct port_warner *s, const struct field_path *p, const 
         const cJSON *other = names_get(&s->ports, key), *named = names_get(&s->names, name);
         cJSON *met = json_new_array(a);
 
+        warn_host_ip(s->w, at, port);
         if (other)
             warn_port_pair(s, at, port, json_at(other, 0), json_str(json_at(other, 1)));
         if (name.n && named)
@@ -350,6 +367,7 @@ static void warn_spec(const struct warner *w, const struct field_path *p, const 
 
     warn_scheduling(w, p, spec);
     warn_volumes(w, p, spec);
+    warn_volume_paths(w->arena, spec, w->warn, w->ctx);
     warn_duplicates(w, FIELD(p, "hostAliases"), json_get(spec, "hostAliases"), "ip", false);
     warn_duplicates(w, FIELD(p, "imagePullSecrets"), json_get(spec, "imagePullSecrets"), "name",
                     true);
@@ -407,6 +425,23 @@ WARNS(warn_template)
     WARNER(w);
 
     warn_pod_at(&w, FIELD(FIELD(NULL, "spec"), "template"), json_path(object, "spec.template"));
+}
+
+static void warn_claim_templates(const struct warner *w, const cJSON *spec)
+{
+    AT(list, FIELD(NULL, "spec"), "volumeClaimTemplates");
+    size_t i = 0;
+
+    json_each(claim, json_get(spec, "volumeClaimTemplates"))
+        warn_claim_spec(w, FIELD_INDEX(list, i++), json_get(claim, "spec"));
+}
+
+WARNS(warn_stateful_set)
+{
+    WARNER(w);
+
+    warn_workload(a, object, warn, ctx);
+    warn_claim_templates(&w, json_get(object, "spec"));
 }
 
 WARNS(warn_workload)

@@ -164,7 +164,9 @@ static void check_create(struct tested *t)
     birth(t->arena, &r, object);
     if (r.ops->prepare_create)
         r.ops->prepare_create(t->arena, object);
-    if (r.ops->validate)
+    if (r.ops->validate_first)
+        r.ops->validate_first(&e, object, NULL);
+    if (r.ops->validate && !e.n)
         r.ops->validate(&e, object, NULL);
     judge(t, object, &e);
 }
@@ -186,9 +188,11 @@ static void check_update(struct tested *t)
         take_status(t->arena, object, old);
     if (!status && r.ops->prepare_update)
         r.ops->prepare_update(t->arena, object, old);
+    if (!status && r.ops->validate_first)
+        r.ops->validate_first(&e, object, old);
     if (status && r.ops->validate_status)
         r.ops->validate_status(&e, object, old);
-    else if (!status && r.ops->validate)
+    else if (!status && r.ops->validate && !e.n)
         r.ops->validate(&e, object, old);
     judge(t, object, &e);
 }
