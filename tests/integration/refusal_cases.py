@@ -282,6 +282,7 @@ def _paths():
             ("POST", ONE), ("PUT", CMS), ("DELETE", "/api/v1/namespaces"), ("DELETE", "/api/v1/nodes/nothing"),
             ("POST", "/api/v1/configmaps"), ("DELETE", "/api/v1/configmaps"), ("PUT", "/version"), ("POST", "/healthz"),
             ("DELETE", "/apis"), ("PATCH", "/api/v1"), ("OPTIONS", CMS), ("TRACE", CMS), ("BREW", CMS), ("PROPFIND", "/api"),
+            ("get", CMS), ("CONNECT", CMS), ("SOURCE", ONE), ("X" * 100, CMS), ("BREW", "/version"), ("BREW", "/nothing"),
             ("HEAD", ONE), ("HEAD", CMS + "/nothing"), ("HEAD", "/nothing"), ("GET", PODS + "/x/exec"),
             ("GET", PODS + "/x/binding"), ("POST", PODS + "/x/status"), ("PUT", PODS + "/x/binding"),
             ("DELETE", PODS + "/x/log"), ("POST", PODS + "/x/eviction"), ("PUT", CMS + "/nothing"), ("POST", "/api/v1/bindings")):

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Discovery: which groups, versions and resources there are, in the aggregated form (v2) and in the
- * older three documents. Both are made from the registry when asked for; the ETag of the aggregated
- * form is the hash of its text, so that clients that cache (kubectl does) ask for a 304. It must
- * never name what is not served. Source: apiserver pkg/endpoints/discovery. */
+ * older three documents. Both are made from the registry when asked for, as JSON, YAML or
+ * protobuf; the ETag of the aggregated form is the hash of its text, so that clients that cache
+ * (kubectl does) ask for a 304. It must never name what is not served. Source: apiserver
+ * pkg/endpoints/discovery. */
 #include "api.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <sublet/encode.h>
 #include <sublet/net.h>
+#include <sublet/proto.h>
+#include <sublet/yaml.h>
 
-#define AGGREGATED STR("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+#define AGGREGATED STR(";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+#define PROTOBUF   "application/vnd.kubernetes.protobuf"
 
 static const struct {
     unsigned bit;
@@ -298,42 +303,71 @@ static cJSON *api_versions(struct call *c)
 
 /* --- answers --- */
 
-/* The first media range we have decides. */
-static bool wants_aggregated(struct call *c)
+/* The first media range we have decides; NULL: one of the older documents. */
+static const char *aggregated_form(struct call *c)
 {
+    static const char *const forms[] = {"application/json", "application/yaml", PROTOBUF, NULL};
     struct str rest = net_header(c->request, "accept");
 
     while (rest.p) {
         struct str range = str_trim(str_cut(&rest, ','));
+        struct str parameters = range, type = str_trim(str_cut(&parameters, ';'));
+        bool as = str_contains(parameters, STR("as=APIGroupDiscoveryList"));
 
-        if (str_contains(range, STR("as=APIGroupDiscoveryList"))) {
-            if (str_has_prefix(range, STR("application/json")) &&
-                str_contains(range, STR("g=apidiscovery.k8s.io")) &&
-                str_contains(range, STR("v=v2")) && !str_contains(range, STR("v=v2beta1")))
-                return true;
-        } else if (str_has_prefix(range, STR("application/json")) ||
-                   str_has_prefix(range, STR("*/*"))) {
-            return false;
+        if (!as && str_eqc(type, "*/*"))
+            return NULL;
+        for (size_t i = 0; forms[i]; i++) {
+            if (!str_eqc(type, forms[i]))
+                continue;
+            if (!as)
+                return NULL;
+            if (str_contains(parameters, STR("g=apidiscovery.k8s.io")) &&
+                str_contains(parameters, STR("v=v2")) &&
+                !str_contains(parameters, STR("v=v2beta1")))
+                return forms[i];
         }
     }
-    return false;
+    return NULL;
 }
 
-static void answer_aggregated(struct call *c, bool core)
+/* The hash is of the JSON text, in whatever form it is told. */
+static struct str aggregated_etag(struct call *c, struct str text)
 {
-    struct str text = json_text(c->arena, aggregated(c, core));
     unsigned char digest[32];
 
     sha256(text, digest);
-    struct str hex = hex_encode(c->arena, (struct str){(const char *)digest, sizeof(digest)});
-    struct str etag = arena_concat(c->arena, 3, (struct str[]){STR("\""), hex, STR("\"")});
+    return arena_concat(
+        c->arena, 3,
+        (struct str[]){STR("\""),
+                       hex_encode(c->arena, (struct str){(const char *)digest, sizeof(digest)}),
+                       STR("\"")});
+}
+
+static void answer_aggregated(struct call *c, bool core, const char *form)
+{
+    struct arena *a = c->arena;
+    cJSON *list = aggregated(c, core);
+    struct str text = json_text(a, list), etag = aggregated_etag(c, text);
+    struct str type = arena_concat(a, 2, (struct str[]){str_c(form), AGGREGATED});
+    struct buf other = BUF_INIT(0);
+
     call_header(c, "vary", STR("Accept"));
     call_header(c, "etag", etag);
     call_header(c, "cache-control", STR("public"));
-    if (str_eq(net_header(c->request, "if-none-match"), etag))
-        call_raw(c, 304, AGGREGATED, STR(""));
-    else
-        call_raw(c, 200, AGGREGATED, text);
+    if (str_eq(net_header(c->request, "if-none-match"), etag)) {
+        call_raw(c, 304, type, STR(""));
+        return;
+    }
+    if (str_eqc(str_c(form), PROTOBUF)) {
+        bool encoded = proto_encode(a, list, &text);
+
+        assert(encoded); /* the table has it */
+    } else if (str_eqc(str_c(form), "application/yaml")) {
+        yaml_print(&other, list);
+        text = arena_str(a, buf_str(&other));
+    }
+    buf_fini(&other);
+    call_raw(c, 200, type, text);
 }
 
 /* The older documents take any form an object takes. */
@@ -363,8 +397,10 @@ static void answer_routed(struct call *c, cJSON *document_, const struct err *un
 
 static void handle_roots(struct call *c, bool core, const struct err *unacceptable)
 {
-    if (wants_aggregated(c)) {
-        answer_aggregated(c, core);
+    const char *form = aggregated_form(c);
+
+    if (form) {
+        answer_aggregated(c, core, form);
         return;
     }
     if (core) {

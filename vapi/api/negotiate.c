@@ -160,7 +160,7 @@ static bool choose(struct call *call, const struct clause *clauses, size_t n, bo
             !form_usable(call, c, &form) || (protobuf && !has_message(call, form)))
             continue;
         call->yaml = yaml;
-        call->protobuf = protobuf && call->resource;
+        call->protobuf = protobuf;
         call->output = form;
         call->form_beta = str_eqc(c->version, "v1beta1");
         *ret = c;

@@ -399,13 +399,18 @@ static void put_message(struct writer *w, uint32_t node, const cJSON *object, un
 
 /* ---- whole bodies ---- */
 
+/* The documents of discovery are of no group, two of them of no version either. */
 static uint32_t root_of(struct str api_version, struct str kind)
 {
     struct str version = api_version, group = STR("");
+    uint32_t node;
 
     if (str_find(version, '/') < version.n)
         group = str_cut(&version, '/');
-    return schema_builtin_root(group, version, kind);
+    node = schema_builtin_root(group, version, kind);
+    if (node || (group.n && !str_eqc(group, "apidiscovery.k8s.io")))
+        return node;
+    return schema_builtin_root(STR("published"), version.n ? version : STR("v1"), kind);
 }
 
 bool proto_encode(struct arena *a, const cJSON *object, struct str *ret)

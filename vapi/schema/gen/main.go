@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	discovery "k8s.io/api/apidiscovery/v2"
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,7 +60,7 @@ var common = []any{
 	meta.PartialObjectMetadataList{},
 }
 
-// Answers of endpoints that are no resources, and the body of patches: only OpenAPI names them.
+// Answers of endpoints that are no resources, and the body of patches.
 var published = []any{
 	meta.APIGroup{}, meta.APIGroupList{}, meta.APIResourceList{}, meta.APIVersions{}, meta.Patch{}, version.Info{},
 }
@@ -99,6 +100,8 @@ func main() {
 	for _, o := range published {
 		roots = append(roots, t.outside("published", o))
 	}
+	roots = append(roots, root{"published", "v2", "APIGroupDiscoveryList",
+		t.node(reflect.TypeOf(discovery.APIGroupDiscoveryList{}), nil)})
 
 	w := bufio.NewWriter(os.Stdout)
 	t.emit(w, roots, moduleVersion(), os.Args[2])
