@@ -12,6 +12,7 @@
 #include "impl.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include <uv.h>
 
@@ -475,65 +476,21 @@ const struct controller_def SERVICE_PART = {
 
 /* --- default/kubernetes --- */
 
-static const char API_SERVICE_TEXT[] =
-    "{\"metadata\":{\"name\":\"kubernetes\",\"labels\":{\"component\":\"apiserver\","
-    "\"provider\":\"kubernetes\"}},\"spec\":{\"clusterIP\":\"10.96.0.1\",\"ports\":[{\"name\":"
-    "\"https\",\"port\":443,\"protocol\":\"TCP\",\"targetPort\":0}]}}";
-static const char API_ENDPOINTS_TEXT[] =
-    "{\"metadata\":{\"name\":\"kubernetes\",\"labels\":{"
-    "\"endpointslice.kubernetes.io/skip-mirror\":\"true\"}},\"subsets\":[{\"addresses\":[{\"ip\":"
-    "\"\"}],\"ports\":[{\"name\":\"https\",\"port\":0,\"protocol\":\"TCP\"}]}]}";
-static const char API_SLICE_TEXT[] =
-    "{\"metadata\":{\"name\":\"kubernetes\",\"labels\":{\"kubernetes.io/service-name\":"
-    "\"kubernetes\"}},\"addressType\":\"IPv4\",\"endpoints\":[{\"addresses\":[\"\"],\"conditions\":"
-    "{\"ready\":true}}],\"ports\":[{\"name\":\"https\",\"port\":0,\"protocol\":\"TCP\"}]}";
-
-static void on_seeded(void *ctx, const struct err *err, const struct store_object *object)
+static void print_ip(char to[46], uint32_t ip)
 {
-    (void)ctx;
-    (void)object;
-    if (err && err->kind != &ERR_ALREADY_EXISTS && err->kind != &ERR_CONFLICT)
-        log_error("embedded host: the API's own Service: %.*s", STR_F(err->message));
-}
+    struct arena *a = arena_new(0);
+    struct str text = ip_format(a, ip);
 
-static cJSON *parse(struct arena *a, const char *text)
-{
-    cJSON *tree = NULL;
-    int failed = json_parse(a, str_c(text), &tree, NULL);
-
-    assert(!failed);
-    return tree;
-}
-
-/* The port may be another one after a restart. */
-static void seed(struct embedded *e, const char *group, const char *plural, const cJSON *object)
-{
-    const struct resource *r = embedded_resource(e->api, group, plural);
-
-    if (store_latest(vapi_store(e->api), r->storage, STR("default"), STR("kubernetes")))
-        vapi_patch(e->api, r, STR_NULL, STR("default"), STR("kubernetes"), object, on_seeded, e);
-    else
-        vapi_create(e->api, r, STR("default"), object, on_seeded, e);
+    memcpy(to, text.p, text.n);
+    arena_free(a);
 }
 
 void services_seed(struct embedded *e)
 {
-    struct arena *a = arena_new(0);
-    cJSON *service = parse(a, API_SERVICE_TEXT), *endpoints = parse(a, API_ENDPOINTS_TEXT),
-          *slice = parse(a, API_SLICE_TEXT), *subset;
-    struct str ip = ip_format(a, CONTROL_PLANE);
-    int64_t port = vapi_port(e->api) ? vapi_port(e->api) : API_PORT;
+    unsigned port = vapi_port(e->api) ? vapi_port(e->api) : API_PORT;
+    struct vapi_address address = {.port = API_PORT, .target_port = port, .endpoint_port = port};
 
-    json_set_i64(a, json_at(json_path(service, "spec.ports"), 0), "targetPort", port);
-    subset = json_at(json_get(endpoints, "subsets"), 0);
-    json_set_str(a, json_at(json_get(subset, "addresses"), 0), "ip", ip);
-    json_set_i64(a, json_at(json_get(subset, "ports"), 0), "port", port);
-    json_replace(json_get(json_at(json_get(slice, "endpoints"), 0), "addresses"),
-                 json_at(json_get(json_at(json_get(slice, "endpoints"), 0), "addresses"), 0),
-                 json_new_string(a, ip));
-    json_set_i64(a, json_at(json_get(slice, "ports"), 0), "port", port);
-    seed(e, "", "services", service);
-    seed(e, "", "endpoints", endpoints);
-    seed(e, "discovery.k8s.io", "endpointslices", slice);
-    arena_free(a);
+    print_ip(address.cluster_ip, API_SERVICE);
+    print_ip(address.endpoint_ip, CONTROL_PLANE);
+    vapi_publish_address(e->api, &address);
 }

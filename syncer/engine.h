@@ -322,9 +322,6 @@ void syncer_host_reached(struct syncer *s);
 
 void address_found(struct syncer *s, struct str ip, int64_t port);
 
-/* --- address_endpoints.c: the same, as Endpoints and EndpointSlice --- */
-void address_publish(struct syncer *s);
-
 /* --- runtime_classes.c: those of the pools, once at start --- */
 void runtime_classes_publish(struct syncer *s);
 

@@ -153,6 +153,9 @@ static cJSON *status_up(struct arena *a, const struct translate_tenant *t, const
         object_add(a, ret, STR("conditions"), json_copy(a, conditions));
     object_add(a, ret, STR("addresses"), addresses_up(a, json_get(status, "addresses")));
     object_add(a, ret, STR("nodeInfo"), info_up(a, json_get(status, "nodeInfo")));
+    if (json_is_array(json_get(status, "declaredFeatures"))) /* what its kubelet knows */
+        object_add(a, ret, STR("declaredFeatures"),
+                   json_copy(a, json_get(status, "declaredFeatures")));
     return ret;
 }
 

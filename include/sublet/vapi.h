@@ -79,6 +79,18 @@ struct vapi_renewal {
 };
 void vapi_add_renewal(struct vapi *api, const struct vapi_renewal *r);
 
+/* Where this API is reached: default/kubernetes, its Endpoints and its EndpointSlice are kept so,
+ * whoever changes or removes them. No cluster_ip: the Service is headless; no endpoint_ip: nothing
+ * stands behind it. Again whenever it changes; before and after vapi_start(). */
+struct vapi_address {
+    char cluster_ip[46], endpoint_ip[46];
+    unsigned port, target_port, endpoint_port;
+};
+void vapi_publish_address(struct vapi *api, const struct vapi_address *address);
+/* For the controller that does it: NULL before there is one; changed() when there is another. */
+const struct vapi_address *vapi_published_address(const struct vapi *api);
+void vapi_on_address(struct vapi *api, void (*changed)(void *ctx), void *ctx);
+
 struct registry *vapi_registry(struct vapi *api);
 struct store *vapi_store(struct vapi *api);
 struct auth *vapi_auth(struct vapi *api);

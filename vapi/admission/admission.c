@@ -12,6 +12,7 @@ static const struct plugin MUTATING[] = {
     {"NamespaceLifecycle", lifecycle_admit},
     {"LimitRanger", limit_ranger_default},
     {"ServiceAccount", service_account_admit},
+    {"TaintNodesByCondition", node_taint_admit},
     {"Priority", priority_admit},
     {"DefaultTolerationSeconds", toleration_seconds_admit},
     {"DefaultStorageClass", storage_class_admit},
@@ -31,6 +32,7 @@ static const struct plugin VALIDATING[] = {
     {"RuntimeClass", runtime_class_validate},
     {"RoleEscalation", escalation_validate},
     {"CertificateApprovalSigningSubject", certificate_request_validate},
+    {"NodeDeclaredFeatureValidator", node_features_validate},
     {"PodResizeValidator", pod_resize_validate},
 };
 

@@ -82,6 +82,41 @@ static void read_classes(const cJSON *claim, struct counted *ret)
         ret->classes[i] = json_str_at(claim, places[i]);
 }
 
+/* --- device claims in place of extended resources --- */
+
+static const cJSON *pod_of(const cJSON *claim)
+{
+    const cJSON *made = json_get(json_path(claim, "metadata.annotations"),
+                                 "resource.kubernetes.io/extended-resource-claim");
+
+    json_each(ref, json_path(claim, "metadata.ownerReferences"))
+    {
+        if (json_true(json_get(ref, "controller")) && str_eqc(json_str(made), "true") &&
+            str_eqc(json_str_at(ref, "kind"), "Pod") &&
+            str_eqc(json_str_at(ref, "apiVersion"), "v1"))
+            return ref;
+    }
+    return NULL;
+}
+
+bool counted_is_extended(const cJSON *claim, struct str pod_uid)
+{
+    const cJSON *ref = pod_of(claim);
+
+    return ref && (!pod_uid.n || str_eq(json_str_at(ref, "uid"), pod_uid));
+}
+
+static void read_owner(const cJSON *claim, struct counted *ret)
+{
+    const cJSON *ref = pod_of(claim);
+
+    if (!ref)
+        return;
+    ret->owner[COUNTED_POD] = json_str_at(ref, "name");
+    ret->owner[COUNTED_POD_UID] = json_str_at(ref, "uid");
+    ret->owner[COUNTED_CLAIM] = json_str_at(claim, "metadata.name");
+}
+
 void counted_read(struct arena *a, const struct resource *r, const cJSON *object,
                   struct counted *ret)
 {
@@ -89,6 +124,8 @@ void counted_read(struct arena *a, const struct resource *r, const cJSON *object
     amounts_of_object(&ret->amounts, r->group, r->plural, object);
     if (!r->group.n && str_eqc(r->plural, "persistentvolumeclaims"))
         read_classes(object, ret);
+    if (str_eqc(r->group_resource, "resourceclaims.resource.k8s.io"))
+        read_owner(object, ret);
     if (r->group.n || !str_eqc(r->plural, "pods"))
         return;
     ret->deadline = json_path(object, "spec.activeDeadlineSeconds") != NULL;
@@ -119,6 +156,8 @@ static struct entry *entry_new(const struct counted *from)
         bytes += from->amounts.items[i].name.n;
     for (size_t i = 0; i < N_CLASSES; i++)
         bytes += from->classes[i].n;
+    for (size_t i = 0; i < COUNTED_OWNER_TEXTS; i++)
+        bytes += from->owner[i].n;
     e = mem_alloc(sizeof(*e) + n * sizeof(struct amount) + bytes);
     e->counted = *from;
     e->counted.amounts.arena = NULL; /* nothing is added any more */
@@ -132,6 +171,8 @@ static struct entry *entry_new(const struct counted *from)
     e->counted.priority_class = put(&text, from->priority_class);
     for (size_t i = 0; i < N_CLASSES; i++)
         e->counted.classes[i] = put(&text, from->classes[i]);
+    for (size_t i = 0; i < COUNTED_OWNER_TEXTS; i++)
+        e->counted.owner[i] = put(&text, from->owner[i]);
     return e;
 }
 

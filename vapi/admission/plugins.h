@@ -15,6 +15,10 @@ int service_account_admit(const struct admission_call *c, cJSON *object, const c
                           struct err *err);
 int pod_security_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                           struct err *err);
+int node_taint_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                     struct err *err);
+int node_features_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                           struct err *err);
 int priority_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                    struct err *err);
 int priority_class_validate(const struct admission_call *c, cJSON *object, const cJSON *old,

@@ -56,6 +56,11 @@ static bool is_claim(const struct resource *r)
     return !r->group.n && str_eqc(r->plural, "persistentvolumeclaims");
 }
 
+static bool is_device_claim(const struct resource *r)
+{
+    return str_eqc(r->group_resource, "resourceclaims.resource.k8s.io");
+}
+
 /* A claim has several classes while it changes from one to another: it counts under each. */
 static bool claim_scope_holds(struct str scope, const cJSON *expression,
                               const struct counted *claim)
@@ -102,7 +107,8 @@ static bool quota_concerns(const cJSON *quota, const struct resource *r, const s
 /* --- what is used --- */
 
 struct sum {
-    struct admission_memo *memo;
+    struct vapi *api;
+    struct str ns;
     const cJSON *quota;
     const struct resource *resource;
     struct amounts *total;
@@ -117,10 +123,13 @@ static void add_all(struct amounts *to, const struct amounts *from)
 static bool on_counted(void *ctx, const struct store_object *o)
 {
     struct sum *s = ctx;
-    const struct counted *c = counted_of(s->memo, s->resource, o);
+    const struct counted *c = counted_of(vapi_admission_memo(s->api), s->resource, o);
 
-    if (quota_concerns(s->quota, s->resource, c))
-        add_all(s->total, &c->amounts);
+    if (!quota_concerns(s->quota, s->resource, c))
+        return true;
+    add_all(s->total, &c->amounts);
+    if (is_device_claim(s->resource))
+        extended_add(s->api, s->ns, c, s->total);
     return true;
 }
 
@@ -147,8 +156,9 @@ static bool names_resource(const cJSON *hard, const struct resource *r)
             names = names || pods || storage;
         if (is_claim(r) && storage)
             names = true;
-        if (str_eqc(r->group_resource, "resourceclaims.resource.k8s.io") &&
-            str_has_suffix(name, STR(DEVICES)))
+        if (is_device_claim(r) &&
+            (str_has_suffix(name, STR(DEVICES)) ||
+             (str_has_prefix(name, STR("requests.")) && str_find(name, '/') < name.n)))
             names = true;
     }
     arena_free(a);
@@ -158,10 +168,24 @@ static bool names_resource(const cJSON *hard, const struct resource *r)
 static void sum_resource(struct vapi *api, struct str ns, const cJSON *quota,
                          const struct resource *r, struct amounts *total)
 {
-    struct sum s = {
-        .memo = vapi_admission_memo(api), .quota = quota, .resource = r, .total = total};
+    struct sum s = {.api = api, .ns = ns, .quota = quota, .resource = r, .total = total};
 
     store_scan_latest(vapi_store(api), r->storage, ns, on_counted, &s);
+}
+
+/* Extended resources are used by pods and by claims of devices. */
+static void sum_other(struct vapi *api, struct str ns, const cJSON *quota, const struct resource *r,
+                      struct amounts *total)
+{
+    const struct resource *other = NULL;
+
+    if (is_pod(r->group, r->plural))
+        other = registry_find_group_resource(vapi_registry(api), STR("resource.k8s.io"),
+                                             STR("resourceclaims"));
+    else if (is_device_claim(r))
+        other = registry_find_group_resource(vapi_registry(api), STR(""), STR("pods"));
+    if (other && names_resource(json_path(quota, "spec.hard"), other))
+        sum_resource(api, ns, quota, other, total);
 }
 
 struct all {
@@ -333,6 +357,11 @@ static bool on_quota(void *ctx, const struct store_object *o)
         counted_read(a, r, k->object, &k->wanted);
         if (k->old)
             counted_read(a, r, k->old, &k->had);
+        if (is_device_claim(r)) {
+            extended_add(k->call->api, k->call->ns, &k->wanted, &k->wanted.amounts);
+            if (k->old)
+                extended_add(k->call->api, k->call->ns, &k->had, &k->had.amounts);
+        }
     }
     if (!k->old && is_pod(r->group, r->plural) && quota_concerns(quota, r, &k->wanted) &&
         must_specify(k, quota)) {
@@ -344,6 +373,7 @@ static bool on_quota(void *ctx, const struct store_object *o)
         return true;
     struct amounts total = {.arena = a};
     sum_resource(k->call->api, k->call->ns, quota, r, &total);
+    sum_other(k->call->api, k->call->ns, quota, r, &total);
     for (size_t i = 0; i < more.n; i++) {
         struct str name = more.items[i].name;
         const struct quantity *now = amounts_get(&total, name);

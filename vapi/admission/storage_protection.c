@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* StorageObjectInUseProtection: claims and volumes are born with the finalizer that keeps them
- * while they are in use. Who takes it away again is upstream's manager: without it there is none,
- * since claims in use are then kept by the host. Source: plugin/pkg/admission/storage/
+ * while they are in use. Who takes it away again is the controllers' storage_protection.c, or
+ * upstream's manager. Source: plugin/pkg/admission/storage/
  * storageobjectinuseprotection. */
 #include "plugins.h"
 
@@ -20,7 +20,7 @@ int storage_protection_admit(const struct admission_call *c, cJSON *object, cons
 
     (void)old;
     (void)err;
-    if (!object || !finalizer || vapi_config(c->api)->controllers_native)
+    if (!object || !finalizer)
         return 0;
     metadata = json_ensure_object(c->arena, object, "metadata");
     list = json_get(metadata, "finalizers");

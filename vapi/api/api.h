@@ -85,6 +85,10 @@ struct vapi {
     struct api_metrics *metrics; /* NULL until the first request */
     struct flows *flows;
     struct token_marks tokens;
+    struct vapi_address address; /* where it is reached, once it was published */
+    bool address_known;
+    void (*address_changed)(void *ctx);
+    void *address_ctx;
     uv_timer_t deadline; /* of the call that is due first */
     int64_t deadline_ms;
     /* Calls that were not answered, or whose exchange is still open; oldest first. */
@@ -288,12 +292,12 @@ int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object,
 void meta_dedup_owners(struct call *c, cJSON *object, bool after_admission);
 void meta_generate_name(struct vapi *api, struct arena *a, cJSON *object);
 void meta_validate(struct field_errors *e, const struct resource *r, const cJSON *object);
+/* What upstream looks at when a new object's kind found nothing wrong with it. */
+void meta_validate_last(struct field_errors *e, const struct resource *r, const cJSON *object);
 void meta_validate_update(struct field_errors *e, const struct resource *r, const cJSON *object,
                           const cJSON *old, bool on_status);
 void meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old);
 /* Carries over what an update cannot change: generation, uid, creation and deletion. */
-/* What upstream looks at when a new object's kind found nothing wrong with it. */
-void meta_validate_last(struct field_errors *e, const struct resource *r, const cJSON *object);
 void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old);
 /* All but kind, apiVersion, metadata and status: what metadata.generation counts. */
 bool meta_spec_equal(const cJSON *a, const cJSON *b);

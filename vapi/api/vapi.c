@@ -99,6 +99,25 @@ void vapi_add_check(struct vapi *api, const char *name, const char *(*check)(voi
     api->checks[api->n_checks++] = (struct api_check){mem_strdup(str_c(name)), check, ctx};
 }
 
+void vapi_publish_address(struct vapi *api, const struct vapi_address *address)
+{
+    api->address = *address;
+    api->address_known = true;
+    if (api->address_changed)
+        api->address_changed(api->address_ctx);
+}
+
+const struct vapi_address *vapi_published_address(const struct vapi *api)
+{
+    return api->address_known ? &api->address : NULL;
+}
+
+void vapi_on_address(struct vapi *api, void (*changed)(void *ctx), void *ctx)
+{
+    api->address_changed = changed;
+    api->address_ctx = ctx;
+}
+
 /* ---- start ---- */
 
 static void started(struct vapi *api, const struct err *err)

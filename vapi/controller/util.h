@@ -8,6 +8,8 @@
 #define API_CONTROLLERS(X)                                                                         \
     X(PUBLISHED_CONTROLLER)                                                                        \
     X(API_SERVICE_CONTROLLER)                                                                      \
+    X(OWN_ADDRESS_CONTROLLER)                                                                      \
+    X(NODE_TAINT_CONTROLLER)                                                                       \
     X(QUOTA_STATUS_CONTROLLER)                                                                     \
     X(DEFAULT_CIDR_CONTROLLER)
 /* The controllers; each is defined in its own file. */
@@ -29,6 +31,8 @@
     X(CRON_JOB_CONTROLLER)                                                                         \
     X(DISRUPTION_CONTROLLER)                                                                       \
     X(AGGREGATION_CONTROLLER)                                                                      \
+    X(CLAIM_PROTECTION_CONTROLLER)                                                                 \
+    X(VOLUME_PROTECTION_CONTROLLER)                                                                \
     X(GARBAGE_COLLECTOR)                                                                           \
     X(REPLICA_SET_CONTROLLER)                                                                      \
     X(REPLICATION_CONTROLLER_CONTROLLER)

@@ -62,6 +62,7 @@ static void test_a_silent_machine_is_silent(void **state)
 static void test_taints_are_somebody_elses_to_act_on(void **state)
 {
     (void)state;
+    world_config(H)->controllers_native = false; /* nor are they the API's own */
     host_pod("p", "", "{}");
     bind_to("p", "cpu-1");
     world_patch(H, "nodes", "", "cpu-1",

@@ -290,9 +290,6 @@ static void claims_in_use_are_protected(void **state)
     cJSON *claim = world_parse(W, "{'metadata':{'name':'c','namespace':'n'}}"), *volume, *list;
 
     assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", claim, NULL), "");
-    assert_null(json_path(claim, "metadata.finalizers")); /* nobody would take it away */
-    world_config(W)->controllers_native = false;
-    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", claim, NULL), "");
     assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", claim, NULL), "");
     list = json_path(claim, "metadata.finalizers");
     assert_int_equal(json_count(list), 1);
@@ -786,6 +783,72 @@ static void quota_of_devices(void **state)
     }
 }
 
+/* A claim of n devices, made for a pod's extended resources (uid NULL: for nobody's). */
+static cJSON *device_claim(const char *name, int n, struct str uid)
+{
+    struct arena *a = world_arena(W);
+    cJSON *claim = world_parse(
+        W, arena_printf(a,
+                        "{'metadata':{'name':'%s','namespace':'n'},'spec':{'devices':{'requests':[{"
+                        "'name':'r','exactly':{'deviceClassName':'gpu','allocationMode':"
+                        "'ExactCount','count':%d}}]}}}",
+                        name, n)
+               .p);
+    cJSON *owned = world_parse(
+        W, arena_printf(a,
+                        "{'annotations':{'resource.kubernetes.io/extended-resource-claim':'true'},"
+                        "'ownerReferences':[{'apiVersion':'v1','kind':'Pod','name':'p','uid':"
+                        "'%.*s','controller':true}]}",
+                        STR_F(uid))
+               .p);
+
+    json_each(member, uid.n ? owned : NULL)
+        json_set(a, json_get(claim, "metadata"), member->string, json_copy(a, member));
+    return claim;
+}
+
+static const char *claimed(const cJSON *claim)
+{
+    struct str said = admit(QUOTA, "resourceclaims.resource.k8s.io", "CREATE",
+                            json_copy(world_arena(W), claim), NULL);
+
+    return arena_cstr(world_arena(W), said);
+}
+
+static void quota_of_extended_resources(void **state)
+{
+    struct str uid;
+
+    (void)state;
+    quota("{'hard':{'requests.example.com/gpu':'2',"
+          "'requests.deviceclass.resource.kubernetes.io/gpu':'9'}}");
+    assert_string_equal(claimed(device_claim("c", 10, STR(""))), ""); /* there is no such class */
+    world_create(W, "deviceclasses.resource.k8s.io", "",
+                 "{'metadata':{'name':'gpu'},'spec':{'extendedResourceName':'example.com/gpu'}}");
+    assert_string_equal(claimed(device_claim("c", 2, STR(""))), "");
+    assert_non_null(strstr(claimed(device_claim("c", 10, STR(""))),
+                           "requested: requests.deviceclass.resource.kubernetes.io/gpu=10,"
+                           "requests.example.com/gpu=10, used: "));
+
+    /* The pod counts both; the claim that was made for it, only what is more. */
+    world_freeze(W, true);
+    world_create(W, "pods", "n",
+                 "{'metadata':{'name':'p'},'spec':{'containers':[{'name':'c','image':'i',"
+                 "'resources':{'limits':{'example.com/gpu':'2'}}}]}}");
+    uid = json_str_at(world_get(W, "pods", "n", "p"), "metadata.uid");
+    assert_string_equal(claimed(device_claim("c", 2, uid)), "");
+    assert_non_null(strstr(claimed(device_claim("c", 3, uid)), "requests.example.com/gpu=1, used"));
+    assert_non_null(strstr(claimed(device_claim("c", 1, STR(""))), "exceeded quota"));
+    assert_non_null(strstr(claimed(device_claim("c", 1, STR("other"))), "exceeded quota"));
+    world_create_tree(W, "resourceclaims.resource.k8s.io", "n", device_claim("first", 2, uid));
+    assert_non_null(strstr(claimed(device_claim("second", 1, uid)), "exceeded quota"));
+    world_patch_status(W, "pods", "n", "p",
+                       "{'status':{'extendedResourceClaimStatus':{'resourceClaimName':'second',"
+                       "'requestMappings':[{'containerName':'c','resourceName':'example.com/gpu',"
+                       "'requestName':'r'}]}}}");
+    assert_non_null(strstr(claimed(device_claim("third", 1, uid)), "exceeded quota"));
+}
+
 static void certificate_requests(void **state)
 {
     (void)state;
@@ -838,8 +901,10 @@ static void quota_follows_every_version(void **state)
                         "'resources':{'requests':{'storage':'7Gi'}}}}";
     assert_string_equal(world_try(W, "persistentvolumeclaims", "n", seven), "Forbidden");
     world_delete(W, "persistentvolumeclaims", "n", "a", NULL);
+    world_settle(W); /* its protection lets go of it */
     assert_string_equal(world_try(W, "persistentvolumeclaims", "n", seven), "");
     world_delete(W, "persistentvolumeclaims", "n", "b", NULL);
+    world_settle(W);
     world_create(W, "persistentvolumeclaims", "n",
                  "{'metadata':{'name':'a'},'spec':{'accessModes':['ReadWriteOnce'],"
                  "'resources':{'requests':{'storage':'9Gi'}}}}");
@@ -873,6 +938,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(quota_scopes, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(quota_of_volume_attributes, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(quota_of_devices, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_of_extended_resources, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(quota_follows_every_version, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(certificate_requests, set_up, world_tear_down),
     };

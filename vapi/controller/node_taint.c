@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node says of itself keeps pods away from it: taints with the effect NoSchedule follow its
+ * conditions and spec.unschedulable, and the one it was created with goes once it is ready. Who
+ * decides that a silent node is gone, and moves its pods, is not here. Beside upstream's manager,
+ * whose node controller is off where nodes are a host's, only the taint of a new node is taken
+ * away. Must never touch a node that is shown as another cluster has it: its taints are that
+ * cluster's. Source: doNoScheduleTaintingPass of pkg/controller/nodelifecycle of Kubernetes 1.36.
+ */
+#include "util.h"
+
+#define MIRRORED "\"sublet.dev/host-uid\""
+#define PREFIX   "node.kubernetes.io/"
+
+/* A taint stands while its condition has this status. */
+static const struct rule {
+    const char *condition, *status, *taint;
+} RULES[] = {
+    {"Ready", "False", PREFIX "not-ready"},
+    {"Ready", "Unknown", PREFIX "unreachable"},
+    {"MemoryPressure", "True", PREFIX "memory-pressure"},
+    {"DiskPressure", "True", PREFIX "disk-pressure"},
+    {"NetworkUnavailable", "True", PREFIX "network-unavailable"},
+    {"PIDPressure", "True", PREFIX "pid-pressure"},
+    {NULL, NULL, PREFIX "unschedulable"}, /* what spec.unschedulable asks for */
+};
+#define N_RULES   (sizeof(RULES) / sizeof(*RULES))
+#define NOT_READY 0 /* what admission gives a new node */
+
+static bool is_wanted(const cJSON *node, const struct rule *rule)
+{
+    if (!rule->condition)
+        return json_true(json_path(node, "spec.unschedulable"));
+    return str_eqc(json_str(json_get(condition_of(node, rule->condition), "status")), rule->status);
+}
+
+static bool is_of(const cJSON *taint, const struct rule *rule)
+{
+    return str_eqc(json_str_at(taint, "effect"), "NoSchedule") &&
+           str_eqc(json_str_at(taint, "key"), rule->taint);
+}
+
+static const struct rule *rule_of(const cJSON *taint)
+{
+    for (size_t i = 0; i < N_RULES; i++) {
+        if (is_of(taint, &RULES[i]))
+            return &RULES[i];
+    }
+    return NULL;
+}
+
+static bool has_taint(const cJSON *taints, const struct rule *rule)
+{
+    json_each(t, taints)
+    {
+        if (is_of(t, rule))
+            return true;
+    }
+    return false;
+}
+
+/* The taints as they should be; *ret_changed: they are not. */
+static cJSON *wanted_taints(struct reconcile *r, const cJSON *node, bool *ret_changed)
+{
+    struct arena *a = reconcile_arena(r);
+    cJSON *list = json_new_array(a);
+    const cJSON *taints = json_path(node, "spec.taints");
+    bool native = vapi_config(reconcile_api(r))->controllers_native;
+
+    *ret_changed = false;
+    json_each(t, taints)
+    {
+        const struct rule *rule = rule_of(t);
+
+        if (!rule || is_wanted(node, rule) || !(native || rule == &RULES[NOT_READY]))
+            json_append(list, json_copy(a, t));
+        else
+            *ret_changed = true;
+    }
+    for (size_t i = 0; native && i < N_RULES; i++) {
+        if (!is_wanted(node, &RULES[i]) || has_taint(taints, &RULES[i]))
+            continue;
+        cJSON *t = json_append(list, json_new_object(a));
+
+        json_set_str(a, t, "key", str_c(RULES[i].taint));
+        json_set_str(a, t, "effect", STR("NoSchedule"));
+        json_set_str(a, t, "timeAdded", time_format_s(a, reconcile_now_s(r)));
+        *ret_changed = true;
+    }
+    return list;
+}
+
+static void taint_reconcile(struct reconcile *r)
+{
+    const struct resource *res = reconcile_resource(r, "", "nodes");
+    struct arena *a = reconcile_arena(r);
+    struct str ns, name;
+    bool changed;
+
+    if (!key_split(reconcile_key(r), &ns, &name))
+        return;
+    const cJSON *node = reconcile_get(r, res, STR(""), name);
+    if (!node || is_going(node))
+        return;
+    cJSON *taints = wanted_taints(r, node, &changed), *patch = json_new_object(a);
+    if (!changed)
+        return;
+    json_set_str(a, json_ensure_object(a, patch, "metadata"), "resourceVersion",
+                 json_str_at(node, "metadata.resourceVersion"));
+    json_set(a, json_ensure_object(a, patch, "spec"), "taints",
+             json_first(taints) ? taints : json_new_null(a));
+    reconcile_patch(r, res, STR_NULL, STR(""), name, patch);
+}
+
+static void map_node(struct controller *c, const struct store_event *e)
+{
+    if (e->type != STORE_DELETED && !str_contains(e->object->bytes, STR(MIRRORED)))
+        controller_map_self(c, e);
+}
+
+static const struct controller_source SOURCES[] = {
+    {"", "nodes", map_node},
+    {NULL, NULL, NULL},
+};
+
+const struct controller_def NODE_TAINT_CONTROLLER = {
+    .name = "node-controller",
+    .sources = SOURCES,
+    .reconcile = taint_reconcile,
+};

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Claims stay while a pod has them, volumes while a claim has them: what admission gave a finalizer
+ * at its birth loses it when it is to be deleted and out of use. Must never let go of a claim that
+ * a scheduled pod names, whatever the phase of that pod: its kubelet may not be done with it.
+ * Source: pkg/controller/volume/pvcprotection and pvprotection of Kubernetes 1.36. */
+#include "util.h"
+
+#define CLAIM_FINALIZER  "kubernetes.io/pvc-protection"
+#define VOLUME_FINALIZER "kubernetes.io/pv-protection"
+
+/* --- claims --- */
+
+static struct str ephemeral_name(struct arena *a, const cJSON *pod, const cJSON *volume)
+{
+    return arena_concat(a, 3,
+                        (struct str[]){meta_name(pod), STR("-"), json_str_at(volume, "name")});
+}
+
+/* The kubelet is done with it, or it was forced away: only finalizers hold it. */
+static bool is_shut_down(const cJSON *pod)
+{
+    return is_going(pod) && json_i64_at(pod, "metadata.deletionGracePeriodSeconds", -1) == 0;
+}
+
+static bool pod_uses(struct arena *a, const cJSON *pod, const cJSON *claim)
+{
+    const cJSON *owner = owner_controller(claim);
+    bool made_for_it = str_eq(json_str_at(owner, "uid"), meta_uid(pod)) && !is_shut_down(pod);
+
+    if (!json_str_at(pod, "spec.nodeName").n)
+        return false;
+    json_each(volume, json_path(pod, "spec.volumes"))
+    {
+        if (str_eq(json_str_at(volume, "persistentVolumeClaim.claimName"), meta_name(claim)))
+            return true;
+        if (made_for_it && json_get(volume, "ephemeral") &&
+            str_eq(ephemeral_name(a, pod, volume), meta_name(claim)))
+            return true;
+    }
+    return false;
+}
+
+struct usage {
+    struct arena *arena;
+    const cJSON *claim;
+    bool used;
+};
+
+/* Most pods have no claim: look for the words before building a tree. */
+static bool may_use(const struct store_object *pod)
+{
+    return str_contains(pod->bytes, STR("\"claimName\"")) ||
+           str_contains(pod->bytes, STR("\"ephemeral\""));
+}
+
+static bool on_pod(void *ctx, const struct store_object *o)
+{
+    struct usage *u = ctx;
+
+    if (may_use(o))
+        u->used = pod_uses(u->arena, vapi_tree(u->arena, o), u->claim);
+    return !u->used;
+}
+
+static bool claim_used(struct reconcile *r, const cJSON *claim)
+{
+    struct usage u = {reconcile_arena(r), claim, false};
+    struct err err;
+
+    err_init(&err, u.arena);
+    if (store_scan(vapi_store(reconcile_api(r)), reconcile_resource(r, "", "pods")->storage,
+                   meta_ns(claim), STR_NULL, STR_NULL, 0, on_pod, &u, &err)) {
+        reconcile_fail(r, &err);
+        return true;
+    }
+    return u.used;
+}
+
+/* --- volumes --- */
+
+/* What says that it is bound, but to a claim that is no more, is nobody's: where volumes are shown
+ * as their host has them, no binder is there to say Released. */
+static bool volume_used(struct reconcile *r, const cJSON *volume)
+{
+    const cJSON *ref = json_path(volume, "spec.claimRef"), *claim;
+
+    if (!str_eqc(json_str_at(volume, "status.phase"), "Bound"))
+        return false;
+    claim = reconcile_get(r, reconcile_resource(r, "", "persistentvolumeclaims"),
+                          json_str_at(ref, "namespace"), json_str_at(ref, "name"));
+    return claim && str_eq(meta_uid(claim), json_str_at(ref, "uid"));
+}
+
+/* --- both --- */
+
+static void protect(struct reconcile *r, const char *plural, const char *finalizer,
+                    bool (*used)(struct reconcile *r, const cJSON *object))
+{
+    const struct resource *res = reconcile_resource(r, "", plural);
+    struct str ns, name;
+    const cJSON *object;
+
+    if (!key_split(reconcile_key(r), &ns, &name))
+        return;
+    object = reconcile_get(r, res, ns, name);
+    if (!object)
+        return;
+    if (!is_going(object)) {
+        if (!finalizer_has(object, finalizer))
+            finalizer_add(r, res, object, finalizer);
+    } else if (finalizer_has(object, finalizer) && !used(r, object)) {
+        finalizer_drop(r, res, object, finalizer);
+    }
+}
+
+static void claim_reconcile(struct reconcile *r)
+{
+    protect(r, "persistentvolumeclaims", CLAIM_FINALIZER, claim_used);
+}
+
+static void volume_reconcile(struct reconcile *r)
+{
+    protect(r, "persistentvolumes", VOLUME_FINALIZER, volume_used);
+}
+
+/* --- events --- */
+
+/* Nothing to do for one that has its finalizer and is to stay. */
+static void map_protected(struct controller *c, const struct store_event *e, const char *finalizer)
+{
+    struct str bytes = e->object->bytes;
+
+    if (e->type != STORE_DELETED && (!str_contains(bytes, str_c(finalizer)) ||
+                                     str_contains(bytes, STR("\"deletionTimestamp\""))))
+        controller_map_self(c, e);
+}
+
+static void map_claim(struct controller *c, const struct store_event *e)
+{
+    map_protected(c, e, CLAIM_FINALIZER);
+}
+
+static void map_volume(struct controller *c, const struct store_event *e)
+{
+    map_protected(c, e, VOLUME_FINALIZER);
+}
+
+/* A pod that goes or is gone lets go of its claims. */
+static void map_pod(struct controller *c, const struct store_event *e)
+{
+    const struct store_object *o = e->object;
+    struct arena *a;
+    const cJSON *pod;
+
+    if (!may_use(o) ||
+        (e->type != STORE_DELETED && !str_contains(o->bytes, STR("\"deletionTimestamp\""))))
+        return;
+    a = arena_new(0);
+    pod = vapi_tree(a, o);
+    json_each(volume, json_path(pod, "spec.volumes"))
+    {
+        struct str name = json_str_at(volume, "persistentVolumeClaim.claimName");
+
+        if (json_get(volume, "ephemeral"))
+            name = ephemeral_name(a, pod, volume);
+        if (name.n)
+            controller_add_name(c, o->ns, name);
+    }
+    arena_free(a);
+}
+
+static void map_claim_to_volume(struct controller *c, const struct store_event *e)
+{
+    struct arena *a;
+    struct str name;
+
+    if (e->type != STORE_DELETED)
+        return;
+    a = arena_new(0);
+    name = json_str_at(vapi_tree(a, e->object), "spec.volumeName");
+    if (name.n)
+        controller_add_name(c, STR(""), name);
+    arena_free(a);
+}
+
+static const struct controller_source CLAIM_SOURCES[] = {
+    {"", "persistentvolumeclaims", map_claim},
+    {"", "pods", map_pod},
+    {NULL, NULL, NULL},
+};
+
+static const struct controller_source VOLUME_SOURCES[] = {
+    {"", "persistentvolumes", map_volume},
+    {"", "persistentvolumeclaims", map_claim_to_volume},
+    {NULL, NULL, NULL},
+};
+
+const struct controller_def CLAIM_PROTECTION_CONTROLLER = {
+    .name = "pvc-protection-controller",
+    .sources = CLAIM_SOURCES,
+    .reconcile = claim_reconcile,
+};
+
+const struct controller_def VOLUME_PROTECTION_CONTROLLER = {
+    .name = "pv-protection-controller",
+    .sources = VOLUME_SOURCES,
+    .reconcile = volume_reconcile,
+};
