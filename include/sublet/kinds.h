@@ -16,6 +16,8 @@ extern const size_t N_BUILTIN_RESOURCES;
  * back. */
 void kinds_convert(struct arena *a, const struct resource *r, cJSON *object);
 void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *object);
+/* Why upstream's conversion could not read a body of r's kind, in its words; NULL: it could. */
+const char *kinds_unreadable(struct arena *a, const struct resource *r, const cJSON *body);
 
 /* Shared pieces of validation. */
 void validate_labels(struct field_errors *e, const struct field_path *p, const cJSON *labels);

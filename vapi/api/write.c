@@ -47,6 +47,7 @@ struct write {
     cJSON *object;
     bool creating, generates_name, admitted;
     unsigned attempts, names_tried;
+    size_t warned; /* warnings there were before those of the kind */
     const struct store_object *stored;
     struct err err;
 };
@@ -231,12 +232,16 @@ static int apply_patch(struct call *c, cJSON *object, cJSON **ret, struct err *e
 
 int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err)
 {
+    const char *why;
     cJSON *made;
 
     if (c->verb != CALL_PATCH) {
         /* Only a create that makes up its name is ever made twice. */
         bool once = c->verb == CALL_CREATE && !json_str_at(c->body, "metadata.generateName").n;
 
+        why = kinds_unreadable(c->arena, c->resource, c->body);
+        if (why)
+            return body_refuse(c, why, err);
         *ret = once ? c->body : json_copy(c->arena, c->body);
         return 0;
     }
@@ -244,6 +249,9 @@ int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err
         return -1;
     if (!json_is_object(made))
         return body_refuse_patched(c, made, body_not_object(c, made), err);
+    why = kinds_unreadable(c->arena, c->resource, made);
+    if (why)
+        return body_refuse_patched(c, made, str_c(why), err);
     if (c->patch == PATCH_TYPE_STRATEGIC) /* it is about the fields of this kind alone */
         body_set_kind(c, made);
     *ret = made;
@@ -454,6 +462,7 @@ static void prepare_create(struct write *w)
 
     if ((r->flags & (RES_STATUS | RES_STATUS_ON_CREATE)) == RES_STATUS)
         json_remove(w->object, "status");
+    w->warned = w->call->n_warnings;
     if (r->ops && r->ops->warnings_before_create)
         r->ops->warnings_before_create(w->call->arena, w->object, on_kind_warning, w->call);
     if (r->ops && r->ops->prepare_create)
@@ -556,8 +565,11 @@ static enum outcome step_validate(struct write *w, struct err *err)
 
     field_errors_init(&e, c->arena);
     validate_whole(w, &e);
-    if (field_errors_to_err(&e, r->group, r->kind, json_str_at(w->object, "metadata.name"), err))
+    if (field_errors_to_err(&e, r->group, r->kind, json_str_at(w->object, "metadata.name"), err)) {
+        if (w->creating)
+            c->n_warnings = w->warned; /* what is unwise is told of what is right */
         return FAILED;
+    }
     if (r->crd)
         meta_warn_finalizers(c, w->object, w->old);
     if (r->ops && r->ops->warnings && !on_status(c) && warns(w))

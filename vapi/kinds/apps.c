@@ -3,6 +3,8 @@
  * pkg/registry/apps. */
 #include "validate.h"
 
+#include <sublet/encode.h>
+
 static cJSON *template_of(const cJSON *object)
 {
     return json_path(object, "spec.template");
@@ -115,6 +117,7 @@ const struct kind_ops REPLICATION_CONTROLLER_OPS = {
     .prepare_create = replicas_prepare_create,
     .validate = validate_replication_controller,
     .validate_status = validate_replicas_status,
+    .warnings_before_create = warn_new_owner,
     .warnings = warn_template,
     .cells = cells_controller,
 };
@@ -218,6 +221,28 @@ static int64_t template_generation(const cJSON *object)
 
     str_to_i64(json_str(json_get(annotations, TEMPLATE_GENERATION)), &generation);
     return generation;
+}
+
+/* Upstream reads the number when it reads the object. */
+const char *daemon_set_unreadable(struct arena *a, const cJSON *object)
+{
+    const cJSON *text = json_get(json_path(object, "metadata.annotations"), TEMPLATE_GENERATION);
+    struct str number = json_str(text), digits = number;
+    int64_t n;
+
+    if (!json_is_string(text))
+        return NULL;
+    if (digits.n && (digits.p[0] == '+' || digits.p[0] == '-'))
+        digits = str_from(digits, 1);
+    for (size_t i = 0; i < digits.n; i++) {
+        if (digits.p[i] < '0' || digits.p[i] > '9')
+            digits.n = 0;
+    }
+    if (digits.n && str_to_i64(number.p[0] == '+' ? digits : number, &n))
+        return NULL;
+    return arena_printf(a, "strconv.ParseInt: parsing %.*s: %s", STR_F(go_quote(a, number)),
+                        digits.n ? "value out of range" : "invalid syntax")
+        .p;
 }
 
 static void set_template_generation(struct arena *a, cJSON *object, int64_t generation)

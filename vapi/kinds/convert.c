@@ -29,3 +29,8 @@ void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *
     }
     json_set_str(a, object, "apiVersion", r->storage_version);
 }
+
+const char *kinds_unreadable(struct arena *a, const struct resource *r, const cJSON *body)
+{
+    return r->ops == &DAEMON_SET_OPS ? daemon_set_unreadable(a, body) : NULL;
+}

@@ -11,6 +11,19 @@ static void pod_prepare_status(struct arena *a, cJSON *pod, const cJSON *old)
         json_set_str(a, json_ensure_object(a, pod, "status"), "qosClass", pod_qos(old));
 }
 
+static void pod_warn_create(struct arena *a, const cJSON *pod, void (*warn)(void *, struct str),
+                            void *ctx)
+{
+    const char *why = name_check_dns1123_label(json_str_at(pod, "metadata.name"));
+
+    if (why)
+        warn(ctx, arena_printf(a,
+                               "metadata.name: this is used in the Pod's hostname, which can "
+                               "result in surprising behavior; a DNS label is recommended: [%s]",
+                               why));
+    warn_pod_app_armor(a, pod, warn, ctx);
+}
+
 const struct kind_ops POD_OPS = {
     .defaults = defaults_pod,
     .prepare_create = prepare_pod_create,
@@ -18,7 +31,7 @@ const struct kind_ops POD_OPS = {
     .validate_status = validate_pod_status,
     .prepare_status = pod_prepare_status,
     .warnings = warn_pod,
-    .warnings_before_create = warn_pod_app_armor,
+    .warnings_before_create = pod_warn_create,
     .cells = cells_pod,
 };
 

@@ -2,6 +2,8 @@
 /* resource.k8s.io: devices, and claims on them. Source: pkg/apis/resource/v1/defaults.go. */
 #include "validate.h"
 
+#include <sublet/encode.h>
+
 /* ---- claims ---- */
 
 static void request_defaults(struct arena *a, cJSON *request)
@@ -95,7 +97,20 @@ static void slice_prepare_create(struct arena *a, cJSON *slice)
     }
 }
 
+static void slice_warnings(struct arena *a, const cJSON *slice, void (*warn)(void *, struct str),
+                           void *ctx)
+{
+    struct str driver = json_str_at(slice, "spec.driver");
+
+    if (!str_eq(driver, lower_case(a, driver)))
+        warn(ctx, arena_printf(a,
+                               "spec.driver: driver names should be lowercase; %.*s contains "
+                               "uppercase characters",
+                               STR_F(go_quote(a, driver))));
+}
+
 const struct kind_ops RESOURCE_SLICE_OPS = {
+    .warnings = slice_warnings,
     .defaults = slice_defaults,
     .prepare_create = slice_prepare_create,
     .validate = validate_resource_slice,

@@ -82,7 +82,8 @@ void defaults_volume_source(struct arena *a, cJSON *source); /* what PVs and vol
 void defaults_claim_spec(struct arena *a, cJSON *spec);
 void defaults_claim(struct arena *a, cJSON *claim);
 
-/* ---- core_event.c, autoscaling_convert.c ---- */
+/* ---- apps.c, core_event.c, autoscaling_convert.c ---- */
+const char *daemon_set_unreadable(struct arena *a, const cJSON *object);
 void event_from_storage(struct arena *a, cJSON *event);
 void event_to_storage(struct arena *a, cJSON *event);
 void autoscaler_from_storage(struct arena *a, cJSON *object);

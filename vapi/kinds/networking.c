@@ -189,7 +189,16 @@ static void slice_prepare_update(struct arena *a, cJSON *slice, const cJSON *old
                      json_i64_at(old, "metadata.generation", 0) + 1);
 }
 
+static void slice_warn_create(struct arena *a, const cJSON *slice, void (*warn)(void *, struct str),
+                              void *ctx)
+{
+    (void)a;
+    if (str_eqc(json_str(json_get(slice, "addressType")), "FQDN"))
+        warn(ctx, STR("spec.addressType: FQDN endpoints are deprecated"));
+}
+
 const struct kind_ops ENDPOINT_SLICE_OPS = {
+    .warnings_before_create = slice_warn_create,
     .defaults = slice_defaults,
     .prepare_update = slice_prepare_update,
     .validate = validate_endpoint_slice,

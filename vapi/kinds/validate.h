@@ -262,6 +262,7 @@ void warn_pod_annotations(struct arena *a, const struct field_path *p, const cJS
                           void (*warn)(void *ctx, struct str text), void *ctx);
 WARNS(warn_template_bare);
 WARNS(warn_template);
+WARNS(warn_new_owner);
 WARNS(warn_workload);
 WARNS(warn_stateful_set);
 WARNS(warn_cron_job);

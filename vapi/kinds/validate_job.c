@@ -467,15 +467,16 @@ void validate_job(struct field_errors *e, const cJSON *job, const cJSON *old)
 
 /* ---- CronJob ---- */
 
+/* Names of IANA begin with a letter and know no dots; files beside the zones do not count. */
 static bool is_zone_part(struct str part)
 {
-    if (!part.n || part.n > 14 || str_eqc(part, ".") || str_eqc(part, "..") || part.p[0] == '-')
+    if (!part.n || part.n > 14 || (part.p[0] | 0x20) < 'a' || (part.p[0] | 0x20) > 'z')
         return false;
     for (size_t i = 0; i < part.n; i++) {
         char c = part.p[i];
         bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 
-        if (!alnum && !strchr(".-_+", c))
+        if (!alnum && !strchr("-_+", c))
             return false;
     }
     return true;

@@ -137,6 +137,29 @@ static void check_counts(struct field_errors *e, const cJSON *job, const cJSON *
                       "cannot set more ready pods than active");
 }
 
+/* Pods are counted once, in one of the two lists. */
+static void check_uncounted(struct field_errors *e, const cJSON *lists)
+{
+    static const char *const names[] = {"succeeded", "failed"};
+    const struct field_path *p = FIELD(&STATUS, "uncountedTerminatedPods");
+    struct names seen = {.arena = e->arena};
+
+    for (size_t k = 0; k < COUNT(names); k++) {
+        const struct field_path *list = FIELD(p, names[k]);
+        size_t i = 0;
+
+        json_each(uid, json_get(lists, names[k]))
+        {
+            const struct field_path *at = FIELD_INDEX(list, i++);
+
+            if (!json_str(uid).n)
+                field_invalid(e, at, uid, "must not be empty");
+            else if (!names_add(&seen, json_str(uid), uid))
+                field_duplicate(e, at, uid);
+        }
+    }
+}
+
 void validate_job_status(struct field_errors *e, const cJSON *job, const cJSON *old)
 {
     static const char *const numbers[] = {"active", "succeeded",   "failed",
@@ -144,6 +167,7 @@ void validate_job_status(struct field_errors *e, const cJSON *job, const cJSON *
     const cJSON *status = json_get(job, "status"), *before = json_get(old, "status");
 
     check_all_nonnegative(e, &STATUS, status, numbers);
+    check_uncounted(e, given(status, "uncountedTerminatedPods"));
     check_finished(e, job, old);
     check_status_indexes(e, job, before);
     check_counts(e, job, before);

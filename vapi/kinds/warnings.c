@@ -413,6 +413,13 @@ static void warn_owner_name(const struct warner *w, const cJSON *object)
                  .p);
 }
 
+WARNS(warn_new_owner)
+{
+    WARNER(w);
+
+    warn_owner_name(&w, object);
+}
+
 WARNS(warn_template_bare)
 {
     WARNER(w);

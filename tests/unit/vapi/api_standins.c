@@ -279,6 +279,13 @@ void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *
     json_set_str(a, object, "apiVersion", r->storage_version);
 }
 
+const char *kinds_unreadable(struct arena *a, const struct resource *r, const cJSON *body)
+{
+    (void)a;
+    (void)r;
+    return json_path(body, "metadata.labels.unreadable") ? "it says so" : NULL;
+}
+
 static void default_deployment(struct arena *a, cJSON *object)
 {
     cJSON *spec = json_ensure_object(a, object, "spec");
@@ -304,6 +311,22 @@ static void prepare_namespace(struct arena *a, cJSON *object)
     json_set_str(a, json_ensure_object(a, object, "status"), "phase", STR("Active"));
 }
 
+static void validate_budget_first(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    (void)old;
+    if (json_i64_at(object, "spec.first", 0) < 0)
+        field_required(e, FIELD(FIELD(NULL, "spec"), "first"), "");
+}
+
+static void validate_budget(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    (void)old;
+    if (json_i64_at(object, "spec.maxUnavailable", 0) < 0)
+        field_required(e, FIELD(FIELD(NULL, "spec"), "maxUnavailable"), "");
+}
+
+static const struct kind_ops BUDGET = {.validate_first = validate_budget_first,
+                                       .validate = validate_budget};
 static const struct kind_ops DEPLOYMENT = {.defaults = default_deployment,
                                            .validate = validate_deployment};
 static const struct kind_ops NAMESPACE = {.prepare_create = prepare_namespace,
@@ -373,6 +396,8 @@ const struct resource BUILTIN_RESOURCES[] = {
     {KIND("coordination.k8s.io", "v1", "Lease", "leases", "lease"), .verbs = VERBS_ALL,
      .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE},
     {KIND("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget"),
-     .verbs = VERBS_ALL, .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION, SUBS(BUDGET_SUBS)},
+     .verbs = VERBS_ALL,
+     .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_SYSTEM_NAME | RES_META_LAST,
+     .ops = &BUDGET, SUBS(BUDGET_SUBS)},
 };
 const size_t N_BUILTIN_RESOURCES = sizeof(BUILTIN_RESOURCES) / sizeof(BUILTIN_RESOURCES[0]);

@@ -6,6 +6,7 @@
 #include "test.h"
 
 #define CM          "/api/v1/namespaces/default/configmaps"
+#define BUDGETS     "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 #define DEPLOYMENTS "/apis/apps/v1/namespaces/default/deployments"
 
 static int setup(void **state)
@@ -221,6 +222,45 @@ static void test_metadata_is_checked(void **state)
                "metadata.name");
 }
 
+static struct answer post_budget(struct harness *h, const char *label, const char *spec)
+{
+    char body[256];
+
+    snprintf(body, sizeof(body),
+             "{\"metadata\":{\"name\":\"A_b\",\"labels\":{\"%s\":\"c\"}},\"spec\":%s}", label,
+             spec);
+    return post(h, BUDGETS, body);
+}
+
+/* Of some kinds upstream looks at the metadata last, of some at a part of the spec first. */
+static void test_order_of_validation(void **state)
+{
+    struct harness *h = *state;
+    struct answer a = post_budget(h, "a b", "{\"first\":-1,\"maxUnavailable\":-1}");
+
+    check_status(a, 422, "Invalid",
+                 "PodDisruptionBudget.policy \"A_b\" is invalid: spec.first: Required value");
+    a = post_budget(h, "a b", "{\"first\":1,\"maxUnavailable\":-1}");
+    check_status(a, 422, "Invalid",
+                 "PodDisruptionBudget.policy \"A_b\" is invalid: spec.maxUnavailable: Required "
+                 "value");
+    a = post_budget(h, "a b", "{\"first\":1,\"maxUnavailable\":1}");
+    assert_int_equal(a.status, 422);
+    assert_str(json_str(json_get(json_at(json_path(a.json, "details.causes"), 0), "field")),
+               "metadata.labels");
+    a = post_budget(h, "a", "{\"maxUnavailable\":1}"); /* the name is a part of a path, no more */
+    assert_int_equal(a.status, 201);
+}
+
+static void test_unreadable_body(void **state)
+{
+    struct harness *h = *state;
+
+    check_status(post(h, CM, "{\"metadata\":{\"name\":\"u\",\"labels\":{\"unreadable\":\"\"}}}"),
+                 400, "BadRequest",
+                 "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: it says so");
+}
+
 static void test_owner_duplicates_leave(void **state)
 {
     struct harness *h = *state;
@@ -422,6 +462,8 @@ int main(void)
         TEST(test_duplicates_in_yaml),
         TEST(test_wrong_type),
         TEST(test_metadata_is_checked),
+        TEST(test_order_of_validation),
+        TEST(test_unreadable_body),
         TEST(test_owner_duplicates_leave),
         TEST(test_update),
         TEST(test_update_without_change),

@@ -245,9 +245,46 @@ static void as_upstream(void **state)
     run_cases("kinds.jsonl", 100, check);
 }
 
+/* A number upstream reads with the object, out of an annotation. */
+static void unreadable(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"1", NULL},
+        {"-5", NULL},
+        {"+7", NULL},
+        {"007", NULL},
+        {"", "strconv.ParseInt: parsing \"\": invalid syntax"},
+        {"a b", "strconv.ParseInt: parsing \"a b\": invalid syntax"},
+        {"1-", "strconv.ParseInt: parsing \"1-\": invalid syntax"},
+        {"9223372036854775808",
+         "strconv.ParseInt: parsing \"9223372036854775808\": value out of range"},
+    };
+    struct arena *a = arena_new(1 << 20);
+    cJSON *set = json_new_object(a);
+    struct resource r;
+
+    (void)state;
+    json_set_str(a, set, "apiVersion", STR("apps/v1"));
+    json_set_str(a, set, "kind", STR("DaemonSet"));
+    r = find_resource(set);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const char *why;
+
+        json_set_str(a, json_ensure_path(a, set, "metadata.annotations"),
+                     "deprecated.daemonset.template.generation", str_c(cases[i].text));
+        why = kinds_unreadable(a, &r, set);
+        assert_int_equal(why != NULL, cases[i].why != NULL);
+        if (why)
+            assert_string_equal(why, cases[i].why);
+    }
+    arena_free(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_upstream)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_upstream), cmocka_unit_test(unreadable)};
 
     return cmocka_run_group_tests_name("kinds", tests, NULL, NULL);
 }
