@@ -116,15 +116,20 @@ static bool on_volume(void *ctx, const struct store_object *o)
     return !search->found;
 }
 
-/* The claim is gone: so is the volume that stood for it. */
+/* The claim is gone: so is the volume that stood for it. It is Released first, since upstream's
+ * manager holds on to what is Bound, and its binder is not there to say otherwise. */
 static void remove_volume(struct sync_run *run)
 {
     struct search search = {run, run->arena, NULL};
+    cJSON *status;
 
     if (store_scan(run->syncer->store, volumes(run)->storage, STR_NULL, STR_NULL, STR_NULL, 0,
                    on_volume, &search, NULL) ||
         !search.found)
         return;
+    status = json_ensure_object(run->arena, search.found, "status");
+    json_set_str(run->arena, status, "phase", STR("Released"));
+    reconcile_update_status(run->reconcile, volumes(run), search.found);
     reconcile_delete(run->reconcile, volumes(run), STR(""),
                      json_str_at(search.found, "metadata.name"), sync_uid(search.found), NULL);
 }

@@ -196,3 +196,18 @@ def test_a_claim_in_use_stays_until_its_pod_is_gone(tenant, pools):
     assert "Terminating" in k("get", "pvc", "data")
     k("delete", "pod", "user", "--grace-period=1")
     eventually(lambda: not k.names("pvc") and not k.names("pv"), 60, "the claim and its volume to go")
+
+
+@pytest.mark.both_hosts
+def test_a_volume_is_released_before_it_goes(tenant, pools):
+    """Upstream's manager lets go of no volume that is Bound, and its binder does not run here."""
+    k = tenant("released", config={**pools, "controllers": "external"}).kubectl
+    k.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}})
+    eventually(lambda: [v["status"].get("phase") for v in k.items("pv")] == ["Bound"], 60, "the volume")
+    k("delete", "pvc", "data", "--wait=false")
+    k("patch", "pvc", "data", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    eventually(lambda: "deletionTimestamp" in k.items("pv")[0]["metadata"], 60, "the volume to be deleted")
+    volume, = k.items("pv")
+    assert volume["status"]["phase"] == "Released"
+    assert volume["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
