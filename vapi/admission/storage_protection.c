@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StorageObjectInUseProtection: claims and volumes are born with the finalizer that keeps them
- * while they are in use. Who takes it away again is the controllers' storage_protection.c, or
- * upstream's manager. Source: plugin/pkg/admission/storage/
+/* StorageObjectInUseProtection: claims, volumes and their classes are born with the finalizer that
+ * keeps them while they are in use. Who takes it away again is the controllers'
+ * storage_protection.c, or upstream's manager. Source: plugin/pkg/admission/storage/
  * storageobjectinuseprotection. */
 #include "plugins.h"
 
@@ -9,6 +9,8 @@ static const char *finalizer_of(const struct admission_call *c)
 {
     if (admits(c, "", "persistentvolumeclaims"))
         return "kubernetes.io/pvc-protection";
+    if (admits(c, "storage.k8s.io", "volumeattributesclasses"))
+        return "kubernetes.io/vac-protection";
     return admits(c, "", "persistentvolumes") ? "kubernetes.io/pv-protection" : NULL;
 }
 

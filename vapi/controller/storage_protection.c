@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims stay while a pod has them, volumes while a claim has them: what admission gave a finalizer
+/* Claims stay while a pod has them, volumes while a claim has them, and classes of attributes while
+ * a claim or volume names them: what admission gave a finalizer
  * at its birth loses it when it is to be deleted and out of use. Must never let go of a claim that
  * a scheduled pod names, whatever the phase of that pod: its kubelet may not be done with it.
- * Source: pkg/controller/volume/pvcprotection and pvprotection of Kubernetes 1.36. */
+ * Source: pkg/controller/volume/{pvc,pv,vac}protection of Kubernetes 1.36. */
 #include "util.h"
 
 #define CLAIM_FINALIZER  "kubernetes.io/pvc-protection"
 #define VOLUME_FINALIZER "kubernetes.io/pv-protection"
+#define CLASS_FINALIZER  "kubernetes.io/vac-protection"
 
 /* --- claims --- */
 
@@ -91,12 +93,57 @@ static bool volume_used(struct reconcile *r, const cJSON *volume)
     return claim && str_eq(meta_uid(claim), json_str_at(ref, "uid"));
 }
 
-/* --- both --- */
+/* --- classes of attributes --- */
 
-static void protect(struct reconcile *r, const char *plural, const char *finalizer,
-                    bool (*used)(struct reconcile *r, const cJSON *object))
+/* Where claims and volumes name one. */
+static const char *const CLASS_NAMES[] = {
+    "spec.volumeAttributesClassName", "status.currentVolumeAttributesClassName",
+    "status.modifyVolumeStatus.targetVolumeAttributesClassName"};
+#define N_CLASS_NAMES (sizeof(CLASS_NAMES) / sizeof(*CLASS_NAMES))
+
+static bool may_name_class(const struct store_object *o)
 {
-    const struct resource *res = reconcile_resource(r, "", plural);
+    return str_contains(o->bytes, STR("olumeAttributesClassName\""));
+}
+
+struct naming {
+    struct arena *arena;
+    struct str class;
+    bool used;
+};
+
+static bool on_user(void *ctx, const struct store_object *o)
+{
+    struct naming *n = ctx;
+
+    for (size_t i = 0; i < N_CLASS_NAMES && may_name_class(o); i++)
+        n->used |= str_eq(json_str_at(vapi_tree(n->arena, o), CLASS_NAMES[i]), n->class);
+    return !n->used;
+}
+
+static bool class_used(struct reconcile *r, const cJSON *class)
+{
+    static const char *const users[] = {"persistentvolumes", "persistentvolumeclaims"};
+    struct naming n = {reconcile_arena(r), meta_name(class), false};
+    struct err err;
+
+    err_init(&err, n.arena);
+    for (size_t i = 0; i < 2 && !n.used; i++) {
+        if (store_scan(vapi_store(reconcile_api(r)), reconcile_resource(r, "", users[i])->storage,
+                       STR_NULL, STR_NULL, STR_NULL, 0, on_user, &n, &err)) {
+            reconcile_fail(r, &err);
+            return true;
+        }
+    }
+    return n.used;
+}
+
+/* --- all --- */
+
+static void protect(struct reconcile *r, const char *group, const char *plural,
+                    const char *finalizer, bool (*used)(struct reconcile *r, const cJSON *object))
+{
+    const struct resource *res = reconcile_resource(r, group, plural);
     struct str ns, name;
     const cJSON *object;
 
@@ -115,12 +162,17 @@ static void protect(struct reconcile *r, const char *plural, const char *finaliz
 
 static void claim_reconcile(struct reconcile *r)
 {
-    protect(r, "persistentvolumeclaims", CLAIM_FINALIZER, claim_used);
+    protect(r, "", "persistentvolumeclaims", CLAIM_FINALIZER, claim_used);
 }
 
 static void volume_reconcile(struct reconcile *r)
 {
-    protect(r, "persistentvolumes", VOLUME_FINALIZER, volume_used);
+    protect(r, "", "persistentvolumes", VOLUME_FINALIZER, volume_used);
+}
+
+static void class_reconcile(struct reconcile *r)
+{
+    protect(r, "storage.k8s.io", "volumeattributesclasses", CLASS_FINALIZER, class_used);
 }
 
 /* --- events --- */
@@ -143,6 +195,31 @@ static void map_claim(struct controller *c, const struct store_event *e)
 static void map_volume(struct controller *c, const struct store_event *e)
 {
     map_protected(c, e, VOLUME_FINALIZER);
+}
+
+static void map_class(struct controller *c, const struct store_event *e)
+{
+    map_protected(c, e, CLASS_FINALIZER);
+}
+
+/* What a claim or volume named until now it may name no more. */
+static void map_user(struct controller *c, const struct store_event *e)
+{
+    const struct store_object *before = e->type == STORE_DELETED ? e->object : e->previous;
+    struct arena *a;
+    const cJSON *tree;
+
+    if (!before || !may_name_class(before))
+        return;
+    a = arena_new(0);
+    tree = vapi_tree(a, before);
+    for (size_t i = 0; i < N_CLASS_NAMES; i++) {
+        struct str name = json_str_at(tree, CLASS_NAMES[i]);
+
+        if (name.n)
+            controller_add_name(c, STR(""), name);
+    }
+    arena_free(a);
 }
 
 /* A pod that goes or is gone lets go of its claims. */
@@ -195,6 +272,13 @@ static const struct controller_source VOLUME_SOURCES[] = {
     {NULL, NULL, NULL},
 };
 
+static const struct controller_source CLASS_SOURCES[] = {
+    {"storage.k8s.io", "volumeattributesclasses", map_class},
+    {"", "persistentvolumes", map_user},
+    {"", "persistentvolumeclaims", map_user},
+    {NULL, NULL, NULL},
+};
+
 const struct controller_def CLAIM_PROTECTION_CONTROLLER = {
     .name = "pvc-protection-controller",
     .sources = CLAIM_SOURCES,
@@ -205,4 +289,10 @@ const struct controller_def VOLUME_PROTECTION_CONTROLLER = {
     .name = "pv-protection-controller",
     .sources = VOLUME_SOURCES,
     .reconcile = volume_reconcile,
+};
+
+const struct controller_def CLASS_PROTECTION_CONTROLLER = {
+    .name = "volumeattributesclass-protection-controller",
+    .sources = CLASS_SOURCES,
+    .reconcile = class_reconcile,
 };

@@ -33,6 +33,7 @@
     X(AGGREGATION_CONTROLLER)                                                                      \
     X(CLAIM_PROTECTION_CONTROLLER)                                                                 \
     X(VOLUME_PROTECTION_CONTROLLER)                                                                \
+    X(CLASS_PROTECTION_CONTROLLER)                                                                 \
     X(GARBAGE_COLLECTOR)                                                                           \
     X(REPLICA_SET_CONTROLLER)                                                                      \
     X(REPLICATION_CONTROLLER_CONTROLLER)

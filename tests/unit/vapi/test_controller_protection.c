@@ -121,6 +121,26 @@ static void a_volume_stays_while_its_claim_is_there(void **state)
     assert_null(world_get(W, volumes, "", "pv"));
 }
 
+static void a_class_stays_while_it_is_named(void **state)
+{
+    static const char classes[] = "volumeattributesclasses.storage.k8s.io";
+
+    (void)state;
+    world_create(W, classes, "",
+                 "{'metadata':{'name':'fast'},'driverName':'d.example','parameters':{'a':'b'}}");
+    world_create(W, "persistentvolumeclaims", "n",
+                 "{'metadata':{'name':'data'},'spec':{'accessModes':['ReadWriteOnce'],"
+                 "'volumeAttributesClassName':'fast','resources':{'requests':{'storage':'1Gi'}}}}");
+    world_settle(W);
+    assert_true(has_finalizer(world_get(W, classes, "", "fast"), "kubernetes.io/vac-protection"));
+    world_delete(W, classes, "", "fast", NULL);
+    world_settle(W);
+    assert_non_null(world_get(W, classes, "", "fast"));
+    world_delete(W, "persistentvolumeclaims", "n", "data", NULL);
+    world_settle(W);
+    assert_null(world_get(W, classes, "", "fast"));
+}
+
 /* ---- nodes ---- */
 
 /* The effect of a taint, or "". */
@@ -371,6 +391,7 @@ int main(void)
         WORLD_TEST(a_pod_without_a_node_does_not_hold_its_claim),
         WORLD_TEST(a_claim_of_before_is_protected_too),
         WORLD_TEST(a_volume_stays_while_its_claim_is_there),
+        WORLD_TEST(a_class_stays_while_it_is_named),
         WORLD_TEST(taints_follow_conditions),
         WORLD_TEST(beside_a_manager_only_new_nodes_are_let_in),
         WORLD_TEST(nodes_of_another_cluster_are_left_alone),
