@@ -8,6 +8,7 @@ import re
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 NOW = re.compile(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+CUT_SHORT = re.compile(r'((?:Invalid|Unsupported|Duplicate) value: )[\[{].+(: [^"{}\[\]]*)$', re.S)
 MADE_UP = re.compile(r"(kube-api-access-)[a-z0-9]{5}")
 SENT_TIMES = ("2026-01-02", "2020-01-01")
 
@@ -26,8 +27,8 @@ def plain(text):
 
 
 def plain_message(text):
-    """A cause without objects, and without the diff of Go structures upstream adds in further lines."""
-    return SHOWN.sub(r"\1{}\3", (text or "").split("\n")[0])
+    """A cause without objects, which may be cut short, and without the diff of Go structures upstream adds."""
+    return CUT_SHORT.sub(r"\1{}\2", SHOWN.sub(r"\1{}\3", (text or "").split("\n")[0]))
 
 
 def clean(obj, sent):

@@ -235,6 +235,23 @@ static void sync_addresses(struct arena *a, cJSON *status)
     }
 }
 
+/* Amounts a kubelet reports. */
+static void defaults_reported(struct arena *a, cJSON *status)
+{
+    static const char *const lists[] = {"initContainerStatuses", "containerStatuses",
+                                        "ephemeralContainerStatuses"};
+
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        json_each(container, json_get(status, lists[i]))
+        {
+            defaults_resource_list(a, json_get(container, "allocatedResources"));
+            defaults_resources(a, json_get(container, "resources"));
+        }
+    }
+    defaults_resource_list(a, json_get(status, "allocatedResources"));
+    defaults_resources(a, json_get(status, "resources"));
+}
+
 void defaults_pod(struct arena *a, cJSON *pod)
 {
     cJSON *spec = json_get(pod, "spec");
@@ -255,4 +272,5 @@ void defaults_pod(struct arena *a, cJSON *pod)
     }
     defaults_pod_spec(a, spec);
     sync_addresses(a, json_get(pod, "status"));
+    defaults_reported(a, json_get(pod, "status"));
 }

@@ -137,6 +137,19 @@ static void check_counts(struct field_errors *e, const cJSON *job, const cJSON *
                       "cannot set more ready pods than active");
 }
 
+/* A job starts once, and again when it was suspended. */
+static void check_start(struct field_errors *e, const cJSON *job, const cJSON *old)
+{
+    const cJSON *now = json_path(job, "status.startTime");
+    const cJSON *before = given(old, "status.startTime");
+    bool resumes = job_condition_true(old, "Suspended") && !job_condition_true(job, "Suspended");
+
+    if (before && !same_value(now, before) && !resumes &&
+        !json_true(json_path(job, "spec.suspend")))
+        field_invalid(e, FIELD(&STATUS, "startTime"), now ? now : json_new_null(e->arena),
+                      "field is immutable for unsuspended job once set");
+}
+
 /* Pods are counted once, in one of the two lists. */
 static void check_uncounted(struct field_errors *e, const cJSON *lists)
 {
@@ -171,6 +184,7 @@ void validate_job_status(struct field_errors *e, const cJSON *job, const cJSON *
     check_finished(e, job, old);
     check_status_indexes(e, job, before);
     check_counts(e, job, before);
+    check_start(e, job, old);
     if (json_i64_at(status, "failed", 0) < json_i64_at(before, "failed", 0))
         field_invalid(e, FIELD(&STATUS, "failed"), json_get(status, "failed"),
                       "cannot decrease the failed counter");

@@ -153,6 +153,35 @@ static void judge(struct tested *t, cJSON *object, const struct field_errors *e)
 
 /* ---- the three forms of cases ---- */
 
+#define TOLD (1 << 20) /* a mark on the text of a case */
+
+/* Cases recorded with their warnings hold all of them, in any order. */
+static void on_warning(void *ctx, struct str text)
+{
+    struct tested *t = ctx;
+
+    json_each(want, json_get(t->json, "warnings"))
+    {
+        if (str_eq(json_str(want), text)) {
+            want->type |= TOLD;
+            return;
+        }
+    }
+    if (json_get(t->json, "warnings"))
+        case_fails(t, "warning", text, STR("nothing"));
+}
+
+static void check_warnings(struct tested *t)
+{
+    json_each(want, json_get(t->json, "warnings"))
+    {
+        bool of_api = str_has_prefix(json_str(want), STR("v1 ")); /* that a version is old */
+
+        if (!(want->type & TOLD) && !of_api)
+            case_fails(t, "warning", STR("nothing"), json_str(want));
+    }
+}
+
 static void check_create(struct tested *t)
 {
     cJSON *object = json_copy(t->arena, json_get(t->json, "object"));
@@ -162,12 +191,18 @@ static void check_create(struct tested *t)
     field_errors_init(&e, t->arena);
     decode(t, &r, object);
     birth(t->arena, &r, object);
+    if (r.ops->warnings_before_create)
+        r.ops->warnings_before_create(t->arena, object, on_warning, t);
     if (r.ops->prepare_create)
         r.ops->prepare_create(t->arena, object);
     if (r.ops->validate_first)
         r.ops->validate_first(&e, object, NULL);
     if (r.ops->validate && !e.n)
         r.ops->validate(&e, object, NULL);
+    if (r.ops->warnings && !e.n)
+        r.ops->warnings(t->arena, object, on_warning, t);
+    if (!e.n)
+        check_warnings(t);
     judge(t, object, &e);
 }
 
