@@ -211,3 +211,25 @@ def test_a_volume_is_released_before_it_goes(tenant, pools):
     volume, = k.items("pv")
     assert volume["status"]["phase"] == "Released"
     assert volume["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
+
+
+def test_a_new_node_is_not_ready(vc, real_host):
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "newcomer"}}
+    told = [api.post("/api/v1/nodes", node, dryRun="All")["spec"]["taints"] for api in (vc.api, real_host.api)]
+    assert told[0] == told[1] == [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
+
+    def taints():
+        return vc.api.get("/api/v1/nodes/newcomer")["spec"].get("taints", [])
+
+    def says(**conditions):
+        vc.api.patch("/api/v1/nodes/newcomer/status", {"status": {"conditions": [
+            {"type": t, "status": s} for t, s in conditions.items()]}})
+
+    vc.api.post("/api/v1/nodes", {**node, "status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    assert [t["key"] for t in taints()] == ["node.kubernetes.io/not-ready"]
+    says(Ready="True")
+    eventually(lambda: not taints(), 20, "the taint to go")
+    says(Ready="Unknown", DiskPressure="True")
+    eventually(lambda: sorted(t["key"] for t in taints()) == [
+        "node.kubernetes.io/disk-pressure", "node.kubernetes.io/unreachable"], 20, "the taints of its conditions")
+    vc.api.delete("/api/v1/nodes/newcomer")
