@@ -79,7 +79,8 @@ class Answer:
         prefix = sent.get("metadata", {}).get("generateName")
         if not isinstance(prefix, str) or not prefix or sent["metadata"].get("name"):
             return text
-        shown = re.escape(json.dumps(prefix)[1:-1])
+        shown = re.escape(json.dumps(prefix[:58])[1:-1])  # a longer one is cut
+        shown += "(?:" + re.escape(json.dumps(prefix[58:])[1:-1]) + ")?"
         return re.sub(rf'"{shown}(?:[a-z0-9]{{5}})?(\\?")', r'"NAME\1', re.sub(
             rf'\\"{shown}(?:[a-z0-9]{{5}})?\\"', r'\\"NAME\\"', text))
 

@@ -26,6 +26,18 @@ def change(obj, changes):
     return obj
 
 
+def reaches(obj, path):
+    """Whether a change at path does the same to this object as to the one it was drawn from."""
+    for key in path[:-1]:
+        if not isinstance(key, int):
+            obj = obj.get(key) if isinstance(obj, dict) else None
+        elif isinstance(obj, list) and key < len(obj):
+            obj = obj[key]
+        else:
+            return False
+    return True
+
+
 def _set(obj, path, value):
     for key, following in zip(path, path[1:]):
         if isinstance(key, int) != isinstance(obj, list):

@@ -105,7 +105,8 @@ void validate_conditions(struct field_errors *e, const struct field_path *p,
 /* ---- volumes and claims ---- */
 /* What a pod spec is part of. */
 struct pod_rules {
-    bool is_pod; /* else a template */
+    bool is_pod;     /* else a template */
+    struct str name; /* the pod's; empty in a template */
 };
 /* Names of the volumes that are right go to ret. */
 void validate_volumes(struct field_errors *e, const struct field_path *p, const cJSON *volumes,

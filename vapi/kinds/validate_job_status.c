@@ -137,6 +137,35 @@ static void check_counts(struct field_errors *e, const cJSON *job, const cJSON *
                       "cannot set more ready pods than active");
 }
 
+/* Lists of indexes are of jobs that have them. */
+static void check_indexes_allowed(struct field_errors *e, const cJSON *job, const cJSON *before)
+{
+    const cJSON *spec = json_get(job, "spec"), *status = json_get(job, "status");
+    const cJSON *completed = given(status, "completedIndexes");
+    const cJSON *failed = given(status, "failedIndexes");
+
+    if (json_str(completed).n && !same_value(completed, given(before, "completedIndexes")) &&
+        !str_eqc(json_str(json_get(spec, "completionMode")), "Indexed"))
+        field_invalid(e, FIELD(&STATUS, "completedIndexes"), completed,
+                      "cannot set non-empty completedIndexes when non-indexed completion mode");
+    if (failed && !same_value(failed, given(before, "failedIndexes")) &&
+        !given(spec, "backoffLimitPerIndex"))
+        field_invalid(e, FIELD(&STATUS, "failedIndexes"), failed,
+                      "cannot set non-null failedIndexes when backoffLimitPerIndex is null");
+}
+
+/* Times are texts of one form here: their order is that of the times. */
+static void check_end(struct field_errors *e, const cJSON *status, const cJSON *before)
+{
+    const cJSON *start = given(status, "startTime"), *end = given(status, "completionTime");
+
+    if (start && end && str_cmp(json_str(end), json_str(start)) < 0 &&
+        (!same_value(start, given(before, "startTime")) ||
+         !same_value(end, given(before, "completionTime"))))
+        field_invalid(e, FIELD(&STATUS, "completionTime"), end,
+                      "must be equal to or after `startTime`");
+}
+
 /* A job starts once, and again when it was suspended. */
 static void check_start(struct field_errors *e, const cJSON *job, const cJSON *old)
 {
@@ -184,6 +213,8 @@ void validate_job_status(struct field_errors *e, const cJSON *job, const cJSON *
     check_finished(e, job, old);
     check_status_indexes(e, job, before);
     check_counts(e, job, before);
+    check_end(e, status, before);
+    check_indexes_allowed(e, job, before);
     check_start(e, job, old);
     if (json_i64_at(status, "failed", 0) < json_i64_at(before, "failed", 0))
         field_invalid(e, FIELD(&STATUS, "failed"), json_get(status, "failed"),

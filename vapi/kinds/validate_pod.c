@@ -448,7 +448,7 @@ static void check_tokens(struct field_errors *e, const cJSON *spec)
 
 static void check_pod(struct field_errors *e, const cJSON *pod)
 {
-    static const struct pod_rules rules = {.is_pod = true};
+    const struct pod_rules rules = {.is_pod = true, .name = json_str_at(pod, "metadata.name")};
     const cJSON *spec = json_get(pod, "spec");
 
     validate_pod_annotations(e, FIELD(&METADATA, "annotations"),

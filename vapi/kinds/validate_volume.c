@@ -4,6 +4,8 @@
  * pkg/apis/core/validation/validation.go. */
 #include "validate.h"
 
+#include <sublet/encode.h>
+
 #include <string.h>
 
 /* ---- small ones: members that must be set ---- */
@@ -279,6 +281,39 @@ static const struct source {
     {"image", check_image, NULL},
 };
 
+/* The claim that is made for a volume of its own. */
+static struct str made_claim(struct arena *a, const struct pod_rules *rules, struct str volume)
+{
+    return arena_printf(a, "%.*s-%.*s", STR_F(rules->name), STR_F(volume));
+}
+
+static void check_made_claim(struct field_errors *e, const struct field_path *p, struct str volume,
+                             const struct pod_rules *rules)
+{
+    struct str claim = made_claim(e->arena, rules, volume);
+    const char *messages[NAME_MESSAGES_MAX];
+    size_t n = name_check(NAME_DNS1123_SUBDOMAIN, claim, messages);
+
+    for (size_t i = 0; i < n; i++)
+        field_invalid_str(e, FIELD(p, "name"), volume,
+                          arena_printf(e->arena, "PVC name %.*s: %s",
+                                       STR_F(go_quote(e->arena, claim)), messages[i])
+                              .p);
+}
+
+/* What is asked of a source because of the pod around it. */
+static void check_in_pod(struct field_errors *e, const struct field_path *p, const cJSON *volume,
+                         const char *source, const struct pod_rules *rules)
+{
+    struct str name = json_str(json_get(volume, "name"));
+
+    if (str_eqc(str_c(source), "image") && rules->is_pod)
+        check_given(e, FIELD(FIELD(p, "image"), "reference"),
+                    json_str_at(volume, "image.reference"));
+    if (str_eqc(str_c(source), "ephemeral") && rules->name.n && name.n)
+        check_made_claim(e, p, name, rules);
+}
+
 static void check_source(struct field_errors *e, const struct field_path *p, const cJSON *volume,
                          const struct pod_rules *rules)
 {
@@ -297,9 +332,8 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
         else
             validate_old_volume(e, p, SOURCES[i].name, source, false,
                                 json_str(json_get(volume, "name")));
-        if (n == 1 && rules->is_pod && SOURCES[i].check == check_image)
-            check_given(e, FIELD(FIELD(p, "image"), "reference"),
-                        json_str(json_get(source, "reference")));
+        if (n == 1)
+            check_in_pod(e, p, volume, SOURCES[i].name, rules);
     }
     if (!n)
         field_required(e, p, "must specify a volume type");
@@ -308,11 +342,18 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
 void validate_volumes(struct field_errors *e, const struct field_path *p, const cJSON *volumes,
                       const struct pod_rules *rules, struct names *ret)
 {
+    struct names made = {.arena = e->arena};
     size_t i = 0;
 
     json_each(volume, volumes)
     {
+        if (rules->name.n && json_get(volume, "ephemeral"))
+            names_add(&made, made_claim(e->arena, rules, json_str(json_get(volume, "name"))), NULL);
+    }
+    json_each(volume, volumes)
+    {
         const struct field_path *at = FIELD_INDEX(p, i++);
+        const cJSON *claim = json_path(volume, "persistentVolumeClaim.claimName");
         struct str name = json_str(json_get(volume, "name"));
         size_t before = e->n;
 
@@ -323,5 +364,8 @@ void validate_volumes(struct field_errors *e, const struct field_path *p, const 
             field_duplicate(e, FIELD(at, "name"), json_get(volume, "name"));
         if (e->n == before)
             names_add(ret, name, volume);
+        if (claim && names_has(&made, json_str(claim)))
+            field_invalid(e, FIELD(FIELD(at, "persistentVolumeClaim"), "claimName"), claim,
+                          "must not reference a PVC that gets created for an ephemeral volume");
     }
 }

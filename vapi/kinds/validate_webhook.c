@@ -4,6 +4,10 @@
  * pkg/apis/admissionregistration/validation, apiserver pkg/util/webhook/validation.go. */
 #include "validate.h"
 
+#include <sublet/encode.h>
+
+#include <ctype.h>
+
 #define URL_FORM        "; desired format: https://host[/path]"
 #define MAX_CONDITIONS  64
 #define REVIEW_VERSIONS "v1, v1beta1"
@@ -204,12 +208,44 @@ static struct str url_scheme(struct str url, struct str *rest)
     return str_sub(url, 0, colon);
 }
 
+/* What Go's parser finds of it, NULL: nothing. path ends before the query. */
+static const char *url_problem(struct arena *a, struct str path)
+{
+    for (size_t i = 0; i < path.n; i++) {
+        struct str left = str_sub(path, i, 3);
+
+        if ((unsigned char)path.p[i] < 0x20 || path.p[i] == 0x7f)
+            return "net/url: invalid control character in URL";
+        if (path.p[i] != '%')
+            continue;
+        if (left.n < 3 || !isxdigit((unsigned char)left.p[1]) ||
+            !isxdigit((unsigned char)left.p[2]))
+            return arena_printf(a, "invalid URL escape %.*s", STR_F(go_quote(a, left))).p;
+    }
+    return NULL;
+}
+
+static bool check_url_parts(struct field_errors *e, const struct field_path *p, struct str plain)
+{
+    struct str query = plain;
+    const char *why = url_problem(e->arena, str_cut(&query, '?'));
+
+    if (why)
+        field_required(e, p,
+                       arena_printf(e->arena, "url must be a valid URL: parse %.*s: %s" URL_FORM,
+                                    STR_F(go_quote(e->arena, plain)), why)
+                           .p);
+    return !why;
+}
+
 static void check_url(struct field_errors *e, const struct field_path *p, struct str url)
 {
     struct str rest, fragment = url, plain = str_cut(&fragment, '#'), query = plain;
     struct str scheme = url_scheme(str_cut(&query, '?'), &rest), host = STR(""), user = STR_NULL;
     size_t at;
 
+    if (!check_url_parts(e, p, plain))
+        return;
     if (str_has_prefix(rest, STR("//"))) {
         rest = str_from(rest, 2);
         host = str_cut(&rest, '/');
