@@ -16,7 +16,7 @@ def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="the slow ones too")
     parser.addoption("--company", default="native", choices=[*sorted(ladder.COMPANIES), ladder.HOST_COMPANY],
                      help="who runs the controllers: the process itself, or upstream's manager; or `sublet host`")
-    parser.addoption("--processes", type=int, default=2, help="how many runs of e2e.test at a time")
+    parser.addoption("--processes", type=int, default=4, help="how many runs of e2e.test at a time")
     parser.addoption("--later", action="store_true", help="what later.txt names too")
 
 
