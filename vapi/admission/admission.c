@@ -60,6 +60,11 @@ int admission_validate(const struct admission_call *c, const cJSON *object, cons
                old, err);
 }
 
+struct str shown_name(struct str name)
+{
+    return name.n ? name : STR("Unknown");
+}
+
 bool admits(const struct admission_call *c, const char *group, const char *plural)
 {
     return str_eqc(c->resource->group, group) && str_eqc(c->resource->plural, plural);

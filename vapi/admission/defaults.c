@@ -39,14 +39,14 @@ static int set_priority(const struct admission_call *c, cJSON *spec, const cJSON
     int64_t own = json_i64_at(spec, "priority", value);
 
     if (own != value)
-        return err_forbidden(err, STR(""), STR("pods"), c->name,
+        return err_forbidden(err, STR(""), STR("pods"), shown_name(c->name),
                              "the integer value of priority (%lld) must not be provided in pod "
                              "spec; priority admission controller computed %lld from the given "
                              "PriorityClass name",
                              (long long)own, (long long)value);
     said = json_str_at(spec, "preemptionPolicy");
     if (json_is_string(json_get(spec, "preemptionPolicy")) && !str_eq(said, policy))
-        return err_forbidden(err, STR(""), STR("pods"), c->name,
+        return err_forbidden(err, STR(""), STR("pods"), shown_name(c->name),
                              "the string value of PreemptionPolicy (%.*s) must not be provided in "
                              "pod spec; priority admission controller computed %.*s from the given "
                              "PriorityClass name",
@@ -91,7 +91,7 @@ int priority_admit(const struct admission_call *c, cJSON *object, const cJSON *o
     }
     o = stored(c, "scheduling.k8s.io", "priorityclasses", STR(""), name);
     if (!o)
-        return err_forbidden(err, STR(""), STR("pods"), c->name,
+        return err_forbidden(err, STR(""), STR("pods"), shown_name(c->name),
                              "no PriorityClass with name %.*s was found", STR_F(name));
     return set_priority(c, spec, vapi_tree(c->arena, o), err);
 }
@@ -128,7 +128,7 @@ int priority_class_validate(const struct admission_call *c, cJSON *object, const
     if (!g.found || (!is_create(c) && str_eq(other, json_str_at(object, "metadata.name"))))
         return 0;
     return err_forbidden(
-        err, c->resource->group, c->resource->plural, c->name,
+        err, c->resource->group, c->resource->plural, shown_name(c->name),
         "PriorityClass %.*s is already marked as default. Only one default can exist",
         STR_F(other));
 }

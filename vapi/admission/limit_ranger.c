@@ -314,9 +314,9 @@ int limit_ranger_validate(const struct admission_call *c, cJSON *object, const c
     }
     int result = 0;
     if (b.n)
-        result =
-            err_forbidden(err, STR(""), c->resource->plural, json_str_at(object, "metadata.name"),
-                          b.n > 1 ? "[%.*s]" : "%.*s", STR_F(buf_str(&problems)));
+        result = err_forbidden(err, STR(""), c->resource->plural,
+                               shown_name(json_str_at(object, "metadata.name")),
+                               b.n > 1 ? "[%.*s]" : "%.*s", STR_F(buf_str(&problems)));
     buf_fini(&problems);
     return result;
 }

@@ -50,6 +50,8 @@ int certificate_request_admit(const struct admission_call *c, cJSON *object, con
 int certificate_request_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                                  struct err *err);
 
+/* What a refusal calls an object, which may have no name yet. */
+struct str shown_name(struct str name);
 bool admits(const struct admission_call *c, const char *group, const char *plural);
 bool is_create(const struct admission_call *c);
 bool is_new_pod(const struct admission_call *c);

@@ -10,7 +10,8 @@
 
 static int refuse(const cJSON *pod, const char *why, struct err *err)
 {
-    return err_forbidden(err, STR(""), STR("pods"), json_str_at(pod, "metadata.name"), "%s", why);
+    return err_forbidden(err, STR(""), STR("pods"), shown_name(json_str_at(pod, "metadata.name")),
+                         "%s", why);
 }
 
 /* *ret stays NULL when the pod names none. */
@@ -24,9 +25,9 @@ static int find_class(const struct admission_call *c, const cJSON *pod, const cJ
         return 0;
     o = stored(c, "node.k8s.io", "runtimeclasses", STR(""), json_str(name));
     if (!o)
-        return err_forbidden(err, STR(""), STR("pods"), json_str_at(pod, "metadata.name"),
-                             "pod rejected: RuntimeClass \"%.*s\" not found",
-                             STR_F(json_str(name)));
+        return err_forbidden(
+            err, STR(""), STR("pods"), shown_name(json_str_at(pod, "metadata.name")),
+            "pod rejected: RuntimeClass \"%.*s\" not found", STR_F(json_str(name)));
     *ret = vapi_tree(c->arena, o);
     return 0;
 }
@@ -72,7 +73,8 @@ static int add_selector(const struct admission_call *c, cJSON *pod, const cJSON 
         struct str key = str_c(want->string), have = json_str(json_get_str(own, key));
 
         if (have.p && !str_eq(have, json_str(want)))
-            return err_forbidden(err, STR(""), STR("pods"), json_str_at(pod, "metadata.name"),
+            return err_forbidden(err, STR(""), STR("pods"),
+                                 shown_name(json_str_at(pod, "metadata.name")),
                                  "conflict: runtimeClass.scheduling.nodeSelector[%.*s] = %.*s; "
                                  "pod.spec.nodeSelector[%.*s] = %.*s",
                                  STR_F(key), STR_F(json_str(want)), STR_F(key), STR_F(have));

@@ -135,7 +135,7 @@ int service_account_admit(const struct admission_call *c, cJSON *object, const c
         name = STR("default");
     json_set_str(c->arena, spec, "serviceAccountName", name);
     json_set_str(c->arena, spec, "serviceAccount", name);
-    struct str pod = json_str_at(object, "metadata.name");
+    struct str pod = shown_name(json_str_at(object, "metadata.name"));
     if (find_account(c, name, pod, &account, err))
         return -1;
     if (wants_token(spec, account))
