@@ -56,8 +56,7 @@ bool json_true(const cJSON *node);
 const char *json_type_name(const cJSON *node); /* "object", "string", ... as Go names them */
 struct str json_str(const cJSON *node);        /* STR_NULL unless a string */
 struct str json_str_at(const cJSON *node, const char *path);
-/* Copies of a list's strings; STR_NULL where an item is not a string. Empty when there is no list.
- */
+/* Copies of the texts of a list, empty for an item that is none; no items without a list. */
 struct str_list json_str_list(struct arena *a, const cJSON *list);
 bool json_i64(const cJSON *node, int64_t *ret); /* an integral number that fits, exactly */
 int64_t json_i64_at(const cJSON *node, const char *path, int64_t otherwise);
