@@ -119,6 +119,10 @@ void batch_commit(struct store *s, struct batch *b)
         case OP_RECORD_DELETE:
             record_committed(op);
             break;
+        case OP_REVISION:
+            assert(op->revision > s->revision);
+            s->revision = op->revision;
+            break;
         case OP_DROP:
             break;
         }
@@ -142,6 +146,8 @@ static void undo(struct store *s, struct batch *b)
         case OP_RECORD_PUT:
         case OP_RECORD_DELETE:
             record_undo(s, op);
+            break;
+        case OP_REVISION:
             break;
         case OP_DROP: /* stays in the list and goes along with a later batch */
             break;

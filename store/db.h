@@ -9,7 +9,7 @@
 struct db;
 
 /* One write of a transaction. Everything pointed to stays put until the transaction is answered. */
-enum op_kind { OP_RESOURCE, OP_VERSION, OP_RECORD_PUT, OP_RECORD_DELETE, OP_DROP };
+enum op_kind { OP_RESOURCE, OP_VERSION, OP_RECORD_PUT, OP_RECORD_DELETE, OP_DROP, OP_REVISION };
 
 struct object_entry;
 struct record_entry;
@@ -37,6 +37,7 @@ struct op {
             int64_t floor;
             int64_t dead[2]; /* revisions of rows nobody needs any more; 0 for none */
         } drop;
+        int64_t revision; /* OP_REVISION: used up without a version */
     };
 };
 
@@ -60,6 +61,8 @@ struct db_loader {
 int db_open(const char *dir, struct db **ret, struct err *err) MUST_CHECK;
 /* Every event after revision *ret is there. */
 int db_floor(struct db *db, int64_t *ret, struct err *err) MUST_CHECK;
+/* The newest revision used up without a version, 0 if none was. */
+int db_revision(struct db *db, int64_t *ret, struct err *err) MUST_CHECK;
 int db_load(struct db *db, const struct db_loader *loader, struct err *err) MUST_CHECK;
 /* One transaction; durable when it returns 0, and without effect when it returns -1. */
 int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err) MUST_CHECK;

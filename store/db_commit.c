@@ -21,6 +21,8 @@ static const char *const SQL[SQL_COUNT] = {
                         " ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value"),
     [SQL_RECORD_DELETE] = "DELETE FROM record WHERE kind = ?1 AND key = ?2",
     [SQL_FLOOR] = "UPDATE meta SET value = ?1 WHERE key = 'floor'",
+    [SQL_REVISION] = ("INSERT INTO meta (key, value) VALUES ('revision', ?1)"
+                      " ON CONFLICT (key) DO UPDATE SET value = excluded.value"),
     [SQL_HEAL] = "UPDATE meta SET value = value + 1 WHERE key = 'heals'",
     [SQL_FREE_PAGES] = "PRAGMA freelist_count",
     [SQL_PAGES] = "PRAGMA page_count",
@@ -156,10 +158,16 @@ static int drop_versions(struct db *db, const struct op *op)
     return 0;
 }
 
+static int put_revision(struct db *db, const struct op *op)
+{
+    sqlite3_bind_int64(db_statement(db, SQL_REVISION), 1, op->revision);
+    return db_run(db, SQL_REVISION);
+}
+
 typedef int (*op_fn)(struct db *db, const struct op *op);
 static const op_fn OPS[] = {
     [OP_RESOURCE] = put_resource,       [OP_VERSION] = put_version, [OP_RECORD_PUT] = put_record,
-    [OP_RECORD_DELETE] = delete_record, [OP_DROP] = drop_versions,
+    [OP_RECORD_DELETE] = delete_record, [OP_DROP] = drop_versions,  [OP_REVISION] = put_revision,
 };
 
 static int64_t statement_number(struct db *db, enum statement which)

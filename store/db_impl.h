@@ -15,6 +15,7 @@ enum statement {
     SQL_RECORD_PUT,
     SQL_RECORD_DELETE,
     SQL_FLOOR,
+    SQL_REVISION,
     SQL_HEAL,
     SQL_FREE_PAGES,
     SQL_PAGES,

@@ -116,6 +116,12 @@ int db_floor(struct db *db, int64_t *ret, struct err *err)
     return db_number(db, "SELECT value FROM meta WHERE key = 'floor'", ret, err);
 }
 
+int db_revision(struct db *db, int64_t *ret, struct err *err)
+{
+    return db_number(db, "SELECT coalesce(max(value), 0) FROM meta WHERE key = 'revision'", ret,
+                     err);
+}
+
 int db_load(struct db *db, const struct db_loader *loader, struct err *err)
 {
     assert(db->magic == DB_MAGIC);

@@ -63,9 +63,10 @@ static bool on_record(void *ctx, unsigned kind, struct str key, struct str value
 int load(struct store *s, struct db *db, struct err *err)
 {
     struct loading l = {.store = s};
+    int64_t used;
     struct db_loader loader = {on_resource, on_version, on_record, &l};
 
-    if (db_floor(db, &l.floor, err))
+    if (db_floor(db, &l.floor, err) || db_revision(db, &used, err))
         return -1;
     s->load_floor = l.floor;
     history_init(&s->history, l.floor);
@@ -73,6 +74,8 @@ int load(struct store *s, struct db *db, struct err *err)
         return -1;
     if (s->revision < l.floor)
         s->revision = l.floor;
+    if (s->revision < used)
+        s->revision = used;
     s->next = s->revision + 1;
     s->latest_objects = s->live_objects;
     s->latest_bytes = s->live_bytes;

@@ -118,6 +118,13 @@ int store_write(struct store *s, const struct store_write *w, struct err *err)
     return 0;
 }
 
+void store_advance(struct store *s)
+{
+    assert(s->magic == STORE_MAGIC);
+    if (!s->closing)
+        batch_add(s, OP_REVISION, 0)->revision = s->next++;
+}
+
 int64_t store_next_revision(const struct store *s)
 {
     assert(s->magic == STORE_MAGIC);

@@ -102,6 +102,10 @@ struct store_write {
  * waits for the disk; STORAGE when the store is closing. */
 int store_write(struct store *s, const struct store_write *w, struct err *err) MUST_CHECK;
 
+/* Uses up a revision though no object changes: store_revision() is past today's once it is durable.
+ * Nothing happens when that fails. */
+void store_advance(struct store *s);
+
 /* Records: small rows beside the objects, without revisions or watches (mappings, ledger, keys).
  * Readers see `latest`; a failed batch takes them back. */
 enum store_record { RECORD_META = 1, RECORD_PKI, RECORD_MAPPING, RECORD_LEDGER, RECORD_CONTROLLER };

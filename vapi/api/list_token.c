@@ -35,6 +35,8 @@ static void take_mark(struct vapi *api)
         return;
     m->mark[m->n].at_ms = now;
     m->mark[m->n++].revision = store_revision(vapi_store(api));
+    /* Upstream's own writes see to it that a list begun anew is of a later revision. */
+    store_advance(vapi_store(api));
 }
 
 bool list_token_expired(const struct call *c, int64_t revision)

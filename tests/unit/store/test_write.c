@@ -290,6 +290,32 @@ static void test_byte_limit(void **state)
     assert_int_equal(store_bytes(f->store), 500 + 499);
 }
 
+static void test_advance(void **state)
+{
+    struct fixture *f = *state;
+    int64_t first, used;
+
+    fixture_open(f);
+    first = put(f, "ns", "a", 1);
+    assert_true(fixture_sync(f));
+    store_advance(f->store);
+    assert_int_equal(store_revision(f->store), first); /* not before it is durable */
+    assert_true(fixture_sync(f));
+    used = store_revision(f->store);
+    assert_int_equal(used, first + 1);
+    assert_int_equal(committed(f, "ns", "a"), 1);
+
+    fixture_reopen(f);
+    assert_int_equal(store_revision(f->store), used);
+    store_advance(f->store);
+    store_advance(f->store);
+    assert_int_equal(put(f, "ns", "a", 2), used + 3);
+    assert_true(fixture_sync(f));
+    fixture_reopen(f);
+    assert_int_equal(store_revision(f->store), used + 3);
+    assert_int_equal(committed(f, "ns", "a"), 2);
+}
+
 static void test_resources(void **state)
 {
     struct fixture *f = *state;
@@ -401,6 +427,7 @@ int main(void)
         TEST(write_from_timer),
         TEST(object_limit),
         TEST(byte_limit),
+        TEST(advance),
         TEST(resources),
         TEST(close_commits),
         TEST(resources_are_bounded),

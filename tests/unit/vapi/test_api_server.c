@@ -300,6 +300,30 @@ static void test_continue_tokens_age(void **state)
     assert_int_equal(list_from(h, fresh).status, 200);
 }
 
+/* Nothing is written: what is begun anew is of a later revision all the same. */
+static void test_continue_tokens_age_at_rest(void **state)
+{
+    struct harness *h = *state;
+    struct str token, late, first;
+    struct answer a;
+
+    for (int i = 0; i < 3; i++)
+        post(h, CM, arena_printf(harness_arena(h), "{\"metadata\":{\"name\":\"c%d\"}}", i).p);
+    harness_set_time(h, 1000000);
+    a = get(h, CM "?limit=1");
+    token = text_at(a, "metadata.continue");
+    first = text_at(a, "metadata.resourceVersion");
+    assert_str(text_at(list_from(h, token), "metadata.resourceVersion"),
+               arena_cstr(harness_arena(h), first));
+    harness_set_time(h, 1000301);
+    a = list_from(h, token);
+    assert_int_equal(a.status, 410);
+    late = text_at(a, "metadata.continue");
+    a = list_from(h, late);
+    assert_int_equal(a.status, 200);
+    assert_false(str_eq(text_at(a, "metadata.resourceVersion"), first));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -315,6 +339,7 @@ int main(void)
         TEST(test_options),
         TEST(test_field_manager),
         TEST(test_continue_tokens_age),
+        TEST(test_continue_tokens_age_at_rest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
