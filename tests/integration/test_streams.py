@@ -108,15 +108,16 @@ def test_follow(host, running):
 
 
 def test_slow_reader_stops_the_host(host, running):
-    """A client that reads nothing of a large log: what it has not read stays in the host's connection, unread."""
+    """A client that reads nothing of a large log: what it has not read stays in the host's connection, unread. How
+    much fits there is the kernel's choice, which may be less than 64 KB where it was never read fast."""
     for _ in range(40):
         host.write_log("\n".join(["x" * 1000] * 1000))
     with connect(running) as s:
         s.sendall(f"GET {log_path()} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         got = len(s.recv(1))
-        eventually(lambda: max(host_queues(running)) > 65536, 60, "the host's connection to fill")
+        eventually(lambda: max(host_queues(running)) > 20000, 60, "the host's connection to fill")
         assert raw_get(running, log_path(query="container=main&tailLines=1"))[0] == 200
-        eventually(lambda: max(host_queues(running)) > 65536, 60, "it to stay filled, whatever was read between")
+        eventually(lambda: max(host_queues(running)) > 20000, 60, "it to stay filled, whatever was read between")
         while block := s.recv(65536):
             got += len(block)
     assert got > 40_000_000

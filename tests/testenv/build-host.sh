@@ -5,7 +5,7 @@
 #
 #   build-host.sh [PROGRAM...]   build what is missing (default: everything a test session starts)
 #   build-host.sh --dir          print the directory the programs are in, build nothing
-#   build-host.sh --go           print a Go >= 1.26, fetched if the machine has none
+#   build-host.sh --go           print a Go that is recent enough, fetched if the machine has none
 #   build-host.sh --operator     print the name of the operator of the tests, which is of this tree and keyed by its sources
 #
 # The directory is keyed by versions and recipe, so a changed version never meets an old binary, and two
@@ -21,8 +21,8 @@ ETCD=3.6.8
 KWOK=0.8.0
 HELM=4.3.1
 H2SPEC=2.2.1     # the newest the module proxy has; in its program's name, not in the key below
-GO_MINOR=26      # the oldest Go that builds all of them is 1.$GO_MINOR
-GO_FETCH=1.26.2  # the one that is fetched where the machine's is older
+GO_OLDEST=1.26.3 # what the newest of the modules wants, the install manifests' among them
+GO_FETCH=1.26.5  # the one that is fetched where the machine's is older
 RECIPE=1         # to be raised when the way of building changes
 
 SOURCES=$(cd "$(dirname "$0")/../integration/operator" && pwd)
@@ -67,7 +67,7 @@ go_is_recent()
 {
     local v
     v=$("$1" env GOVERSION 2>/dev/null) || return 1
-    [[ $v =~ ^go1\.([0-9]+) ]] && ((BASH_REMATCH[1] >= GO_MINOR))
+    printf 'go%s\n%s\n' "$GO_OLDEST" "${v%% *}" | sort -C -V
 }
 
 # Any Go can download a newer one as a module; a module's files have no run bits, so a copy gets them.
@@ -107,7 +107,7 @@ find_go()
 
 new_module()
 {
-    printf 'module example.invalid/build\n\ngo 1.%s.0\n\nrequire %s %s\n' "$GO_MINOR" "$1" "$2" >go.mod
+    printf 'module example.invalid/build\n\ngo %s\n\nrequire %s %s\n' "$GO_OLDEST" "$1" "$2" >go.mod
 }
 
 # k8s.io/kubernetes replaces its staging modules by directories of its own repository, which a dependent
