@@ -4,6 +4,7 @@ templates, labels that make no sense, new levels over old pods, updates. Codes, 
 kube-apiserver. The pods are read from the Go module k8s.io/pod-security-admission, whose folders say what is right."""
 import glob
 import os
+import re
 import subprocess
 
 import pytest
@@ -55,7 +56,24 @@ def pair(workdir):
 
 def namespace(pair, name, **labels):
     """A namespace of such labels on both; enforce_version -> .../enforce-version."""
-    return alike_namespace(pair, name, {KEY + k.replace("_", "-"): v for k, v in labels.items()})
+    path = alike_namespace(pair, name, {KEY + k.replace("_", "-"): v for k, v in labels.items()})
+    in_force(pair, path, **labels)
+    return path
+
+
+def in_force(pair, path, enforce="privileged", enforce_version="latest", warn="privileged", warn_version="latest", **_):
+    """Waits until pods are judged by these labels: a kube-apiserver's admission reads them from a cache."""
+    level, version = (enforce, enforce_version) if enforce in LEVELS else (warn, warn_version)
+    policies = {f"{level}:{version}"} if level in LEVELS else set()  # who is refused is not warned
+
+    def seen():
+        for api in pair:
+            _, headers, data = api.raw("POST", path + "/pods", simple("probe", hostPID=True), query={"dryRun": "All"})
+            told = " ".join([data.decode(), *(headers.get_all("Warning") or [])]).replace("\\", "")
+            if policies != set(re.findall(r'(?:violates|would violate) PodSecurity "([^"]*)"', told)):
+                return False
+        return True
+    testenv.eventually(seen, 30, f"{path} to be judged by {policies}")
 
 
 # ---- pods ----
@@ -226,6 +244,7 @@ def test_updates_count_where_they_matter(pair):
     for api in pair:
         api.post(f"{ns}/pods", simple("p", hostPID=True))
         api.patch(ns, {"metadata": {"labels": {KEY + "enforce": "baseline", KEY + "warn": "restricted"}}})
+    in_force(pair, ns, enforce="baseline", warn="restricted")
     p = f"{ns}/pods/p"
     assert alike(pair, "label", "PATCH", p, {"metadata": {"labels": {"a": "b"}}})[0] == 200
     assert alike(pair, "image", "PATCH", p, {"spec": {"containers": [{"name": "c", "image": "j"}]}})[0] == 403

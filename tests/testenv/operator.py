@@ -6,14 +6,16 @@ import re
 from . import binaries
 from .process import Process
 
-# What any client says while its server is away: whose words they are depends on the moment, not on the server.
-AWAY = re.compile(r"connection refused|connection reset|connection lost|broken pipe|\bEOF\b|GOAWAY|timed? ?out|"
-                  r"deadline exceeded|server is currently unable|apiserver not ready|not yet ready|too old resource")
+# What depends on the moment, not on the server: a client's words while its server is away, while another writer is
+# ahead of it, and while the client itself is ended (its leader election may see that before its manager does).
+MOMENT = re.compile(r"connection refused|connection reset|connection lost|broken pipe|\bEOF\b|GOAWAY|timed? ?out|"
+                    r"deadline exceeded|server is currently unable|apiserver not ready|not yet ready|too old resource|"
+                    r"the object has been modified|error received after stop sequence was engaged: leader election lost")
 NAMES = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|127\.0\.0\.1:\d+|\b\d+\b")
 
 
 class Operator(Process):
-    """operator.start() ... operator.stop(); .errors() are its error lines, less those of a server that was away."""
+    """operator.start() ... operator.stop(); .errors() are its error lines, less those of a moment."""
 
     def __init__(self, identity, kubeconfig, namespace, directory, watch_list):
         super().__init__(f"operator-{identity}", [binaries.operator(), "-namespace", namespace, "-identity", identity],
@@ -32,7 +34,7 @@ class Operator(Process):
     def errors(self):
         """Messages without names, numbers and addresses; a set."""
         said = (f"{x.get('msg')}: {x.get('err', '')}" for x in self.lines() if x.get("level") != "INFO")
-        return {NAMES.sub("N", s) for s in said if not AWAY.search(s)}
+        return {NAMES.sub("N", s) for s in said if not MOMENT.search(s)}
 
     def leads(self):
         return any(x.get("msg") == "Starting workers" for x in self.lines())

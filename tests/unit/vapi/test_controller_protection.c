@@ -297,7 +297,7 @@ static void nodes_say_what_they_know(void **state)
 
 /* ---- the API's own Service ---- */
 
-static const struct vapi_address ADDRESS = {"10.9.0.1", "10.1.2.3", 443, 8443, 6443};
+static const struct vapi_address ADDRESS = {{"10.9.0.1", 8}, {"10.1.2.3", 8}, 443, 8443, 6443};
 static const char SLICES[] = "endpointslices.discovery.k8s.io";
 
 static cJSON *own(const char *resource)
@@ -367,8 +367,8 @@ static void nothing_is_written_that_is_right(void **state)
 
 static void another_address_is_another_service(void **state)
 {
-    static const struct vapi_address moved = {"10.9.0.2", "fd00::1", 443, 8443, 6443};
-    static const struct vapi_address nowhere = {"", "", 443, 8443, 443};
+    static const struct vapi_address moved = {{"10.9.0.2", 8}, {"fd00::1", 7}, 443, 8443, 6443};
+    static const struct vapi_address nowhere = {{"", 0}, {"", 0}, 443, 8443, 443};
 
     (void)state;
     publish(&ADDRESS);
