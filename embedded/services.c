@@ -12,7 +12,6 @@
 #include "impl.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include <uv.h>
 
@@ -476,21 +475,16 @@ const struct controller_def SERVICE_PART = {
 
 /* --- default/kubernetes --- */
 
-static void print_ip(char to[46], uint32_t ip)
-{
-    struct arena *a = arena_new(0);
-    struct str text = ip_format(a, ip);
-
-    memcpy(to, text.p, text.n);
-    arena_free(a);
-}
-
 void services_seed(struct embedded *e)
 {
     unsigned port = vapi_port(e->api) ? vapi_port(e->api) : API_PORT;
-    struct vapi_address address = {.port = API_PORT, .target_port = port, .endpoint_port = port};
+    struct arena *a = arena_new(0);
+    struct vapi_address address = {.cluster_ip = ip_format(a, API_SERVICE),
+                                   .endpoint_ip = ip_format(a, CONTROL_PLANE),
+                                   .port = API_PORT,
+                                   .target_port = port,
+                                   .endpoint_port = port};
 
-    print_ip(address.cluster_ip, API_SERVICE);
-    print_ip(address.endpoint_ip, CONTROL_PLANE);
     vapi_publish_address(e->api, &address);
+    arena_free(a);
 }

@@ -9,22 +9,16 @@
 
 static void ask_host(struct syncer *s);
 
-static void copy_ip(char to[46], struct str ip)
-{
-    for (size_t i = 0; i < 45 && i < ip.n; i++)
-        to[i] = ip.p[i];
-}
-
 /* What stands behind the Service is the host's affair: its endpoint says what it says itself. */
 static void publish(struct syncer *s)
 {
     unsigned port = (unsigned)s->tenant.api_port, own = vapi_port(s->api);
-    struct vapi_address address = {.port = port ? port : API_PORT,
+    struct vapi_address address = {.cluster_ip = s->tenant.api_ip,
+                                   .endpoint_ip = s->tenant.api_ip,
+                                   .port = port ? port : API_PORT,
                                    .target_port = own ? own : API_PORT,
                                    .endpoint_port = port ? port : API_PORT};
 
-    copy_ip(address.cluster_ip, s->tenant.api_ip);
-    copy_ip(address.endpoint_ip, s->tenant.api_ip);
     vapi_publish_address(s->api, &address);
 }
 

@@ -83,7 +83,7 @@ void vapi_add_renewal(struct vapi *api, const struct vapi_renewal *r);
  * whoever changes or removes them. No cluster_ip: the Service is headless; no endpoint_ip: nothing
  * stands behind it. Again whenever it changes; before and after vapi_start(). */
 struct vapi_address {
-    char cluster_ip[46], endpoint_ip[46];
+    struct str cluster_ip, endpoint_ip; /* copied */
     unsigned port, target_port, endpoint_port;
 };
 void vapi_publish_address(struct vapi *api, const struct vapi_address *address);

@@ -85,8 +85,8 @@ struct vapi {
     struct api_metrics *metrics; /* NULL until the first request */
     struct flows *flows;
     struct token_marks tokens;
-    struct vapi_address address; /* where it is reached, once it was published */
-    bool address_known;
+    struct vapi_address address; /* where it is reached */
+    struct arena *address_texts; /* of it; NULL: it was not published yet */
     void (*address_changed)(void *ctx);
     void *address_ctx;
     uv_timer_t deadline; /* of the call that is due first */

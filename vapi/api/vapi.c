@@ -101,15 +101,20 @@ void vapi_add_check(struct vapi *api, const char *name, const char *(*check)(voi
 
 void vapi_publish_address(struct vapi *api, const struct vapi_address *address)
 {
+    struct arena *a = arena_new(0);
+
+    arena_free(api->address_texts);
+    api->address_texts = a;
     api->address = *address;
-    api->address_known = true;
+    api->address.cluster_ip = arena_str(a, address->cluster_ip);
+    api->address.endpoint_ip = arena_str(a, address->endpoint_ip);
     if (api->address_changed)
         api->address_changed(api->address_ctx);
 }
 
 const struct vapi_address *vapi_published_address(const struct vapi *api)
 {
-    return api->address_known ? &api->address : NULL;
+    return api->address_texts ? &api->address : NULL;
 }
 
 void vapi_on_address(struct vapi *api, void (*changed)(void *ctx), void *ctx)
@@ -216,6 +221,7 @@ static void free_api(struct vapi *api)
     for (size_t i = 0; i < api->n_checks; i++)
         mem_free(api->checks[i].name);
     mem_free(api->version);
+    arena_free(api->address_texts);
     api->magic = 0;
     mem_free(api);
     if (closed)

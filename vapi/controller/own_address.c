@@ -44,7 +44,7 @@ static cJSON *set_port(struct arena *a, cJSON *holder, unsigned number)
 static cJSON *want_service(struct arena *a, const struct vapi_address *at)
 {
     cJSON *service = new_object(a), *spec = json_ensure_object(a, service, "spec");
-    struct str ip = str_c(*at->cluster_ip ? at->cluster_ip : "None");
+    struct str ip = at->cluster_ip.n ? at->cluster_ip : STR("None");
 
     set_label(a, service, "component", STR("apiserver"));
     set_label(a, service, "provider", STR("kubernetes"));
@@ -60,12 +60,12 @@ static cJSON *want_endpoints(struct arena *a, const struct vapi_address *at)
 {
     cJSON *object = new_object(a), *subset, *addresses;
 
-    if (!*at->endpoint_ip)
+    if (!at->endpoint_ip.n)
         return NULL;
     set_label(a, object, "endpointslice.kubernetes.io/skip-mirror", STR("true"));
     subset = json_append(json_set(a, object, "subsets", json_new_array(a)), json_new_object(a));
     addresses = json_set(a, subset, "addresses", json_new_array(a));
-    json_set_str(a, json_append(addresses, json_new_object(a)), "ip", str_c(at->endpoint_ip));
+    json_set_str(a, json_append(addresses, json_new_object(a)), "ip", at->endpoint_ip);
     set_port(a, subset, at->endpoint_port);
     return object;
 }
@@ -73,7 +73,7 @@ static cJSON *want_endpoints(struct arena *a, const struct vapi_address *at)
 static cJSON *want_slice(struct arena *a, const struct vapi_address *at)
 {
     cJSON *object = new_object(a), *endpoint;
-    struct str ip = str_c(at->endpoint_ip);
+    struct str ip = at->endpoint_ip;
 
     if (!ip.n)
         return NULL;
