@@ -155,6 +155,16 @@ struct str_list json_str_list(struct arena *a, const cJSON *list)
     return (struct str_list){items, n};
 }
 
+bool json_list_has(const cJSON *list, struct str text)
+{
+    json_each(item, list)
+    {
+        if (str_eq(json_str(item), text))
+            return true;
+    }
+    return false;
+}
+
 struct str json_str_at(const cJSON *node, const char *path)
 {
     return json_str(json_path(node, path));

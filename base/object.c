@@ -31,3 +31,23 @@ bool pod_is_finished(const cJSON *pod)
 {
     return pod_phase_is_final(json_str_at(pod, "status.phase"));
 }
+
+cJSON *owner_controller(const cJSON *object)
+{
+    json_each(ref, json_path(object, "metadata.ownerReferences"))
+    {
+        if (json_true(json_get(ref, "controller")))
+            return ref;
+    }
+    return NULL;
+}
+
+cJSON *taint_find(const cJSON *taints, const char *key, const char *effect)
+{
+    json_each(t, taints)
+    {
+        if (str_eqc(json_str_at(t, "key"), key) && str_eqc(json_str_at(t, "effect"), effect))
+            return t;
+    }
+    return NULL;
+}

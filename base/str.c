@@ -219,5 +219,9 @@ bool str_list_has(struct str_list list, struct str s)
 
 bool str_list_has_or_star(struct str_list list, struct str s)
 {
-    return str_list_has(list, s) || str_list_has(list, STR("*"));
+    for (size_t i = 0; i < list.n; i++) {
+        if (str_eq(list.items[i], s) || str_eq(list.items[i], STR("*")))
+            return true;
+    }
+    return false;
 }

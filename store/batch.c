@@ -147,7 +147,7 @@ static void undo(struct store *s, struct batch *b)
         case OP_RECORD_DELETE:
             record_undo(s, op);
             break;
-        case OP_REVISION:
+        case OP_REVISION: /* stays used up */
             break;
         case OP_DROP: /* stays in the list and goes along with a later batch */
             break;

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-#define ANNOTATION_MIRRORED                                                                        \
-    "sublet.dev/host-uid" /* also: this node is ours to change and remove                          \
-                           */
+#include <sublet/object.h>
+
+/* A node with ANNOTATION_HOST_UID is ours to change and remove. */
 #define UNREADABLE "unreadable"
 
 struct waiting {
@@ -215,14 +215,14 @@ static cJSON *wanted(struct sync_run *run)
     cJSON *node = translate_node_up(a, &run->syncer->tenant, host);
 
     if (node)
-        json_set_str(a, json_ensure_path(a, node, "metadata.annotations"), ANNOTATION_MIRRORED,
+        json_set_str(a, json_ensure_path(a, node, "metadata.annotations"), ANNOTATION_HOST_UID,
                      sync_uid(host));
     return node;
 }
 
 static bool is_mirrored(const cJSON *node)
 {
-    return json_get(json_path(node, "metadata.annotations"), ANNOTATION_MIRRORED) != NULL;
+    return json_get(json_path(node, "metadata.annotations"), ANNOTATION_HOST_UID) != NULL;
 }
 
 /* A heartbeat is no news: writing each of them down would be all that a tenant's disk does. */

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include <sublet/encode.h>
+#include <sublet/object.h>
 
 #define VERDICT_MAGIC 0x76657264u
 #define FRESH_MS      10000
@@ -123,12 +124,7 @@ static const cJSON *template_of(const struct resource *r, const cJSON *object)
 /* What controllers make of a template was judged when the template was written. */
 static bool is_made_by_controller(const cJSON *object)
 {
-    json_each(owner, json_path(object, "metadata.ownerReferences"))
-    {
-        if (json_true(json_get(owner, "controller")))
-            return true;
-    }
-    return false;
+    return owner_controller(object) != NULL;
 }
 
 bool verdict_wanted(const struct syncer *s, const struct resource *r, const cJSON *object,

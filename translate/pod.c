@@ -80,14 +80,8 @@ static void add_hostname(struct down *d, cJSON *spec)
 
 static void append_new(struct arena *a, cJSON *list, size_t max, struct str text)
 {
-    if (!text.n || json_count(list) >= max)
-        return;
-    json_each(one, list)
-    {
-        if (str_eq(json_str(one), text))
-            return;
-    }
-    json_append(list, json_new_string(a, text));
+    if (text.n && json_count(list) < max && !json_list_has(list, text))
+        json_append(list, json_new_string(a, text));
 }
 
 static const struct field DNS_OPTION_FIELDS[] = {

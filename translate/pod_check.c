@@ -9,6 +9,8 @@
 
 #include "shape.h"
 
+#include <sublet/object.h>
+
 /* No workload needs more; without bounds a small request makes a huge host object. */
 enum { CONTAINERS_MAX = 256, TERMS_MAX = 64, DOWNWARD_ITEMS_MAX = 512 };
 
@@ -47,13 +49,7 @@ static int check_node_name(const struct check *c)
 
 static bool owned_by_daemon_set(const struct check *c)
 {
-    json_each(owner, json_path(c->pod, "metadata.ownerReferences"))
-    {
-        if (json_true(json_get(owner, "controller")) &&
-            str_eqc(json_str(json_get(owner, "kind")), "DaemonSet"))
-            return true;
-    }
-    return false;
+    return str_eqc(json_str_at(owner_controller(c->pod), "kind"), "DaemonSet");
 }
 
 /* Terms of nodes: matchFields picks a node by name, which is the DaemonSet controller's business.

@@ -275,14 +275,8 @@ static bool no_seccomp(const struct where *w, struct found *f)
 static bool no_drop(const struct where *w, struct found *f)
 {
     (void)f;
-    if (!w->container)
-        return false;
-    json_each(one, json_get(json_get(context(w), "capabilities"), "drop"))
-    {
-        if (str_eqc(json_str(one), "ALL"))
-            return false;
-    }
-    return true;
+    return w->container &&
+           !json_list_has(json_get(json_get(context(w), "capabilities"), "drop"), STR("ALL"));
 }
 
 static bool capabilities_restricted(const struct where *w, struct found *f)

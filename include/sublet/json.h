@@ -58,7 +58,8 @@ struct str json_str(const cJSON *node);        /* STR_NULL unless a string */
 struct str json_str_at(const cJSON *node, const char *path);
 /* Copies of the texts of a list, empty for an item that is none; no items without a list. */
 struct str_list json_str_list(struct arena *a, const cJSON *list);
-bool json_i64(const cJSON *node, int64_t *ret); /* an integral number that fits, exactly */
+bool json_list_has(const cJSON *list, struct str text); /* one of its texts is this */
+bool json_i64(const cJSON *node, int64_t *ret);         /* an integral number that fits, exactly */
 int64_t json_i64_at(const cJSON *node, const char *path, int64_t otherwise);
 bool json_equal(const cJSON *a, const cJSON *b); /* objects regardless of order; 1 equals 1.0 */
 

@@ -9,6 +9,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include <sublet/object.h>
+
 #define MEMO_MAGIC 0x636e7464u
 #define SLOTS      4096u
 #define N_CLASSES  (sizeof(((struct counted *)NULL)->classes) / sizeof(struct str))
@@ -89,14 +91,11 @@ static const cJSON *pod_of(const cJSON *claim)
     const cJSON *made = json_get(json_path(claim, "metadata.annotations"),
                                  "resource.kubernetes.io/extended-resource-claim");
 
-    json_each(ref, json_path(claim, "metadata.ownerReferences"))
-    {
-        if (json_true(json_get(ref, "controller")) && str_eqc(json_str(made), "true") &&
-            str_eqc(json_str_at(ref, "kind"), "Pod") &&
-            str_eqc(json_str_at(ref, "apiVersion"), "v1"))
-            return ref;
-    }
-    return NULL;
+    const cJSON *ref = owner_controller(claim);
+    bool by_pod =
+        str_eqc(json_str_at(ref, "kind"), "Pod") && str_eqc(json_str_at(ref, "apiVersion"), "v1");
+
+    return by_pod && str_eqc(json_str(made), "true") ? ref : NULL;
 }
 
 bool counted_is_extended(const cJSON *claim, struct str pod_uid)

@@ -7,20 +7,11 @@
  * k8s.io/component-helpers/nodedeclaredfeatures. */
 #include "plugins.h"
 
+#include <sublet/object.h>
+
 /* --- TaintNodesByCondition --- */
 
 #define NOT_READY "node.kubernetes.io/not-ready"
-
-static bool has_taint(const cJSON *taints)
-{
-    json_each(t, taints)
-    {
-        if (str_eqc(json_str_at(t, "key"), NOT_READY) &&
-            str_eqc(json_str_at(t, "effect"), "NoSchedule"))
-            return true;
-    }
-    return false;
-}
 
 int node_taint_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                      struct err *err)
@@ -34,7 +25,7 @@ int node_taint_admit(const struct admission_call *c, cJSON *object, const cJSON 
         return 0;
     spec = json_ensure_object(c->arena, object, "spec");
     list = json_get(spec, "taints");
-    if (has_taint(list))
+    if (taint_find(list, NOT_READY, "NoSchedule"))
         return 0;
     if (!json_is_array(list))
         list = json_set(c->arena, spec, "taints", json_new_array(c->arena));
@@ -82,12 +73,7 @@ static const struct feature {
 
 static bool declares(const cJSON *node, const char *feature)
 {
-    json_each(f, json_path(node, "status.declaredFeatures"))
-    {
-        if (str_eqc(json_str(f), feature))
-            return true;
-    }
-    return false;
+    return json_list_has(json_path(node, "status.declaredFeatures"), str_c(feature));
 }
 
 /* An unknown node is refused by the plug-in after this one. */

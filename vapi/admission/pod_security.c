@@ -13,6 +13,7 @@
 
 #include <sublet/clock.h>
 #include <sublet/field.h>
+#include <sublet/object.h>
 
 #define PREFIX "pod-security.kubernetes.io/"
 /* Of a new enforce level: how many pods are looked at, and for how long. */
@@ -389,19 +390,16 @@ static void sweep_pod(struct sweep *s, const struct store_object *o, const cJSON
 /* True for the second pod and all later ones of one controller. */
 static bool has_sibling(struct sweep *s, const cJSON *pod)
 {
-    json_each(ref, json_path(pod, "metadata.ownerReferences"))
-    {
-        uint64_t hash = str_hash(json_str_at(ref, "uid"), 0);
+    const cJSON *owner = owner_controller(pod);
+    uint64_t hash = str_hash(json_str_at(owner, "uid"), 0);
 
-        if (!json_true(json_get(ref, "controller")))
-            continue;
-        for (size_t i = 0; i < s->n_owners; i++)
-            if (s->owners[i] == hash)
-                return true;
-        if (s->n_owners < MAX_PODS)
-            s->owners[s->n_owners++] = hash;
+    if (!owner)
         return false;
-    }
+    for (size_t i = 0; i < s->n_owners; i++)
+        if (s->owners[i] == hash)
+            return true;
+    if (s->n_owners < MAX_PODS)
+        s->owners[s->n_owners++] = hash;
     return false;
 }
 

@@ -31,12 +31,7 @@ bool security_escalation_25(struct check *k)
 static bool keeps_capabilities(struct found *f, const cJSON *container)
 {
     (void)f;
-    json_each(item, security_context(container, "capabilities.drop"))
-    {
-        if (str_eqc(json_str(item), "ALL"))
-            return false;
-    }
-    return true;
+    return !json_list_has(security_context(container, "capabilities.drop"), STR("ALL"));
 }
 
 static bool adds_capability(struct found *f, const cJSON *container)

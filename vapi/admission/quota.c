@@ -16,12 +16,8 @@
 static bool selects_class(const cJSON *expression, struct str class)
 {
     struct str op = json_str_at(expression, "operator");
-    bool listed = false;
+    bool listed = json_list_has(json_get(expression, "values"), class);
 
-    json_each(value, json_get(expression, "values"))
-    {
-        listed = listed || str_eq(json_str(value), class);
-    }
     if (!op.n || str_eqc(op, "Exists"))
         return class.n > 0;
     if (str_eqc(op, "DoesNotExist"))

@@ -26,11 +26,8 @@ int storage_protection_admit(const struct admission_call *c, cJSON *object, cons
         return 0;
     metadata = json_ensure_object(c->arena, object, "metadata");
     list = json_get(metadata, "finalizers");
-    json_each(one, list)
-    {
-        if (str_eqc(json_str(one), finalizer))
-            return 0;
-    }
+    if (json_list_has(list, str_c(finalizer)))
+        return 0;
     if (!json_is_array(list))
         list = json_set(c->arena, metadata, "finalizers", json_new_array(c->arena));
     json_append(list, json_new_string(c->arena, str_c(finalizer)));

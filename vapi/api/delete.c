@@ -81,21 +81,15 @@ int delete_preconditions(struct call *c, const struct store_object *o, struct er
 
 /* ---- finalizers by propagation policy ---- */
 
-static bool has(const cJSON *list, const char *text)
-{
-    json_each(item, list) if (str_eqc(json_str(item), text)) return true;
-    return false;
-}
-
 static bool wants_orphan(const struct removal *d, const cJSON *finalizers)
 {
     struct str policy = d->call->options.propagation;
 
     if (policy.n)
         return str_eqc(policy, "Orphan");
-    if (has(finalizers, ORPHAN))
+    if (json_list_has(finalizers, STR(ORPHAN)))
         return true;
-    if (has(finalizers, FOREGROUND))
+    if (json_list_has(finalizers, STR(FOREGROUND)))
         return false;
     return (d->call->resource->flags & RES_ORPHAN_DEFAULT) != 0;
 }
@@ -106,7 +100,7 @@ static bool wants_foreground(const struct removal *d, const cJSON *finalizers)
 
     if (policy.n)
         return str_eqc(policy, "Foreground");
-    return has(finalizers, FOREGROUND);
+    return json_list_has(finalizers, STR(FOREGROUND));
 }
 
 /* The collector's two finalizers are set anew; others keep their places. */
@@ -118,7 +112,8 @@ static void set_collector_finalizers(struct removal *d)
     bool orphan = wants_orphan(d, before), foreground = wants_foreground(d, before);
     cJSON *now;
 
-    if (orphan == has(before, ORPHAN) && foreground == has(before, FOREGROUND))
+    if (orphan == json_list_has(before, STR(ORPHAN)) &&
+        foreground == json_list_has(before, STR(FOREGROUND)))
         return;
     now = json_new_array(a);
     json_each(item,

@@ -117,11 +117,6 @@ static bool is_check(struct health *h, struct str name)
     return n.found;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 /* The excluded names that no check has, each once and in order. */
 static void warn_unknown(struct health *h)
 {
@@ -136,7 +131,7 @@ static void warn_unknown(struct health *h)
         if (str_eqc(item->name, "exclude") && !is_check(h, item->value))
             names[n++] = item->value;
     }
-    qsort(names, n, sizeof(*names), by_text);
+    qsort(names, n, sizeof(*names), str_order);
     for (size_t i = 0; i < n; i++) {
         if (last.p && str_eq(last, names[i]))
             continue;

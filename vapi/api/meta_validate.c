@@ -183,18 +183,13 @@ static void check_owners(struct field_errors *e, const cJSON *owners)
 
 /* ---- finalizers ---- */
 
-static bool list_has(const cJSON *list, struct str s)
-{
-    json_each(item, list) if (str_eq(json_str(item), s)) return true;
-    return false;
-}
-
 static void check_finalizers(struct field_errors *e, const cJSON *finalizers)
 {
     const struct field_path *p = FIELD(&METADATA, "finalizers");
 
     json_each(f, finalizers) check_rule(e, p, NAME_QUALIFIED, json_str(f), json_str(f));
-    if (list_has(finalizers, STR("orphan")) && list_has(finalizers, STR("foregroundDeletion")))
+    if (json_list_has(finalizers, STR("orphan")) &&
+        json_list_has(finalizers, STR("foregroundDeletion")))
         field_invalid(e, p, finalizers,
                       "finalizer orphan and foregroundDeletion cannot be both set");
 }
@@ -307,7 +302,8 @@ void meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old)
 
         if (left-- == 0)
             return;
-        if (str_find(name, '/') < name.n || is_standard_finalizer(name) || list_has(before, name))
+        if (str_find(name, '/') < name.n || is_standard_finalizer(name) ||
+            json_list_has(before, name))
             continue;
         call_warn(c, arena_printf(
                          c->arena,

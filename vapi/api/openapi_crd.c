@@ -50,16 +50,6 @@ static void add_common(struct document *d, cJSON *schema, const char *meta, cons
 
 /* ---- one node of a schema ---- */
 
-static bool lists_word(const cJSON *list, const char *word)
-{
-    json_each(item, list)
-    {
-        if (str_eqc(json_str(item), word))
-            return true;
-    }
-    return false;
-}
-
 static bool is_either(const cJSON *any_of)
 {
     return json_count(any_of) == 2 && json_count(json_at(any_of, 0)) == 1 &&
@@ -173,9 +163,9 @@ static void add_embedded(struct document *d, cJSON *schema)
     required = json_get(schema, "required");
     if (!required)
         required = json_set(d->arena, schema, "required", json_new_array(d->arena));
-    if (!lists_word(required, "kind"))
+    if (!json_list_has(required, STR("kind")))
         json_append(required, json_new_string(d->arena, STR("kind")));
-    if (!lists_word(required, "apiVersion"))
+    if (!json_list_has(required, STR("apiVersion")))
         json_append(required, json_new_string(d->arena, STR("apiVersion")));
 }
 

@@ -5,16 +5,6 @@
 
 /* --- selector and affinity --- */
 
-static bool is_among(const cJSON *values, struct str value)
-{
-    json_each(v, values)
-    {
-        if (str_eq(json_str(v), value))
-            return true;
-    }
-    return false;
-}
-
 static bool compare_numbers(const cJSON *values, struct str value, bool greater)
 {
     int64_t wanted, has;
@@ -33,9 +23,9 @@ static bool requirement_holds(const cJSON *requirement, struct str value)
     bool has = value.p != NULL;
 
     if (str_eqc(op, "In"))
-        return has && is_among(values, value);
+        return has && json_list_has(values, value);
     if (str_eqc(op, "NotIn"))
-        return !has || !is_among(values, value);
+        return !has || !json_list_has(values, value);
     if (str_eqc(op, "Exists"))
         return has;
     if (str_eqc(op, "DoesNotExist"))

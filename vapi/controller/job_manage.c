@@ -107,7 +107,7 @@ static cJSON *base_pod(struct job_run *j)
 
     if (!json_is_array(finalizers))
         finalizers = json_set(a, meta, "finalizers", json_new_array(a));
-    if (!texts_have(finalizers, JOB_FINALIZER))
+    if (!json_list_has(finalizers, STR(JOB_FINALIZER)))
         json_append(finalizers, json_new_string(a, STR(JOB_FINALIZER)));
     if (j->indexed) {
         add_index_env(a, json_path(pod, "spec.containers"));

@@ -103,16 +103,6 @@ static void count_released(struct job_run *j, const char *which)
     status_set(a, j->status, which, n, false);
 }
 
-static bool listed(const cJSON *list, struct str uid)
-{
-    json_each(item, list)
-    {
-        if (str_eq(json_str(item), uid))
-            return true;
-    }
-    return false;
-}
-
 struct tally {
     cJSON *succeeded, *failed; /* uncounted */
 };
@@ -134,7 +124,7 @@ static bool tally(struct job_run *j, struct tally *t, const cJSON *pod)
     int64_t index = j->indexed ? job_pod_index(j, pod) : 0;
     struct str uid = meta_uid(pod);
 
-    if (listed(t->succeeded, uid) || listed(t->failed, uid))
+    if (json_list_has(t->succeeded, uid) || json_list_has(t->failed, uid))
         return true;
     if (succeeded(pod)) {
         if (!j->indexed)
@@ -376,7 +366,7 @@ static void count_rest(struct job_run *j, bool failed)
         if (!pod_is_terminating(pod) || pod_is_finished(pod) || !job_pod_tracked(pod) ||
             !j->only_failed)
             continue;
-        if (failed && !listed(list, meta_uid(pod)))
+        if (failed && !json_list_has(list, meta_uid(pod)))
             json_append(list, json_new_string(a, meta_uid(pod)));
         j->release[j->n_release++] = j->pods[i];
     }

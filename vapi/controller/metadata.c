@@ -19,7 +19,7 @@ void metadata_write(struct reconcile *r, const struct resource *res, const cJSON
 
 bool finalizer_has(const cJSON *object, const char *name)
 {
-    return texts_have(json_path(object, "metadata.finalizers"), name);
+    return json_list_has(json_path(object, "metadata.finalizers"), str_c(name));
 }
 
 static cJSON *finalizers_without(struct arena *a, const cJSON *object, const char *name)
@@ -52,16 +52,6 @@ void finalizer_drop(struct reconcile *r, const struct resource *res, const cJSON
 }
 
 /* --- owners --- */
-
-cJSON *owner_controller(const cJSON *object)
-{
-    json_each(ref, json_path(object, "metadata.ownerReferences"))
-    {
-        if (json_true(json_get(ref, "controller")))
-            return ref;
-    }
-    return NULL;
-}
 
 bool owner_is(const cJSON *object, struct str uid)
 {

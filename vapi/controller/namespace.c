@@ -231,7 +231,7 @@ static void namespace_reconcile(struct reconcile *r)
     *c = (struct content){.run = r};
     c->ns = reconcile_get(r, reconcile_resource(r, "", "namespaces"), STR(""), name);
     if (!c->ns || !is_going(c->ns) ||
-        !texts_have(json_path(c->ns, "spec.finalizers"), "kubernetes"))
+        !json_list_has(json_path(c->ns, "spec.finalizers"), STR("kubernetes")))
         return;
     sweep(c, true, true);
     reconcile_next(r, on_pods_asked, c);

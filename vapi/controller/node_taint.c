@@ -8,8 +8,8 @@
  */
 #include "util.h"
 
-#define MIRRORED "\"sublet.dev/host-uid\""
-#define PREFIX   "node.kubernetes.io/"
+#define PREFIX "node.kubernetes.io/"
+#define EFFECT "NoSchedule"
 
 /* A taint stands while its condition has this status. */
 static const struct rule {
@@ -33,29 +33,14 @@ static bool is_wanted(const cJSON *node, const struct rule *rule)
     return str_eqc(json_str(json_get(condition_of(node, rule->condition), "status")), rule->status);
 }
 
-static bool is_of(const cJSON *taint, const struct rule *rule)
-{
-    return str_eqc(json_str_at(taint, "effect"), "NoSchedule") &&
-           str_eqc(json_str_at(taint, "key"), rule->taint);
-}
-
 static const struct rule *rule_of(const cJSON *taint)
 {
     for (size_t i = 0; i < N_RULES; i++) {
-        if (is_of(taint, &RULES[i]))
+        if (str_eqc(json_str_at(taint, "effect"), EFFECT) &&
+            str_eqc(json_str_at(taint, "key"), RULES[i].taint))
             return &RULES[i];
     }
     return NULL;
-}
-
-static bool has_taint(const cJSON *taints, const struct rule *rule)
-{
-    json_each(t, taints)
-    {
-        if (is_of(t, rule))
-            return true;
-    }
-    return false;
 }
 
 /* The taints as they should be; *ret_changed: they are not. */
@@ -77,12 +62,12 @@ static cJSON *wanted_taints(struct reconcile *r, const cJSON *node, bool *ret_ch
             *ret_changed = true;
     }
     for (size_t i = 0; native && i < N_RULES; i++) {
-        if (!is_wanted(node, &RULES[i]) || has_taint(taints, &RULES[i]))
+        if (!is_wanted(node, &RULES[i]) || taint_find(taints, RULES[i].taint, EFFECT))
             continue;
         cJSON *t = json_append(list, json_new_object(a));
 
         json_set_str(a, t, "key", str_c(RULES[i].taint));
-        json_set_str(a, t, "effect", STR("NoSchedule"));
+        json_set_str(a, t, "effect", STR(EFFECT));
         json_set_str(a, t, "timeAdded", time_format_s(a, reconcile_now_s(r)));
         *ret_changed = true;
     }
@@ -113,7 +98,8 @@ static void taint_reconcile(struct reconcile *r)
 
 static void map_node(struct controller *c, const struct store_event *e)
 {
-    if (e->type != STORE_DELETED && !str_contains(e->object->bytes, STR(MIRRORED)))
+    if (e->type != STORE_DELETED &&
+        !str_contains(e->object->bytes, STR("\"" ANNOTATION_HOST_UID "\"")))
         controller_map_self(c, e);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Claims stay while a pod has them, volumes while a claim has them, and classes of attributes while
- * a claim or volume names them: what admission gave a finalizer
- * at its birth loses it when it is to be deleted and out of use. Must never let go of a claim that
- * a scheduled pod names, whatever the phase of that pod: its kubelet may not be done with it.
- * Source: pkg/controller/volume/{pvc,pv,vac}protection of Kubernetes 1.36. */
+ * a claim or volume names them: what admission gave a finalizer at its birth loses it when it is to
+ * be deleted and out of use. Must never let go of a claim that a scheduled pod names, whatever the
+ * phase of that pod: its kubelet may not be done with it. Source:
+ * pkg/controller/volume/{pvc,pv,vac}protection of Kubernetes 1.36. */
 #include "util.h"
 
 #define CLAIM_FINALIZER  "kubernetes.io/pvc-protection"

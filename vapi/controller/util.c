@@ -168,16 +168,6 @@ bool text_set(struct arena *a, cJSON *map, const char *key, struct str value)
     return true;
 }
 
-bool texts_have(const cJSON *list, const char *text)
-{
-    json_each(item, list)
-    {
-        if (str_eqc(json_str(item), text))
-            return true;
-    }
-    return false;
-}
-
 bool labels_cover(const cJSON *wanted, const cJSON *labels)
 {
     json_each(item, wanted)

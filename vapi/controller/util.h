@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sublet/controller.h>
+#include <sublet/object.h>
 
 /* What an API server does whoever runs the controllers. */
 #define API_CONTROLLERS(X)                                                                         \
@@ -46,7 +47,6 @@ bool condition_remove(cJSON *object, const char *type);
 const cJSON *condition_of(const cJSON *object, const char *type);
 
 /* Ownership. */
-cJSON *owner_controller(const cJSON *object); /* its controlling ownerReference, or NULL */
 bool owner_is(const cJSON *object, struct str uid);
 cJSON *owner_ref(struct arena *a, const struct resource *r,
                  const cJSON *owner); /* controller, blocking */
@@ -114,7 +114,6 @@ bool status_set(struct arena *a, cJSON *status, const char *key, int64_t value, 
 void status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,
                    const cJSON *as_read);
 bool text_set(struct arena *a, cJSON *map, const char *key, struct str value);
-bool texts_have(const cJSON *list, const char *text); /* of strings */
 bool labels_cover(const cJSON *wanted, const cJSON *labels);
 bool is_going(const cJSON *object);                       /* has a deletionTimestamp */
 int64_t time_at_s(const cJSON *object, const char *path); /* 0 when absent */

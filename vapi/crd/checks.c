@@ -92,12 +92,7 @@ static void crd_prepare_update(struct arena *a, cJSON *crd, const cJSON *old)
 
     status = json_set(a, crd, "status", json_copy(a, json_get(old, "status")));
     list = json_get(status, "storedVersions");
-    json_each(item, list)
-    {
-        if (str_eq(json_str(item), storage))
-            return;
-    }
-    if (json_is_array(list) && storage.n)
+    if (json_is_array(list) && storage.n && !json_list_has(list, storage))
         json_append(list, json_new_string(a, storage));
 }
 

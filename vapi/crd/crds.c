@@ -187,11 +187,8 @@ static bool stored_versions(struct arena *a, cJSON *crd)
     }
     if (!json_is_array(list))
         list = json_set(a, status, "storedVersions", json_new_array(a));
-    json_each(item, list)
-    {
-        if (str_eq(json_str(item), storage))
-            return false;
-    }
+    if (json_list_has(list, storage))
+        return false;
     json_append(list, json_new_string(a, storage));
     return true;
 }

@@ -45,16 +45,6 @@ static void check_set_items(struct field_errors *e, const struct field_path *p, 
         field_invalid(e, FIELD(FIELD(p, "items"), MAP_TYPE), list, why); /* upstream's own mix-up */
 }
 
-static bool names(const cJSON *list, struct str name)
-{
-    json_each(item, list)
-    {
-        if (str_eq(json_str(item), name))
-            return true;
-    }
-    return false;
-}
-
 static void check_key(struct field_errors *e, const struct field_path *p, const cJSON *schema,
                       const cJSON *key)
 {
@@ -76,7 +66,8 @@ static void check_key(struct field_errors *e, const struct field_path *p, const 
     }
     if (!property)
         return;
-    if (!names(json_get(items, "required"), json_str(key)) && !json_get(property, "default"))
+    if (!json_list_has(json_get(items, "required"), json_str(key)) &&
+        !json_get(property, "default"))
         field_required(e, FIELD(at, "default"),
                        "this property is in x-kubernetes-list-map-keys, so it must have a default "
                        "or be a required property");

@@ -375,12 +375,6 @@ ROW_CELLS(cells_node)
 
 /* ---- PersistentVolume, PersistentVolumeClaim ---- */
 
-static bool value_listed(const cJSON *list, const char *text)
-{
-    json_each(item, list) if (str_eqc(json_str(item), text)) return true;
-    return false;
-}
-
 static void cell_modes(const struct row *r, const cJSON *modes)
 {
     static const struct {
@@ -394,7 +388,7 @@ static void cell_modes(const struct row *r, const cJSON *modes)
     struct buf b = BUF_INIT(0);
 
     for (size_t i = 0; i < COUNT(names); i++) {
-        if (!value_listed(modes, names[i].mode))
+        if (!json_list_has(modes, str_c(names[i].mode)))
             continue;
         buf_addc(&b, b.n ? "," : "");
         buf_addc(&b, names[i].abbreviation);

@@ -34,8 +34,8 @@ static void namespace_prepare_create(struct arena *a, cJSON *ns)
     set_name_label(a, ns); /* the name may be made up only now */
     if (!json_is_array(list))
         list = json_set(a, spec, "finalizers", json_new_array(a));
-    json_each(f, list) if (str_eqc(json_str(f), "kubernetes")) return;
-    json_append(list, json_new_string(a, STR("kubernetes")));
+    if (!json_list_has(list, STR("kubernetes")))
+        json_append(list, json_new_string(a, STR("kubernetes")));
 }
 
 static void namespace_prepare_update(struct arena *a, cJSON *ns, const cJSON *old)

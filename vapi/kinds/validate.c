@@ -20,12 +20,6 @@ bool one_of(struct str s, const char *const *list)
     return false;
 }
 
-bool value_listed(const cJSON *list, struct str s)
-{
-    json_each(item, list) if (str_eq(json_str(item), s)) return true;
-    return false;
-}
-
 const cJSON *given(const cJSON *object, const char *path)
 {
     const cJSON *value = json_path(object, path);

@@ -14,7 +14,6 @@
 
 /* ---- texts ---- */
 bool one_of(struct str s, const char *const *list); /* list: NULL-ended */
-bool value_listed(const cJSON *list, struct str s);
 bool check_rule(struct field_errors *e, const struct field_path *p, enum name_rule rule,
                 struct str s);
 /* The same of its lower case. */

@@ -87,23 +87,30 @@ static bool bits_beyond(const unsigned char *ip, unsigned length, unsigned total
     return false;
 }
 
-bool check_cidr(struct field_errors *e, const struct field_path *p, struct str cidr)
+/* An address and the length of its network. */
+static bool parse_network(struct str cidr, int *family, unsigned char bytes[16], uint64_t *length)
 {
     struct str rest = cidr, ip = str_cut(&rest, '/');
+
+    return rest.n && rest.n <= 3 && str_to_u64(rest, length) && parse_ip(ip, family, bytes) &&
+           *length <= (*family == AF_INET6 ? 128 : 32);
+}
+
+bool check_cidr(struct field_errors *e, const struct field_path *p, struct str cidr)
+{
+    struct str rest = str_from(cidr, str_find(cidr, '/') + 1);
     unsigned char bytes[16];
     int family = 0;
     uint64_t length = 0;
-    bool ok = rest.n && rest.n <= 3 && str_to_u64(rest, &length) && parse_ip(ip, &family, bytes);
-    unsigned total = family == AF_INET6 ? 128 : 32;
     const char *why = NULL;
 
-    if (!ok || length > total)
+    if (!parse_network(cidr, &family, bytes, &length))
         why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
     else if (rest.n > 1 && rest.p[0] == '0')
         why = "must not have leading 0s in IP or prefix length";
     else if (family == AF_INET6 && is_mapped(bytes))
         why = "must not have an IPv4-mapped IPv6 address";
-    else if (bits_beyond(bytes, (unsigned)length, total))
+    else if (bits_beyond(bytes, (unsigned)length, family == AF_INET6 ? 128 : 32))
         why = "must not have bits set beyond the prefix length";
     if (why)
         field_invalid_str(e, p, cidr, why);
@@ -130,15 +137,13 @@ bool check_canonical_cidr(struct field_errors *e, const struct field_path *p, st
 
 bool check_interface(struct field_errors *e, const struct field_path *p, struct str address)
 {
-    struct str rest = address, ip = str_cut(&rest, '/');
     unsigned char bytes[16];
     char text[INET6_ADDRSTRLEN];
     const char *canonical;
     int family = 0;
     uint64_t length = 0;
-    bool ok = rest.n && rest.n <= 3 && str_to_u64(rest, &length) && parse_ip(ip, &family, bytes);
 
-    if (!ok || length > (family == AF_INET6 ? 128 : 32)) {
+    if (!parse_network(address, &family, bytes, &length)) {
         field_invalid_str(e, p, address,
                           "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or "
                           "2001:db8::1/64)");
@@ -181,13 +186,13 @@ bool is_ipv6(struct str ip)
 bool check_legacy_ip(struct field_errors *e, const struct field_path *p, struct str ip,
                      const cJSON *accepted)
 {
-    return value_listed(accepted, ip) || check_ip(e, p, ip);
+    return json_list_has(accepted, ip) || check_ip(e, p, ip);
 }
 
 bool check_legacy_cidr(struct field_errors *e, const struct field_path *p, struct str cidr,
                        const cJSON *accepted)
 {
-    return value_listed(accepted, cidr) || check_cidr(e, p, cidr);
+    return json_list_has(accepted, cidr) || check_cidr(e, p, cidr);
 }
 
 /* ---- what endpoints may have ---- */

@@ -72,7 +72,7 @@ static void check_subject(struct field_errors *e, const struct field_path *p, co
 static bool check_star(struct field_errors *e, const struct field_path *p, const cJSON *list,
                        const char *others)
 {
-    if (!value_listed(list, STR("*")))
+    if (!json_list_has(list, STR("*")))
         return false;
     if (json_count(list) > 1)
         field_invalid(

@@ -72,7 +72,7 @@ static void check_app_armor(struct field_errors *e, const struct field_path *p,
 
 static bool adds_capability(const cJSON *context, const char *name)
 {
-    return value_listed(json_path(context, "capabilities.add"), str_c(name));
+    return json_list_has(json_path(context, "capabilities.add"), str_c(name));
 }
 
 static void check_escalation(struct field_errors *e, const struct field_path *p,

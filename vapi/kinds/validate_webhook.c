@@ -25,7 +25,7 @@ static void check_wildcard_list(struct field_errors *e, const struct field_path 
 
     if (!json_count(list))
         field_required(e, p, "");
-    if (json_count(list) > 1 && value_listed(list, STR("*")))
+    if (json_count(list) > 1 && json_list_has(list, STR("*")))
         field_invalid(
             e, p, list,
             arena_printf(e->arena, "if '*' is present, must not specify other %s", others).p);
@@ -100,7 +100,7 @@ void validate_admission_rule(struct field_errors *e, const struct field_path *p,
 
     if (!json_count(list))
         field_required(e, at, "");
-    if (json_count(list) > 1 && value_listed(list, STR("*")))
+    if (json_count(list) > 1 && json_list_has(list, STR("*")))
         field_invalid(e, at, list, "if '*' is present, must not specify other operations");
     json_each(operation, list) check_enum_if(e, FIELD_INDEX(at, i++), operation, operations);
     check_wildcard_list(e, FIELD(p, "apiGroups"), json_get(rule, "apiGroups"), "API groups", true);
@@ -291,7 +291,7 @@ struct leniency {
 
 static bool is_known_version(const cJSON *list)
 {
-    return value_listed(list, STR("v1")) || value_listed(list, STR("v1beta1"));
+    return json_list_has(list, STR("v1")) || json_list_has(list, STR("v1beta1"));
 }
 
 static struct leniency leniency_of(struct arena *a, const cJSON *hooks, const cJSON *old)
