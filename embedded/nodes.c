@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The machines: made from the nodes file when they are not there, Ready while nobody says that they
- * are down, with address, lease and the taints that follow from their state. Whoever adds a Node
- * through the API gets a machine as well. Must never change what an admin set on a Node.
+ * are down, with address, lease and the taints that drive pods out. Whoever adds a Node through the
+ * API gets a machine as well. Must never change what an admin set on a Node.
  *
- *   hint "down": Ready Unknown, taints unreachable (as a node whose kubelet went silent)
- *   spec.unschedulable: taint unschedulable
+ *   hint "down": Ready Unknown, taint unreachable (as a node whose kubelet went silent)
  *
  * Where upstream's manager judges nodes, there are only kubelets: short leases, no taints, silence
  * of those that are down.
@@ -15,6 +14,7 @@
 #include <assert.h>
 
 #include <sublet/log.h>
+#include <sublet/object.h>
 
 #define LEASE_NS        "kube-node-lease"
 #define LEASE_SECONDS   3600
@@ -23,7 +23,6 @@
 #define JUDGED_RENEW_S  10
 #define UNREACHABLE     "node.kubernetes.io/unreachable"
 #define NOT_READY       "node.kubernetes.io/not-ready"
-#define UNSCHEDULABLE   "node.kubernetes.io/unschedulable"
 #define SILENT          "Kubelet stopped posting node status."
 #define KUBELET_VERSION "v1.36.3"
 
@@ -199,21 +198,10 @@ static bool set_capacity(struct arena *a, cJSON *node)
 
 /* --- taints --- */
 
-static cJSON *find_taint(cJSON *taints, const char *key, const char *effect)
-{
-    json_each(t, taints)
-    {
-        if (str_eqc(json_str_at(t, "key"), key) && str_eqc(json_str_at(t, "effect"), effect))
-            return t;
-    }
-    return NULL;
-}
-
-static bool set_taint(struct arena *a, cJSON *node, const char *key, const char *effect,
-                      bool wanted, int64_t now_s)
+static bool set_taint(struct arena *a, cJSON *node, const char *key, bool wanted, int64_t now_s)
 {
     cJSON *spec = json_ensure_object(a, node, "spec"), *list = json_get(spec, "taints");
-    cJSON *taint = find_taint(list, key, effect);
+    cJSON *taint = taint_find(list, key, "NoExecute");
 
     if ((taint != NULL) == wanted)
         return false;
@@ -225,21 +213,18 @@ static bool set_taint(struct arena *a, cJSON *node, const char *key, const char 
         list = json_set(a, spec, "taints", json_new_array(a));
     taint = json_append(list, json_new_object(a));
     json_set_str(a, taint, "key", str_c(key));
-    json_set_str(a, taint, "effect", str_c(effect));
+    json_set_str(a, taint, "effect", STR("NoExecute"));
     json_set_str(a, taint, "timeAdded", time_format_s(a, now_s));
     return true;
 }
 
+/* Those that drive pods out. Those that keep pods away follow the conditions: node_taint.c of the
+ * API's controllers. */
 static bool set_taints(struct arena *a, cJSON *node, bool down, int64_t now_s)
 {
-    bool changed = set_taint(a, node, UNREACHABLE, "NoSchedule", down, now_s);
+    bool changed = set_taint(a, node, UNREACHABLE, down, now_s);
 
-    changed |= set_taint(a, node, UNREACHABLE, "NoExecute", down, now_s);
-    changed |= set_taint(a, node, NOT_READY, "NoSchedule", false, now_s);
-    changed |= set_taint(a, node, NOT_READY, "NoExecute", false, now_s);
-    changed |= set_taint(a, node, UNSCHEDULABLE, "NoSchedule",
-                         json_true(json_path(node, "spec.unschedulable")), now_s);
-    return changed;
+    return set_taint(a, node, NOT_READY, false, now_s) || changed;
 }
 
 /* --- lease --- */
