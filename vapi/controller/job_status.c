@@ -372,7 +372,8 @@ static void count_rest(struct job_run *j, bool failed)
     }
 }
 
-/* All its pods are gone or done, and counted: it is what it was going to be. */
+/* All its pods are gone or done, and counted: it is what it was going to be. One that ended while
+ * it was suspended lost its start, which no finished job may lack. */
 static void finish(struct job_run *j, const cJSON *as)
 {
     struct arena *a = reconcile_arena(j->run);
@@ -384,6 +385,8 @@ static void finish(struct job_run *j, const cJSON *as)
         json_count(uncounted(j, "succeeded")) || json_count(uncounted(j, "failed")))
         return;
     set_condition(j, complete ? "Complete" : "Failed", "True", reason, json_str_at(as, "message"));
+    if (!json_str_at(j->status, "startTime").n)
+        json_set_str(a, j->status, "startTime", time_format_s(a, j->now));
     if (complete)
         json_set_str(a, j->status, "completionTime", time_format_s(a, j->now));
     j->finished_event = complete ? "Completed" : reason;

@@ -15,7 +15,7 @@ static bool read_index(struct str text, int64_t *ret)
     bool minus = text.n && text.p[0] == '-', sign = minus || (text.n && text.p[0] == '+');
     uint64_t value;
 
-    if (!str_to_u64(sign ? str_from(text, 1) : text, &value) || value > INT32_MAX)
+    if (!str_to_u64(sign ? str_from(text, 1) : text, &value) || value > INT64_MAX)
         return false;
     *ret = minus ? -(int64_t)value : (int64_t)value;
     return true;
@@ -82,102 +82,251 @@ int64_t check_indexes(struct field_errors *e, const struct field_path *p, const 
     return why ? 0 : total;
 }
 
-/* ---- status of jobs ---- */
+/* ---- status of jobs: what is true of a change, one bit each ---- */
+
+enum {
+    COMPLETE = 1 << 0,
+    FAILED = 1 << 1,
+    FINISHED = COMPLETE | FAILED, /* any of them */
+    TARGET = 1 << 2,              /* FailureTarget */
+    MET = 1 << 3,                 /* SuccessCriteriaMet */
+    STARTED = 1 << 4,
+    ENDED = 1 << 5, /* completionTime */
+    ENDS_EARLY = 1 << 6,
+    ACTIVE = 1 << 7,
+    UNCOUNTED = 1 << 8,
+    TERMINATING = 1 << 9,
+    MORE_READY = 1 << 10,
+    COMPLETED_INDEXES = 1 << 11,
+    FAILED_INDEXES = 1 << 12,
+    /* of the spec */
+    INDEXED = 1 << 13,
+    PER_INDEX = 1 << 14,
+    SUCCESS_POLICY = 1 << 15,
+    SUSPENDED = 1 << 16,
+    SCALABLE = 1 << 17, /* indexed, of as many completions as pods at a time */
+    NOTHING_TO_DO = 1 << 18,
+    /* of what was before */
+    WAS_COMPLETE = 1 << 19,
+    WAS_FAILED = 1 << 20,
+    WAS_TARGET = 1 << 21,
+    WAS_MET = 1 << 22,
+    WAS_STARTED = 1 << 23,
+    WAS_ENDED = 1 << 24,
+    FEWER_FAILED = 1 << 25,
+    FEWER_SUCCEEDED = 1 << 26,
+    RESUMES = 1 << 27,
+};
+
+/* What changed. Most rules judge nothing else: what was accepted once stays. */
+enum {
+    NEW_COMPLETE = 1 << 0,
+    NEW_FAILED = 1 << 1,
+    NEW_FINISHED = 1 << 2,
+    NEW_TARGET = 1 << 3,
+    NEW_MET = 1 << 4,
+    NEW_COMPLETED_INDEXES = 1 << 5,
+    NEW_FAILED_INDEXES = 1 << 6,
+    NEW_ACTIVE = 1 << 7,
+    NEW_START = 1 << 8,
+    NEW_END = 1 << 9,
+    NEW_UNCOUNTED = 1 << 10,
+    NEW_READY = 1 << 11,
+    NEW_TERMINATING = 1 << 12,
+    ALWAYS = 1 << 13,
+};
+
+enum shown { BARE, VALUE, MISSING };
+
+/* Wrong where one of `when` changed, all of `with` and any of `among` are true, and none of
+ * `without`. */
+struct rule {
+    unsigned when, with, among, without;
+    const char *field;
+    enum shown shown;
+    const char *words;
+};
+
+static const struct rule CONDITIONS[] = {
+    {NEW_COMPLETE | NEW_FAILED, COMPLETE | FAILED, 0, 0, "conditions", BARE,
+     "cannot set Complete=True and Failed=true conditions"},
+    {NEW_COMPLETE | NEW_TARGET, COMPLETE | TARGET, 0, 0, "conditions", BARE,
+     "cannot set Complete=True and FailureTarget=true conditions"},
+    {NEW_COMPLETE | NEW_END, ENDED, 0, COMPLETE, "completionTime", VALUE,
+     "cannot set completionTime when there is no Complete=True condition"},
+    {NEW_COMPLETE | NEW_END, COMPLETE, 0, ENDED, "completionTime", MISSING,
+     "completionTime is required for Complete jobs"},
+    {NEW_START | NEW_END, ENDS_EARLY, 0, 0, "completionTime", VALUE,
+     "must be equal to or after `startTime`"},
+    {NEW_FAILED | NEW_FAILED_INDEXES, FAILED, 0, TARGET, "conditions", BARE,
+     "cannot set Failed=True condition without the FailureTarget=true condition"},
+    {NEW_COMPLETE | NEW_MET, COMPLETE, 0, MET, "conditions", BARE,
+     "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"},
+    {NEW_FINISHED | NEW_ACTIVE, ACTIVE, FINISHED, 0, "active", VALUE,
+     "active>0 is invalid for finished job"},
+    {NEW_FINISHED | NEW_START, 0, FINISHED, STARTED | NOTHING_TO_DO, "startTime", MISSING,
+     "startTime is required for finished job"},
+    {NEW_FINISHED | NEW_UNCOUNTED, UNCOUNTED, FINISHED, 0, "uncountedTerminatedPods", VALUE,
+     "must be empty for finished job"},
+};
+
+static const struct rule INDEXES[] = {
+    {NEW_COMPLETED_INDEXES, COMPLETED_INDEXES, 0, INDEXED, "completedIndexes", VALUE,
+     "cannot set non-empty completedIndexes when non-indexed completion mode"},
+    {NEW_FAILED_INDEXES, FAILED_INDEXES, 0, PER_INDEX, "failedIndexes", VALUE,
+     "cannot set non-null failedIndexes when backoffLimitPerIndex is null"},
+};
+
+static const struct rule COUNTS_AND_CHANGES[] = {
+    {NEW_FINISHED | NEW_TERMINATING, TERMINATING, FINISHED, 0, "terminating", VALUE,
+     "terminating>0 is invalid for finished job"},
+    {NEW_READY | NEW_ACTIVE, MORE_READY, 0, 0, "ready", VALUE,
+     "cannot set more ready pods than active"},
+    {ALWAYS, MET | FAILED, 0, 0, "conditions", BARE,
+     "cannot set SuccessCriteriaMet=True and Failed=true conditions"},
+    {ALWAYS, MET | TARGET, 0, 0, "conditions", BARE,
+     "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"},
+    {ALWAYS, SUCCESS_POLICY | COMPLETE, 0, MET, "conditions", BARE,
+     "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"},
+    {ALWAYS, WAS_FAILED, 0, FAILED, "conditions", BARE,
+     "cannot disable the terminal Failed=True condition"},
+    {ALWAYS, WAS_COMPLETE, 0, COMPLETE, "conditions", BARE,
+     "cannot disable the terminal Complete=True condition"},
+    {ALWAYS, WAS_TARGET, 0, TARGET, "conditions", BARE,
+     "cannot disable the terminal FailureTarget=True condition"},
+    {ALWAYS, FEWER_FAILED, 0, 0, "failed", VALUE, "cannot decrease the failed counter"},
+    {ALWAYS, FEWER_SUCCEEDED, 0, SCALABLE, "succeeded", VALUE,
+     "cannot decrease the succeeded counter"},
+    {NEW_END, WAS_ENDED | ENDED, 0, 0, "completionTime", VALUE, IMMUTABLE},
+    {NEW_START, WAS_STARTED, 0, RESUMES | SUSPENDED, "startTime", VALUE,
+     "field is immutable for unsuspended job once set"},
+    {ALWAYS, WAS_MET, 0, MET, "conditions", BARE,
+     "cannot disable the SuccessCriteriaMet=True condition"},
+    {ALWAYS, WAS_COMPLETE | MET, 0, WAS_MET, "conditions", BARE,
+     "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"},
+};
+
+struct change {
+    struct field_errors *e;
+    const cJSON *job, *old, *status, *before;
+    unsigned facts, changes;
+};
+
+/* ---- looking ---- */
+
+/* A list may name a type twice: one of them is enough. */
+static bool has_condition(const cJSON *job, const char *type, const char *status)
+{
+    json_each(c, json_path(job, "status.conditions"))
+    {
+        if (str_eqc(json_str(json_get(c, "type")), type) &&
+            str_eqc(json_str(json_get(c, "status")), status))
+            return true;
+    }
+    return false;
+}
 
 bool job_condition_true(const cJSON *job, const char *type)
 {
-    return condition_is_true(json_path(job, "status.conditions"), type);
+    return has_condition(job, type, "True");
 }
 
-static void check_finished(struct field_errors *e, const cJSON *job, const cJSON *old)
+static void note(struct change *c, bool is, unsigned fact)
 {
-    const struct field_path *p = FIELD(&STATUS, "conditions");
-    static const char *const terminal[] = {"Failed", "Complete", "FailureTarget"};
+    c->facts |= is ? fact : 0;
+}
 
-    if (job_condition_true(job, "Complete") && job_condition_true(job, "Failed"))
-        field_invalid_bare(e, p, "cannot set Complete=True and Failed=true conditions");
-    for (size_t i = 0; i < COUNT(terminal); i++) {
-        if (job_condition_true(old, terminal[i]) && !job_condition_true(job, terminal[i]))
-            field_invalid_bare(
-                e, p,
-                arena_printf(e->arena, "cannot disable the terminal %s=True condition", terminal[i])
-                    .p);
+static void note_conditions(struct change *c)
+{
+    static const struct {
+        const char *type;
+        unsigned now, before, changed;
+    } types[] = {
+        {"Complete", COMPLETE, WAS_COMPLETE, NEW_COMPLETE},
+        {"Failed", FAILED, WAS_FAILED, NEW_FAILED},
+        {"FailureTarget", TARGET, WAS_TARGET, NEW_TARGET},
+        {"SuccessCriteriaMet", MET, WAS_MET, NEW_MET},
+    };
+
+    for (size_t i = 0; i < COUNT(types); i++) {
+        bool now = job_condition_true(c->job, types[i].type);
+        bool before = job_condition_true(c->old, types[i].type);
+
+        note(c, now, types[i].now);
+        note(c, before, types[i].before);
+        c->changes |= now != before ? types[i].changed : 0;
     }
-}
-
-static void check_status_indexes(struct field_errors *e, const cJSON *job, const cJSON *before)
-{
-    static const char *const names[] = {"completedIndexes", "failedIndexes"};
-    const cJSON *status = json_get(job, "status");
-    const cJSON *completions = given(job, "spec.completions");
-
-    for (size_t i = 0; i < COUNT(names); i++) {
-        const cJSON *list = json_get(status, names[i]);
-
-        if (completions && !same_value(list, json_get(before, names[i])))
-            check_indexes(e, FIELD(&STATUS, names[i]), list, names[i],
-                          json_i64_at(job, "spec.completions", 0));
-    }
-}
-
-/* What is wrong with changes only: others were accepted once. */
-static void check_counts(struct field_errors *e, const cJSON *job, const cJSON *before)
-{
-    const cJSON *status = json_get(job, "status"), *ended = given(status, "completionTime");
-
-    if (ended && !same_value(ended, json_get(before, "completionTime")) &&
-        !job_condition_true(job, "Complete"))
-        field_invalid(e, FIELD(&STATUS, "completionTime"), ended,
-                      "cannot set completionTime when there is no Complete=True condition");
-    if (given(status, "ready") &&
-        json_i64_at(status, "ready", 0) > json_i64_at(status, "active", 0) &&
-        (!same_value(json_get(status, "ready"), json_get(before, "ready")) ||
-         !same_value(json_get(status, "active"), json_get(before, "active"))))
-        field_invalid(e, FIELD(&STATUS, "ready"), json_get(status, "ready"),
-                      "cannot set more ready pods than active");
-}
-
-/* Lists of indexes are of jobs that have them. */
-static void check_indexes_allowed(struct field_errors *e, const cJSON *job, const cJSON *before)
-{
-    const cJSON *spec = json_get(job, "spec"), *status = json_get(job, "status");
-    const cJSON *completed = given(status, "completedIndexes");
-    const cJSON *failed = given(status, "failedIndexes");
-
-    if (json_str(completed).n && !same_value(completed, given(before, "completedIndexes")) &&
-        !str_eqc(json_str(json_get(spec, "completionMode")), "Indexed"))
-        field_invalid(e, FIELD(&STATUS, "completedIndexes"), completed,
-                      "cannot set non-empty completedIndexes when non-indexed completion mode");
-    if (failed && !same_value(failed, given(before, "failedIndexes")) &&
-        !given(spec, "backoffLimitPerIndex"))
-        field_invalid(e, FIELD(&STATUS, "failedIndexes"), failed,
-                      "cannot set non-null failedIndexes when backoffLimitPerIndex is null");
+    if (!(c->facts & FINISHED) != !(c->facts & (WAS_COMPLETE | WAS_FAILED)))
+        c->changes |= NEW_FINISHED;
+    note(c, job_condition_true(c->old, "Suspended") && has_condition(c->job, "Suspended", "False"),
+         RESUMES);
 }
 
 /* Times are texts of one form here: their order is that of the times. */
-static void check_end(struct field_errors *e, const cJSON *status, const cJSON *before)
+static void note_status(struct change *c)
 {
-    const cJSON *start = given(status, "startTime"), *end = given(status, "completionTime");
+    const cJSON *start = given(c->status, "startTime"), *end = given(c->status, "completionTime");
+    const cJSON *ready = given(c->status, "ready");
+    int64_t active = json_i64_at(c->status, "active", 0);
 
-    if (start && end && str_cmp(json_str(end), json_str(start)) < 0 &&
-        (!same_value(start, given(before, "startTime")) ||
-         !same_value(end, given(before, "completionTime"))))
-        field_invalid(e, FIELD(&STATUS, "completionTime"), end,
-                      "must be equal to or after `startTime`");
+    note(c, start, STARTED);
+    note(c, end, ENDED);
+    note(c, start && end && str_cmp(json_str(end), json_str(start)) < 0, ENDS_EARLY);
+    note(c, active > 0, ACTIVE);
+    note(c, ready && json_i64_at(c->status, "ready", 0) > active, MORE_READY);
+    note(c, json_i64_at(c->status, "terminating", 0) > 0, TERMINATING);
+    note(c,
+         json_count(json_path(c->status, "uncountedTerminatedPods.succeeded")) +
+             json_count(json_path(c->status, "uncountedTerminatedPods.failed")),
+         UNCOUNTED);
+    note(c, json_str(json_get(c->status, "completedIndexes")).n, COMPLETED_INDEXES);
+    note(c, given(c->status, "failedIndexes"), FAILED_INDEXES);
+    note(c, given(c->before, "startTime"), WAS_STARTED);
+    note(c, given(c->before, "completionTime"), WAS_ENDED);
+    note(c, json_i64_at(c->status, "failed", 0) < json_i64_at(c->before, "failed", 0),
+         FEWER_FAILED);
+    note(c, json_i64_at(c->status, "succeeded", 0) < json_i64_at(c->before, "succeeded", 0),
+         FEWER_SUCCEEDED);
 }
 
-/* A job starts once, and again when it was suspended. */
-static void check_start(struct field_errors *e, const cJSON *job, const cJSON *old)
+static void note_spec(struct change *c)
 {
-    const cJSON *now = json_path(job, "status.startTime");
-    const cJSON *before = given(old, "status.startTime");
-    bool resumes = job_condition_true(old, "Suspended") && !job_condition_true(job, "Suspended");
+    const cJSON *spec = json_get(c->job, "spec"), *completions = given(spec, "completions");
+    bool indexed = str_eqc(json_str(json_get(spec, "completionMode")), "Indexed");
+    bool suspended = json_true(json_get(spec, "suspend"));
 
-    if (before && !same_value(now, before) && !resumes &&
-        !json_true(json_path(job, "spec.suspend")))
-        field_invalid(e, FIELD(&STATUS, "startTime"), now ? now : json_new_null(e->arena),
-                      "field is immutable for unsuspended job once set");
+    note(c, indexed, INDEXED);
+    note(c, indexed && same_value(completions, json_get(spec, "parallelism")), SCALABLE);
+    note(c, given(spec, "backoffLimitPerIndex"), PER_INDEX);
+    note(c, given(spec, "successPolicy"), SUCCESS_POLICY);
+    note(c, suspended, SUSPENDED);
+    note(c, suspended && completions && !json_i64_at(spec, "completions", 0), NOTHING_TO_DO);
 }
+
+static void note_changes(struct change *c)
+{
+    static const struct {
+        const char *field;
+        unsigned changed;
+    } fields[] = {
+        {"completedIndexes", NEW_COMPLETED_INDEXES},
+        {"failedIndexes", NEW_FAILED_INDEXES},
+        {"active", NEW_ACTIVE},
+        {"startTime", NEW_START},
+        {"completionTime", NEW_END},
+        {"uncountedTerminatedPods", NEW_UNCOUNTED},
+        {"ready", NEW_READY},
+        {"terminating", NEW_TERMINATING},
+    };
+
+    c->changes |= ALWAYS;
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        if (!same_value(json_get(c->status, fields[i].field), json_get(c->before, fields[i].field)))
+            c->changes |= fields[i].changed;
+    }
+}
+
+/* ---- judging ---- */
 
 /* Pods are counted once, in one of the two lists. */
 static void check_uncounted(struct field_errors *e, const cJSON *lists)
@@ -202,27 +351,121 @@ static void check_uncounted(struct field_errors *e, const cJSON *lists)
     }
 }
 
+/* Upstream's own type has no names of JSON. */
+static cJSON *uncounted_shown(struct arena *a, const cJSON *lists)
+{
+    static const char *const names[][2] = {{"Succeeded", "succeeded"}, {"Failed", "failed"}};
+    cJSON *shown = json_new_object(a);
+
+    for (size_t i = 0; i < COUNT(names); i++) {
+        const cJSON *list = json_get(lists, names[i][1]);
+
+        json_set(a, shown, names[i][0], json_count(list) ? json_copy(a, list) : json_new_null(a));
+    }
+    return shown;
+}
+
+static const cJSON *value_shown(struct arena *a, const struct rule *r, const cJSON *value)
+{
+    if (!value)
+        return json_new_null(a);
+    return r->with & UNCOUNTED ? uncounted_shown(a, value) : value;
+}
+
+static void check_rules(const struct change *c, const struct rule *rules, size_t n)
+{
+    for (const struct rule *r = rules; r < rules + n; r++) {
+        const struct field_path *p = FIELD(&STATUS, r->field);
+
+        if (!(c->changes & r->when) || (c->facts & r->with) != r->with ||
+            (r->among && !(c->facts & r->among)) || c->facts & r->without)
+            continue;
+        if (r->shown == BARE)
+            field_invalid_bare(c->e, p, r->words);
+        else if (r->shown == MISSING)
+            field_required(c->e, p, r->words);
+        else
+            field_invalid(c->e, p, value_shown(c->e->arena, r, json_get(c->status, r->field)),
+                          r->words);
+    }
+}
+
+static void check_forms(const struct change *c)
+{
+    static const struct {
+        const char *field;
+        unsigned changed, with;
+    } lists[] = {{"completedIndexes", NEW_COMPLETED_INDEXES, 0},
+                 {"failedIndexes", NEW_FAILED_INDEXES, PER_INDEX}};
+
+    if (!given(c->job, "spec.completions"))
+        return;
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        if (c->changes & lists[i].changed && (c->facts & lists[i].with) == lists[i].with)
+            check_indexes(c->e, FIELD(&STATUS, lists[i].field), json_get(c->status, lists[i].field),
+                          lists[i].field, json_i64_at(c->job, "spec.completions", 0));
+    }
+}
+
+struct interval {
+    struct str rest;
+    int64_t first, last;
+};
+
+#define MOST_UNREADABLE 64
+
+/* The next interval that can be read; false at the end. What cannot was told already: a list of
+ * nothing else is left. */
+static bool interval_next(struct arena *a, struct interval *i, int64_t completions)
+{
+    for (size_t n = 0; i->rest.p && n < MOST_UNREADABLE; n++) {
+        if (!interval_problem(a, str_cut(&i->rest, ','), completions, &i->first, &i->last))
+            return true;
+    }
+    return false;
+}
+
+/* No index has both failed and completed. */
+static void check_overlap(const struct change *c)
+{
+    const cJSON *list = json_get(c->status, "failedIndexes");
+    struct interval failed = {.rest = json_str(list)};
+    struct interval done = {.rest = json_str(json_get(c->status, "completedIndexes"))};
+    int64_t completions = json_i64_at(c->job, "spec.completions", 0);
+    struct arena *a = c->e->arena;
+    bool more = failed.rest.n && done.rest.n && given(c->job, "spec.completions") &&
+                c->changes & (NEW_COMPLETED_INDEXES | NEW_FAILED_INDEXES) &&
+                interval_next(a, &done, completions) && interval_next(a, &failed, completions);
+
+    while (more && (done.first > failed.last || failed.first > done.last))
+        more = interval_next(a, done.first <= failed.first ? &done : &failed, completions);
+    if (!more)
+        return;
+    field_invalid(c->e, FIELD(&STATUS, "failedIndexes"), list,
+                  arena_printf(a, "failedIndexes and completedIndexes overlap at index: %lld",
+                               (long long)(done.first > failed.first ? done.first : failed.first))
+                      .p);
+}
+
 void validate_job_status(struct field_errors *e, const cJSON *job, const cJSON *old)
 {
     static const char *const numbers[] = {"active", "succeeded",   "failed",
                                           "ready",  "terminating", NULL};
-    const cJSON *status = json_get(job, "status"), *before = json_get(old, "status");
+    struct change c = {.e = e,
+                       .job = job,
+                       .old = old,
+                       .status = json_get(job, "status"),
+                       .before = json_get(old, "status")};
 
-    check_all_nonnegative(e, &STATUS, status, numbers);
-    check_uncounted(e, given(status, "uncountedTerminatedPods"));
-    check_finished(e, job, old);
-    check_status_indexes(e, job, before);
-    check_counts(e, job, before);
-    check_end(e, status, before);
-    check_indexes_allowed(e, job, before);
-    check_start(e, job, old);
-    if (json_i64_at(status, "failed", 0) < json_i64_at(before, "failed", 0))
-        field_invalid(e, FIELD(&STATUS, "failed"), json_get(status, "failed"),
-                      "cannot decrease the failed counter");
-    if (json_i64_at(status, "succeeded", 0) < json_i64_at(before, "succeeded", 0))
-        field_invalid(e, FIELD(&STATUS, "succeeded"), json_get(status, "succeeded"),
-                      "cannot decrease the succeeded counter");
-    if (json_get(status, "completionTime") && json_get(before, "completionTime"))
-        check_immutable(e, FIELD(&STATUS, "completionTime"), json_get(status, "completionTime"),
-                        json_get(before, "completionTime"));
+    note_conditions(&c);
+    note_status(&c);
+    note_spec(&c);
+    note_changes(&c);
+    check_all_nonnegative(e, &STATUS, c.status, numbers);
+    check_uncounted(e, given(c.status, "uncountedTerminatedPods"));
+    check_rules(&c, CONDITIONS, COUNT(CONDITIONS));
+    check_forms(&c);
+    check_rules(&c, INDEXES, COUNT(INDEXES));
+    check_overlap(&c);
+    check_rules(&c, COUNTS_AND_CHANGES, COUNT(COUNTS_AND_CHANGES));
 }

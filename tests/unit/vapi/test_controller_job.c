@@ -359,6 +359,24 @@ static void policy_has_enough_successes(void **state)
     assert_int_equal(tracked(), 0);
 }
 
+static void ends_while_suspended(void **state)
+{
+    (void)state;
+    world_fates(W, first_succeeds, NULL);
+    world_create(W, JOBS, "n", JOB(INDEXED "'completions':2,'parallelism':2,"));
+    world_settle(W);
+    assert_int_equal(world_i64(job(), "status.succeeded"), 1);
+    world_patch(W, JOBS, "n", "j", "{'spec':{'suspend':true}}");
+    world_settle(W);
+    assert_null(json_path(job(), "status.startTime"));
+    world_patch(W, JOBS, "n", "j", "{'spec':{'completions':1,'parallelism':1}}");
+    world_pass(W, 60);
+    assert_string_equal(world_condition(W, job(), "Complete"), "True");
+    assert_true(json_equal(json_path(job(), "status.startTime"),
+                           json_path(job(), "status.completionTime")));
+    assert_int_equal(tracked(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +397,7 @@ int main(void)
         WORLD_TEST(too_many_indexes_end_it),
         WORLD_TEST(a_rule_gives_an_index_up),
         WORLD_TEST(policy_has_enough_successes),
+        WORLD_TEST(ends_while_suspended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

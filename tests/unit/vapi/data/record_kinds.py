@@ -193,9 +193,19 @@ def create(server, ns, name, obj):
     return path + "/" + made["metadata"]["name"], made
 
 
+def set_status(server, ns, name, path, status):
+    made = server.call("GET", path)[2]
+    code, _, answer = server.call("PUT", path + "/status", dict(made, status=status))
+    if code >= 300:
+        raise AssertionError(f"{name}: cannot set the first status: {answer.get('message')}")
+
+
 def record_update(server, ns, name, obj, changes, out):
     path, made = create(server, ns, name, obj)
     sub = changes.pop("$sub", None)
+    status = changes.pop("$status", None)
+    if status:
+        set_status(server, ns, name, path, status)
     for _ in range(5):  # controllers write too
         _, _, made = server.call("GET", path)
         wanted = change(made, changes)
