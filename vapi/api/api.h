@@ -79,6 +79,8 @@ struct vapi {
         level_uid[37]; /* of the headers that tell clients not to throttle themselves */
     struct api_check checks[API_MAX_CHECKS];
     size_t n_checks;
+    bool store_asked; /* whether it answers; health_checks.c */
+    int64_t store_asked_ms;
     struct api_metric_writer metric_writers[API_MAX_CHECKS];
     size_t n_metric_writers;
     struct api_audit *audit;     /* NULL: there is no audit log */
@@ -275,6 +277,8 @@ void openapi_close(struct openapi *o, void (*closed)(void *ctx), void *ctx);
 /* Like call_raw(), by reference. */
 void respond_slice(struct call *c, int status, struct str content_type, struct net_slice body);
 void respond_text(struct call *c, int status, const char *text);
+/* An object that is not stored, a dry run's or one that went away, in the form asked for. */
+void respond_object(struct call *c, int status, cJSON *object);
 /* Answers a call whose handler has not: it is let go of, or goes on and answers nobody. text in
  * place of err as a Status, where there is one. */
 void call_give_up(struct call *c, const struct err *err, struct str text);

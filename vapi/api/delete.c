@@ -276,7 +276,7 @@ static void answer(struct removal *d)
     if (d->fate == REMOVE && !returns_object)
         call_success(c, arena_str(c->arena, base->uid));
     else if (d->fate == REMOVE || (d->fate == MARK && c->options.dry_run))
-        call_tree(c, 200, d->object);
+        respond_object(c, 200, d->object);
     else
         call_stored(c, 200, shown);
     store_object_unref(stored);

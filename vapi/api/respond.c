@@ -379,19 +379,30 @@ static void send_stored(struct call *c, int status, const struct store_object *o
     send_body(c, status, &h, body, 2);
 }
 
-static cJSON *one_row_table(struct call *c, const struct store_object *o, const cJSON *tree)
+static cJSON *one_row_table(struct call *c, const cJSON *tree)
 {
-    cJSON *table = table_head(c->arena, c->resource, o->revision, true);
+    uint64_t revision = 0;
+    cJSON *table;
 
+    if (!str_to_u64(json_str_at(tree, "metadata.resourceVersion"), &revision))
+        revision = 0;
+    table = table_head(c->arena, c->resource, (int64_t)revision, true);
     json_append(json_get(table, "rows"), table_row(c->arena, c->resource, tree, c->include,
                                                    clock_wall_s(vapi_clock(c->api))));
     return table;
 }
 
+void respond_object(struct call *c, int status, cJSON *object)
+{
+    if (c->output == OUTPUT_TABLE)
+        object = one_row_table(c, object);
+    else if (c->output == OUTPUT_PARTIAL)
+        object = partial_metadata(c->arena, object);
+    call_tree(c, status, object);
+}
+
 void call_stored(struct call *c, int status, const struct store_object *o)
 {
-    cJSON *tree;
-
     if (c->done) {
         call_finish(c, NULL, o);
         return;
@@ -403,13 +414,7 @@ void call_stored(struct call *c, int status, const struct store_object *o)
         send_stored(c, status, o);
         return;
     }
-    tree = convert_tree(c->arena, c->resource, o);
-    if (c->output == OUTPUT_TABLE)
-        tree = one_row_table(c, o, tree);
-    else if (c->output == OUTPUT_PARTIAL)
-        tree = partial_metadata(c->arena, tree);
-    form_version(c->arena, c, tree);
-    send_tree(c, status, NULL, tree);
+    respond_object(c, status, convert_tree(c->arena, c->resource, o));
 }
 
 /* ---- pieces, raw bytes, streams ---- */

@@ -107,7 +107,7 @@ static void answer(struct write *w)
     else if (stored)
         call_stored(c, status, stored);
     else
-        call_tree(c, status, shown);
+        respond_object(c, status, shown);
     store_object_unref(stored);
 }
 
