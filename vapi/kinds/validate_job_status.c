@@ -136,7 +136,7 @@ enum {
     ALWAYS = 1 << 13,
 };
 
-enum shown { BARE, VALUE, MISSING };
+enum shown { BARE, VALUE, COUNTER, MISSING }; /* a counter that is not there is 0 */
 
 /* Wrong where one of `when` changed, all of `with` and any of `among` are true, and none of
  * `without`. */
@@ -194,8 +194,8 @@ static const struct rule COUNTS_AND_CHANGES[] = {
      "cannot disable the terminal Complete=True condition"},
     {ALWAYS, WAS_TARGET, 0, TARGET, "conditions", BARE,
      "cannot disable the terminal FailureTarget=True condition"},
-    {ALWAYS, FEWER_FAILED, 0, 0, "failed", VALUE, "cannot decrease the failed counter"},
-    {ALWAYS, FEWER_SUCCEEDED, 0, SCALABLE, "succeeded", VALUE,
+    {ALWAYS, FEWER_FAILED, 0, 0, "failed", COUNTER, "cannot decrease the failed counter"},
+    {ALWAYS, FEWER_SUCCEEDED, 0, SCALABLE, "succeeded", COUNTER,
      "cannot decrease the succeeded counter"},
     {NEW_END, WAS_ENDED | ENDED, 0, 0, "completionTime", VALUE, IMMUTABLE},
     {NEW_START, WAS_STARTED, 0, RESUMES | SUSPENDED, "startTime", VALUE,
@@ -368,7 +368,7 @@ static cJSON *uncounted_shown(struct arena *a, const cJSON *lists)
 static const cJSON *value_shown(struct arena *a, const struct rule *r, const cJSON *value)
 {
     if (!value)
-        return json_new_null(a);
+        return r->shown == COUNTER ? json_new_i64(a, 0) : json_new_null(a);
     return r->with & UNCOUNTED ? uncounted_shown(a, value) : value;
 }
 
