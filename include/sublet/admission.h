@@ -21,6 +21,7 @@ struct admission_call {
     void *warn_ctx;
     /* For the audit log; NULL: nobody listens. ctx is warn_ctx. */
     void (*annotate)(void *ctx, struct str key, struct str value);
+    struct str path_name; /* as the request's path has it: empty for a POST */
 };
 /* Changes object. old NULL for create; object NULL for delete. */
 int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON *old,

@@ -506,7 +506,7 @@ def ask(cluster, method, path, body=None, user=None, headers=None, query=None):
     h = dict(headers or {})
     if user:
         h["Impersonate-User"] = user
-    code, _, data = cluster.api.raw(method, path, body, query=query, headers=h)
+    code, _, data = cluster.api.raw(method, path, body, query=query, headers=h, content_type=h.pop("Content-Type", None))
     text = data.decode()
     return code, plain(json.loads(text)) if text[:1] == "{" else text
 
@@ -669,8 +669,35 @@ GRANTS = [
 
 def test_nobody_grants_what_they_do_not_hold(pair):
     all_same([same(pair, "POST", RBAC + path, body, user=user) for user, path, body in GRANTS])
-    all_same([same(pair, "PATCH", RBAC + "/clusterroles/g1", user="gus",
-                   headers={"Content-Type": "application/merge-patch+json"}, body={"rules": [rule("*", "", "pods")]})])
+    all_same([same(pair, "PATCH", RBAC + "/clusterroles/g1", user="gus", headers=MERGE, body={"rules": [rule("*", "", "pods")]})])
+
+
+MERGE = {"Content-Type": "application/merge-patch+json"}
+CHANGES = [  # eve may change roles and bindings, and holds nothing herself
+    ("/clusterroles/gathered", {"metadata": {"labels": {"a": "b"}}}), ("/clusterroles/gathered", {"aggregationRule": None}),
+    ("/clusterroles/reader", {"metadata": {"labels": {"agg": "yes"}}}), ("/clusterroles/reader", {"metadata": {"finalizers": ["a.b/c"]}}),
+    ("/clusterroles/reader", {"metadata": {"finalizers": None}}), ("/clusterroles/reader", {}),
+    ("/clusterroles/reader", {"metadata": {"annotations": {"a": "b"}}}), ("/clusterroles/named-x", {"rules": [rule("get", "", "secrets")]}),
+    ("/clusterrolebindings/reader", {"metadata": {"labels": {"a": "b"}}}), ("/clusterrolebindings/reader", {"subjects": []}),
+    ("/clusterrolebindings/missing", {"metadata": {"labels": {"a": "b"}}}), ("/clusterrolebindings/reader", {"roleRef": {"name": "other"}}),
+]
+
+
+def test_a_label_may_be_a_grant(pair):
+    """What is not the garbage collector's counts: a label puts a role's rules into another. `escalate` by name is of the path's."""
+    for cluster in pair:
+        cluster.api.post(RBAC + "/clusterroles", role(
+            "changer", rule("create,update,patch", GROUP, "clusterroles,clusterrolebindings"),
+            rule("escalate", GROUP, "clusterroles", names="named-x")))
+        cluster.api.post(RBAC + "/clusterrolebindings", binding("changer", "changer", "User:eve"))
+    named = role("named-x", rule("get", "", "secrets"))
+    all_same([same(pair, "PATCH", RBAC + path, body, user="eve", headers=MERGE) for path, body in CHANGES]
+             + [same(pair, "POST", RBAC + "/clusterroles", named, user="eve"),
+                same(pair, "POST", RBAC + "/clusterroles", role("odd", rule("get", "a\"b", "<>&,\1")), user="eve"),
+                same(pair, "PATCH", RBAC + "/clusterroles/named-x", named, user="eve", query={"fieldManager": "x"},
+                     headers={"Content-Type": "application/apply-patch+yaml"}),
+                same(pair, "PATCH", RBAC + "/clusterrolebindings/reader", {"roleRef": {"name": "other"}}, headers=MERGE)])
+    assert ask(pair[0], "PATCH", RBAC + CHANGES[0][0], CHANGES[0][1], user="eve", headers=MERGE)[0] == 403
 
 
 ACTS = [  # who, and whom they act for

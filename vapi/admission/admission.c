@@ -21,6 +21,7 @@ static const struct plugin MUTATING[] = {
     {"CertificateRequester", certificate_request_admit},
     {"DefaultIngressClass", ingress_class_admit},
     {"PodTopologyLabels", topology_labels_admit},
+    {"RoleEscalation", escalation_admit}, /* upstream's storage: after all that changes it */
 };
 
 static const struct plugin VALIDATING[] = {
@@ -30,7 +31,6 @@ static const struct plugin VALIDATING[] = {
     {"OwnerReferencesPermissionEnforcement", owner_references_validate},
     {"PersistentVolumeClaimResize", claim_resize_validate},
     {"RuntimeClass", runtime_class_validate},
-    {"RoleEscalation", escalation_validate},
     {"CertificateApprovalSigningSubject", certificate_request_validate},
     {"NodeDeclaredFeatureValidator", node_features_validate},
     {"PodResizeValidator", pod_resize_validate},

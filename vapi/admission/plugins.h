@@ -43,8 +43,8 @@ int runtime_class_validate(const struct admission_call *c, cJSON *object, const 
                            struct err *err);
 int owner_references_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                               struct err *err);
-int escalation_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
-                        struct err *err);
+int escalation_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                     struct err *err);
 int certificate_request_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                               struct err *err);
 int certificate_request_validate(const struct admission_call *c, cJSON *object, const cJSON *old,

@@ -65,6 +65,7 @@ void commit_admission(struct call *c, const char *operation, struct admission_ca
         .warn = on_warning,
         .warn_ctx = c,
         .annotate = on_annotation,
+        .path_name = c->verb == CALL_CREATE ? STR("") : c->name,
     };
 }
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nobody hands out what they do not hold: who writes a role must hold its rules (or may
- * `escalate`), who writes a binding must hold the role's (or may `bind` it). */
+/* Nobody hands out what they do not hold: who writes a role must hold its rules (admission has
+ * asked for `escalate` before), who writes a binding must hold the role's (or may `bind` it). Any
+ * change counts: a label is all that puts a role's rules into another's. Source:
+ * k8s.io/kubernetes pkg/registry/rbac. */
 #include "rbac.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include <sublet/encode.h>
 
 #include "auth_impl.h"
 
@@ -33,7 +38,8 @@ static bool on_held(void *ctx, const struct rule *rule, const struct rule_origin
     return true;
 }
 
-static void write_list(struct buf *b, const char *name, struct str_list list, bool *some)
+static void write_list(struct buf *b, struct arena *a, const char *name, struct str_list list,
+                       bool *some)
 {
     if (!list.n)
         return;
@@ -42,21 +48,21 @@ static void write_list(struct buf *b, const char *name, struct str_list list, bo
     for (size_t i = 0; i < list.n; i++) {
         if (i)
             buf_addc(b, " ");
-        buf_json_string(b, list.items[i]);
+        buf_add(b, go_quote(a, list.items[i]));
     }
     buf_char(b, ']');
 }
 
-static void write_rule(struct buf *b, const struct rule *rule)
+static void write_rule(struct buf *b, struct arena *a, const struct rule *rule)
 {
     bool some = false;
 
     buf_char(b, '{');
-    write_list(b, "APIGroups", rule->groups, &some);
-    write_list(b, "Resources", rule->resources, &some);
-    write_list(b, "ResourceNames", rule->names, &some);
-    write_list(b, "NonResourceURLs", rule->urls, &some);
-    write_list(b, "Verbs", rule->verbs, &some);
+    write_list(b, a, "APIGroups", rule->groups, &some);
+    write_list(b, a, "Resources", rule->resources, &some);
+    write_list(b, a, "ResourceNames", rule->names, &some);
+    write_list(b, a, "NonResourceURLs", rule->urls, &some);
+    write_list(b, a, "Verbs", rule->verbs, &some);
     buf_addc(b, "}");
 }
 
@@ -192,7 +198,7 @@ static void write_lacks(struct buf *out, const struct lacks *l)
     for (size_t i = 0; i < l->n; i++) {
         struct buf b = BUF_INIT(4096);
 
-        write_rule(&b, &l->items[i].rule);
+        write_rule(&b, l->arena, &l->items[i].rule);
         lines[i] = arena_str(l->arena, buf_str(&b));
         buf_fini(&b);
     }
@@ -212,7 +218,7 @@ static int refuse(const struct user *u, const struct resource *r, struct str nam
 
     for (size_t i = 0; i < u->n_groups; i++) {
         buf_addc(&groups, i ? " " : "");
-        buf_json_string(&groups, u->groups[i]);
+        buf_add(&groups, go_quote(l->arena, u->groups[i]));
     }
     write_lacks(&text, l);
     err_forbidden(err, r->group, r->plural, name,
@@ -258,44 +264,99 @@ static bool may(struct auth *auth, struct arena *a, const struct user *u, const 
     return auth_authorize(auth, a, u, &what, NULL);
 }
 
+/* ---- what changes ---- */
+
+/* The garbage collector's, and what every write has. */
+static bool is_upkeep(const char *key)
+{
+    static const char *const keys[] = {"ownerReferences", "finalizers", "managedFields",
+                                       "resourceVersion"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        if (!strcmp(key, keys[i]))
+            return true;
+    }
+    return false;
+}
+
+static cJSON *without_upkeep(struct arena *a, const cJSON *object)
+{
+    cJSON *kept = json_new_object(a), *metadata = json_new_object(a);
+
+    json_each(m, object)
+    {
+        if (strcmp(m->string, "metadata") && !(json_is_array(m) && !json_count(m)))
+            json_set(a, kept, m->string, json_copy(a, m));
+    }
+    json_each(m, json_get(object, "metadata"))
+    {
+        if (!is_upkeep(m->string) && (json_is_string(m) || json_count(m)))
+            json_set(a, metadata, m->string, json_copy(a, m));
+    }
+    json_set(a, kept, "metadata", metadata);
+    return kept;
+}
+
+static bool is_changed(struct arena *a, const cJSON *object, const cJSON *old)
+{
+    return !old || !json_equal(without_upkeep(a, object), without_upkeep(a, old));
+}
+
+/* ---- roles and bindings ---- */
+
+static bool aggregates(const cJSON *role)
+{
+    return json_count(json_path(role, "aggregationRule.clusterRoleSelectors")) > 0;
+}
+
+/* A selector may gather anything, so its author must hold everything. */
+static bool holds_all(struct auth *auth, struct arena *a, const struct user *u)
+{
+    static const struct str star = {"*", 1};
+    const struct str_list any = {&star, 1};
+    const struct rule all[] = {{.verbs = any, .groups = any, .resources = any},
+                               {.verbs = any, .urls = any}};
+    struct held held = {.arena = a};
+
+    rbac_each(auth_rbac(auth), u, STR(""), on_held, &held);
+    return rules_cover(held.rules, held.n, &all[0]) && rules_cover(held.rules, held.n, &all[1]);
+}
+
 static int check_role(struct auth *auth, struct arena *a, const struct user *u,
                       const struct resource *r, const cJSON *object, const cJSON *old,
                       struct err *err)
 {
     struct str name = json_str_at(object, "metadata.name"),
                ns = json_str_at(object, "metadata.namespace");
+    const struct rule *rules;
     size_t n;
 
-    if (old && json_equal(json_get(old, "rules"), json_get(object, "rules")) &&
-        json_equal(json_get(old, "aggregationRule"), json_get(object, "aggregationRule")))
-        return 0;
-    if (may(auth, a, u, "escalate", r->plural, ns, name))
-        return 0;
-    if (json_get(object, "aggregationRule"))
+    rules = rules_read(a, object, &n);
+    if (covered(auth, a, u, ns.p ? ns : STR(""), r, name, rules, n, err))
+        return -1;
+    if ((aggregates(object) || aggregates(old)) && !holds_all(auth, a, u))
         return err_forbidden(err, r->group, r->plural, name,
                              "must have cluster-admin privileges to use the aggregationRule");
-    const struct rule *rules = rules_read(a, object, &n);
-    return covered(auth, a, u, ns.p ? ns : STR(""), r, name, rules, n, err);
+    return 0;
 }
 
 static int check_binding(struct auth *auth, struct arena *a, const struct user *u,
-                         const struct resource *r, const cJSON *object, const cJSON *old,
-                         struct err *err)
+                         const struct resource *r, const cJSON *object, struct err *err)
 {
     struct str name = json_str_at(object, "metadata.name"),
                ns = json_str_at(object, "metadata.namespace");
     struct str kind = json_str_at(object, "roleRef.kind"),
                role = json_str_at(object, "roleRef.name");
     bool cluster = str_eqc(kind, "ClusterRole");
+    const struct rule *rules;
     size_t n;
 
-    if (old && json_equal(json_get(old, "roleRef"), json_get(object, "roleRef")) &&
-        json_equal(json_get(old, "subjects"), json_get(object, "subjects")))
-        return 0;
     ns = ns.p ? ns : STR("");
+    if (!role.n || !(cluster || (ns.n && str_eqc(kind, "Role"))))
+        return 0; /* validation refuses it */
     if (may(auth, a, u, "bind", cluster ? STR("clusterroles") : STR("roles"), ns, role))
         return 0;
-    const struct rule *rules = rbac_role_rules(auth_rbac(auth), a, ns, kind, role, &n);
+    rules = rbac_role_rules(auth_rbac(auth), a, ns, kind, role, &n);
     if (!rules)
         return err_not_found(err, r->group, r->plural, role); /* so upstream calls it */
     return covered(auth, a, u, ns, r, name, rules, n, err);
@@ -305,9 +366,9 @@ int auth_check_escalation(struct auth *auth, struct arena *a, const struct user 
                           const struct resource *r, const cJSON *object, const cJSON *old,
                           struct err *err)
 {
-    if (user_is_master(u))
+    if (user_is_master(u) || !is_changed(a, object, old))
         return 0;
     if (str_eqc(r->kind, "Role") || str_eqc(r->kind, "ClusterRole"))
         return check_role(auth, a, u, r, object, old, err);
-    return check_binding(auth, a, u, r, object, old, err);
+    return check_binding(auth, a, u, r, object, err);
 }

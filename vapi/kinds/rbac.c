@@ -120,6 +120,18 @@ static void check_subject(struct field_errors *e, const struct field_path *p, co
         check_given(e, FIELD(p, "namespace"), json_str(json_get(subject, "namespace")));
 }
 
+/* As upstream's internal type is printed. */
+static cJSON *internal_ref(struct arena *a, const cJSON *ref)
+{
+    static const char *const names[][2] = {
+        {"APIGroup", "apiGroup"}, {"Kind", "kind"}, {"Name", "name"}};
+    cJSON *o = json_new_object(a);
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        json_set_str(a, o, names[i][0], json_str(json_get(ref, names[i][1])));
+    return o;
+}
+
 static void check_binding(struct field_errors *e, const cJSON *binding, const cJSON *old,
                           const char *const *kinds)
 {
@@ -138,7 +150,7 @@ static void check_binding(struct field_errors *e, const cJSON *binding, const cJ
     json_each(subject, json_get(binding, "subjects"))
         check_subject(e, FIELD_INDEX(list, i++), subject, namespaced);
     if (old && !same_value(ref, json_get(old, "roleRef")))
-        field_invalid(e, p, ref, "cannot change roleRef");
+        field_invalid(e, p, internal_ref(e->arena, ref), "cannot change roleRef");
 }
 
 static void binding_validate(struct field_errors *e, const cJSON *object, const cJSON *old)

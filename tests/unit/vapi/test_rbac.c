@@ -5,6 +5,8 @@
 
 #include "controller_world.h"
 
+#include <sublet/admission.h>
+
 #include "../../../vapi/auth/rbac.h"
 
 #define RBAC "rbac.authorization.k8s.io"
@@ -283,25 +285,50 @@ static void aggregation(void **state)
     assert_true(may("ann", "g", "n", "get my.group things"));
 }
 
-static struct str refusal(const char *resource, const char *name, const char *object)
+static cJSON *named(const struct resource *r, const char *name, const char *object)
+{
+    struct arena *a = world_arena(W);
+    cJSON *tree = object ? world_parse(W, object) : NULL;
+
+    if (!tree)
+        return NULL;
+    json_set_str(a, json_ensure_object(a, tree, "metadata"), "name", str_c(name));
+    if (resource_namespaced(r))
+        json_set_str(a, json_get(tree, "metadata"), "namespace", STR("n"));
+    return tree;
+}
+
+/* What ann is told; `path`: the name in the path of the request. */
+static struct str refusal_of(const char *resource, const char *name, const char *path,
+                             const char *object, const char *old)
 {
     struct arena *a = world_arena(W);
     static const struct str groups[] = {{"g", 1}};
     const struct user u = {.name = STR("ann"), .groups = groups, .n_groups = 1};
+    const struct resource *r =
+        registry_find_group_resource(vapi_registry(world_api(W)), STR(RBAC), str_c(resource));
+    struct admission_call c = {.api = world_api(W),
+                               .arena = a,
+                               .user = &u,
+                               .resource = r,
+                               .ns = resource_namespaced(r) ? STR("n") : STR(""),
+                               .name = str_c(name),
+                               .operation = old ? "UPDATE" : "CREATE",
+                               .path_name = str_c(path)};
     struct err err;
 
     err_init(&err, a);
-    const struct resource *r =
-        registry_find_group_resource(vapi_registry(world_api(W)), STR(RBAC), str_c(resource));
-    cJSON *tree = world_parse(W, object);
-    json_set_str(a, json_ensure_object(a, tree, "metadata"), "name", str_c(name));
-    if (resource_namespaced(r))
-        json_set_str(a, json_get(tree, "metadata"), "namespace", STR("n"));
-    if (!auth_check_escalation(vapi_auth(world_api(W)), a, &u, r, tree, NULL, &err))
-        return STR("");
-    return err.message;
+    return admission_mutate(&c, named(r, name, object), named(r, name, old), &err) ? err.message
+                                                                                   : STR("");
 }
 
+static struct str refusal(const char *resource, const char *name, const char *object)
+{
+    return refusal_of(resource, name, "", object, NULL);
+}
+
+#define STARS           "{'verbs':['*'],'apiGroups':['*'],'resources':['*']}"
+#define ALL             "{'rules':[" STARS "]}"
 #define REF(kind, name) "{'roleRef':{'apiGroup':'" RBAC "','kind':'" kind "','name':'" name "'}}"
 
 static void escalation(void **state)
@@ -366,9 +393,48 @@ static void bind_and_escalate(void **state)
     world_settle(W);
     assert_str(refusal("rolebindings", "b", REF("ClusterRole", "view")), "");
     assert_true(refusal("rolebindings", "b", REF("ClusterRole", "edit")).n > 0);
-    assert_str(
-        refusal("roles", "r", "{'rules':[{'verbs':['*'],'apiGroups':['*'],'resources':['*']}]}"),
-        "");
+    assert_str(refusal("roles", "r", ALL), "");
+    world_patch(W, "clusterroles." RBAC, "", "maker",
+                "{'rules':[{'verbs':['escalate'],'apiGroups':['" RBAC "'],'resources':['roles'],"
+                "'resourceNames':['r']}]}");
+    world_settle(W);
+    /* By name only where the path has it: a new role is of no name yet. */
+    assert_true(refusal("roles", "r", ALL).n > 0);
+    assert_str(refusal_of("roles", "r", "r", ALL, NULL), "");
+    assert_true(refusal_of("roles", "s", "s", ALL, NULL).n > 0);
+}
+
+/* A label may be what puts a role's rules into another. */
+static void changes_of_metadata(void **state)
+{
+    static const struct {
+        const char *now;
+        bool refused;
+    } rows[] = {
+        {"{'rules':[" STARS "],'metadata':{'labels':{'a':'b'}}}", false},
+        {"{'rules':[" STARS "],'metadata':{'labels':{'a':'b'},'finalizers':['x/y'],"
+         "'ownerReferences':[{'uid':'1'}]}}",
+         false},
+        {"{'rules':[" STARS "],'metadata':{'labels':{'a':'c'}}}", true},
+        {"{'rules':[" STARS "],'metadata':{'labels':{'a':'b'},'annotations':{'x':'y'}}}", true},
+        {"{'rules':[" STARS "]}", true},
+        {"{'rules':[]}", false}, /* less is always given */
+    };
+    const char *old = "{'rules':[" STARS "],'metadata':{'labels':{'a':'b'}}}";
+    const char *sum = "{'rules':[],'aggregationRule':{'clusterRoleSelectors':[{}]}}";
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        assert_int_equal(refusal_of("clusterroles", "r", "r", rows[i].now, old).n > 0,
+                         rows[i].refused);
+    assert_true(str_contains(refusal_of("clusterroles", "r", "r", "{'rules':[]}", sum),
+                             STR("must have cluster-admin privileges")));
+    assert_str(refusal_of("clusterroles", "r", "r", sum, sum), "");
+    assert_true(refusal_of("clusterrolebindings", "b", "b",
+                           "{'metadata':{'labels':{'a':'b'}},'roleRef':{'kind':'ClusterRole',"
+                           "'name':'view'}}",
+                           "{'roleRef':{'kind':'ClusterRole','name':'view'}}")
+                    .n > 0);
 }
 
 int main(void)
@@ -382,6 +448,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(aggregation, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(escalation, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(bind_and_escalate, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(changes_of_metadata, set_up, world_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
