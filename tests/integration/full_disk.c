@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded into a program: while the file $FULL_DISK exists, the disk is full for every file that
- * lies in the same directory or below. Must change nothing else, and never allocate. */
+ * lies in the same directory or below; while $HUNG_DISK does, nothing is ever synced there. Must
+ * change nothing else, and never allocate. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -68,4 +69,25 @@ __attribute__((visibility("default"))) ssize_t pwrite64(int fd, const void *byte
 __attribute__((visibility("default"))) int posix_fallocate(int fd, off_t at, off_t n)
 {
     return full(fd) ? ENOSPC : REAL(int (*)(int, off_t, off_t), "posix_fallocate")(fd, at, n);
+}
+
+/* By whoever waits for the disk; all others go on. */
+static void hang(int fd)
+{
+    const char *path = getenv("HUNG_DISK");
+
+    while (path && access(path, F_OK) == 0 && on_the_disk(fd, path))
+        usleep(20000);
+}
+
+__attribute__((visibility("default"))) int fsync(int fd)
+{
+    hang(fd);
+    return REAL(int (*)(int), "fsync")(fd);
+}
+
+__attribute__((visibility("default"))) int fdatasync(int fd)
+{
+    hang(fd);
+    return REAL(int (*)(int), "fdatasync")(fd);
 }

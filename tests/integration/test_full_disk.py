@@ -28,7 +28,8 @@ def disk(workdir, tenant, monkeypatch):
     vc = tenant("disk", on=False, start=False)
     os.makedirs(vc.store, exist_ok=True)
     switch = os.path.join(vc.store, "full")
-    vc.process.env.update(LD_PRELOAD=":".join(sanitizers() + [shim]), FULL_DISK=switch)
+    vc.process.env.update(LD_PRELOAD=":".join(sanitizers() + [shim]), FULL_DISK=switch,
+                          HUNG_DISK=switch.replace("full", "hung"))
     vc.start()
 
     def fill():
@@ -126,3 +127,24 @@ def test_no_answered_write_is_lost(disk):
     vc.start()
     there = state(vc)
     assert set(known) <= set(there) and not set(there) & unsure, (set(known) - set(there), set(there) & unsure)
+
+
+def test_health_tells_of_a_disk_that_hangs(disk):
+    """Reads go on; who looks for another place to send requests to learns it, who would restart us does not yet."""
+    vc, _, _ = disk
+    answers, api = [], Api(vc.kubeconfig)
+    assert vc.api.raw("GET", "/readyz/etcd")[0] == 200
+    with open(os.path.join(vc.store, "hung"), "wb"):
+        writer = threading.Thread(target=lambda: answers.append(api.raw("POST", CMS, config_map("late", "x"))[0]))
+        writer.start()
+        eventually(lambda: vc.api.raw("GET", "/readyz/etcd")[2] == b"internal server error: the store does not answer\n",
+                   30, "/readyz/etcd to fail")
+        code, _, text = vc.api.raw("GET", "/readyz")
+        assert code == 500 and b"[-]etcd failed: reason withheld\n[-]etcd-readiness failed" in text, text
+        assert vc.api.raw("GET", "/readyz?exclude=etcd&exclude=etcd-readiness")[0] == 200
+        assert vc.api.raw("GET", "/livez")[0] == vc.api.raw("GET", "/healthz/etcd")[0] == vc.api.raw("GET", CMS)[0] == 200
+        assert not answers
+    os.unlink(os.path.join(vc.store, "hung"))
+    writer.join()
+    assert answers == [201]
+    eventually(lambda: vc.api.raw("GET", "/readyz")[0] == 200, 10, "/readyz")

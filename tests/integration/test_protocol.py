@@ -141,6 +141,12 @@ def test_health_checks_answer_alike(vc, real_host):
             code, headers, data = api.raw("GET", path)
             answers.append((code, headers["Content-Type"], headers["Cache-Control"], headers.get("X-Content-Type-Options"), data))
         assert answers[0] == answers[1], path
+    for which in ("healthz", "livez", "readyz"):
+        ours, real = (api.raw("GET", f"/{which}?verbose=1")[2].decode().splitlines() for api in (vc.api, real_host.api))
+        assert "[+]etcd ok" in real and [x for x in ours if x != "[+]host-sync ok"] == real, which
+        for line in real[:-1]:
+            path = f"/{which}/{line[3:-3]}"
+            assert [api.raw("GET", path)[::2] for api in (vc.api, real_host.api)] == [(200, b"ok")] * 2, path
     for api in (vc.api, real_host.api):
         lines = api.raw("GET", "/readyz?verbose&exclude=b&exclude=ping&exclude=a&exclude=b")[2].decode().splitlines()
         assert lines[0] == "[+]ping excluded: ok" and lines[-1] == "readyz check passed"

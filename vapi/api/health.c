@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /healthz, /livez, /readyz with detail per check, and /version. A check answers from what is
- * known: it must never wait for anything.
+/* /healthz, /livez, /readyz with detail per check, and /version. What is checked is in
+ * health_checks.c. It must never tell everybody why a check failed, only who asks for that one.
  * Source: apiserver pkg/server/healthz. */
 #include <sublet/call.h>
 
@@ -9,40 +9,17 @@
 
 #include <sublet/net.h>
 
-#include "api.h"
+#include "health.h"
 
 #define TEXT STR("text/plain; charset=utf-8")
-
-/* Returns false when the check failed. */
-typedef bool (*check_cb)(struct vapi *api);
-
-static bool check_ping(struct vapi *api)
-{
-    (void)api;
-    return true;
-}
-
-/* Before it serves and once it drains, a load balancer should look elsewhere. */
-static bool check_serving(struct vapi *api)
-{
-    return api->state == API_SERVING;
-}
-
-static const struct {
-    const char *name;
-    check_cb check;
-    bool ready_only;
-} CHECKS[] = {
-    {"ping", check_ping, false},
-    {"serving", check_serving, true},
-};
 
 /* What was asked, and what became of it. */
 struct health {
     struct call *call;
     struct query query;
     struct buf out;
-    bool ready, fine;
+    enum health_endpoint which;
+    bool fine;
 };
 
 static bool excluded(const struct health *h, struct str name)
@@ -54,58 +31,78 @@ static bool excluded(const struct health *h, struct str name)
     return false;
 }
 
-/* Calls each() for every check there is; false ends it. */
-typedef bool (*each_check_cb)(struct health *h, const char *name, const char *failure, void *ctx);
+/* Called for every check there is; false ends it. failure() is only asked where it matters: it may
+ * begin something. */
+struct health_item {
+    struct str name;
+    const struct health_check *check; /* NULL: the process's own */
+    const struct api_check *own;
+};
+typedef bool (*each_check_cb)(struct health *h, const struct health_item *item, void *ctx);
+
+static bool one_check(struct health *h, const struct health_check *k, each_check_cb each, void *ctx)
+{
+    struct health_item item = {.name = str_c(k->name), .check = k};
+
+    return !(k->endpoints & (unsigned)h->which) || each(h, &item, ctx);
+}
 
 static void each_check(struct health *h, each_check_cb each, void *ctx)
 {
     struct vapi *api = h->call->api;
 
-    for (size_t i = 0; i < sizeof(CHECKS) / sizeof(*CHECKS); i++) {
-        if (CHECKS[i].ready_only && !h->ready)
-            continue;
-        if (!each(h, CHECKS[i].name, CHECKS[i].check(api) ? NULL : "not serving", ctx))
+    for (size_t i = 0; i < N_HEALTH_CHECKS; i++)
+        if (!one_check(h, &HEALTH_CHECKS[i], each, ctx))
             return;
-    }
     for (size_t i = 0; i < api->n_checks; i++) {
-        struct api_check *k = &api->checks[i];
+        struct health_item item = {.name = str_c(api->checks[i].name), .own = &api->checks[i]};
 
-        if (!each(h, k->name, h->ready ? k->check(k->ctx) : NULL, ctx))
+        if (!each(h, &item, ctx))
             return;
     }
+    one_check(h, &HEALTH_LAST, each, ctx);
+}
+
+/* The others of the process are no reason to start it anew. */
+static const char *failure_of(const struct health *h, const struct health_item *item)
+{
+    if (item->check)
+        return item->check->failure(h->call->api, h->which);
+    return h->which == READYZ ? item->own->check(item->own->ctx) : NULL;
 }
 
 /* Everybody may ask this, so the reason is told only where the one check is asked for. */
-static bool report(struct health *h, const char *name, const char *failure, void *ctx)
+static bool report(struct health *h, const struct health_item *item, void *ctx)
 {
+    const char *failure;
+
     (void)ctx;
-    if (excluded(h, str_c(name))) {
-        buf_printf(&h->out, "[+]%s excluded: ok\n", name);
+    if (excluded(h, item->name)) {
+        buf_printf(&h->out, "[+]%.*s excluded: ok\n", STR_F(item->name));
         return true;
     }
+    failure = failure_of(h, item);
     if (failure)
-        buf_printf(&h->out, "[-]%s failed: reason withheld\n", name);
+        buf_printf(&h->out, "[-]%.*s failed: reason withheld\n", STR_F(item->name));
     else
-        buf_printf(&h->out, "[+]%s ok\n", name);
+        buf_printf(&h->out, "[+]%.*s ok\n", STR_F(item->name));
     h->fine = h->fine && !failure;
     return true;
 }
 
 struct named {
     struct str name;
-    const char *failure;
-    bool found;
+    struct health_item item; /* name.p == NULL: there is none */
 };
 
-static bool on_named(struct health *h, const char *name, const char *failure, void *ctx)
+static bool on_named(struct health *h, const struct health_item *item, void *ctx)
 {
     struct named *n = ctx;
 
     (void)h;
-    if (!str_eqc(n->name, name))
+    if (!str_eq(n->name, item->name))
         return true;
-    n->failure = failure;
-    n->found = true;
+    n->item = *item;
     return false;
 }
 
@@ -114,7 +111,7 @@ static bool is_check(struct health *h, struct str name)
     struct named n = {.name = name};
 
     each_check(h, on_named, &n);
-    return n.found;
+    return n.item.name.p != NULL;
 }
 
 /* The excluded names that no check has, each once and in order. */
@@ -169,27 +166,34 @@ static void answer_one(struct health *h, struct str name)
     struct call *c = h->call;
     struct named n = {.name = name};
 
+    const char *failure;
+
     each_check(h, on_named, &n);
-    if (!n.found) {
+    failure = n.item.name.p ? failure_of(h, &n.item) : NULL;
+    if (!n.item.name.p) {
         respond_text(c, 404, "404 page not found\n");
-    } else if (n.failure) {
+    } else if (failure) {
         call_header(c, "x-content-type-options", STR("nosniff"));
-        answer(c, 500, arena_printf(c->arena, "internal server error: %s\n", n.failure));
+        answer(c, 500, arena_printf(c->arena, "internal server error: %s\n", failure));
     } else {
         answer(c, 200, STR("ok"));
     }
 }
 
-static void answer_health(struct call *c, const char *which, struct str only)
+struct endpoint {
+    const char *name;
+    enum health_endpoint which;
+};
+
+static void answer_health(struct call *c, const struct endpoint *e, struct str only)
 {
-    struct health h = {
-        .call = c, .out = BUF_INIT(0), .ready = !strcmp(which, "readyz"), .fine = true};
+    struct health h = {.call = c, .out = BUF_INIT(0), .which = e->which, .fine = true};
 
     query_parse(c->arena, c->request->query, &h.query);
     if (only.p)
         answer_one(&h, only);
     else
-        answer_all(&h, which);
+        answer_all(&h, e->name);
     buf_fini(&h.out);
 }
 
@@ -224,7 +228,8 @@ static void answer_version(struct call *c)
 
 bool health_handle(struct call *c, struct str path)
 {
-    static const char *const endpoints[] = {"healthz", "livez", "readyz"};
+    static const struct endpoint endpoints[] = {
+        {"healthz", HEALTHZ}, {"livez", LIVEZ}, {"readyz", READYZ}};
     struct str rest = path;
 
     str_cut(&rest, '/');
@@ -236,8 +241,8 @@ bool health_handle(struct call *c, struct str path)
         return true;
     }
     for (size_t i = 0; i < sizeof(endpoints) / sizeof(*endpoints); i++) {
-        if (str_eqc(first, endpoints[i])) {
-            answer_health(c, endpoints[i], rest);
+        if (str_eqc(first, endpoints[i].name)) {
+            answer_health(c, &endpoints[i], rest);
             return true;
         }
     }

@@ -254,7 +254,7 @@ static void on_own_closed(void *ctx)
 static void finish_close(struct vapi *api)
 {
     if (api->state != API_STOPPING || api->closing_parts || api->first || api->deferred ||
-        uv_is_closing((uv_handle_t *)&api->idle))
+        api->store_asked || uv_is_closing((uv_handle_t *)&api->idle))
         return;
     if (api->expiry) {
         api->open_handles++;

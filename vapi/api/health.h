@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi (private to vapi/api)
+ *
+ * The checks behind /healthz, /livez and /readyz, under the names upstream gives them. */
+#pragma once
+
+#include "api.h"
+
+enum health_endpoint { HEALTHZ = 1, LIVEZ = 2, READYZ = 4 };
+
+struct health_check {
+    const char *name;
+    unsigned endpoints;
+    /* NULL when fine, else why not. Answers from what is known. */
+    const char *(*failure)(struct vapi *api, enum health_endpoint which);
+};
+
+/* In upstream's order, except for the one that comes last. */
+extern const struct health_check HEALTH_CHECKS[];
+extern const size_t N_HEALTH_CHECKS;
+extern const struct health_check HEALTH_LAST;
