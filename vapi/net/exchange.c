@@ -132,6 +132,11 @@ void exchange_set_method(struct net_exchange *x, struct str method)
     x->bodyless = x->request.method == NET_HEAD;
 }
 
+bool exchange_is_connect(const struct net_exchange *x)
+{
+    return str_eqc(x->request.method_text, "CONNECT");
+}
+
 void exchange_set_target(struct net_exchange *x, struct str target)
 {
     struct str rest = arena_str(x->arena, target);
@@ -191,6 +196,12 @@ bool exchange_add_body(struct net_exchange *x, struct str bytes)
     return true;
 }
 
+/* `OPTIONS *` is about the server, and whoever asks may know that there is one (RFC 9110 9.3.7). */
+static bool asks_nothing(const struct net_request *r)
+{
+    return r->method == NET_OPTIONS && str_eqc(r->path, "*");
+}
+
 void exchange_dispatch(struct net_exchange *x)
 {
     struct net_server *s = x->conn->server;
@@ -204,6 +215,10 @@ void exchange_dispatch(struct net_exchange *x)
     x->request.body = buf_str(&x->body);
     if (s->running >= s->options.max_requests) {
         exchange_refuse(x, REFUSE_BUSY);
+        return;
+    }
+    if (asks_nothing(&x->request)) {
+        net_respond(x, 200, NULL, 0, NULL, 0);
         return;
     }
     s->running++;

@@ -125,22 +125,44 @@ static int on_value_complete(llhttp_t *parser)
     return fits ? 0 : refuse(c, REFUSE_HEADERS_TOO_LARGE);
 }
 
-/* Origin form, `*`, or the absolute form that proxies send (RFC 9112 3.2). */
+static bool starts_with(struct str s, struct str prefix)
+{
+    return s.n >= prefix.n && strncasecmp(s.p, prefix.p, prefix.n) == 0;
+}
+
+/* Origin form, `*`, the absolute form that proxies send, or an authority to connect to, which is
+ * none of ours and has no path (RFC 9112 3.2). */
 static bool accept_target(struct net_exchange *x)
 {
     struct net_request *r = &x->request;
     struct str rest,
-        scheme = str_has_prefix(r->path, STR("https://")) ? STR("https://") : STR("http://");
+        scheme = starts_with(r->path, STR("https://")) ? STR("https://") : STR("http://");
 
     if (str_has_prefix(r->path, STR("/")) || str_eqc(r->path, "*"))
         return true;
-    if (!str_has_prefix(r->path, scheme))
+    if (exchange_is_connect(x)) {
+        r->authority = r->path;
+        r->path = STR("");
+        return true;
+    }
+    if (!starts_with(r->path, scheme))
         return false;
     rest = str_from(r->path, scheme.n);
     r->authority = str_sub(rest, 0, str_find(rest, '/'));
     r->path = str_from(rest, r->authority.n);
     if (!r->path.n)
         r->path = STR("/");
+    return true;
+}
+
+/* RFC 3986 3.2.2: what a host and a port are made of. */
+static bool is_host(struct str host)
+{
+    static const char OTHERS[] = "!$%&'()*+,-.:;=[]_~";
+
+    for (size_t i = 0; i < host.n; i++)
+        if (!host.p[i] || (!isalnum((unsigned char)host.p[i]) && !strchr(OTHERS, host.p[i])))
+            return false;
     return true;
 }
 
@@ -154,19 +176,34 @@ static bool accept_host(struct net_exchange *x, bool old)
             continue;
         if (!x->request.authority.p)
             x->request.authority = x->headers[i].value;
-        n++;
+        n += is_host(x->headers[i].value) ? 1 : 2;
     }
-    return n == 1 || (old && n == 0);
+    return is_host(x->request.authority) && (n == 1 || (old && n == 0));
 }
 
-static bool expects_continue(const struct net_exchange *x)
+/* What it is encoded in beside chunks would be taken for the body itself. */
+static bool accept_coding(const struct net_exchange *x)
 {
-    struct str value = net_header(&x->request, "expect");
-    static const char WORD[] = "100-continue";
+    struct str value = net_header(&x->request, "transfer-encoding");
 
-    if (value.n != sizeof(WORD) - 1)
-        return false;
-    return strncasecmp(value.p, WORD, value.n) == 0;
+    return !value.p || (value.n == 7 && strncasecmp(value.p, "chunked", 7) == 0);
+}
+
+enum expectation { EXPECT_NOTHING, EXPECT_CONTINUE, EXPECT_MORE };
+
+static enum expectation expectation_of(const struct net_exchange *x)
+{
+    struct str rest = net_header(&x->request, "expect");
+
+    if (!rest.n)
+        return EXPECT_NOTHING;
+    while (rest.p) {
+        struct str word = str_trim(str_cut(&rest, ','));
+
+        if (word.n == 12 && strncasecmp(word.p, "100-continue", 12) == 0)
+            return EXPECT_CONTINUE;
+    }
+    return EXPECT_MORE;
 }
 
 static int on_headers_complete(llhttp_t *parser)
@@ -182,19 +219,25 @@ static int on_headers_complete(llhttp_t *parser)
     h->old = parser->http_major == 1 && parser->http_minor == 0;
     h->keep_alive = llhttp_should_keep_alive(parser) && !c->said_goodbye;
     /* We decide about upgrades ourselves, after the request is complete. */
-    h->want_upgrade = parser->upgrade;
+    h->want_upgrade = parser->upgrade && !exchange_is_connect(x);
     parser->upgrade = 0;
     c->since = 0;
     x->request.http_major = 1;
+    x->request.headers = x->headers;
+    x->request.n_headers = x->n_headers;
     buf_fini(&h->token);
     h->token = BUF_INIT(c->server->options.max_header_bytes);
 
     if (parser->http_major != 1 || parser->http_minor > 1 || !accept_target(x) ||
         !accept_host(x, h->old) || length > INT64_MAX)
         return refuse(c, REFUSE_MALFORMED);
+    if (!accept_coding(x))
+        return refuse(c, REFUSE_CODING);
+    if (!h->old && expectation_of(x) == EXPECT_MORE)
+        return refuse(c, REFUSE_EXPECTATION);
     if (!exchange_expect_body(x, announced ? (int64_t)length : -1))
         return refuse(c, REFUSE_BODY_TOO_LARGE);
-    if ((chunked || length) && !h->old && expects_continue(x)) {
+    if ((chunked || length) && !h->old && expectation_of(x) == EXPECT_CONTINUE) {
         h->want_continue = true;
         conn_dirty(c);
     }
@@ -266,7 +309,8 @@ static void take_request(struct net_conn *c, struct str rest)
 
 /* llhttp knows the registered methods alone, some of which it treats in ways of their own; what is
  * not served is answered with 405 all the same, so it is told PUT for it, which means nothing to
- * it. Returns what comes after the method; nothing while it is not whole, or wrong. */
+ * it; but CONNECT, whose targets it takes with no other. Returns what comes after the method;
+ * nothing while it is not whole, or wrong. */
 static struct str take_method(struct net_conn *c, struct str bytes)
 {
     struct http1 *h = c->http1;
@@ -282,12 +326,13 @@ static struct str take_method(struct net_conn *c, struct str bytes)
         refuse(c, REFUSE_MALFORMED);
     } else if (piece.n < bytes.n) {
         struct net_exchange *x = current(c);
-        struct str word;
+        struct str word = STR("PUT");
 
         exchange_set_method(x, buf_str(&h->token));
         x->header_bytes += h->token.n;
         buf_clear(&h->token);
-        word = x->request.method == NET_OTHER ? STR("PUT") : x->request.method_text;
+        if (x->request.method != NET_OTHER || exchange_is_connect(x))
+            word = x->request.method_text;
         h->method_done = llhttp_execute(&h->parser, word.p, word.n) == HPE_OK;
         assert(h->method_done);
         return str_from(bytes, piece.n);

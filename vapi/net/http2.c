@@ -121,6 +121,17 @@ static void submit_continue(struct net_exchange *x)
                            NULL);
 }
 
+/* We are no proxy, which the handler says: what it is given has no path. Nothing of the stream is
+ * waited for, it would not end. */
+static void refuse_tunnel(struct net_exchange *x, bool last)
+{
+    if (exchange_is_connect(x) && exchange_expect_body(x, -1))
+        exchange_dispatch(x);
+    else if (!exchange_answered(x))
+        exchange_refuse(x, REFUSE_MALFORMED);
+    x->remote_ended = last;
+}
+
 static void headers_arrived(struct net_exchange *x, bool last)
 {
     if (x->state != X_HEAD)
@@ -132,9 +143,8 @@ static void headers_arrived(struct net_exchange *x, bool last)
         exchange_refuse(x, REFUSE_HEADERS_TOO_LARGE);
         return;
     }
-    if (!x->request.path.n) { /* CONNECT: we are no proxy */
-        x->remote_ended = last;
-        exchange_refuse(x, REFUSE_MALFORMED);
+    if (!x->request.path.n) {
+        refuse_tunnel(x, last);
         return;
     }
     if (!x->request.authority.p)

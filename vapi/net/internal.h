@@ -258,6 +258,7 @@ void exchange_close(struct net_exchange *x); /* calls closed(), frees */
 struct str exchange_lower(struct net_exchange *x, struct str name);
 bool exchange_add_header(struct net_exchange *x, struct str name, struct str value);
 void exchange_set_method(struct net_exchange *x, struct str method);
+bool exchange_is_connect(const struct net_exchange *x);
 void exchange_set_target(struct net_exchange *x, struct str target);
 /* After the headers. False when it was refused. */
 bool exchange_expect_body(struct net_exchange *x, int64_t content_length);
@@ -284,6 +285,8 @@ enum refusal {
     REFUSE_MALFORMED,
     REFUSE_BODY_TOO_LARGE,
     REFUSE_HEADERS_TOO_LARGE,
+    REFUSE_CODING,
+    REFUSE_EXPECTATION,
     REFUSE_BUSY,
 };
 void exchange_refuse(struct net_exchange *x, enum refusal why);

@@ -19,6 +19,8 @@ static const struct {
                                false},
     [REFUSE_HEADERS_TOO_LARGE] = {"", "the headers of the request are too large: limit is ", 431,
                                   false},
+    [REFUSE_CODING] = {"", "the transfer encoding of the request is not supported", 501, false},
+    [REFUSE_EXPECTATION] = {"", "the expectation of the request is not supported", 417, false},
     [REFUSE_BUSY] = {"TooManyRequests", "too many requests, please try again later", 429, true},
 };
 
@@ -46,6 +48,7 @@ static const struct {
     {410, {"Gone", 4}},
     {413, {"Request Entity Too Large", 24}},
     {415, {"Unsupported Media Type", 22}},
+    {417, {"Expectation Failed", 18}},
     {422, {"Unprocessable Entity", 20}},
     {429, {"Too Many Requests", 17}},
     {431, {"Request Header Fields Too Large", 31}},

@@ -57,6 +57,9 @@ static const char *const BAD[] = {
     "GET /hello HTTP/3.0\r\nhost: x\r\n\r\n",
     "GET hello HTTP/1.1\r\nhost: x\r\n\r\n",
     "GET /hello HTTP/1.1\r\n\r\n",
+    "GET /hello HTTP/1.1\r\nhost: a b/c\r\n\r\n",
+    "GET http://a@b/hello HTTP/1.1\r\nhost: x\r\n\r\n",
+    "CONNECT http://x/ HTTP/1.1\r\nhost: x\r\n\r\n",
     "GET /hello HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n",
     "GET /hello HTTP/1.1\r\nhost: x\r\nbad header: y\r\n\r\n",
     "GET /hello HTTP/1.1\r\nhost: x\r\nbad\x01header: y\r\n\r\n",
@@ -75,7 +78,6 @@ static const char *const BAD[] = {
     "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
     "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 1x\r\n\r\n",
     "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999999999999\r\n\r\n",
-    "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip\r\n\r\n",
     "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n",
     "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nab\r\n0\r\n\r\n",
     "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n2\r\nabX\r\n0\r\n\r\n",
@@ -109,7 +111,13 @@ static const struct {
     {"GET /hello HTTP/1.1\r\nhost: x\r\n\r\n", 1, 0},
     {"\r\n\r\nGET /hello HTTP/1.1\r\nhost: x\r\n\r\n", 1, 0},
     {"GET http://x:1/hello HTTP/1.1\r\nhost: x:1\r\n\r\n", 1, 0},
-    {"OPTIONS * HTTP/1.1\r\nhost: x\r\n\r\n", 1, 0},
+    {"GET HTTPS://x:1/hello HTTP/1.1\r\nhost: x:1\r\n\r\n", 1, 0},
+    {"GET * HTTP/1.1\r\nhost: x\r\n\r\n", 1, 0},
+    {"OPTIONS * HTTP/1.1\r\nhost: x\r\n\r\n", 0, 0},
+    {"CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n"
+     "CONNECT [::1]:443 HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nab"
+     "CONNECT /hello HTTP/1.1\r\nhost: x\r\n\r\nGET /hello HTTP/1.1\r\nhost: x\r\n\r\n",
+     4, 0},
     {"GET /hello HTTP/1.0\r\n\r\n", 1, 0},
     {"get /hello HTTP/1.1\r\nhost: x\r\n\r\n", 1, 0},
     {"CONNECT /hello HTTP/1.1\r\nhost: x\r\n\r\nPRI * HTTP/1.1\r\nhost: x\r\n\r\n", 2, 0},
@@ -253,6 +261,50 @@ static void test_continue_too_large(void **state)
     got = talk(&f, "POST /echo HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n"
                    "content-length: 5\r\n\r\n");
     assert_true(str_has_prefix(got, STR("HTTP/1.1 413 ")));
+    net_fixture_close(&f);
+}
+
+/* What only a server that understood it could have answered; the body is not looked at. */
+static void test_not_understood(void **state)
+{
+    static const struct {
+        const char *send, *status;
+    } cases[] = {
+        {"POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip, chunked\r\n\r\n"
+         "2\r\nab\r\n0\r\n\r\n",
+         "HTTP/1.1 501 Not Implemented\r\n"},
+        {"POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip\r\n\r\n", "HTTP/1.1 501 "},
+        {"POST /echo HTTP/1.1\r\nhost: x\r\nexpect: 200-ok\r\ncontent-length: 1\r\n\r\na",
+         "HTTP/1.1 417 Expectation Failed\r\n"},
+        {"GET /hello HTTP/1.1\r\nhost: x\r\nexpect: more\r\n\r\n", "HTTP/1.1 417 "},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct net_fixture f;
+        struct str got;
+
+        net_fixture_open(&f, false, NULL);
+        got = talk(&f, cases[i].send);
+        assert_true(str_has_prefix(got, str_c(cases[i].status)));
+        assert_true(str_contains(got, STR("connection: close\r\n")));
+        assert_int_equal(f.requests, 0);
+        net_fixture_close(&f);
+    }
+}
+
+/* About the server itself: nobody need be known for it. */
+static void test_options_of_the_server(void **state)
+{
+    struct net_fixture f;
+    struct str got;
+
+    (void)state;
+    net_fixture_open(&f, false, NULL);
+    got = talk(&f, "OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert_true(str_has_prefix(got, STR("HTTP/1.1 200 OK\r\n")));
+    assert_true(str_contains(got, STR("content-length: 0\r\n")));
+    assert_int_equal(f.requests, 0);
     net_fixture_close(&f);
 }
 
@@ -671,6 +723,8 @@ int main(void)
         cmocka_unit_test(test_http_1_0),
         cmocka_unit_test(test_continue),
         cmocka_unit_test(test_continue_too_large),
+        cmocka_unit_test(test_not_understood),
+        cmocka_unit_test(test_options_of_the_server),
         cmocka_unit_test(test_floods),
         cmocka_unit_test(test_slow_peers),
         cmocka_unit_test(test_trickle),
