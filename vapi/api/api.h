@@ -213,7 +213,9 @@ struct query {
     size_t n;
 };
 /* %XX and + decoded; a pair that cannot be decoded is left out, as Go's URL.Query() does. */
-void query_parse(struct arena *a, struct str text, struct query *ret);
+void query_parse(struct arena *a, struct str text, struct query *ret); /* drops what is too much */
+int query_parse_all(struct arena *a, struct str text, struct query *ret,
+                    struct err *err) MUST_CHECK;               /* refuses it */
 struct str query_get(const struct query *q, const char *name); /* first; STR_NULL when absent */
 bool query_truth(struct str value); /* the parameter codec's idea of a boolean */
 int options_parse(struct call *c, const struct query *q, struct err *err) MUST_CHECK;
@@ -317,6 +319,8 @@ struct write_plan {
     void (*validate)(struct field_errors *e, const cJSON *object, const cJSON *old);
     /* Instead of the object; it has its revision (the old one in a dry run). */
     void (*answer)(struct call *c, int status, cJSON *object);
+    /* Instead of ops->prepare_update: what is kept of the object. */
+    cJSON *(*prepare)(struct arena *a, cJSON *object, const cJSON *old);
     bool uncounted; /* no change of the spec for metadata.generation */
     bool whole;     /* the handler owns the whole object: no status split, no ops->prepare_update */
 };

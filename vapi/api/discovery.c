@@ -4,9 +4,10 @@
  * protobuf; the ETag of the aggregated form is the hash of its text, so that clients that cache
  * (kubectl does) ask for a 304. It must never name what is not served. Source: apiserver
  * pkg/endpoints/discovery. */
-#include "api.h"
+#include "health.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sublet/encode.h>
@@ -379,7 +380,7 @@ static void answer(struct call *c, cJSON *document_, const struct err *unaccepta
         call_tree(c, 200, document_);
 }
 
-/* The documents below the roots have a route each. */
+/* /api, and the list of a version's resources, have a route each; a group has none. */
 static void answer_routed(struct call *c, cJSON *document_, const struct err *unacceptable)
 {
     static const char *const types[] = {"application/json", "application/yaml",
@@ -404,7 +405,7 @@ static void handle_roots(struct call *c, bool core, const struct err *unacceptab
         return;
     }
     if (core) {
-        answer(c, api_versions(c), unacceptable);
+        answer_routed(c, api_versions(c), unacceptable);
         return;
     }
     cJSON *list = document(c->arena, "APIGroupList", true);
@@ -422,51 +423,108 @@ static void handle_group(struct call *c, struct str group, const struct err *una
     }
     json_set_first(c->arena, found, "apiVersion", json_new_string(c->arena, STR("v1")));
     json_set_first(c->arena, found, "kind", json_new_string(c->arena, STR("APIGroup")));
-    answer_routed(c, found, unacceptable);
+    answer(c, found, unacceptable);
 }
 
 /* --- / names the paths there are --- */
 
-static void add_path(struct walk *w, struct str path)
+struct paths {
+    struct arena *arena;
+    struct str *path;
+    size_t n, cap;
+};
+
+static void add_path(struct paths *p, struct str path)
 {
-    json_append(w->groups, json_new_string(w->arena, path));
+    if (p->n == p->cap) {
+        size_t cap = p->cap ? p->cap * 2 : 256;
+        struct str *more = arena_alloc(p->arena, cap * sizeof(*more));
+
+        if (p->n)
+            memcpy(more, p->path, p->n * sizeof(*more));
+        p->path = more;
+        p->cap = cap;
+    }
+    p->path[p->n++] = path;
 }
 
-static void path_of_group(struct walk *w, struct str group)
+/* For each kind of it; in_order() says it once. */
+static bool path_of_kind(void *ctx, const struct resource *r)
 {
-    add_path(w, arena_concat(w->arena, 2, (struct str[]){STR("/apis/"), group}));
+    struct paths *p = ctx;
+    struct str group = arena_concat(p->arena, 2, (struct str[]){STR("/apis/"), r->group});
+    struct str version = arena_concat(p->arena, 3, (struct str[]){group, STR("/"), r->version});
+
+    if (!r->group.n || (p->n && str_eq(p->path[p->n - 1], version)))
+        return true;
+    add_path(p, group);
+    add_path(p, version);
+    return true;
 }
 
-static void path_of_version(struct walk *w, struct str group, struct str version)
+static void add_health(struct paths *p)
 {
-    add_path(w, arena_concat(w->arena, 4, (struct str[]){STR("/apis/"), group, STR("/"), version}));
+    static const struct {
+        const char *path;
+        enum health_endpoint which;
+    } endpoints[] = {{"/healthz", HEALTHZ}, {"/livez", LIVEZ}, {"/readyz", READYZ}};
+
+    for (size_t e = 0; e < sizeof(endpoints) / sizeof(endpoints[0]); e++) {
+        struct str root = str_c(endpoints[e].path);
+
+        add_path(p, root);
+        for (size_t i = 0; i < N_HEALTH_CHECKS; i++)
+            if (HEALTH_CHECKS[i].endpoints & (unsigned)endpoints[e].which)
+                add_path(
+                    p, arena_concat(p->arena, 3,
+                                    (struct str[]){root, STR("/"), str_c(HEALTH_CHECKS[i].name)}));
+    }
+    add_path(p, arena_printf(p->arena, "/readyz/%s", HEALTH_LAST.name));
 }
 
-static void add_paths(struct walk *w, const char *const *paths)
+static cJSON *in_order(struct paths *p)
 {
-    for (; *paths; paths++)
-        add_path(w, str_c(*paths));
+    cJSON *list = json_new_array(p->arena);
+
+    qsort(p->path, p->n, sizeof(*p->path), str_order);
+    for (size_t i = 0; i < p->n; i++)
+        if (!i || !str_eq(p->path[i], p->path[i - 1]))
+            json_append(list, json_new_string(p->arena, p->path[i]));
+    return list;
 }
 
 static void answer_index(struct call *c)
 {
-    static const char *const before[] = {
-        "/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/", NULL};
-    static const char *const after[] = {"/healthz",    "/livez",      "/metrics",
-                                        "/openapi/v2", "/openapi/v3", "/openid/v1/jwks",
-                                        "/readyz",     "/version",    NULL};
+    static const char *const plain[] = {"/.well-known/openid-configuration",
+                                        "/api",
+                                        "/api/v1",
+                                        "/apis",
+                                        "/apis/",
+                                        "/metrics",
+                                        "/openapi/v2",
+                                        "/openapi/v3",
+                                        "/openapi/v3/",
+                                        "/openid/v1/jwks",
+                                        "/version"};
     cJSON *index = json_new_object(c->arena);
-    struct walk w = {.arena = c->arena, .group = STR_NULL};
+    struct paths p = {.arena = c->arena};
 
-    w.groups = json_set(c->arena, index, "paths", json_new_array(c->arena));
-    w.open_group = path_of_group;
-    w.open_version = path_of_version;
-    add_paths(&w, before);
-    registry_each(vapi_registry(c->api), on_walk, &w);
-    add_paths(&w, after);
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+        add_path(&p, str_c(plain[i]));
+    registry_each(vapi_registry(c->api), path_of_kind, &p);
+    add_health(&p);
+    json_set(c->arena, index, "paths", in_order(&p));
     c->pretty = true;
     c->output = OUTPUT_OBJECT;
     call_tree(c, 200, index);
+}
+
+/* What stands behind the last name says nothing: upstream's router leaves it away. */
+static struct str less_slashes(struct str path)
+{
+    while (path.n && path.p[path.n - 1] == '/')
+        path.n--;
+    return path;
 }
 
 bool discovery_handle(struct call *c, struct str path, const struct err *unacceptable)
@@ -480,8 +538,9 @@ bool discovery_handle(struct call *c, struct str path, const struct err *unaccep
         answer_index(c);
         return true;
     }
-    if (str_has_suffix(rest, STR("/")))
-        rest = str_sub(rest, 0, rest.n - 1);
+    if (str_has_prefix(rest, STR("apis//")))
+        return false; /* the group without a name is not here */
+    rest = less_slashes(rest);
     root = str_cut(&rest, '/');
     bool core = str_eqc(root, "api");
     if (!core && !str_eqc(root, "apis"))

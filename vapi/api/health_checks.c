@@ -20,30 +20,13 @@ static const char *always(struct vapi *api, enum health_endpoint which)
     return NULL;
 }
 
-/* Nobody is listened to before all of this was done (vapi.c); a failure ends the process. */
+/* Nobody is listened to before all of this was done (vapi.c), and a failure of it ends the process:
+ * the store was read whole, and with it the CRDs; the objects, the roles and the levels every
+ * cluster has are there; the controllers run, which read the store as it is. */
 static const char *started(struct vapi *api, enum health_endpoint which)
 {
     (void)which;
     return api->state >= API_SERVING ? NULL : "not finished";
-}
-
-static const char *crds_loaded(struct vapi *api, enum health_endpoint which)
-{
-    (void)which;
-    return api->state >= API_SERVING && api->crds ? NULL : "not finished";
-}
-
-static const char *flow_runs(struct vapi *api, enum health_endpoint which)
-{
-    (void)which;
-    return api->state >= API_SERVING && api->flows ? NULL : "not finished";
-}
-
-/* They read the store as it was loaded: with the first request they have seen all of it. */
-static const char *controllers_run(struct vapi *api, enum health_endpoint which)
-{
-    (void)which;
-    return api->state >= API_SERVING && api->controllers ? NULL : "not finished";
 }
 
 /* Once it drains, a load balancer should look elsewhere. */
@@ -98,36 +81,36 @@ const struct health_check HEALTH_CHECKS[] = {
     {"loopback-serving-certificate", HEALTHZ | LIVEZ, certificate_good},
     {"etcd", ALL, store_answers},
     {"etcd-readiness", READYZ, store_answers},
-    {"informer-sync", READYZ, controllers_run},
+    {"informer-sync", READYZ, started},
     {HOOK "start-apiserver-admission-initializer", ALL, started},
-    {HOOK "generic-apiserver-start-informers", ALL, controllers_run},
-    {HOOK "priority-and-fairness-config-consumer", ALL, flow_runs},
-    {HOOK "priority-and-fairness-filter", ALL, flow_runs},
+    {HOOK "generic-apiserver-start-informers", ALL, started},
+    {HOOK "priority-and-fairness-config-consumer", ALL, started},
+    {HOOK "priority-and-fairness-filter", ALL, started},
     {HOOK "storage-object-count-tracker-hook", ALL, always}, /* counted with each write */
-    {HOOK "start-apiextensions-informers", ALL, crds_loaded},
-    {HOOK "start-apiextensions-controllers", ALL, crds_loaded},
-    {HOOK "crd-informer-synced", ALL, crds_loaded},
+    {HOOK "start-apiextensions-informers", ALL, started},
+    {HOOK "start-apiextensions-controllers", ALL, started},
+    {HOOK "crd-informer-synced", ALL, started},
     {HOOK "start-system-namespaces-controller", ALL, started},
     {HOOK "peer-endpoint-reconciler-controller", ALL, always}, /* one process: no peers */
-    {HOOK "start-cluster-authentication-info-controller", ALL, controllers_run},
+    {HOOK "start-cluster-authentication-info-controller", ALL, started},
     {HOOK "start-kube-apiserver-identity-lease-controller", ALL, always}, /* nor leases of them */
     {HOOK "start-kube-apiserver-identity-lease-garbage-collector", ALL, always},
     {HOOK "storage-readiness", ALL, started},
-    {HOOK "start-legacy-token-tracking-controller", ALL, controllers_run},
+    {HOOK "start-legacy-token-tracking-controller", ALL, started},
     {HOOK "start-service-ip-repair-controllers", ALL, always}, /* the host gives them */
     {HOOK "rbac/bootstrap-roles", ALL, started},
     {HOOK "scheduling/bootstrap-system-priority-classes", ALL, started},
-    {HOOK "priority-and-fairness-config-producer", ALL, flow_runs},
-    {HOOK "bootstrap-controller", ALL, controllers_run},
-    {HOOK "start-kubernetes-service-cidr-controller", ALL, controllers_run},
+    {HOOK "priority-and-fairness-config-producer", ALL, started},
+    {HOOK "bootstrap-controller", ALL, started},
+    {HOOK "start-kubernetes-service-cidr-controller", ALL, started},
     {HOOK "aggregator-reload-proxy-client-cert", ALL, always}, /* none is aggregated: */
     {HOOK "start-kube-aggregator-informers", ALL, always},
-    {HOOK "apiservice-status-local-available-controller", ALL, controllers_run},
+    {HOOK "apiservice-status-local-available-controller", ALL, started},
     {HOOK "apiservice-status-remote-available-controller", ALL, always},
-    {HOOK "apiservice-registration-controller", ALL, controllers_run},
+    {HOOK "apiservice-registration-controller", ALL, started},
     {HOOK "apiservice-discovery-controller", ALL, always}, /* made when asked for, as OpenAPI */
-    {HOOK "kube-apiserver-autoregistration", ALL, controllers_run},
-    {"autoregister-completion", ALL, controllers_run},
+    {HOOK "kube-apiserver-autoregistration", ALL, started},
+    {"autoregister-completion", ALL, started},
     {HOOK "apiservice-openapi-controller", ALL, always},
     {HOOK "apiservice-openapiv3-controller", ALL, always},
 };

@@ -12,7 +12,7 @@
 #include <sublet/encode.h>
 #include <sublet/net.h>
 
-#define MAX_PARAMETERS    128
+#define MAX_PARAMETERS    1000
 #define MAX_FIELD_MANAGER 128
 
 /* ---- the query ---- */
@@ -48,6 +48,20 @@ void query_parse(struct arena *a, struct str text, struct query *ret)
     *ret = (struct query){items, n};
 }
 
+/* A parameter that is not looked at could be the one that makes a write a dry run. */
+int query_parse_all(struct arena *a, struct str text, struct query *ret, struct err *err)
+{
+    size_t n = 1;
+
+    for (size_t i = 0; i < text.n; i++)
+        n += text.p[i] == '&';
+    if (n > MAX_PARAMETERS)
+        return err_set(err, &ERR_BAD_REQUEST, "too many query parameters: limit is %d",
+                       MAX_PARAMETERS);
+    query_parse(a, text, ret);
+    return 0;
+}
+
 struct str query_get(const struct query *q, const char *name)
 {
     for (size_t i = 0; i < q->n; i++)
@@ -79,7 +93,7 @@ static void take_bool(const struct query *q, const char *name, bool *ret, bool *
 
 static int bad_number(const char *how, struct str value, struct err *err)
 {
-    struct str digits = value.p[0] == '-' ? str_from(value, 1) : value;
+    struct str digits = value.n && value.p[0] == '-' ? str_from(value, 1) : value;
     bool number = digits.n > 0;
 
     for (size_t i = 0; i < digits.n; i++)
@@ -92,9 +106,9 @@ static int take_int(const struct query *q, const char *name, int64_t *ret, struc
 {
     struct str value = query_get(q, name);
 
-    if (!value.n)
+    if (!value.p)
         return 0;
-    if (value.p[0] == '+')
+    if (value.n && value.p[0] == '+')
         value = str_from(value, 1);
     return str_to_i64(value, ret) ? 0 : bad_number("ParseInt", value, err);
 }

@@ -8,7 +8,10 @@
 
 #include <assert.h>
 
+#include <sublet/encode.h>
 #include <sublet/net.h>
+
+#define MAX_AUDIT_ID 1024 /* bytes; it stands in each event of the audit log */
 
 struct route {
     struct call *call;
@@ -384,7 +387,8 @@ static void set_audit_id(struct call *c)
     struct str given = net_header(c->request, "audit-id");
     char uuid[37];
 
-    if (given.n && given.n <= 64 && !name_check_path_segment(given)) {
+    /* Whatever it is: those who follow a request through several servers know it by this. */
+    if (given.n && given.n <= MAX_AUDIT_ID) {
         call_entry(c)->audit_id = arena_str(c->arena, given);
         return;
     }
@@ -448,12 +452,12 @@ static void route(struct call *c)
 
     r->call = c;
     err_init(&r->err, c->arena);
-    if (!request_target(c->arena, c->request, &r->target)) {
-        err_set(&r->err, &ERR_BAD_REQUEST, "invalid URL escape in the request path");
+    if ((!request_target(c->arena, c->request, &r->target) &&
+         err_set(&r->err, &ERR_BAD_REQUEST, "invalid URL escape in the request path")) ||
+        query_parse_all(c->arena, c->request->query, &r->query, &r->err)) {
         call_error(c, &r->err);
         return;
     }
-    query_parse(c->arena, c->request->query, &r->query);
     refine_verb(r);
     call_entry(c)->long_running = observe_long_running(c, &r->target);
     r->wait = (struct auth_wait){.again = on_keys, .ctx = r};

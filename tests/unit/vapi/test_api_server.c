@@ -204,6 +204,104 @@ static void test_audit_id(void **state)
     struct answer a = get_with(h, CM, "audit-id: mine-1");
 
     assert_true(has_header(&a, "audit-id: mine-1\r\n"));
+    a = get_with(h, CM,
+                 "audit-id: team/trace%2f..; more than the sixty-four characters of a log line "
+                 "of upstream's");
+    assert_true(has_header(&a,
+                           "audit-id: team/trace%2f..; more than the sixty-four characters of a "
+                           "log line of upstream's\r\n"));
+}
+
+/* A query of n parameters, the last of them one that is refused. */
+static struct str query_of(struct harness *h, size_t n)
+{
+    struct buf b = BUF_INIT(0);
+    struct str text;
+
+    buf_addc(&b, CM "?dryRun=All");
+    for (size_t i = 2; i < n; i++)
+        buf_char(&b, '&');
+    buf_addc(&b, "&limit=x");
+    buf_char(&b, '\0');
+    text = arena_str(harness_arena(h), buf_str(&b));
+    buf_fini(&b);
+    return text;
+}
+
+/* What is not looked at could be what makes a write a dry run. */
+static void test_no_parameter_is_lost(void **state)
+{
+    struct harness *h = *state;
+    struct answer a = get(h, query_of(h, 1000).p);
+
+    assert_int_equal(a.status, 400);
+    assert_str(text_at(a, "message"), "strconv.ParseInt: parsing \"x\": invalid syntax");
+    a = post(h, query_of(h, 1001).p, "{}");
+    assert_int_equal(a.status, 400);
+    assert_str(text_at(a, "message"), "too many query parameters: limit is 1000");
+}
+
+static void test_discovery_paths(void **state)
+{
+    static const struct {
+        const char *path, *accept;
+        int status;
+        const char *kind; /* NULL: "404 page not found" */
+    } cases[] = {
+        {"/api/", NULL, 200, "APIVersions"},
+        {"/api//", NULL, 200, "APIVersions"},
+        {"/apis/apps//", NULL, 200, "APIGroup"},
+        {"/apis/apps/v1//", NULL, 200, "APIResourceList"},
+        {"/apis//", NULL, 404, NULL},
+        {"/apis//v1", NULL, 404, NULL},
+        /* A route says which types it has, whole words as they are; a handler finds one. */
+        {"/api", "accept: application/*", 406, "Status"},
+        {"/apis/apps", "accept: application/*", 200, "APIGroup"},
+        {"/apis/apps/v1", "accept: application/*", 406, "Status"},
+    };
+    struct harness *h = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct answer a =
+            cases[i].accept ? get_with(h, cases[i].path, cases[i].accept) : get(h, cases[i].path);
+
+        if (a.status != cases[i].status)
+            fail_msg("%s: %d", cases[i].path, a.status);
+        if (cases[i].kind)
+            assert_str(text_at(a, "kind"), cases[i].kind);
+        else
+            assert_str(a.body, "404 page not found\n");
+    }
+}
+
+static void test_health(void **state)
+{
+    static const char *const all[] = {"/healthz", "/livez", "/readyz"};
+    static const char *const fine[] = {"/healthz/etcd", "/livez/poststarthook/rbac/bootstrap-roles",
+                                       "/readyz/informer-sync", "/readyz/shutdown",
+                                       "/livez/loopback-serving-certificate"};
+    static const char *const none[] = {"/readyz/loopback-serving-certificate", "/livez/shutdown",
+                                       "/livez/informer-sync", "/livez/poststarthook",
+                                       "/readyz/poststarthook/rbac"};
+    struct harness *h = *state;
+    struct answer a;
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        a = get(h, all[i]);
+        assert_int_equal(a.status, 200);
+        assert_str(a.body, "ok");
+    }
+    for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
+        assert_str(get(h, fine[i]).body, "ok");
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+        assert_int_equal(get(h, none[i]).status, 404);
+    a = get(h, "/readyz?verbose&exclude=etcd");
+    assert_true(
+        str_contains(a.body, STR("[+]log ok\n[+]etcd excluded: ok\n[+]etcd-readiness ok\n")));
+    assert_true(str_has_suffix(a.body, STR("[+]shutdown ok\nreadyz check passed\n")));
+    a = get(h, "/");
+    assert_true(str_contains(a.body, STR("\"/healthz/etcd\",")));
+    assert_true(str_contains(a.body, STR("\"/readyz/shutdown\",\n    \"/version\"\n")));
 }
 
 static void test_review(void **state)
@@ -223,6 +321,8 @@ static void test_options(void **state)
         const char *query, *message;
         int status;
     } cases[] = {
+        {"limit=", "strconv.ParseInt: parsing \"\": invalid syntax", 400},
+        {"timeoutSeconds", "strconv.ParseInt: parsing \"\": invalid syntax", 400},
         {"limit=abc", "strconv.ParseInt: parsing \"abc\": invalid syntax", 400},
         {"timeoutSeconds=x", "strconv.ParseInt: parsing \"x\": invalid syntax", 400},
         {"resourceVersion=abc",
@@ -335,6 +435,9 @@ int main(void)
         TEST(test_gzip),
         TEST(test_body_limit),
         TEST(test_audit_id),
+        TEST(test_no_parameter_is_lost),
+        TEST(test_discovery_paths),
+        TEST(test_health),
         TEST(test_review),
         TEST(test_options),
         TEST(test_field_manager),
