@@ -26,5 +26,8 @@ void validate_label_selector(struct field_errors *e, const struct field_path *p,
 void validate_pod_template(struct field_errors *e, const struct field_path *p,
                            const cJSON *template_);
 void defaults_pod_template(struct arena *a, cJSON *template_);
+/* pods/resize: what is left of a pod once only its resources change, and what is wrong with it. */
+cJSON *prepare_pod_resize(struct arena *a, cJSON *pod, const cJSON *old);
+void validate_pod_resize(struct field_errors *e, const cJSON *pod, const cJSON *old);
 /* The cells of upstream's default table: one column, "Created At" (a date). */
 void kinds_cells_created_at(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);

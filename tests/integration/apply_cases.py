@@ -499,6 +499,17 @@ def pod_and_service_cases():
             create(pod(containers=[container(resources={"requests": {"cpu": "1"}})])),
             patch("Pod", "p", {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}},
                   "strategic-merge", sub="resize"), get("Pod", "p")],
+        "resize and the rest": [
+            create(pod(containers=[container(resources={"requests": {"cpu": "1"}})])),
+            patch("Pod", "p", {"metadata": {"labels": {"new": "x"}}, "spec": {"activeDeadlineSeconds": 5, "containers": [
+                {"name": "c", "image": "other", "resources": {"requests": {"cpu": "2"}}}]}},
+                  "strategic-merge", sub="resize"), get("Pod", "p"),
+            apply(pod(containers=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}]), "b", sub="resize", force="true"),
+            get("Pod", "p")],
+        "resize of a pod": [
+            create(pod(resources={"requests": {"cpu": "1"}})),
+            apply(pod(containers=[{"name": "c"}], resources={"requests": {"cpu": "2"}}), "b", sub="resize", force="true"),
+            get("Pod", "p")],
         "pod status": [
             create(pod()), patch("Pod", "p", {"status": {"message": "hi", "podIPs": [{"ip": "10.0.0.1"}]},
                                               "metadata": {"labels": {"keep-status": "1"}}},

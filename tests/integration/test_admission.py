@@ -354,6 +354,27 @@ def test_pods_grow_within_their_node(pair, node):
     assert resize("p", cpu="1500m") == 200
 
 
+def test_a_resize_changes_amounts_alone(pair):
+    path = namespace(pair, "amounts") + "/pods"
+    whole = pod("p")
+    whole["spec"]["resources"] = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
+    make(pair, path, pod("c", {"requests": {"cpu": "1"}}), whole)
+    shown = ["metadata.labels", "metadata.generation", "spec.resources", "spec.activeDeadlineSeconds",
+             "spec.containers.0.resources", "spec.containers.0.image"]
+
+    def resize(name, body):
+        return alike(pair, name, "PATCH", f"{path}/{name}/resize", body, shown)[0]
+
+    assert resize("p", {"spec": {"resources": {"requests": {"cpu": "1500m"}}}}) == 200
+    assert resize("p", {"spec": {"resources": None}}) == 422
+    assert resize("p", {"spec": {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}}) == 422
+    more = {"metadata": {"labels": {"a": "b"}}, "spec": {"activeDeadlineSeconds": 5}}
+    more["spec"]["containers"] = [{"name": "c", "image": "j", "resources": {"requests": {"cpu": "2"}}}]
+    assert resize("c", more) == 200
+    assert resize("c", {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": None, "memory": "1"}}}]}}) == 422
+    assert resize("c", {"spec": {"containers": [{"name": "d", "image": "i"}]}}) == 422
+
+
 def test_namespaces_that_stay(pair):
     for name in ("default", "kube-system", "kube-public"):
         assert alike(pair, name, "DELETE", f"/api/v1/namespaces/{name}", None, dryRun="All")[0] == 403

@@ -78,10 +78,6 @@ static const struct only {
     const char *pattern[5];
 } ONLY[] = {
     {"pods", "ephemeralcontainers", {"spec", "ephemeralContainers"}},
-    {"pods", "resize", {"spec", "containers", "*", "resizePolicy"}},
-    {"pods", "resize", {"spec", "containers", "*", "resources"}},
-    {"pods", "resize", {"spec", "initContainers", "*", "resizePolicy"}},
-    {"pods", "resize", {"spec", "initContainers", "*", "resources"}},
 };
 static const char *const NO_STATUS[] = {"status", NULL};
 static const char *const NO_SPEC[] = {"spec", NULL};

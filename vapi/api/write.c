@@ -487,7 +487,10 @@ static void prepare_update(struct write *w)
     const struct resource *r = w->call->resource;
     struct arena *a = w->call->arena;
 
-    if (!w->plan->whole) {
+    if (w->plan->prepare) {
+        w->object = w->plan->prepare(a, w->object, w->old);
+        meta_set_revision(a, w->object, w->base->revision);
+    } else if (!w->plan->whole) {
         if (r->flags & RES_STATUS)
             take_member(a, w->object, w->old, "status");
         if (r->ops && r->ops->prepare_update)

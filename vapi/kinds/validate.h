@@ -177,6 +177,7 @@ void validate_taint_effect(struct field_errors *e, const struct field_path *p, s
 void validate_pod_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
                        const struct pod_rules *rules);
 void validate_pod(struct field_errors *e, const cJSON *pod, const cJSON *old);
+void validate_whole_pod(struct field_errors *e, const cJSON *pod); /* whoever writes it */
 void validate_pod_update(struct field_errors *e, const cJSON *pod, const cJSON *old);
 void validate_pod_status(struct field_errors *e, const cJSON *pod, const cJSON *old);
 /* validate_job_status.c: a list like "0-2,5", of indexes below completions. */

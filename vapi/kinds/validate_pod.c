@@ -446,7 +446,7 @@ static void check_tokens(struct field_errors *e, const cJSON *spec)
     }
 }
 
-static void check_pod(struct field_errors *e, const cJSON *pod)
+void validate_whole_pod(struct field_errors *e, const cJSON *pod)
 {
     const struct pod_rules rules = {.is_pod = true, .name = json_str_at(pod, "metadata.name")};
     const cJSON *spec = json_get(pod, "spec");
@@ -463,7 +463,7 @@ void validate_pod(struct field_errors *e, const cJSON *pod, const cJSON *old)
 {
     const cJSON *spec = json_get(pod, "spec");
 
-    check_pod(e, pod);
+    validate_whole_pod(e, pod);
     if (old) {
         validate_pod_update(e, pod, old);
         return;

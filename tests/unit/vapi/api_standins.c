@@ -146,6 +146,14 @@ int admission_validate(const struct admission_call *c, const cJSON *object, cons
     return 0;
 }
 
+int admission_lifecycle(const struct admission_call *c, cJSON *object, struct err *err)
+{
+    (void)c;
+    (void)object;
+    (void)err;
+    return 0;
+}
+
 struct admission_memo *admission_memo_new(const struct rng *rng)
 {
     (void)rng;
@@ -277,6 +285,25 @@ void kinds_convert(struct arena *a, const struct resource *r, cJSON *object)
 void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *object)
 {
     json_set_str(a, object, "apiVersion", r->storage_version);
+}
+
+/* Containers and who owns what are all that is kept, and there may not be more containers. */
+cJSON *prepare_pod_resize(struct arena *a, cJSON *pod, const cJSON *old)
+{
+    cJSON *made = json_copy(a, old);
+
+    json_set(a, json_get(made, "spec"), "containers",
+             json_copy(a, json_path(pod, "spec.containers")));
+    json_set(a, json_get(made, "metadata"), "managedFields",
+             json_copy(a, json_path(pod, "metadata.managedFields")));
+    return made;
+}
+
+void validate_pod_resize(struct field_errors *e, const cJSON *pod, const cJSON *old)
+{
+    if (json_count(json_path(pod, "spec.containers")) !=
+        json_count(json_path(old, "spec.containers")))
+        field_forbidden(e, FIELD(NULL, "spec"), "not on resize");
 }
 
 const char *kinds_unreadable(struct arena *a, const struct resource *r, const cJSON *body)

@@ -210,7 +210,8 @@ static void check_update(struct tested *t)
 {
     cJSON *object = json_copy(t->arena, json_get(t->json, "object"));
     cJSON *old = json_copy(t->arena, json_get(t->json, "old"));
-    bool status = str_eqc(json_str(json_get(t->json, "sub")), "status");
+    struct str sub = json_str(json_get(t->json, "sub"));
+    bool status = str_eqc(sub, "status");
     struct resource r = find_resource(object);
     struct field_errors e;
 
@@ -219,6 +220,12 @@ static void check_update(struct tested *t)
     decode(t, &r, old);
     set_uid(t->arena, object);
     set_uid(t->arena, old);
+    if (str_eqc(sub, "resize")) {
+        object = prepare_pod_resize(t->arena, object, old);
+        validate_pod_resize(&e, object, old);
+        judge(t, object, &e);
+        return;
+    }
     if (!status && r.flags & RES_STATUS)
         take_status(t->arena, object, old);
     if (!status && r.ops->prepare_update)
