@@ -210,7 +210,7 @@ def test_metrics_are_those_dashboards_know(oracle, vc):
     assert code == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4")
     ended = [name for name in ours if name.split("_")[-1] in ("bucket",)]
     assert not ended
-    for name in ("apiserver_request_total", "apiserver_request_duration_seconds", "apiserver_longrunning_requests",
+    for name in ("apiserver_request_total", "apiserver_request_duration_seconds", "apiserver_request_sli_duration_seconds", "apiserver_longrunning_requests",
                  "apiserver_current_inflight_requests", "apiserver_storage_objects", "apiserver_resource_objects",
                  "apiserver_audit_event_total", "apiserver_flowcontrol_dispatched_requests_total",
                  "process_resident_memory_bytes", "process_cpu_seconds_total", "process_start_time_seconds",
@@ -227,10 +227,15 @@ def labels_of(text, name):
 def test_labels_are_those_of_kube_apiserver(oracle, vc):
     for api in (oracle, vc.api):
         api.get(CONFIGMAPS)
+        assert api.raw("GET", CONFIGMAPS + "?watch=1&timeoutSeconds=1")[0] == 200
     theirs, ours = (api.raw("GET", "/metrics")[2].decode() for api in (oracle, vc.api))
     for name in ("apiserver_request_total", "apiserver_request_duration_seconds_bucket", "apiserver_storage_objects",
+                 "apiserver_request_sli_duration_seconds_bucket", "apiserver_longrunning_requests",
                  "apiserver_resource_objects", "apiserver_current_inflight_requests"):
         assert labels_of(ours, name) == labels_of(theirs, name), name
+    bounds = [{m for m in re.findall(r'^apiserver_request_sli_duration_seconds_bucket{.*,le="(.*?)"}', text, re.M)}
+              for text in (ours, theirs)]
+    assert bounds[0] == bounds[1] and len(bounds[0]) == 22
     line = (r'^apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="configmaps",'
             r'scope="namespace",subresource="",verb="LIST",version="v1"} [1-9]')
     assert re.search(line, ours, re.M) and re.search(line, theirs, re.M)

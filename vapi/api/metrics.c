@@ -19,6 +19,8 @@
 #define MAX_SERIES 2048
 #define MAX_CODES  10
 #define N_BOUNDS   (sizeof(SECONDS) / sizeof(SECONDS[0]))
+#define SLI_FROM   2 /* the first of SECONDS that objectives are measured by */
+#define N_SLI      (N_BOUNDS - SLI_FROM)
 
 static const double SECONDS[] = {0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1,  1.25, 1.5, 2,
                                  3,     4,     5,    6,   8,   10,  15,  20,  30, 45,   60};
@@ -55,6 +57,8 @@ struct series {
     unsigned running; /* of long-running ones */
     uint64_t counts[N_BOUNDS + 1];
     uint64_t sum_us;
+    uint64_t sli_counts[N_SLI + 1]; /* without what it waited for its turn; no dry runs */
+    uint64_t sli_us;
     /* What the key is made of, to find it without printing it. */
     unsigned storage;
     unsigned char verb, scope, dry_run, apply;
@@ -221,18 +225,29 @@ static void count_code(struct series *s, int code)
     s->codes[i].n++;
 }
 
-void metrics_request(struct call *c, int code, int64_t took_us)
+static size_t bucket_of(const double *bounds, size_t n, int64_t us)
+{
+    size_t i = 0;
+
+    while (i < n && (double)us > bounds[i] * 1e6)
+        i++;
+    return i;
+}
+
+void metrics_request(struct call *c, int code, int64_t took_us, int64_t waited_us)
 {
     struct series *s = find_series(c);
-    size_t i = 0;
+    int64_t own_us = took_us > waited_us ? took_us - waited_us : 0;
 
     if (!s)
         return;
     count_code(s, code);
-    while (i < N_BOUNDS && (double)took_us > SECONDS[i] * 1e6)
-        i++;
-    s->counts[i]++;
+    s->counts[bucket_of(SECONDS, N_BOUNDS, took_us)]++;
     s->sum_us += (uint64_t)took_us;
+    if (c->options.dry_run)
+        return; /* its labels would be those of the real ones */
+    s->sli_counts[bucket_of(SECONDS + SLI_FROM, N_SLI, own_us)]++;
+    s->sli_us += (uint64_t)own_us;
 }
 
 /* By its series at the beginning: the request may be gone at the end. */
@@ -285,16 +300,49 @@ static void tell_durations(const struct api_metrics *m, struct buf *out)
     }
 }
 
+/* The labels of a series for a family that has no dry_run. */
+static struct str other_labels(const struct series *s, struct buf *ret)
+{
+    struct str rest = {s->labels, s->n_labels};
+
+    buf_clear(ret);
+    buf_add(ret, str_cut(&rest, ','));
+    str_cut(&rest, ','); /* "dry_run" */
+    buf_char(ret, ',');
+    buf_add(ret, rest);
+    return buf_str(ret);
+}
+
+static void tell_objectives(const struct api_metrics *m, struct buf *out)
+{
+    const char *name = "apiserver_request_sli_duration_seconds";
+    struct buf labels = BUF_INIT(0);
+
+    metrics_family(out, name, METRIC_HISTOGRAM,
+                   "Response latency distribution (not counting priority & fairness queue wait "
+                   "times) in seconds for each verb, group, version, resource, subresource, scope "
+                   "and component.");
+    for (struct series *s = m->all; s; s = s->hh.next) {
+        struct metrics_histogram h = {s->sli_counts, s->sli_us};
+
+        if (s->n_codes && !s->dry_run)
+            metrics_histogram(out, name, other_labels(s, &labels), SECONDS + SLI_FROM, N_SLI, &h);
+    }
+    buf_fini(&labels);
+}
+
 static void tell_long_running(const struct api_metrics *m, struct buf *out)
 {
     const char *name = "apiserver_longrunning_requests";
+    struct buf labels = BUF_INIT(0);
 
     metrics_family(out, name, METRIC_GAUGE,
                    "Gauge of all active long-running apiserver requests broken out by verb, group, "
                    "version, resource, scope and component.");
     for (const struct series *s = m->all; s; s = s->hh.next)
         if (s->running || s->verb == CALL_WATCH)
-            metrics_sample_u64(out, name, (struct str){s->labels, s->n_labels}, s->running);
+            metrics_sample_u64(out, name, other_labels(s, &labels), s->running);
+    buf_fini(&labels);
 }
 
 struct objects {
@@ -388,6 +436,7 @@ bool metrics_handle(struct call *c, struct str path)
     if (api->metrics) {
         tell_totals(api->metrics, &out);
         tell_durations(api->metrics, &out);
+        tell_objectives(api->metrics, &out);
         tell_long_running(api->metrics, &out);
     }
     tell_store(api, &out);

@@ -20,6 +20,11 @@ static int64_t took_us(const struct call_entry *e)
     return now_us() - e->began_us;
 }
 
+static int64_t waited_us(const struct call_entry *e)
+{
+    return e->queued ? took_us(e) : (int64_t)e->queued_us;
+}
+
 /* Source: k8s.io/apiserver pkg/server config.go, the check of kube-apiserver's options. */
 bool observe_long_running(const struct call *c, const struct target *t)
 {
@@ -56,7 +61,7 @@ void observe_answer(struct call *c, int status, struct str content_type,
     e->observed = true;
     if (e->audit)
         audit_answer(c, status, content_type, body, n);
-    metrics_request(c, status, took_us(e));
+    metrics_request(c, status, took_us(e), waited_us(e));
     flow_leave(c);
 }
 
@@ -84,7 +89,7 @@ void observe_end(struct call *c)
         if (e->audit)
             audit_end(c);
         if (e->stream_code)
-            metrics_request(c, e->stream_code, took_us(e));
+            metrics_request(c, e->stream_code, took_us(e), waited_us(e));
     }
     flow_end(c);
 }

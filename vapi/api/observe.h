@@ -46,8 +46,8 @@ void audit_metrics(struct vapi *api, struct buf *out);
 /* metrics.c */
 struct api_metrics;
 struct api_metrics *api_metrics_free(struct api_metrics *m);
-/* One request is over: its code, and how long it took. */
-void metrics_request(struct call *c, int code, int64_t took_us);
+/* One request is over: its code, how long it took, and waited for its turn. */
+void metrics_request(struct call *c, int code, int64_t took_us, int64_t waited_us);
 void metrics_long_running(struct call *c, int by);
 bool metrics_handle(struct call *c, struct str path);
 
