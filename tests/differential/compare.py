@@ -119,5 +119,5 @@ def _walk(here, there, path):
     elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
         for i, (a, b) in enumerate(zip(here, there)):
             yield from _walk(a, b, f"{path}[{i}]")
-    elif here != there or isinstance(here, bool) != isinstance(there, bool):
+    elif here != there or type(here) is not type(there):  # 1 is not 1.0, nor true
         yield path, here, there

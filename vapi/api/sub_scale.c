@@ -90,7 +90,7 @@ static int check(struct call *c, const cJSON *scale, int64_t replicas, struct er
                        "the name of the object (%.*s) does not match the name on the URL (%.*s)",
                        STR_F(name), STR_F(c->name));
     field_errors_init(&e, c->arena);
-    if (replicas < 0)
+    if (replicas < 0 && !c->resource->crd) /* crd_validate() looks at those */
         field_invalid(&e, FIELD(FIELD(NULL, "spec"), "replicas"), json_new_i64(c->arena, replicas),
                       "must be greater than or equal to 0");
     return field_errors_to_err(&e, STR("autoscaling"), STR("Scale"), c->name, err);
@@ -119,7 +119,7 @@ static int make_scaled(struct call *c, cJSON *base, cJSON **ret, struct err *err
     json_remove(metadata, "uid");
     copy_text(c->arena, metadata, json_get(scale, "metadata"), "uid");
     if (!json_get(metadata, "resourceVersion"))
-        copy_text(c->arena, metadata, json_get(base, "metadata"), "resourceVersion");
+        copy_text(c->arena, metadata, json_get(old, "metadata"), "resourceVersion");
     *ret = base;
     return 0;
 }
@@ -129,17 +129,37 @@ static void answer_scale(struct call *c, int status, cJSON *object)
     call_tree(c, status, scale_of(c, object));
 }
 
+/* A custom resource without a number of replicas has nothing to scale. */
+static int no_replicas(const struct call *c, const cJSON *object, struct err *err)
+{
+    const char *path = paths_of(c)->spec_replicas;
+    struct str why;
+
+    if (!c->resource->crd || !path || json_path(object, path))
+        return 0;
+    why = arena_printf(c->arena, "the spec replicas field \".%s\" does not exist", path);
+    err_set(err, &ERR_INTERNAL, "Internal error occurred: %.*s", STR_F(why));
+    err_cause(err, STR(""), STR(""), why);
+    return -1;
+}
+
 static void get_scale(struct call *c)
 {
     const struct store_object *o =
         store_get(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+    cJSON *object;
     struct err err;
 
     err_init(&err, c->arena);
-    if (o)
-        call_tree(c, 200, scale_of(c, convert_tree(c->arena, c->resource, o)));
-    else if (commit_not_found(c, &err))
+    if (!o && commit_not_found(c, &err)) {
         call_error(c, &err);
+        return;
+    }
+    object = convert_tree(c->arena, c->resource, o);
+    if (no_replicas(c, object, &err))
+        call_error(c, &err);
+    else
+        call_tree(c, 200, scale_of(c, object));
 }
 
 void sub_scale(struct call *c)

@@ -2,63 +2,93 @@
 /* Cells of a custom resource's table row: additionalPrinterColumns by JSONPath, or its age. */
 #include "version.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <sublet/clock.h>
+#include <sublet/patch.h>
 
 static cJSON *age(struct arena *a, struct str text, int64_t now)
 {
     int64_t us;
 
+    if (!text.n)
+        return json_new_string(a, STR("<unknown>"));
     if (!time_parse(text, &us))
         return json_new_string(a, STR("<invalid>"));
     return json_new_string(a, duration_human(a, now - us / 1000000));
 }
 
-struct found {
-    struct arena *arena;
-    const cJSON *first;
-    struct buf joined;
-    size_t n;
-};
-
+/* Upstream shows the first value a path leads to, however many there are. */
 static bool on_found(void *ctx, const cJSON *node)
 {
-    struct found *f = ctx;
+    const cJSON **first = ctx;
 
-    if (!f->n++)
-        f->first = node;
-    else
-        buf_char(&f->joined, ',');
-    buf_add(&f->joined, json_is_string(node) ? json_str(node) : json_text(f->arena, node));
-    return f->n < 64;
+    *first = node;
+    return false;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(cJSON *const *)a)->string, (*(cJSON *const *)b)->string);
+}
+
+/* A value with the members of all its objects in order, as Go prints its maps. */
+static cJSON *in_order(struct arena *a, const cJSON *value)
+{
+    bool is_object = json_is_object(value);
+    const cJSON **members;
+    cJSON *copy;
+    size_t n = 0;
+
+    if (!is_object && !json_is_array(value))
+        return json_copy(a, value);
+    members = arena_alloc(a, (json_count(value) + 1) * sizeof(*members));
+    json_each(member, value) members[n++] = member;
+    if (is_object)
+        qsort(members, n, sizeof(*members), by_name);
+    copy = is_object ? json_new_object(a) : json_new_array(a);
+    for (size_t i = 0; i < n; i++) {
+        if (is_object)
+            json_set(a, copy, members[i]->string, in_order(a, members[i]));
+        else
+            json_append(copy, in_order(a, members[i]));
+    }
+    return copy;
+}
+
+static cJSON *text_cell(struct arena *a, const cJSON *value)
+{
+    if (json_is_object(value) || json_is_array(value))
+        return json_new_string(a, json_text(a, in_order(a, value)));
+    return json_new_string(a, json_is_null(value) ? STR("<no value>") : patch_print(a, value));
+}
+
+/* As Go turns a float into an int64 on amd64. */
+static int64_t cut_number(double value)
+{
+    return value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : INT64_MIN;
 }
 
 static cJSON *cell_of(struct arena *a, const struct printer_column *c, const cJSON *object,
                       int64_t now)
 {
-    struct found f = {.arena = a, .joined = BUF_INIT(64 * 1024)};
-    cJSON *cell = json_new_null(a);
+    const cJSON *value = NULL;
     int64_t number;
 
     if (c->path)
-        jsonpath_eval(c->path, object, on_found, &f);
-    if (!f.first) {
-        buf_fini(&f.joined);
-        return cell;
-    }
-    if (!strcmp(c->type, "date"))
-        cell = age(a, json_str(f.first), now);
-    else if (!strcmp(c->type, "string"))
-        cell = json_new_string(a, buf_str(&f.joined));
-    else if (!strcmp(c->type, "integer") && json_i64(f.first, &number))
-        cell = json_new_i64(a, number);
-    else if (!strcmp(c->type, "number") && json_is_number(f.first))
-        cell = json_copy(a, f.first);
-    else if (!strcmp(c->type, "boolean") && json_is_bool(f.first))
-        cell = json_copy(a, f.first);
-    buf_fini(&f.joined);
-    return cell;
+        jsonpath_eval(c->path, object, on_found, &value);
+    if (value && !strcmp(c->type, "string"))
+        return text_cell(a, value);
+    if (json_is_string(value) && !strcmp(c->type, "date"))
+        return age(a, json_str(value), now);
+    if (!strcmp(c->type, "integer") && json_is_number(value))
+        return json_new_i64(a, json_i64(value, &number) ? number : cut_number(value->valuedouble));
+    if (json_is_number(value) && !strcmp(c->type, "number"))
+        return json_new_double(a, value->valuedouble);
+    if (json_is_bool(value) && !strcmp(c->type, "boolean"))
+        return json_copy(a, value);
+    return json_new_null(a);
 }
 
 void crd_cells(const struct crd_version *v, struct arena *a, const cJSON *object, int64_t now,

@@ -27,3 +27,6 @@ void prune_value(const struct crd_version *v, struct arena *a, uint32_t node, cJ
 /* After the schema: x-kubernetes-embedded-resource, and lists that are sets or maps. */
 void judge_embedded(struct judge *j, const cJSON *object);
 void judge_lists(struct judge *j, const cJSON *object);
+/* What the paths of the subresource scale lead to, unless it is the same in old (may be NULL). */
+void judge_replicas(const struct crd_version *v, struct field_errors *e, const cJSON *object,
+                    const cJSON *old);

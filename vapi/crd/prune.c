@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unknown fields leave, absent ones get their defaults: what a structural schema does to an object
- * besides judging it. Must never touch what lies below x-kubernetes-preserve-unknown-fields but for
- * the fields specified there. Source of the semantics: apiextensions-apiserver
- * pkg/apiserver/schema/{pruning,defaulting}. */
+/* Unknown fields leave, absent ones get their defaults, numbers their plain form: what a structural
+ * schema does to an object besides judging it. Must never touch what lies below
+ * x-kubernetes-preserve-unknown-fields but for the fields specified there. Source of the semantics:
+ * apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting}. */
 #include "judge.h"
 
 #include <stdlib.h>
@@ -198,8 +198,21 @@ static void fill(const struct crd_version *v, struct arena *a, uint32_t node, cJ
     }
 }
 
+/* Numbers as Go's decoder keeps them: an int64, or else a double in its shortest form. Clients that
+ * know a field as an integer cannot read 1.0. */
+static void plain_numbers(cJSON *value)
+{
+    int64_t number;
+
+    if (json_is_number(value) && value->valuestring &&
+        (strpbrk(value->valuestring, ".eE") || !json_i64(value, &number)))
+        value->valuestring = NULL;
+    json_each(member, value) plain_numbers(member);
+}
+
 void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
 {
+    plain_numbers(object);
     if (!v->schema_text)
         return;
     version_ready(v);

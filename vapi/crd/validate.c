@@ -518,6 +518,7 @@ void crd_validate(const struct crd_version *v, struct field_errors *e, const cJS
     struct judge_work work = {.steps = JUDGE_STEPS, .pattern = PATTERN_BUDGET};
     struct judge j = {.v = v, .errors = e, .arena = e->arena, .work = &work};
 
+    judge_replicas(v, e, object, old);
     if (!v->schema_text)
         return;
     version_ready(v);

@@ -14,6 +14,17 @@ static const char *const *words(struct arena *a, const cJSON *list)
     return texts;
 }
 
+static const char *column_description(struct arena *a, const cJSON *item)
+{
+    struct str text = json_str_at(item, "description");
+
+    if (text.n)
+        return arena_cstr(a, text);
+    return arena_printf(a, "Custom resource definition column (in JSONPath format): %.*s",
+                        STR_F(json_str_at(item, "jsonPath")))
+        .p;
+}
+
 static void read_columns(struct crd_version *v, const cJSON *list)
 {
     struct column *columns;
@@ -32,7 +43,7 @@ static void read_columns(struct crd_version *v, const cJSON *list)
             .name = arena_cstr(v->arena, json_str_at(item, "name")),
             .type = arena_cstr(v->arena, json_str_at(item, "type")),
             .format = arena_cstr(v->arena, json_str_at(item, "format")),
-            .description = arena_cstr(v->arena, json_str_at(item, "description")),
+            .description = column_description(v->arena, item),
             .priority = (int)json_i64_at(item, "priority", 0),
         };
         err_init(&err, v->arena);

@@ -6,6 +6,8 @@
 #include "strategic.h"
 #include "tree.h"
 
+#include <float.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +47,28 @@ static void print_items(struct arena *a, struct buf *b, struct items items, bool
     buf_char(b, ']');
 }
 
+/* An int64 as it is; a float64 in the fewest digits, with an exponent below 1e-4 and from 1e6 on.
+ */
+static void print_number(struct buf *b, const cJSON *value)
+{
+    double number = value->valuedouble;
+    int64_t integer;
+    char text[40];
+    int digits = 0, exponent;
+
+    if (json_i64(value, &integer)) {
+        buf_i64(b, integer);
+        return;
+    }
+    do
+        snprintf(text, sizeof text, "%.*e", digits, number);
+    while (strtod(text, NULL) != number && digits++ < DBL_DECIMAL_DIG);
+    exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+    if (exponent >= -4 && exponent < 6)
+        snprintf(text, sizeof text, "%.*f", digits > exponent ? digits - exponent : 0, number);
+    buf_addc(b, text);
+}
+
 static void print(struct arena *a, struct buf *b, const cJSON *value, unsigned depth)
 {
     struct items items;
@@ -63,6 +87,8 @@ static void print(struct arena *a, struct buf *b, const cJSON *value, unsigned d
         buf_add(b, json_str(value));
     } else if (!value || json_is_null(value)) {
         buf_addc(b, "<nil>");
+    } else if (json_is_number(value)) {
+        print_number(b, value);
     } else {
         buf_add(b, json_text(a, value));
     }

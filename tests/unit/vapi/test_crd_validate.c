@@ -16,6 +16,8 @@ static const char *const QUIRKS[] = {
     "{\"int\": 9223372036854775808}",
     /* An integer by a fractional multipleOf: upstream rounds the factor down to 0 and complains. */
     "{\"num\": 1000001}",
+    /* Upstream stores these as 1 and 1, a set with a duplicate. */
+    "{\"seti\": [1, 1.0]}",
     /* The metadata of embedded resources is the tenant's controller's business here. */
     "{\"emb\": {\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"x\", "
     "\"foo\": 1}, "
@@ -203,6 +205,25 @@ static void test_steps_have_a_budget(void **state)
     arena_free(a);
 }
 
+/* A Go client that knows an integer cannot read 7.0: numbers are stored as Go prints them. */
+static void test_plain_numbers(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(0);
+    struct crd_version *v = crd_version_of(
+        parse_quoted(a, SPEC("{'type':'object','x-kubernetes-preserve-unknown-fields':true}")));
+    cJSON *tree = parse_quoted(a, "{'spec':{'a':[7.0,1e3,2.50,-1.0e-7,1e21],'b':{'c':"
+                                  "9007199254740993,'d':12345678901234567890,'e':'1.0'}}}");
+
+    crd_default(v, a, tree);
+    check_str(json_text(a, tree),
+              "{\"spec\":{\"a\":[7,1000,2.5,-1e-7,1e+21],\"b\":{\"c\":9007199254740993,"
+              "\"d\":12345678901234567000,\"e\":\"1.0\"}}}",
+              __FILE__, __LINE__);
+    crd_version_drop(v);
+    arena_free(a);
+}
+
 /* additionalProperties: false is stored, and then obeyed. */
 static void test_closed(void **state)
 {
@@ -230,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_patterns_end),
         cmocka_unit_test(test_patterns_have_a_budget),
         cmocka_unit_test(test_steps_have_a_budget),
+        cmocka_unit_test(test_plain_numbers),
         cmocka_unit_test(test_closed),
         cmocka_unit_test(test_root_names),
     };
