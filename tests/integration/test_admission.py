@@ -238,6 +238,22 @@ def test_limit_ranges(pair, name):
               shown=["spec.containers.0.resources"])
 
 
+@pytest.mark.parametrize("name", LIMITS)
+def test_limit_ranges_of_a_resize(pair, name):
+    """The defaults are filled in there too, and what several containers lack is told once."""
+    path = namespace(pair, f"lr-{name}")
+    twins = pod("twins", {"requests": {"cpu": "200m"}})
+    twins["spec"]["initContainers"] = [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "200m"}}}]
+    make(pair, f"{path}/pods", pod("p", {"requests": {"cpu": "200m"}}), twins)
+    make(pair, f"{path}/limitranges", {**meta("l"), "spec": {"limits": [LIMITS[name]]}})
+    for cpu in ("50m", "300m", "2"):
+        for which in ("p", "twins"):
+            body = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}}
+            alike(pair, f"{name} {cpu}", "PATCH", f"{path}/pods/{which}/resize", body, dryRun="All",
+                  shown=["spec.containers.0.resources", "metadata.annotations"])
+    alike(pair, name, "POST", f"{path}/pods", {**twins, **meta("q")}, dryRun="All")
+
+
 def test_limit_range_of_claims(pair):
     path = namespace(pair, "l-claims")
     make(pair, f"{path}/limitranges", {**meta("l"), "spec": {"limits": [

@@ -31,6 +31,17 @@ static cJSON *ranges_of(const struct admission_call *c)
     return r.list;
 }
 
+static bool is_resize(const struct admission_call *c, const cJSON *old)
+{
+    return old && admits(c, "", "pods") && str_eqc(c->subresource, "resize");
+}
+
+/* What is on its way out may do as it likes. */
+static bool is_going(const cJSON *old)
+{
+    return json_get(json_get(old, "metadata"), "deletionTimestamp") != NULL;
+}
+
 static bool is_type(const cJSON *limit, const char *type)
 {
     return str_eqc(json_str_at(limit, "type"), type);
@@ -120,9 +131,8 @@ int limit_ranger_default(const struct admission_call *c, cJSON *object, const cJ
     cJSON *spec = json_get(object, "spec");
     struct arena *a = c->arena;
 
-    (void)old;
     (void)err;
-    if (!is_new_pod(c) || !spec)
+    if (!(is_new_pod(c) || is_resize(c, old)) || !spec || is_going(old))
         return 0;
     json_each(range, ranges_of(c))
     {
@@ -148,8 +158,26 @@ struct bounds {
     size_t n;
 };
 
+/* Whether a problem was told in these words: containers may share them. */
+static bool told(struct str all, struct str text)
+{
+    for (struct str rest = all; rest.n >= text.n;) {
+        const char *at = memmem(rest.p, rest.n, text.p, text.n);
+
+        if (!at)
+            return false;
+        rest = str_from(rest, (size_t)(at - rest.p));
+        if ((at == all.p || at[-1] == ' ') && (rest.n == text.n || at[text.n] == ','))
+            return true;
+        rest = str_from(rest, 1);
+    }
+    return false;
+}
+
 static void problem(struct bounds *b, struct str text)
 {
+    if (b->problems->failed || told(buf_str(b->problems), text))
+        return;
     if (b->n++)
         buf_addc(b->problems, ", ");
     buf_add(b->problems, text);
@@ -295,12 +323,10 @@ int limit_ranger_validate(const struct admission_call *c, cJSON *object, const c
                           struct err *err)
 {
     bool claim = admits(c, "", "persistentvolumeclaims") && !c->subresource.n && object;
-    bool resize = admits(c, "", "pods") && str_eqc(c->subresource, "resize");
     struct buf problems = BUF_INIT(16 * 1024);
     struct bounds b = {.arena = c->arena, .problems = &problems};
 
-    (void)old;
-    if (!claim && !resize && !is_new_pod(c))
+    if ((!claim && !is_resize(c, old) && !is_new_pod(c)) || is_going(old))
         return 0;
     json_each(range, ranges_of(c))
     {
