@@ -265,6 +265,54 @@ static bool same_source(struct arena *a, const cJSON *spec, const cJSON *old)
     return n == 0;
 }
 
+/* The labels of nodes that left beta, old name and new. */
+static struct str stable_label(struct str label)
+{
+    static const char *const renamed[][2] = {
+        {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
+        {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"},
+        {"beta.kubernetes.io/os", "kubernetes.io/os"},
+        {"beta.kubernetes.io/arch", "kubernetes.io/arch"},
+        {"beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"},
+    };
+
+    for (size_t i = 0; i < COUNT(renamed); i++) {
+        if (str_eqc(label, renamed[i][0]))
+            return str_c(renamed[i][1]);
+    }
+    return STR("");
+}
+
+/* Gives the requirements of a term, pair by pair, the old keys where only such a name is new. A key
+ * that is gone is taken for one too, as upstream's look into its table does. */
+static void restore_keys(struct arena *a, cJSON *now, const cJSON *before)
+{
+    const cJSON *old = json_at(before, 0);
+
+    json_each(requirement, now)
+    {
+        struct str was = json_str_at(old, "key"), is = json_str_at(requirement, "key");
+
+        if (old && !str_eq(is, was) && str_eq(is, stable_label(was)))
+            json_set_str(a, requirement, "key", was);
+        old = old ? old->next : NULL;
+    }
+}
+
+static bool same_affinity(struct arena *a, const cJSON *affinity, const cJSON *before)
+{
+    cJSON *now = json_copy(a, affinity);
+    const cJSON *old = json_at(json_path(before, "required.nodeSelectorTerms"), 0);
+
+    json_each(term, json_path(now, "required.nodeSelectorTerms"))
+    {
+        restore_keys(a, json_get(term, "matchExpressions"), json_get(old, "matchExpressions"));
+        restore_keys(a, json_get(term, "matchFields"), json_get(old, "matchFields"));
+        old = old ? old->next : NULL;
+    }
+    return same_value(now, before);
+}
+
 VALIDATES(validate_volume)
 {
     const cJSON *spec = json_get(object, "spec"), *before = json_get(old, "spec");
@@ -279,7 +327,7 @@ VALIDATES(validate_volume)
     check_immutable(e, FIELD(NULL, "volumeMode"), json_get(spec, "volumeMode"),
                     json_get(before, "volumeMode"));
     if (given(before, "nodeAffinity") &&
-        !same_value(given(spec, "nodeAffinity"), given(before, "nodeAffinity")))
+        !same_affinity(e->arena, given(spec, "nodeAffinity"), given(before, "nodeAffinity")))
         field_invalid(e, FIELD(NULL, "nodeAffinity"), given(spec, "nodeAffinity"),
                       IMMUTABLE ", except for updating from beta label to GA");
     if (given(before, "volumeAttributesClassName") && !given(spec, "volumeAttributesClassName"))
