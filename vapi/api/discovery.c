@@ -147,8 +147,11 @@ static void v2_subresources(struct walk *w, cJSON *item, const struct resource *
 
         own |= str_eqc(r->group, s->group) && str_eqc(r->version, s->version);
         json_set_str(w->arena, sub, "subresource", str_c(s->name));
-        kind_ref(w->arena, sub, own ? STR("") : str_c(s->group), own ? STR("") : str_c(s->version),
-                 str_c(s->object_kind));
+        if (own) /* upstream leaves the built-in ones to the reader */
+            kind_ref(w->arena, sub, r->crd ? r->group : STR(""), r->crd ? r->version : STR(""),
+                     str_c(s->object_kind));
+        else
+            kind_ref(w->arena, sub, str_c(s->group), str_c(s->version), str_c(s->object_kind));
         json_set(w->arena, sub, "verbs", verbs_of(w->arena, s->verbs));
     }
 }
