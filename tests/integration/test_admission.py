@@ -89,6 +89,9 @@ def exactly(name, **over):
 
 
 DRA = "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims"
+WORDLESS = pod("a", initContainers=[{"name": "z", "image": "i"}, {"name": "b", "image": "i", "restartPolicy": "Always"}])
+POD_LEVEL = pod("b")
+POD_LEVEL["spec"]["resources"] = {"requests": {"memory": "1Mi"}}
 ONE_GPU = {"gpu.deviceclass.resource.k8s.io/devices": "3", "count/resourceclaims.resource.k8s.io": "4"}
 # name: (hard, more of the spec, [(collection below the namespace, object)])
 QUOTAS = {
@@ -96,6 +99,8 @@ QUOTAS = {
     "cpu": ({"cpu": "1", "limits.cpu": "1"}, {}, [("pods", pod("a")), ("pods", pod("b", CPU)), ("pods", pod("c", CPU))]),
     "memory": ({"requests.memory": "1Gi"}, {}, [
         ("pods", pod("a", {"requests": {"memory": "700Mi"}})), ("pods", pod("b", {"requests": {"memory": "700Mi"}}))]),
+    "words": ({"cpu": "1", "memory": "1Gi", "requests.memory": "1Gi", "limits.cpu": "1", "limits.memory": "1Gi"}, {}, [
+        ("pods", WORDLESS), ("pods", POD_LEVEL), ("pods", pod("c", CPU))]),
     "extended": ({"requests.nvidia.com/gpu": "3"}, {}, [
         ("pods", pod("a", {"limits": {"nvidia.com/gpu": "2"}})), ("pods", pod("b", {"limits": {"nvidia.com/gpu": "2"}}))]),
     "terminating": ({"pods": "0"}, {"scopes": ["Terminating"]}, [

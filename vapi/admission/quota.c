@@ -229,29 +229,42 @@ struct check {
     bool refused, read;
 };
 
-/* Containers must say what a quota on compute resources counts. */
-static void missing_for(const struct check *k, const char *which, struct str resource,
-                        struct str key, struct buf *missing)
+static int by_text(const void *a, const void *b)
 {
-    struct buf names = BUF_INIT(4096);
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
 
-    for (int init = 1; init >= 0; init--) {
-        each_container(container, json_get(k->object, "spec"), init)
+/* Containers must say what a quota on compute resources counts. */
+static void missing_for(const struct check *k, const char *which, const char *resource,
+                        const char *key, struct buf *missing)
+{
+    const cJSON *spec = json_get(k->object, "spec");
+    size_t most = json_count(json_get(spec, "containers")) +
+                  json_count(json_get(spec, "initContainers")),
+           n = 0;
+    struct str *names = arena_alloc(k->call->arena, (most + 1) * sizeof(*names));
+
+    for (int init = 0; init < 2; init++) {
+        each_container(container, spec, init)
         {
-            const cJSON *map = json_get(json_get(container, "resources"), which);
-
-            if (json_get_str(map, resource))
-                continue;
-            if (names.n)
-                buf_char(&names, ',');
-            buf_add(&names, json_str_at(container, "name"));
+            if (!json_get(json_get(json_get(container, "resources"), which), resource))
+                names[n++] = json_str_at(container, "name");
         }
     }
-    if (names.n) {
-        buf_addc(missing, missing->n ? "; " : "");
-        buf_printf(missing, "%.*s for: %.*s", STR_F(key), STR_F(buf_str(&names)));
-    }
-    buf_fini(&names);
+    if (!n)
+        return;
+    qsort(names, n, sizeof(*names), by_text);
+    buf_printf(missing, "%s%s for: ", missing->n ? "; " : "", key);
+    for (size_t i = 0; i < n; i++)
+        buf_printf(missing, "%s%.*s", i ? "," : "", STR_F(names[i]));
+}
+
+/* Where the pod itself is given something its containers need not say. */
+static bool says_itself(const cJSON *pod)
+{
+    const cJSON *resources = json_path(pod, "spec.resources");
+
+    return json_count(json_get(resources, "requests")) || json_count(json_get(resources, "limits"));
 }
 
 static bool must_specify(struct check *k, const cJSON *quota)
@@ -259,19 +272,19 @@ static bool must_specify(struct check *k, const cJSON *quota)
     static const struct {
         const char *key, *which, *resource;
     } rules[] = {
-        {"cpu", "requests", "cpu"},          {"memory", "requests", "memory"},
-        {"requests.cpu", "requests", "cpu"}, {"requests.memory", "requests", "memory"},
-        {"limits.cpu", "limits", "cpu"},     {"limits.memory", "limits", "memory"},
+        {"cpu", "requests", "cpu"},
+        {"limits.cpu", "limits", "cpu"},
+        {"limits.memory", "limits", "memory"},
+        {"memory", "requests", "memory"},
+        {"requests.cpu", "requests", "cpu"},
+        {"requests.memory", "requests", "memory"},
     };
     const cJSON *hard = json_path(quota, "spec.hard");
     struct buf missing = BUF_INIT(8192);
 
-    for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
-        const cJSON *pod_level = json_get(
-            json_get(json_path(k->object, "spec.resources"), rules[i].which), rules[i].resource);
-
-        if (json_get(hard, rules[i].key) && !pod_level)
-            missing_for(k, rules[i].which, str_c(rules[i].resource), str_c(rules[i].key), &missing);
+    for (size_t i = 0; i < sizeof(rules) / sizeof(*rules) && !says_itself(k->object); i++) {
+        if (json_get(hard, rules[i].key))
+            missing_for(k, rules[i].which, rules[i].resource, rules[i].key, &missing);
     }
     bool bad = missing.n > 0;
     if (bad)
