@@ -133,7 +133,7 @@ struct call_entry {
     struct str flow_uid, level_uid;
     void (*run)(void *ctx);
     void *run_ctx;
-    uint64_t queued_us; /* when, while it is queued; then for how long */
+    uint64_t queued_us;              /* when, while it is queued; then for how long */
     size_t answer_bytes, body_bytes; /* the latter while it waits */
     bool mutating, queued, seated;
 };

@@ -8,7 +8,7 @@
  * ENDED
  *              '--- resourceVersion=N: straight to LIVE after N ---^        timeout, 410, close
  */
-#include "api.h"
+#include "watch_socket.h"
 
 #include <assert.h>
 #include <string.h>
@@ -31,6 +31,7 @@ struct watch {
     unsigned magic;
     enum watch_phase phase;
     struct call *call;
+    struct watch_socket *socket; /* NULL: a stream of HTTP */
     uv_timer_t timer;
     struct store_watch *cursor;
     bool initial;          /* state first, as ADDED */
@@ -83,13 +84,33 @@ static void on_text_sent(void *ctx)
     mem_free(ctx);
 }
 
-static void send_text(struct watch *w, struct buf *text)
+static struct net_slice text_slice(struct buf *text)
 {
     struct str bytes = buf_take(text);
-    struct net_slice slice = {.bytes = bytes, .release = on_text_sent};
 
-    slice.ctx = (void *)(uintptr_t)bytes.p;
-    net_write(w->call->exchange, &slice, 1);
+    return (struct net_slice){bytes, on_text_sent, (void *)(uintptr_t)bytes.p};
+}
+
+/* What stands before n bytes of an event; the number of slices it takes. */
+static size_t head_slice(struct watch *w, size_t n, struct net_slice *ret)
+{
+    unsigned char head[WATCH_SOCKET_HEAD];
+    struct buf b = BUF_INIT(0);
+
+    if (!w->socket)
+        return 0;
+    buf_add(&b, (struct str){(const char *)head, watch_socket_head(w->call, n, head)});
+    *ret = text_slice(&b);
+    return 1;
+}
+
+static void send_text(struct watch *w, struct buf *text)
+{
+    struct net_slice slices[2];
+    size_t n = head_slice(w, text->n, slices);
+
+    slices[n++] = text_slice(text);
+    net_write(w->call->exchange, slices, n);
 }
 
 /* False when the object has no message. */
@@ -100,7 +121,8 @@ static bool send_frame(struct watch *w, const char *type, const cJSON *object)
 
     if (!proto_encode_event(w->scratch, str_c(type), object, &frame))
         return false;
-    buf_add(&text, frame);
+    /* A message of a socket has its length already. */
+    buf_add(&text, w->socket ? str_from(frame, 4) : frame);
     send_text(w, &text);
     return true;
 }
@@ -131,12 +153,14 @@ static void send_stored(struct watch *w, enum store_event_type type, const struc
         {"{\"type\":\"MODIFIED\",\"object\":", 28},
         {"{\"type\":\"DELETED\",\"object\":", 27},
     };
-    struct net_slice slices[3] = {
-        {.bytes = heads[type]}, {.bytes = o->bytes}, {.bytes = STR("}\n")}};
+    struct str tail = STR("}\n");
+    struct net_slice slices[4];
+    size_t n = head_slice(w, heads[type].n + o->bytes.n + tail.n, slices);
 
-    slices[2].release = on_sent;
-    slices[2].ctx = (void *)(uintptr_t)store_object_ref(o);
-    net_write(w->call->exchange, slices, 3);
+    slices[n++] = (struct net_slice){.bytes = heads[type]};
+    slices[n++] = (struct net_slice){.bytes = o->bytes};
+    slices[n++] = (struct net_slice){tail, on_sent, (void *)(uintptr_t)store_object_ref(o)};
+    net_write(w->call->exchange, slices, n);
 }
 
 static cJSON *watch_form(struct watch *w, cJSON *object)
@@ -235,6 +259,8 @@ static struct call *watch_release(struct watch *w)
 
 static void watch_end(struct watch *w)
 {
+    if (w->socket)
+        watch_socket_goodbye(w->call);
     call_end(watch_release(w));
 }
 
@@ -435,13 +461,32 @@ static struct str stream_type(const struct call *c)
     return STR("application/json");
 }
 
+static void on_received(void *ctx, struct str bytes)
+{
+    struct call *c = &((struct call_entry *)ctx)->call;
+    struct watch *w = c->state;
+
+    if (!w)
+        return;
+    assert(w->magic == WATCH_MAGIC);
+    if (watch_socket_receive(w->socket, c, bytes) == SOCKET_CLOSE)
+        watch_end(w);
+}
+
+static void watch_begin(struct watch *w)
+{
+    w->socket = watch_socket_open(w->call, on_received);
+    if (!w->socket)
+        call_begin(w->call, 200, stream_type(w->call));
+}
+
 /* The stream begins before it is known that its revision does not come, or that its time is over.
  */
 static void watch_late(struct call *c, const struct err *err)
 {
     struct watch *w = watch_new(c);
 
-    call_begin(c, 200, stream_type(c));
+    watch_begin(w);
     send_error(w, err);
     watch_end(w);
 }
@@ -451,7 +496,7 @@ static void watch_start(struct call *c)
     struct watch *w = watch_new(c);
     struct err err;
 
-    call_begin(c, 200, stream_type(c));
+    watch_begin(w);
     err_init(&err, c->arena);
     /* A revision that history no longer reaches is told as an event: clients list again. */
     if (store_watch_open(vapi_store(c->api), c->resource->storage, w->start, on_wake, w, &w->cursor,
@@ -473,6 +518,8 @@ void call_watch(struct call *c)
         call_error(c, &err);
         return;
     }
+    if (watch_socket_refused(c))
+        return;
     if (c->options.timeout_s < 0) {
         err_set(&err, &ERR_INTERNAL, "context deadline exceeded");
         watch_late(c, &err);
