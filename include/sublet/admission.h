@@ -28,6 +28,9 @@ int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON 
                      struct err *err) MUST_CHECK;
 int admission_validate(const struct admission_call *c, const cJSON *object, const cJSON *old,
                        struct err *err) MUST_CHECK;
+/* NamespaceLifecycle alone: what a POST to a subresource asks for (a binding, an eviction, a token)
+ * is not given in a namespace that is not there or is going away. */
+int admission_lifecycle(const struct admission_call *c, cJSON *object, struct err *err) MUST_CHECK;
 /* ResourceQuota, exactly: against `latest`, right before the write is handed to the store. */
 int admission_quota(const struct admission_call *c, const cJSON *object, const cJSON *old,
                     struct err *err) MUST_CHECK;

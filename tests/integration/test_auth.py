@@ -2,6 +2,7 @@
 """Who may come in, and what they may: the same questions to Sublet and to a kube-apiserver of the same
 AuthenticationConfiguration, and the answers compared."""
 import base64
+import http.client
 import json
 import os
 import re
@@ -723,6 +724,8 @@ ACTS = [  # who, and whom they act for
     ("ned", {"Impersonate-User": "system:serviceaccount:one:app", "Impersonate-Group": "team"}),
     ("ned", {"Impersonate-User": "system:node:n1"}), ("ned", {"Impersonate-User": "system:node:n2"}),
     ("ned", {"Impersonate-User": "system:anonymous"}), ("nobody", {"Impersonate-User": "ann"}),
+    ("nobody", {"Impersonate-User": 'a"b\\c'}), ("ivy", {"Impersonate-User": 'a"b\\c'}),
+    ("ivy", {"Impersonate-Extra-B": "2", "Impersonate-Extra-A": "1"}),
 ]
 
 
@@ -751,6 +754,60 @@ def test_acting_for_others(pair, people):
             if answers[0] != answers[1]:
                 different.append(f"{who} {headers} {method}\n  ours {answers[0]}\n  want {answers[1]}")
     all_same(different)
+
+
+def test_many_groups(pair):
+    """Directories put people into hundreds; whoever acts for them passes all on."""
+    for api in (c.api for c in pair):
+        names = [f"team-{i}" for i in range(300)]
+        path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+        body = json.dumps(REVIEW)
+        conn = http.client.HTTPSConnection(api.server.hostname, api.server.port, context=api.tls)
+        conn.putrequest("POST", path)
+        for name, value in [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Impersonate-User", "ann")]:
+            conn.putheader(name, value)
+        for i, name in enumerate(names):
+            conn.putheader("Impersonate-Group", name)
+            conn.putheader("Impersonate-Extra-Scopes", str(i))
+        conn.endheaders(body.encode())
+        user = json.loads(conn.getresponse().read())["status"]["userInfo"]
+        conn.close()
+        assert user["groups"] == names + ["system:authenticated"] and len(user["extra"]["scopes"]) == 300
+
+
+def protocols(token, *more):
+    return ", ".join(["base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(token.encode()).decode().rstrip("="), *more])
+
+
+UPGRADE = {"Connection": "keep-alive, Upgrade", "Upgrade": "WebSocket", "Sec-WebSocket-Version": "13",
+           "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+
+
+def test_tokens_of_browsers(pair):
+    """A WebSocket's token stands among its subprotocols, and nowhere else."""
+    tokens = [c.api.create_service_account("two", "browser") for c in pair]
+    different = []
+    for headers, of in ((UPGRADE, lambda t: protocols(t, "v4.channel.k8s.io")), (UPGRADE, protocols), ({}, lambda t: protocols(t, "x")),
+                        (UPGRADE, lambda t: "x, " + protocols(t) + ", " + protocols(t)), (UPGRADE, lambda t: protocols("abc", "x")),
+                        (UPGRADE, lambda t: protocols("", "x")), (UPGRADE, lambda t: "x, base64url.bearer.authorization.k8s.io.%")):
+        answers = []
+        for cluster, token in zip(pair, tokens):
+            api = as_user(cluster, headers={**headers, "Sec-WebSocket-Protocol": of(token)})
+            code, _, data = api.raw("GET", "/api/v1/namespaces/two/pods/none/exec?command=x&stdout=1")
+            api.close()
+            answers.append((code, json.loads(data)["message"]))
+        if answers[0] != answers[1]:
+            different.append(f"{of('T')} {headers}\n  ours {answers[0]}\n  want {answers[1]}")
+    all_same(different)
+    assert 'User "system:serviceaccount:two:browser"' in browser_asks(pair[0], tokens[0])
+
+
+def browser_asks(cluster, token):
+    api = as_user(cluster, headers={**UPGRADE, "Sec-WebSocket-Protocol": protocols(token, "v4.channel.k8s.io")})
+    try:
+        return json.loads(api.raw("GET", "/api/v1/namespaces/two/pods/none/exec?command=x&stdout=1")[2])["message"]
+    finally:
+        api.close()
 
 
 # --- tokens of service accounts ------------------------------------------------------------------------------
@@ -875,11 +932,38 @@ def test_token_reviews(bound_objects):
             got, want = (reviewed(c, new_token(c, spec), audiences) for c in bound_objects)
             if got != want:
                 different.append(f"{spec} {audiences}\n  ours {got}\n  want {want}")
+    for end in ("\n", " ", " x"):
+        got, want = (reviewed(c, new_token(c, {}) + end, None) for c in bound_objects)
+        if got != want:
+            different.append(f"then {end!r}\n  ours {got}\n  want {want}")
     for token in ("x", "a.b.c", "", "eyJhbGciOiJub25lIn0.e30."):
         got, want = (reviewed(c, token, None) for c in bound_objects)
         if got != want:
             different.append(f"{token}\n  ours {got}\n  want {want}")
     all_same(different)
+
+
+def test_nothing_new_where_all_goes(pair):
+    """A token, an eviction or a binding is a thing created, too: not in a namespace that is going, or is not there."""
+    finalizers = {"finalizers": ["example.org/held"]}
+    for cluster in pair:
+        api = cluster.api
+        api.post("/api/v1/namespaces", {"metadata": {"name": "going"}})
+        eventually(lambda: api.get("/api/v1/namespaces/going/serviceaccounts/default"), 60, "its account")
+        api.post("/api/v1/namespaces/going/serviceaccounts", {"metadata": {"name": "held", **finalizers}})
+        api.post("/api/v1/namespaces/going/pods", {"metadata": {"name": "p", **finalizers}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        api.request("DELETE", "/api/v1/namespaces/going")
+    review = sar("LocalSubjectAccessReview", user="ann", resourceAttributes={"verb": "get", "resource": "pods", "namespace": "going"})
+    try:
+        all_same([same(pair, "POST", f"/api/v1/namespaces/{ns}/{path}", body) for ns in ("going", "nowhere") for path, body in (
+            ("serviceaccounts/held/token", token_request()), ("serviceaccounts/none/token", token_request()),
+            ("pods/p/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}),
+            ("pods/p/binding", {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}))]
+            + [same(pair, "POST", AUTHZ + "/namespaces/going/localsubjectaccessreviews", review)])
+    finally:
+        for cluster in pair:
+            for path in ("serviceaccounts/held", "pods/p"):
+                ask(cluster, "PATCH", f"/api/v1/namespaces/going/{path}", {"metadata": {"finalizers": None}}, headers=MERGE)
 
 
 def test_tokens_end_with_what_they_are_bound_to(bound_objects):

@@ -60,6 +60,11 @@ int admission_validate(const struct admission_call *c, const cJSON *object, cons
                old, err);
 }
 
+int admission_lifecycle(const struct admission_call *c, cJSON *object, struct err *err)
+{
+    return lifecycle_admit(c, object, NULL, err);
+}
+
 struct str shown_name(struct str name)
 {
     return name.n ? name : STR("Unknown");

@@ -51,22 +51,21 @@ int server_forbidden(struct call *c, const struct attributes *what, struct str r
                      struct err *err)
 {
     struct arena *a = c->arena;
-    struct str resource, scope, text;
+    struct str user = go_quote(a, c->user.name), resource = what->resource;
+    struct str scope = STR("at the cluster scope"), text;
     const char *colon = reason.n ? ": " : "";
 
     if (!what->resource.p)
-        return err_set(err, &ERR_FORBIDDEN,
-                       "forbidden: User \"%.*s\" cannot %s path \"%.*s\"%s%.*s",
-                       STR_F(c->user.name), what->verb, STR_F(what->path), colon, STR_F(reason));
-    resource = what->subresource.n
-                   ? arena_printf(a, "%.*s/%.*s", STR_F(what->resource), STR_F(what->subresource))
-                   : what->resource;
-    scope = what->ns.n ? arena_printf(a, "in the namespace \"%.*s\"", STR_F(what->ns))
-                       : STR("at the cluster scope");
-    text = arena_printf(
-        a, "User \"%.*s\" cannot %s resource \"%.*s\" in API group \"%.*s\" %.*s%s%.*s",
-        STR_F(c->user.name), what->verb, STR_F(resource), STR_F(what->group), STR_F(scope), colon,
-        STR_F(reason));
+        return err_set(err, &ERR_FORBIDDEN, "forbidden: User %.*s cannot %s path %.*s%s%.*s",
+                       STR_F(user), what->verb, STR_F(go_quote(a, what->path)), colon,
+                       STR_F(reason));
+    if (what->subresource.n)
+        resource = arena_concat(a, 3, (struct str[]){resource, STR("/"), what->subresource});
+    if (what->ns.n)
+        scope = arena_printf(a, "in the namespace %.*s", STR_F(go_quote(a, what->ns)));
+    text = arena_printf(a, "User %.*s cannot %s resource %.*s in API group %.*s %.*s%s%.*s",
+                        STR_F(user), what->verb, STR_F(go_quote(a, resource)),
+                        STR_F(go_quote(a, what->group)), STR_F(scope), colon, STR_F(reason));
     return err_forbidden(err, what->group, what->resource, what->name, "%s", text.p);
 }
 
@@ -319,6 +318,14 @@ static bool told_by_writer(const struct call *c)
            !(c->resource->flags & RES_REVIEW) && (!c->sub || c->sub->kind == SUB_STATUS);
 }
 
+static int admit_part(struct call *c, struct err *err)
+{
+    struct admission_call a;
+
+    commit_admission(c, "CREATE", &a);
+    return admission_lifecycle(&a, c->body, err);
+}
+
 static int read_request(struct route *r)
 {
     struct call *c = r->call;
@@ -342,7 +349,10 @@ static int read_request(struct route *r)
     /* Other handlers write, and write.c looks at the shape of what it is given. */
     if (c->verb != CALL_CREATE || !c->sub)
         return 0;
-    return body_normalise(c, c->body, &r->err) || body_strict(c, NULL, &r->err) ? -1 : 0;
+    return body_normalise(c, c->body, &r->err) || body_strict(c, NULL, &r->err) ||
+                   admit_part(c, &r->err)
+               ? -1
+               : 0;
 }
 
 /* ---- non-resource paths ---- */

@@ -141,16 +141,6 @@ int auth_token_user(struct auth *auth, struct arena *a, struct str jwt, const st
     return 0;
 }
 
-/* The second word, when the first is Bearer; other schemes are not looked at, as upstream. */
-static struct str bearer_token(const struct net_request *r)
-{
-    struct str rest = str_trim(net_header(r, "authorization")), scheme = str_cut(&rest, ' ');
-
-    if (scheme.n != 6 || strncasecmp(scheme.p, "bearer", 6) != 0)
-        return STR_NULL;
-    return str_cut(&rest, ' ');
-}
-
 bool auth_await_token(struct auth *auth, struct arena *a, struct str jwt, struct auth_wait *w)
 {
     struct jws jws;
@@ -162,11 +152,12 @@ bool auth_await(struct auth *auth, struct arena *a, const struct net_request *r,
                 struct auth_wait *w)
 {
     struct str jwt;
+    struct err ignored;
 
     if (!auth->oidc || (r->tls && r->tls->cn.p))
         return false;
-    jwt = bearer_token(r);
-    return jwt.n && auth_await_token(auth, a, jwt, w);
+    err_init(&ignored, a);
+    return !auth_bearer(a, r, &jwt, &ignored) && jwt.n && auth_await_token(auth, a, jwt, w);
 }
 
 /* The asker learns nothing; the operator learns why, now and then. */
@@ -195,12 +186,14 @@ static bool anonymous_allowed(struct auth *auth, struct arena *a, const struct n
 static int identify(struct auth *auth, struct arena *a, const struct net_request *r,
                     struct user *ret, struct err *err)
 {
-    struct str jwt = bearer_token(r);
+    struct str jwt;
 
     if (r->tls && r->tls->cn.p) {
         user_of_certificate(a, r->tls, ret);
         return 0;
     }
+    if (auth_bearer(a, r, &jwt, err))
+        return refuse_token(auth, err);
     if (jwt.n)
         return auth_token_user(auth, a, jwt, NULL, 0, ret, NULL, err) ? refuse_token(auth, err) : 0;
     if ((r->tls && r->tls->rejected.n) || !anonymous_allowed(auth, a, r))
@@ -276,19 +269,18 @@ bool auth_authorize(struct auth *auth, struct arena *a, const struct user *u,
 int auth_forbidden(struct err *err, struct arena *a, const struct user *u,
                    const struct attributes *what)
 {
-    struct str where = what->ns.n ? arena_printf(a, " in the namespace \"%.*s\"", STR_F(what->ns))
-                                  : STR(" at the cluster scope");
-    struct str resource = what->resource;
+    struct str name = go_quote(a, u->name), resource = what->resource;
+    struct str where = STR(" at the cluster scope");
 
-    if (!what->resource.p) {
-        err_set(err, &ERR_FORBIDDEN, "forbidden: User \"%.*s\" cannot %s path \"%.*s\"",
-                STR_F(u->name), what->verb, STR_F(what->path));
-        return -1;
-    }
+    if (!what->resource.p)
+        return err_set(err, &ERR_FORBIDDEN, "forbidden: User %.*s cannot %s path %.*s", STR_F(name),
+                       what->verb, STR_F(go_quote(a, what->path)));
+    if (what->ns.n)
+        where = arena_printf(a, " in the namespace %.*s", STR_F(go_quote(a, what->ns)));
     if (what->subresource.n)
         resource = arena_concat(a, 3, (struct str[]){resource, STR("/"), what->subresource});
     return err_forbidden(err, what->group, what->resource, what->name,
-                         "User \"%.*s\" cannot %s resource \"%.*s\" in API group \"%.*s\"%.*s",
-                         STR_F(u->name), what->verb, STR_F(resource), STR_F(what->group),
+                         "User %.*s cannot %s resource %.*s in API group %.*s%.*s", STR_F(name),
+                         what->verb, STR_F(go_quote(a, resource)), STR_F(go_quote(a, what->group)),
                          STR_F(where));
 }

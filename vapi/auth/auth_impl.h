@@ -41,6 +41,10 @@ int auth_token_user(struct auth *auth, struct arena *a, struct str jwt, const st
                     size_t n, struct user *ret, struct str_list *ret_audiences,
                     struct err *err) MUST_CHECK;
 
+/* bearer.c: the request's token, empty when it has none; UNAUTHORIZED when it cannot be read. */
+int auth_bearer(struct arena *a, const struct net_request *r, struct str *ret,
+                struct err *err) MUST_CHECK;
+
 /* impersonate.c: *user becomes whom it acts for, in doing `what`. */
 int auth_impersonate(struct auth *auth, struct arena *a, const struct net_request *r,
                      const struct attributes *what, struct user *user, struct err *err) MUST_CHECK;

@@ -4,6 +4,7 @@
  * thing with it (`impersonate-on:MODE:VERB`); the last is `impersonate` alone, for anything.
  * Source: k8s.io/apiserver pkg/endpoints/filters/impersonation of 1.36 (KEP 5284). Must never take
  * a name from a header without having authorised the real user for it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <sublet/encode.h>
@@ -11,8 +12,6 @@
 
 #include "auth_impl.h"
 
-#define MAX_GROUPS   64
-#define MAX_EXTRAS   64
 #define MANY         4 /* then all at once is asked for first */
 #define NODE_PREFIX  "system:node:"
 #define GROUP_NODES  "system:nodes"
@@ -83,22 +82,50 @@ static void write_list(struct buf *b, struct arena *a, const struct str *items, 
     buf_addc(b, n ? "}" : "");
 }
 
+static cJSON *extra_tree(struct arena *a, const struct wanted *w)
+{
+    cJSON *extra = w->n_extras ? json_new_object(a) : NULL;
+
+    for (size_t i = 0; i < w->n_extras; i++) {
+        const char *key = arena_cstr(a, w->extras[i].key);
+        cJSON *values = json_get(extra, key);
+
+        if (!values)
+            values = json_set(a, extra, key, json_new_array(a));
+        json_append(values, json_new_string(a, w->extras[i].value));
+    }
+    return extra;
+}
+
+/* A map of lists: its keys in order, the values of each as they came. */
+static void write_extras(struct buf *b, struct arena *a, const cJSON *extra)
+{
+    struct str *keys = arena_alloc(a, (json_count(extra) + 1) * sizeof(*keys));
+    size_t n = 0;
+
+    json_each(values, extra) keys[n++] = str_c(values->string);
+    qsort(keys, n, sizeof(*keys), str_order);
+    for (size_t i = 0; i < n; i++) {
+        struct str_list values = json_str_list(a, json_get(extra, keys[i].p));
+
+        buf_addc(b, i ? ", " : "");
+        buf_add(b, go_quote(a, keys[i]));
+        buf_addc(b, ":");
+        write_list(b, a, values.items, values.n);
+    }
+}
+
 /* As Go prints what was asked for. */
 static int nobody_named(struct arena *a, const struct wanted *w, struct err *err)
 {
-    struct buf b = BUF_INIT(8192);
+    struct buf b = BUF_INIT(65536);
 
     buf_addc(&b, "requested &user.DefaultInfo{Name:\"\", UID:");
     buf_add(&b, go_quote(a, w->uid));
     buf_addc(&b, ", Groups:");
     write_list(&b, a, w->groups, w->n_groups);
     buf_addc(&b, w->n_extras ? ", Extra:map[string][]string{" : ", Extra:map[string][]string(nil)");
-    for (size_t i = 0; i < w->n_extras; i++) {
-        buf_addc(&b, i ? ", " : "");
-        buf_add(&b, go_quote(a, w->extras[i].key));
-        buf_addc(&b, ":");
-        write_list(&b, a, &w->extras[i].value, 1);
-    }
+    write_extras(&b, a, extra_tree(a, w));
     buf_addc(&b, w->n_extras ? "}" : "");
     buf_addc(&b, "} without impersonating a user name");
     err_set(err, &ERR_BAD_REQUEST, "%.*s", STR_F(buf_str(&b)));
@@ -119,11 +146,9 @@ static int read_wanted(struct arena *a, const struct net_request *r, struct want
 
         if (!group && !str_has_prefix(h->name, STR(EXTRA_PREFIX)))
             continue;
-        if (group ? w->n_groups == MAX_GROUPS : w->n_extras == MAX_EXTRAS)
-            return err_set(err, &ERR_BAD_REQUEST, "too many Impersonate headers");
-        if (!w->groups) {
-            w->groups = arena_alloc(a, (MAX_GROUPS + 2) * sizeof(*w->groups));
-            w->extras = arena_alloc(a, MAX_EXTRAS * sizeof(*w->extras));
+        if (!w->groups) { /* as many as there are headers, which net bounds */
+            w->groups = arena_alloc(a, r->n_headers * sizeof(*w->groups));
+            w->extras = arena_alloc(a, r->n_headers * sizeof(*w->extras));
         }
         if (group)
             w->groups[w->n_groups++] = arena_str(a, h->value);
@@ -329,21 +354,6 @@ static int try_mode(struct asking *q, const struct mode *mode)
 }
 
 /* ---- the user ---- */
-
-static cJSON *extra_tree(struct arena *a, const struct wanted *w)
-{
-    cJSON *extra = w->n_extras ? json_new_object(a) : NULL;
-
-    for (size_t i = 0; i < w->n_extras; i++) {
-        const char *key = arena_cstr(a, w->extras[i].key);
-        cJSON *values = json_get(extra, key);
-
-        if (!values)
-            values = json_set(a, extra, key, json_new_array(a));
-        json_append(values, json_new_string(a, w->extras[i].value));
-    }
-    return extra;
-}
 
 /* Nodes and service accounts are in the groups they always are in. */
 static void become(struct arena *a, const struct wanted *w, const struct mode *mode,

@@ -123,6 +123,15 @@ static struct str review_error(struct arena *a, struct str why)
                : arena_printf(a, "[invalid bearer token, %.*s]", STR_F(why));
 }
 
+/* As if it came in a header: what follows a space, and the line's end, is no part of it. */
+static struct str token_of(const struct call *c)
+{
+    struct str token = json_str_at(spec_of(c), "token");
+    struct str end = str_trim(token);
+
+    return end.n && end.p == token.p ? str_cut(&end, ' ') : token;
+}
+
 static void answer_token(struct call *c)
 {
     const cJSON *spec = spec_of(c), *list = json_get(spec, "audiences");
@@ -135,8 +144,7 @@ static void answer_token(struct call *c)
 
     json_each(audience, list) audiences[n++] = json_str(audience);
     err_init(&err, c->arena);
-    if (auth_token_user(vapi_auth(c->api), c->arena, json_str_at(spec, "token"), audiences, n, &u,
-                        &known, &err)) {
+    if (auth_token_user(vapi_auth(c->api), c->arena, token_of(c), audiences, n, &u, &known, &err)) {
         json_ensure_object(c->arena, status, "user");
         json_set_str(c->arena, status, "error", review_error(c->arena, err.message));
     } else {
@@ -162,7 +170,7 @@ static void cancel_wait(struct call *c)
 
 static void review_token(struct call *c)
 {
-    struct str token = json_str_at(spec_of(c), "token");
+    struct str token = token_of(c);
     struct token_review *r;
     struct err err;
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a request carries its token: in Authorization, or, as a browser's WebSocket can set no
+ * header, among its subprotocols. Source: k8s.io/apiserver pkg/authentication/request/bearertoken
+ * and websocket. Must never take a token of a request that is no WebSocket from there. */
+#include <string.h>
+
+#include <sublet/encode.h>
+
+#include "auth_impl.h"
+
+#define TOKEN_PROTOCOL "base64url.bearer.authorization.k8s.io."
+
+/* The second word, when the first is Bearer; other schemes are not looked at, as upstream. */
+static struct str of_authorization(const struct net_request *r)
+{
+    struct str rest = str_trim(net_header(r, "authorization")), scheme = str_cut(&rest, ' ');
+
+    if (scheme.n != 6 || strncasecmp(scheme.p, "bearer", 6) != 0)
+        return STR_NULL;
+    return str_cut(&rest, ' ');
+}
+
+static bool is_word(struct str text, const char *word)
+{
+    return text.n == strlen(word) && !strncasecmp(text.p, word, text.n);
+}
+
+static bool is_web_socket(const struct net_request *r)
+{
+    struct str connection = net_header(r, "connection");
+    bool upgrade = false;
+
+    while (connection.p && !upgrade)
+        upgrade = is_word(str_trim(str_cut(&connection, ',')), "upgrade");
+    return upgrade && is_word(net_header(r, "upgrade"), "websocket");
+}
+
+struct found {
+    struct str encoded;
+    size_t tokens, others;
+};
+
+static void read_protocols(struct str list, struct found *f)
+{
+    while (list.p) {
+        struct str one = str_trim(str_cut(&list, ','));
+
+        if (!str_has_prefix(one, STR(TOKEN_PROTOCOL))) {
+            f->others++;
+            continue;
+        }
+        f->encoded = str_from(one, sizeof(TOKEN_PROTOCOL) - 1);
+        f->tokens++;
+    }
+}
+
+/* One of the others is what the server answers with. */
+static int of_protocols(struct arena *a, const struct net_request *r, struct str *ret,
+                        struct err *err)
+{
+    struct found f = {.tokens = 0};
+    struct str token;
+
+    for (size_t i = 0; i < r->n_headers; i++) {
+        if (str_eqc(r->headers[i].name, "sec-websocket-protocol"))
+            read_protocols(r->headers[i].value, &f);
+    }
+    if (!f.tokens)
+        return 0;
+    if (f.tokens > 1)
+        return err_set(err, &ERR_UNAUTHORIZED,
+                       "multiple base64.bearer.authorization tokens specified");
+    if (!base64url_decode(a, f.encoded, &token) || !str_is_utf8(token))
+        return err_set(err, &ERR_UNAUTHORIZED,
+                       "invalid base64.bearer.authorization token encoding");
+    if (!f.others)
+        return err_set(err, &ERR_UNAUTHORIZED, "missing additional subprotocol");
+    *ret = token;
+    return 0;
+}
+
+int auth_bearer(struct arena *a, const struct net_request *r, struct str *ret, struct err *err)
+{
+    *ret = of_authorization(r);
+    return ret->n || !is_web_socket(r) ? 0 : of_protocols(a, r, ret, err);
+}
