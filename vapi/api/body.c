@@ -494,12 +494,13 @@ static int normalise_metadata(struct call *c, cJSON *object, struct err *err)
 }
 
 /* Go tells an empty list from none: it asks for managedFields to be forgotten. So does one empty
- * entry, which survives. */
+ * entry, which survives. Of a custom resource, which is no Go struct, an empty list says nothing.
+ */
 static void keep_reset(struct call *c, cJSON *object)
 {
     cJSON *entries = json_path(object, "metadata.managedFields");
 
-    if (json_is_array(entries) && !json_first(entries))
+    if (json_is_array(entries) && !json_first(entries) && !c->resource->crd)
         json_append(entries, json_new_object(c->arena));
 }
 
