@@ -372,7 +372,11 @@ void audit_answer(struct call *c, int status, struct str content_type, const str
     if (e->decision.level >= AUDIT_LEVEL_REQUEST_RESPONSE && e->has_ref && !e->answer_object.n &&
         str_eqc(content_type, "application/json"))
         e->answer_object = fit_object(c, join(c, body, n));
-    emit(c, a->failed ? AUDIT_RESPONSE_STARTED : AUDIT_RESPONSE_COMPLETE);
+    /* What may run for long is told when its answer begins, whatever becomes of it. */
+    if (a->failed || (call_entry(c)->long_running && !a->streaming))
+        emit(c, AUDIT_RESPONSE_STARTED);
+    if (!a->failed)
+        emit(c, AUDIT_RESPONSE_COMPLETE);
 }
 
 void audit_stream(struct call *c, int status)

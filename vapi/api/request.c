@@ -7,6 +7,8 @@
  * pkg/endpoints/request/requestinfo.go. */
 #include "api.h"
 
+#include <ctype.h>
+
 #include <sublet/encode.h>
 #include <sublet/net.h>
 
@@ -109,6 +111,15 @@ struct attributes request_attributes(const struct target *t)
     return what;
 }
 
+static const char *lower(struct arena *a, struct str method)
+{
+    char *p = arena_cstr(a, method);
+
+    for (size_t i = 0; i < method.n; i++)
+        p[i] = (char)tolower((unsigned char)p[i]);
+    return p;
+}
+
 bool request_target(struct arena *a, const struct net_request *r, struct target *ret)
 {
     struct target t = {.verb = METHODS[r->method].lower};
@@ -117,7 +128,7 @@ bool request_target(struct arena *a, const struct net_request *r, struct target 
     if (!url_decode(a, r->path, false, &t.path))
         return false;
     if (!t.verb[0])
-        t.verb = arena_cstr(a, r->method_text);
+        t.verb = lower(a, r->method_text);
     split(t.path, &p);
     if (p.n >= 3 && str_eqc(p.part[0], "api")) {
         t.group = STR("");

@@ -177,7 +177,8 @@ void audit_event_print(struct buf *out, const struct audit_event *e, enum audit_
     add_text(out, "auditID", e->id, &comma);
     add_text(out, "stage", str_c(STAGES[stage]), &comma);
     add_text(out, "requestURI", e->uri, &comma);
-    add_text(out, "verb", e->verb, &comma);
+    add_key(out, "verb", &comma); /* there even where a method stands for none */
+    buf_json_string(out, e->verb);
     add_user(out, "user", e->user, &comma);
     if (e->impersonated)
         add_user(out, "impersonatedUser", e->impersonated, &comma);
