@@ -115,9 +115,18 @@ static void volume_prepare_create(struct arena *a, cJSON *volume)
                  json_str_at(volume, "metadata.creationTimestamp"));
 }
 
+/* A phase that stays has come when it came. */
+static void volume_prepare_status(struct arena *a, cJSON *volume, const cJSON *old)
+{
+    if (str_eq(json_str_at(volume, "status.phase"), json_str_at(old, "status.phase")) &&
+        !json_str_at(volume, "status.lastPhaseTransitionTime").n)
+        keep_old(a, volume, old, "status.lastPhaseTransitionTime");
+}
+
 const struct kind_ops PERSISTENT_VOLUME_OPS = {
     .defaults = volume_defaults,
     .prepare_create = volume_prepare_create,
+    .prepare_status = volume_prepare_status,
     .validate = validate_volume,
     .warnings = warn_persistent_volume,
     .cells = cells_volume,

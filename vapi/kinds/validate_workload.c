@@ -427,9 +427,10 @@ static void check_available(struct field_errors *e, const cJSON *status, const c
 
 static void check_collisions(struct field_errors *e, const cJSON *status, const cJSON *old)
 {
-    const cJSON *now = json_get(status, "collisionCount");
+    const cJSON *now = given(status, "collisionCount"), *before = given(old, "collisionCount");
 
-    if (given(old, "collisionCount") &&
+    /* One that is gone is less than one of 0. */
+    if ((before && !now) ||
         json_i64_at(old, "collisionCount", 0) > json_i64_at(status, "collisionCount", 0))
         field_invalid(e, FIELD(&STATUS, "collisionCount"), now ? now : json_new_i64(e->arena, 0),
                       "cannot be decremented");

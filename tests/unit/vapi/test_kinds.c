@@ -228,6 +228,8 @@ static void check_update(struct tested *t)
     }
     if (!status && r.flags & RES_STATUS)
         take_status(t->arena, object, old);
+    if (status && r.ops->prepare_status)
+        r.ops->prepare_status(t->arena, object, old);
     if (!status && r.ops->prepare_update)
         r.ops->prepare_update(t->arena, object, old);
     if (!status && r.ops->validate_first)

@@ -194,8 +194,12 @@ def create(server, ns, name, obj):
 
 
 def set_status(server, ns, name, path, status):
-    made = server.call("GET", path)[2]
-    code, _, answer = server.call("PUT", path + "/status", dict(made, status=status))
+    for _ in range(20):  # controllers write too
+        made = server.call("GET", path)[2]
+        code, _, answer = server.call("PUT", path + "/status", dict(made, status=status))
+        if code != 409:
+            break
+        time.sleep(0.1)
     if code >= 300:
         raise AssertionError(f"{name}: cannot set the first status: {answer.get('message')}")
 
