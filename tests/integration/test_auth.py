@@ -544,6 +544,7 @@ QUESTIONS = [
     resource("create", "secrets", namespace="one"), resource("get", "secrets", namespace="two"),
     resource("list", "secrets"), resource("get", "nodes", group="x"), resource("get", "pods/status"),
     resource("get", ""), {"namespace": "one", "verb": "get"}, {},
+    {"verb": "update", "group": "apps", "resource": "*/scale"}, {"verb": "get", "group": "", "resource": "pods/log"},
 ]
 URLS = [{"verb": v, "path": p} for v in ("get", "post", "put", "*") for p in (
     "/metrics", "/metrics/", "/logs", "/logs/", "/logs/a/b", "/x", "/xyz", "/healthz", "/version", "/api", "*", "")]
@@ -1073,6 +1074,24 @@ def test_signing_requests(pair):
         if answers[0] != answers[1]:
             different.append(f"{subject} {signer} {usages} {more}\n  ours {answers[0]}\n  want {answers[1]}")
     all_same(different)
+
+
+def test_a_request_proves_its_key(pair):
+    """Whoever signs it: a signer of one's own relies on the API for it. Causes are in other words here and there."""
+    for signer in ("kube-apiserver-client", "../example.com/own"):
+        body, _ = csr(pair[0].dir, "proof", "/O=a/CN=b/CN=c", signer, ["client auth"])
+        body["spec"]["signerName"] = body["spec"]["signerName"].replace("kubernetes.io/../", "")
+        lines = base64.b64decode(body["spec"]["request"]).decode().split("\n")
+        der = base64.b64decode("".join(lines[1:-2]))
+        for bad in (der[:-3] + bytes([der[-3] ^ 1]) + der[-2:], der[:-5], b"xx", b""):
+            pem = "\n".join(lines[:1] + [base64.b64encode(bad).decode(), lines[-2], ""])
+            wrong = {**body, "spec": {**body["spec"], "request": base64.b64encode(pem.encode()).decode()}}
+            answers = [ask(c, "POST", CSRS, wrong) for c in pair]
+            found = [(code, [(x["reason"], x["field"]) for x in (got.get("details") or {}).get("causes") or [{}]]) for code, got in answers]
+            assert found[0] == found[1] == (422, [("FieldValueInvalid", "spec.request")]), (signer, bad, answers)
+        assert [ask(c, "POST", CSRS, body)[0] for c in pair] == [201, 201]
+        for c in pair:
+            c.api.request("DELETE", CSRS + "/proof")
 
 
 def test_approval(pair):

@@ -133,6 +133,8 @@ static void check_part(struct lacks *l, struct str verb, struct str group, struc
 
     what.resource = str_cut(&sub, '/');
     what.subresource = sub.p ? sub : STR("");
+    if (!what.subresource.n)
+        what.resource = resource;
     what.name = name ? *name : STR("");
     if (rules_allow(l->held->rules, l->held->n, &what))
         return;

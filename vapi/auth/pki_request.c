@@ -159,14 +159,12 @@ static int read_subject(struct arena *a, X509_REQ *q, struct pki_request *ret, s
             return -1;
     }
     ret->organizations = organizations;
-    at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
-    if (at < 0)
-        return 0;
-    if (X509_NAME_get_index_by_NID(name, NID_commonName, at) >= 0)
-        return err_set(err, &ERR_BAD_REQUEST, "more than one common name");
-    if (entry_text(a, name, at, &cn, err))
-        return -1;
-    ret->cn = cn;
+    /* Of several the last counts, as Go reads them. */
+    while ((at = X509_NAME_get_index_by_NID(name, NID_commonName, at)) >= 0) {
+        if (entry_text(a, name, at, &cn, err))
+            return -1;
+        ret->cn = cn;
+    }
     return 0;
 }
 

@@ -239,18 +239,26 @@ void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each
     }
 }
 
+/* A question may hold the slash in its resource: upstream compares what both make together. */
+static bool is_together(struct str rule, struct str resource, struct str subresource)
+{
+    if (!subresource.n)
+        return str_eq(rule, resource);
+    return rule.n == resource.n + 1 + subresource.n && str_has_prefix(rule, resource) &&
+           rule.p[resource.n] == '/' && str_eq(str_from(rule, resource.n + 1), subresource);
+}
+
 /* "pods/log" is matched by itself, by "*" and by any resource with that subresource. */
 static bool resource_matches(struct str_list list, struct str resource, struct str subresource)
 {
     if (str_list_has(list, STR("*")))
         return true;
     for (size_t i = 0; i < list.n; i++) {
-        struct str rest = list.items[i], first = str_cut(&rest, '/');
-        if (rest.p && !rest.n)
-            continue; /* "pods/" names nothing */
-        bool same_sub = rest.p ? str_eq(rest, subresource) : subresource.n == 0;
+        struct str rule = list.items[i];
 
-        if (same_sub && (str_eq(first, resource) || (rest.p && str_eqc(first, "*"))))
+        if (is_together(rule, resource, subresource) ||
+            (subresource.n && str_has_prefix(rule, STR("*/")) &&
+             str_eq(str_from(rule, 2), subresource)))
             return true;
     }
     return false;
@@ -350,6 +358,8 @@ static bool resources_covered(const struct rule *held, size_t n, const struct ru
 
             what->resource = str_cut(&rest, '/');
             what->subresource = rest.p ? rest : STR("");
+            if (!what->subresource.n) /* "pods/" is not "pods" */
+                what->resource = wanted->resources.items[i];
             if (!names_covered(held, n, wanted, what))
                 return false;
         }

@@ -81,6 +81,8 @@ static void rule_matrix(void **state)
         {"get|-|pods/*", "get - pods/log", false},
         {"get|-|pods/", "get - pods", false},
         {"get|-|*/", "get - pods", false},
+        {"get|-|pods/log/x", "get - pods/log/x", true},
+        {"get|-|*/log/x", "get - pods/log/x", true},
         /* names */
         {"get|-|pods|a,b", "get - pods a", true},
         {"get|-|pods|a,b", "get - pods c", false},
@@ -119,6 +121,9 @@ static void covering(void **state)
         bool covered;
     } rows[] = {
         {{"get|-|pods"}, "get|-|pods", true},
+        {{"get|-|pods"}, "get|-|pods/", false},
+        {{"get|-|pods/"}, "get|-|pods/", true},
+        {{"get|-|*/log"}, "get|-|pods/log", true},
         {{"get|-|pods"}, "get,list|-|pods", false},
         {{"get|-|pods", "list|-|pods"}, "get,list|-|pods", true},
         {{"get,list|-|pods,secrets"}, "list|-|secrets|a", true},
