@@ -5,6 +5,7 @@ import json
 import random
 import re
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -320,6 +321,33 @@ def test_http2_requests_that_are_none(vc):
         if outcome not in allowed:
             wrong.append((name, outcome))
     assert not wrong, wrong
+
+
+def bomb(streams):
+    """Requests whose headers take 60 KiB each, and twenty bytes on the wire: a header known to HPACK, again and again."""
+    start = h.block(method="POST")
+    entry = b"\x40" + h.literal("x", "v" * 3900)[1:]
+    return h.PREFACE + h.frame(h.SETTINGS) + b"".join(
+        h.frame(h.HEADERS, h.END_HEADERS, 1 + 2 * i, start + (entry if i == 0 else b"\xbe") + b"\xbe" * 15) for i in range(streams))
+
+
+def test_headers_of_all_requests_have_a_limit(vc):
+    """Nobody has to be known for it, and those who send ordinary requests are served meanwhile."""
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    tls.set_alpn_protocols(["h2"])
+    sockets = []
+    with others_are_served(vc, grows=56):  # of 250 MiB that were asked for
+        for _ in range(16):
+            s = tls.wrap_socket(h.dial(vc))
+            assert h.send(s, bomb(250))
+            sockets.append(s)
+        time.sleep(1)  # until it has read them
+    for s in sockets:
+        h.reset(s)
+    c = h.Http2(vc)
+    c.send(h.get(1))
+    assert c.outcome(1) == ("status", 200)
 
 
 def floods():

@@ -57,6 +57,27 @@ static void stop_counting(struct net_exchange *x)
     x->counted = false;
 }
 
+/* A peer pays a few bytes for a header it has sent before (HPACK), we pay for all of it. False when
+ * there is no room: whoever sends ordinary requests finds some for longer. */
+bool exchange_hold_head(struct net_exchange *x, size_t n)
+{
+    struct net_server *s = x->conn->server;
+    size_t most = x->held + n > NET_HEAD_LIGHT ? NET_HEADS_MAX / 2 : NET_HEADS_MAX;
+
+    x->crowded = x->crowded || s->heads + n > most;
+    if (x->crowded)
+        return false;
+    x->held += n;
+    s->heads += n;
+    return true;
+}
+
+static void release_head(struct net_exchange *x)
+{
+    x->conn->server->heads -= x->held;
+    x->held = 0;
+}
+
 static void land(struct net_exchange *x)
 {
     if (x->flying)
@@ -72,6 +93,7 @@ void exchange_close(struct net_exchange *x)
     assert(x->magic == EXCHANGE_MAGIC);
     stop_receiving(x);
     stop_counting(x);
+    release_head(x);
     land(x);
     x->aborted = true;
     slices_clear(&x->slices);
@@ -106,6 +128,8 @@ bool exchange_add_header(struct net_exchange *x, struct str name, struct str val
     x->header_bytes += name.n + value.n + NET_HEADER_COST;
     if (x->header_bytes > x->conn->server->options.max_header_bytes)
         return false;
+    if (!exchange_hold_head(x, name.n + value.n + NET_HEADER_COST))
+        return true; /* it is refused once it is whole */
 
     if (x->n_headers == x->cap_headers) {
         size_t cap = x->cap_headers ? x->cap_headers * 2 : 16;
@@ -123,6 +147,8 @@ bool exchange_add_header(struct net_exchange *x, struct str name, struct str val
 
 void exchange_set_method(struct net_exchange *x, struct str method)
 {
+    if (!exchange_hold_head(x, method.n))
+        method = STR("?");
     x->request.method_text = arena_str(x->arena, method);
     x->request.method = NET_OTHER;
     for (size_t i = 0; i < sizeof(METHODS) / sizeof(METHODS[0]); i++) {
@@ -139,7 +165,7 @@ bool exchange_is_connect(const struct net_exchange *x)
 
 void exchange_set_target(struct net_exchange *x, struct str target)
 {
-    struct str rest = arena_str(x->arena, target);
+    struct str rest = exchange_hold_head(x, target.n) ? arena_str(x->arena, target) : STR("/");
 
     x->request.path = str_cut(&rest, '?');
     x->request.query = rest;
@@ -165,6 +191,10 @@ bool exchange_expect_body(struct net_exchange *x, int64_t content_length)
     x->request.headers = x->headers;
     x->request.n_headers = x->n_headers;
 
+    if (x->crowded) {
+        exchange_refuse(x, REFUSE_BUSY);
+        return false;
+    }
     if (content_length > 0 && (uint64_t)content_length > x->conn->server->options.max_body) {
         exchange_refuse(x, REFUSE_BODY_TOO_LARGE);
         return false;
@@ -343,6 +373,7 @@ void net_begin(struct net_exchange *x, int status, const struct net_header *head
     x->streamed = true;
     x->bodyless = x->bodyless || has_no_body(status);
     stop_counting(x);
+    release_head(x); /* streams have a limit of their own */
 
     if (dead(x))
         return;

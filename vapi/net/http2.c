@@ -75,7 +75,7 @@ static bool take_pseudo(struct net_exchange *x, struct str name, struct str valu
         exchange_set_method(x, value);
     else if (str_eqc(name, ":path"))
         exchange_set_target(x, value);
-    else if (str_eqc(name, ":authority"))
+    else if (str_eqc(name, ":authority") && exchange_hold_head(x, value.n))
         x->request.authority = arena_str(x->arena, value);
     x->header_bytes += name.n + value.n + NET_HEADER_COST;
     return x->header_bytes <= x->conn->server->options.max_header_bytes;

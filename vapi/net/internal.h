@@ -32,6 +32,8 @@
 #define NET_OUT_HIGH    65536u              /* a connection makes no more frames above this */
 #define NET_BACKLOG_MAX (64u << 20)         /* net_write() beyond it cuts the exchange */
 #define NET_BODIES_MAX  (64u << 20)         /* request bodies of the whole server; beyond it 429 */
+#define NET_HEADS_MAX   (64u << 20)         /* headers of unanswered requests, likewise; */
+#define NET_HEAD_LIGHT  (8u << 10)          /* half of it is for those below this */
 #define NET_ARENA_LIMIT ((size_t)128 << 20) /* of one request */
 #define NET_HELD_MAX    (4 * NET_READ)      /* bytes read but not yet parsed */
 #define NET_HEADER_COST 32u                 /* beside its text, as RFC 9113 6.5.2 counts */
@@ -64,6 +66,8 @@ struct net_exchange {
     struct net_request request;
     struct net_header *headers;
     size_t n_headers, cap_headers, header_bytes;
+    size_t held;  /* of headers, counted in server->heads */
+    bool crowded; /* there was no room for more of them */
     struct buf body;
     int64_t content_length; /* -1 when not announced */
     int64_t since, last_byte;
@@ -198,6 +202,7 @@ struct net_server {
     struct conn_list conns, busy, idle, dirty;
     unsigned n_conns, running;
     size_t bodies; /* bytes of request bodies in memory */
+    size_t heads;  /* and of headers, but for those of streams that began */
 
     uint64_t accepted, refused, answered, too_many_requests;
     int64_t date_at;
@@ -258,6 +263,7 @@ void exchange_close(struct net_exchange *x); /* calls closed(), frees */
 struct str exchange_lower(struct net_exchange *x, struct str name);
 bool exchange_add_header(struct net_exchange *x, struct str name, struct str value);
 void exchange_set_method(struct net_exchange *x, struct str method);
+bool exchange_hold_head(struct net_exchange *x, size_t n); /* false: it will be refused */
 bool exchange_is_connect(const struct net_exchange *x);
 void exchange_set_target(struct net_exchange *x, struct str target);
 /* After the headers. False when it was refused. */

@@ -384,7 +384,7 @@ static void on_handle_closed(uv_handle_t *handle)
     assert(s->magic == SERVER_MAGIC);
     if (--s->handles)
         return;
-    assert(!s->n_conns && !s->running && !s->bodies);
+    assert(!s->n_conns && !s->running && !s->bodies && !s->heads);
     SSL_CTX_free(s->tls);
     BIO_meth_free(s->bio);
     mem_free(s->scratch);
