@@ -388,8 +388,7 @@ void meta_validate_update(struct field_errors *e, const struct resource *r, cons
     if (r->flags & RES_NAME_ON_UPDATE && !on_status)
         check_prefix(e, r, metadata);
     check_maps(e, metadata);
-    if (!r->crd)
-        check_finalizers(e, json_get(metadata, "finalizers"));
+    check_finalizers(e, json_get(metadata, "finalizers"));
     check_managed(e, json_get(metadata, "managedFields"));
     if (has_strict_finalizers(r))
         check_finalizer_forms(e, json_get(metadata, "finalizers"));
