@@ -380,6 +380,7 @@ struct events *events_free(struct events *e);
 
 /* expiry.c */
 struct expiry *expiry_start(struct vapi *api); /* NULL when Events are not served */
+bool expiry_removes(const struct expiry *x, const struct resource *r); /* x may be NULL */
 void expiry_watch(struct expiry *x);
 void expiry_sweep(struct expiry *x); /* removes what is due; the timer's work */
 void expiry_stop(struct expiry *x);

@@ -109,7 +109,10 @@ static void set_collector_finalizers(struct removal *d)
     struct arena *a = d->call->arena;
     cJSON *metadata = meta_of(a, d->object);
     const cJSON *before = json_get(metadata, "finalizers");
-    bool orphan = wants_orphan(d, before), foreground = wants_foreground(d, before);
+    /* No collector looks at what expires: a finalizer of its would keep an Event for ever. */
+    bool expires = expiry_removes(d->call->api->expiry, d->call->resource);
+    bool orphan = !expires && wants_orphan(d, before);
+    bool foreground = !expires && wants_foreground(d, before);
     cJSON *now;
 
     if (orphan == json_list_has(before, STR(ORPHAN)) &&
