@@ -26,6 +26,9 @@ void validate_label_selector(struct field_errors *e, const struct field_path *p,
 void validate_pod_template(struct field_errors *e, const struct field_path *p,
                            const cJSON *template_);
 void defaults_pod_template(struct arena *a, cJSON *template_);
+/* pods/ephemeralcontainers: the same as of pods/resize. */
+cJSON *prepare_pod_ephemeral(struct arena *a, cJSON *pod, const cJSON *old);
+void validate_pod_ephemeral(struct field_errors *e, const cJSON *pod, const cJSON *old);
 /* pods/resize: what is left of a pod once only its resources change, and what is wrong with it. */
 cJSON *prepare_pod_resize(struct arena *a, cJSON *pod, const cJSON *old);
 void validate_pod_resize(struct field_errors *e, const cJSON *pod, const cJSON *old);

@@ -495,6 +495,10 @@ def pod_and_service_cases():
         "ephemeral container": [
             create(pod()), patch("Pod", "p", {"spec": {"ephemeralContainers": [{"name": "e", "image": "x"}]}},
                                  "strategic-merge", sub="ephemeralcontainers"), get("Pod", "p")],
+        "ephemeral container and the rest": [
+            create(pod()), patch("Pod", "p", {"metadata": {"labels": {"new": "x"}}, "spec": {
+                "activeDeadlineSeconds": 5, "ephemeralContainers": [{"name": "e", "image": "x"}]}},
+                                 "strategic-merge", sub="ephemeralcontainers"), get("Pod", "p")],
         "resize": [
             create(pod(containers=[container(resources={"requests": {"cpu": "1"}})])),
             patch("Pod", "p", {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}},

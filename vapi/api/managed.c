@@ -72,13 +72,6 @@ static const struct reset {
     {"validatingadmissionpolicies.admissionregistration.k8s.io", "status", {"metadata", "spec"}},
     {"volumeattachments.storage.k8s.io", "status", {"metadata", "spec"}},
 };
-/* Endpoints that change nothing else. */
-static const struct only {
-    const char *resource, *sub;
-    const char *pattern[5];
-} ONLY[] = {
-    {"pods", "ephemeralcontainers", {"spec", "ephemeralContainers"}},
-};
 static const char *const NO_STATUS[] = {"status", NULL};
 static const char *const NO_SPEC[] = {"spec", NULL};
 static const char *const STATUS_ONLY[] = {"metadata", "spec", NULL};
@@ -102,17 +95,7 @@ static struct field_set *filter(void *ctx, struct arena *a, struct field_set *x)
     const struct managed *m = ctx;
     const char *sub = m->call->sub ? m->call->sub->name : "";
     const char *const *without = reset_of(m->asked, sub);
-    struct field_set *kept = NULL;
-    bool only = false;
 
-    for (size_t i = 0; i < COUNT(ONLY); i++) {
-        if (!str_eqc(m->asked->group_resource, ONLY[i].resource) || strcmp(sub, ONLY[i].sub) != 0)
-            continue;
-        only = true;
-        kept = set_union(a, kept, set_matching(a, x, ONLY[i].pattern));
-    }
-    if (only)
-        return kept;
     return without ? set_without(a, x, set_of(a, without)) : x;
 }
 

@@ -353,9 +353,10 @@ static void check_init(struct pod_check *c, const struct field_path *p)
 static void check_look_in(struct pod_check *c, const struct field_path *p, const cJSON *container,
                           const struct names *others)
 {
-    static const char *const forbidden[] = {"ports",        "livenessProbe", "readinessProbe",
-                                            "startupProbe", "lifecycle",     "resizePolicy",
-                                            "restartPolicy"};
+    enum { RESOURCES = 1 };
+    static const char *const forbidden[] = {"ports",          "resources",          "resizePolicy",
+                                            "restartPolicy",  "restartPolicyRules", "livenessProbe",
+                                            "readinessProbe", "startupProbe",       "lifecycle"};
     const cJSON *target = json_get(container, "targetContainerName");
     const struct field_path *mounts = FIELD(p, "volumeMounts");
     size_t i = 0;
@@ -363,12 +364,13 @@ static void check_look_in(struct pod_check *c, const struct field_path *p, const
     if (json_str(target).n && !names_has(others, json_str(target)))
         field_not_found(c->e, FIELD(p, "targetContainerName"), target);
     for (size_t k = 0; k < COUNT(forbidden); k++) {
-        if (json_get(container, forbidden[k]))
+        const cJSON *value = json_get(container, forbidden[k]);
+        bool unset = k == RESOURCES && !json_count(value); /* it is printed when it is empty */
+
+        if (value && !unset)
             field_forbidden(c->e, FIELD(p, forbidden[k]),
                             "cannot be set for an Ephemeral Container");
     }
-    if (json_count(json_get(container, "resources")))
-        field_forbidden(c->e, FIELD(p, "resources"), "cannot be set for an Ephemeral Container");
     json_each(mount, json_get(container, "volumeMounts"))
     {
         const struct field_path *at = FIELD_INDEX(mounts, i++);

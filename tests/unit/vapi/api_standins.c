@@ -287,18 +287,39 @@ void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *
     json_set_str(a, object, "apiVersion", r->storage_version);
 }
 
-/* Containers and who owns what are all that is kept, and there may not be more containers. */
-cJSON *prepare_pod_resize(struct arena *a, cJSON *pod, const cJSON *old)
+/* One list of the spec and who owns what are all that is kept. */
+static cJSON *keep_list(struct arena *a, const cJSON *pod, const cJSON *old, const char *list)
 {
     cJSON *made = json_copy(a, old);
+    const cJSON *value = json_get(json_get(pod, "spec"), list);
 
-    json_set(a, json_get(made, "spec"), "containers",
-             json_copy(a, json_path(pod, "spec.containers")));
+    if (value)
+        json_set(a, json_get(made, "spec"), list, json_copy(a, value));
+    else
+        json_remove(json_get(made, "spec"), list);
     json_set(a, json_get(made, "metadata"), "managedFields",
              json_copy(a, json_path(pod, "metadata.managedFields")));
     return made;
 }
 
+cJSON *prepare_pod_ephemeral(struct arena *a, cJSON *pod, const cJSON *old)
+{
+    return keep_list(a, pod, old, "ephemeralContainers");
+}
+
+void validate_pod_ephemeral(struct field_errors *e, const cJSON *pod, const cJSON *old)
+{
+    if (json_count(json_path(pod, "spec.ephemeralContainers")) <
+        json_count(json_path(old, "spec.ephemeralContainers")))
+        field_forbidden(e, FIELD(NULL, "spec"), "may not be removed");
+}
+
+cJSON *prepare_pod_resize(struct arena *a, cJSON *pod, const cJSON *old)
+{
+    return keep_list(a, pod, old, "containers");
+}
+
+/* There may not be more of them. */
 void validate_pod_resize(struct field_errors *e, const cJSON *pod, const cJSON *old)
 {
     if (json_count(json_path(pod, "spec.containers")) !=

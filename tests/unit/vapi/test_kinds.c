@@ -228,6 +228,12 @@ static void check_update(struct tested *t)
     }
     if (!status && r.flags & RES_STATUS)
         take_status(t->arena, object, old);
+    if (str_eqc(sub, "ephemeralcontainers")) {
+        object = prepare_pod_ephemeral(t->arena, object, old);
+        validate_pod_ephemeral(&e, object, old);
+        judge(t, object, &e);
+        return;
+    }
     if (status && r.ops->prepare_status)
         r.ops->prepare_status(t->arena, object, old);
     if (!status && r.ops->prepare_update)
