@@ -69,7 +69,7 @@ static void write_rule(struct buf *b, struct arena *a, const struct rule *rule)
 /* ---- what is missing, as upstream tells it: by group, resource and name, or by URL ---- */
 
 #define MOST_LACKS 256   /* told of */
-#define MOST_ASKED 65536 /* then the rule is told as it is */
+#define MOST_ASKED 16384 /* of all rules; then the rest is told as it is */
 
 struct lack {
     struct rule rule; /* lists of one, but for the verbs */
@@ -80,7 +80,7 @@ struct lacks {
     struct arena *arena;
     const struct held *held;
     struct lack *items;
-    size_t n;
+    size_t n, asked;
 };
 
 static struct str_list one(struct arena *a, struct str word)
@@ -170,23 +170,16 @@ static void check_urls(struct lacks *l, const struct rule *w)
     }
 }
 
-static bool few_parts(const struct rule *w)
-{
-    const size_t factors[] = {w->verbs.n, w->groups.n, w->resources.n, w->names.n};
-    size_t product = 1;
-
-    for (size_t i = 0; i < 4 && product <= MOST_ASKED; i++)
-        product *= factors[i] ? factors[i] : 1;
-    return product <= MOST_ASKED && w->verbs.n * w->urls.n <= MOST_ASKED;
-}
-
 static void check_rule(struct lacks *l, const struct rule *w)
 {
-    if (!few_parts(w)) {
+    size_t parts = rules_questions(1, w);
+
+    if (parts > MOST_ASKED - l->asked) {
         if (l->n < MOST_LACKS)
             l->items[l->n++] = (struct lack){.rule = *w, .room = w->verbs.n};
         return;
     }
+    l->asked += parts;
     for (size_t g = 0; g < w->groups.n; g++)
         check_resources(l, w, w->groups.items[g]);
     check_urls(l, w);
@@ -238,11 +231,13 @@ static int covered(struct auth *auth, struct arena *a, const struct user *u, str
 {
     struct held held = {.arena = a};
     struct lacks lacks = {.arena = a, .held = &held};
+    size_t asked = 0;
     bool missing = false;
 
     rbac_each(auth_rbac(auth), u, ns, on_held, &held);
     for (size_t i = 0; i < n; i++) {
-        if (rules_cover(held.rules, held.n, &wanted[i]))
+        asked += rules_questions(held.n, &wanted[i]);
+        if (asked <= RULES_MAX_QUESTIONS && rules_cover(held.rules, held.n, &wanted[i]))
             continue;
         missing = true;
         if (!lacks.items)

@@ -7,8 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define RBAC_MAGIC    0x72626163u
-#define MAX_QUESTIONS 20000000
+#define RBAC_MAGIC 0x72626163u
 
 enum rbac_source { ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS, N_SOURCES };
 
@@ -367,19 +366,24 @@ static bool resources_covered(const struct rule *held, size_t n, const struct ru
     return true;
 }
 
-/* How many questions a rule comes down to, and whether that is too many: the lists multiply. */
-static bool too_many(size_t n_held, const struct rule *wanted)
+static size_t product(const size_t *factors, size_t n)
 {
-    const size_t factors[] = {wanted->verbs.n, wanted->groups.n, wanted->resources.n,
-                              wanted->names.n};
-    size_t product = n_held ? n_held : 1;
+    size_t product = 1;
 
-    for (size_t i = 0; i < sizeof(factors) / sizeof(*factors); i++) {
-        if (factors[i] > 1 && product > MAX_QUESTIONS / factors[i])
-            return true;
+    for (size_t i = 0; i < n; i++) {
+        if (factors[i] > 1 && product > RULES_MAX_QUESTIONS / factors[i])
+            return RULES_MAX_QUESTIONS + 1;
         product *= factors[i] ? factors[i] : 1;
     }
-    return wanted->verbs.n && wanted->urls.n > MAX_QUESTIONS / wanted->verbs.n;
+    return product;
+}
+
+size_t rules_questions(size_t n_held, const struct rule *w)
+{
+    const size_t resources[] = {n_held, w->verbs.n, w->groups.n, w->resources.n, w->names.n};
+    const size_t urls[] = {n_held, w->verbs.n, w->urls.n};
+
+    return product(resources, 5) + product(urls, 3);
 }
 
 /* A wanted "*" is an ordinary word here: only a held "*" covers it. */
@@ -388,7 +392,7 @@ bool rules_cover(const struct rule *held, size_t n_held, const struct rule *want
     struct arena *a;
     bool covered = true;
 
-    if (too_many(n_held, wanted))
+    if (rules_questions(n_held, wanted) > RULES_MAX_QUESTIONS)
         return false;
     a = arena_new(0);
 

@@ -409,6 +409,36 @@ static void bind_and_escalate(void **state)
     assert_true(refusal_of("roles", "s", "s", ALL, NULL).n > 0);
 }
 
+/* Rules one by one small enough, together not: what is one too many is not held. */
+static void a_role_is_bounded(void **state)
+{
+    struct arena *a = world_arena(W);
+    cJSON *role = world_parse(W, "{'rules':[]}"), *rules = json_get(role, "rules"), *rule;
+    static const char *const lists[] = {"verbs", "resources", "resourceNames"};
+    size_t n = 0;
+
+    (void)state;
+    world_create(W, "rolebindings." RBAC, "n",
+                 "{'metadata':{'name':'adm'},'roleRef':{'apiGroup':'" RBAC
+                 "','kind':'ClusterRole','name':'cluster-admin'},'subjects':[{'kind':'User','"
+                 "apiGroup':'" RBAC "','name':'ann'}]}");
+    world_patch(W, "clusterroles." RBAC, "", "cluster-admin",
+                "{'rules':[{'verbs':['get'],'apiGroups':[''],'resources':['pods']}]}");
+    world_settle(W);
+    rule = world_parse(W, "{'apiGroups':['']}");
+    for (size_t l = 0; l < 3; l++) {
+        cJSON *list = json_set(a, rule, lists[l], json_new_array(a));
+
+        for (size_t i = 0; i < 100; i++)
+            json_append(list, json_new_string(a, str_c(l == 0 ? "get" : "pods")));
+    }
+    json_append(rules, json_copy(a, rule));
+    assert_str(refusal("roles", "r", json_text(a, role).p), "");
+    while (n++ < 1000)
+        json_append(rules, json_copy(a, rule));
+    assert_true(refusal("roles", "r", json_text(a, role).p).n > 0);
+}
+
 /* A label may be what puts a role's rules into another. */
 static void changes_of_metadata(void **state)
 {
@@ -454,6 +484,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(escalation, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(bind_and_escalate, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(changes_of_metadata, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(a_role_is_bounded, set_up, world_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
