@@ -241,6 +241,18 @@ def test_labels_are_those_of_kube_apiserver(oracle, vc):
     assert re.search(line, ours, re.M) and re.search(line, theirs, re.M)
 
 
+def test_health_checks_are_numbers_too(oracle, vc):
+    found = []
+    for api in (vc.api, oracle):
+        for path in ("/healthz", "/livez", "/readyz"):  # upstream tells of those that somebody asked for
+            api.raw("GET", path)
+        text = api.raw("GET", "/metrics/slis")[2].decode()
+        found.append(set(re.findall(r"^kubernetes_healthcheck{.*} 1$", text, re.M)))
+    ours, theirs = found
+    assert {x for x in ours if "host-sync" not in x} == theirs
+    assert vc.api.raw("GET", "/metrics/slis", headers={"Impersonate-User": "bob"})[0] == 403
+
+
 def test_metrics_need_to_be_allowed(vc):
     code, _, body = vc.api.raw("GET", "/metrics", headers={"Impersonate-User": "bob"})
     assert code == 403 and b'cannot get path \\"/metrics\\"' in body

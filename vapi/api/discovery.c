@@ -504,6 +504,7 @@ static void answer_index(struct call *c)
                                         "/apis",
                                         "/apis/",
                                         "/metrics",
+                                        "/metrics/slis",
                                         "/openapi/v2",
                                         "/openapi/v3",
                                         "/openapi/v3/",

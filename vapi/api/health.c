@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/metrics.h>
 #include <sublet/net.h>
 
 #include "health.h"
@@ -180,10 +181,11 @@ static void answer_one(struct health *h, struct str name)
     }
 }
 
-struct endpoint {
+static const struct endpoint {
     const char *name;
     enum health_endpoint which;
-};
+} ENDPOINTS[] = {{"healthz", HEALTHZ}, {"livez", LIVEZ}, {"readyz", READYZ}};
+#define N_ENDPOINTS (sizeof(ENDPOINTS) / sizeof(ENDPOINTS[0]))
 
 static void answer_health(struct call *c, const struct endpoint *e, struct str only)
 {
@@ -194,6 +196,36 @@ static void answer_health(struct call *c, const struct endpoint *e, struct str o
         answer_one(&h, only);
     else
         answer_all(&h, e->name);
+    buf_fini(&h.out);
+}
+
+/* /metrics/slis: the same as numbers, for alerts. */
+static bool sample(struct health *h, const struct health_item *item, void *ctx)
+{
+    const struct endpoint *e = ctx;
+    struct buf labels = BUF_INIT(0);
+
+    metrics_label(&labels, "name", item->name);
+    metrics_label(&labels, "type", str_c(e->name));
+    metrics_sample_u64(&h->out, "kubernetes_healthcheck", buf_str(&labels), !failure_of(h, item));
+    buf_fini(&labels);
+    return true;
+}
+
+static void answer_slis(struct call *c)
+{
+    struct health h = {.call = c, .out = BUF_INIT(0)};
+
+    metrics_family(&h.out, "kubernetes_healthcheck", METRIC_GAUGE,
+                   "This metric records the result of a single healthcheck.");
+    for (size_t i = 0; i < N_ENDPOINTS; i++) {
+        struct endpoint e = ENDPOINTS[i];
+
+        h.which = e.which;
+        each_check(&h, sample, &e);
+    }
+    call_raw(c, 200, STR("text/plain; version=0.0.4; charset=utf-8; escaping=underscores"),
+             buf_str(&h.out));
     buf_fini(&h.out);
 }
 
@@ -228,8 +260,6 @@ static void answer_version(struct call *c)
 
 bool health_handle(struct call *c, struct str path)
 {
-    static const struct endpoint endpoints[] = {
-        {"healthz", HEALTHZ}, {"livez", LIVEZ}, {"readyz", READYZ}};
     struct str rest = path;
 
     str_cut(&rest, '/');
@@ -240,9 +270,13 @@ bool health_handle(struct call *c, struct str path)
         answer_version(c);
         return true;
     }
-    for (size_t i = 0; i < sizeof(endpoints) / sizeof(*endpoints); i++) {
-        if (str_eqc(first, endpoints[i].name)) {
-            answer_health(c, &endpoints[i], rest);
+    if (str_eqc(path, "/metrics/slis")) {
+        answer_slis(c);
+        return true;
+    }
+    for (size_t i = 0; i < N_ENDPOINTS; i++) {
+        if (str_eqc(first, ENDPOINTS[i].name)) {
+            answer_health(c, &ENDPOINTS[i], rest);
             return true;
         }
     }

@@ -35,6 +35,7 @@ static const struct path_name {
     {"/healthz", "/healthz", ""},
     {"/livez", "/livez", ""},
     {"/readyz", "/readyz", ""},
+    {"/metrics/slis", "/metrics/slis", ""},
     {"/metrics", "/metrics", ""},
     {"/openapi/v2", "openapi/v2", ""},
     {"/openapi/v3/", "openapi/v3/", ""},
