@@ -396,6 +396,15 @@ def test_a_resize_changes_amounts_alone(pair):
     assert resize("c", {"spec": {"containers": [{"name": "d", "image": "i"}]}}) == 422
 
 
+def test_what_may_hold_a_namespace(pair):
+    path = namespace(pair, "held")
+    for names, code in ((["kubernetes", "x"], 422), (["a b", "example.com/a"], 422), (["example.com/a"], 200), ([], 200)):
+        body = {**meta("held"), "spec": {"finalizers": names}}
+        assert alike(pair, str(names), "PUT", path + "/finalize", body, ["spec"], dryRun="All")[0] == code
+    bad = {**meta("never"), "spec": {"finalizers": ["x"]}}
+    assert alike(pair, "create", "POST", "/api/v1/namespaces", bad, dryRun="All")[0] == 422
+
+
 def test_namespaces_that_stay(pair):
     for name in ("default", "kube-system", "kube-public"):
         assert alike(pair, name, "DELETE", f"/api/v1/namespaces/{name}", None, dryRun="All")[0] == 403

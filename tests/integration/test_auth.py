@@ -1120,7 +1120,8 @@ def test_approval(pair):
 
     yes = {"type": "Approved", "status": "True", "reason": "R", "message": "M"}
     no = {"type": "Denied", "status": "True"}
-    all_same([put([yes], user="ann"), put([yes], user="bob"), put([{**yes, "status": "False"}]), put([{"type": "Approved"}]),
+    all_same([put([yes], user="ann"), put([yes], user="bob"), put([{**yes, "status": "False"}]), put([{**yes, "status": "X"}]),
+              put([{"type": "Odd", "status": "X"}]), put([{"type": "Approved"}]),
               put([{"type": "", "status": "True"}]), put([yes, yes]), put([yes, no]), put([{"type": "Odd", "status": "Unknown"}]),
               put([no]), put([yes]), put([]), put([no], groups=["x"], usages=["any"])])
 

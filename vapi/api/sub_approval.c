@@ -16,6 +16,8 @@ static void check_condition(struct field_errors *e, const struct field_path *p, 
     const cJSON *type = json_get(condition, "type");
     struct str status = json_str(json_get(condition, "status"));
     static const char *const statuses[] = {"False", "True", "Unknown", NULL};
+    bool decides = str_eqc(json_str(type), DECISIONS[0]) || str_eqc(json_str(type), DECISIONS[1]) ||
+                   str_eqc(json_str(type), "Failed");
 
     if (!json_str(type).n)
         field_required(e, FIELD(p, "type"), "");
@@ -23,12 +25,10 @@ static void check_condition(struct field_errors *e, const struct field_path *p, 
         field_duplicate(e, FIELD(p, "type"), type);
     if (!status.n)
         field_required(e, FIELD(p, "status"), "");
+    else if (decides && !str_eqc(status, "True"))
+        field_not_supported(e, FIELD(p, "status"), status, (const char *const[]){"True", NULL});
     else if (!str_eqc(status, "True") && !str_eqc(status, "False") && !str_eqc(status, "Unknown"))
         field_not_supported(e, FIELD(p, "status"), status, statuses);
-    else if (!str_eqc(status, "True") &&
-             (str_eqc(json_str(type), DECISIONS[0]) || str_eqc(json_str(type), DECISIONS[1]) ||
-              str_eqc(json_str(type), "Failed")))
-        field_not_supported(e, FIELD(p, "status"), status, (const char *const[]){"True", NULL});
 }
 
 static bool comes_after(const cJSON *first, const cJSON *second)

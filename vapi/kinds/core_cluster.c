@@ -53,12 +53,16 @@ static void namespace_prepare_update(struct arena *a, cJSON *ns, const cJSON *ol
 static void namespace_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
 {
     static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion", NULL};
-    const struct field_path *p = FIELD(FIELD(NULL, "spec"), "finalizers");
+    const struct field_path *list = FIELD(FIELD(NULL, "spec"), "finalizers");
+    size_t i = 0;
 
-    (void)old;
     json_each(finalizer, json_path(object, "spec.finalizers"))
     {
+        /* Upstream says which one only where they are finalized. */
+        const struct field_path *p = old ? FIELD_INDEX(list, i) : list;
         struct str name = json_str(finalizer);
+
+        i++;
 
         check_rule(e, p, NAME_QUALIFIED, name);
         if (str_find(name, '/') == name.n && !one_of(name, standard))
