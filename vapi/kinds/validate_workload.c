@@ -430,8 +430,8 @@ static void check_collisions(struct field_errors *e, const cJSON *status, const 
     const cJSON *now = given(status, "collisionCount"), *before = given(old, "collisionCount");
 
     /* One that is gone is less than one of 0. */
-    if ((before && !now) ||
-        json_i64_at(old, "collisionCount", 0) > json_i64_at(status, "collisionCount", 0))
+    if (before &&
+        (!now || json_i64_at(old, "collisionCount", 0) > json_i64_at(status, "collisionCount", 0)))
         field_invalid(e, FIELD(&STATUS, "collisionCount"), now ? now : json_new_i64(e->arena, 0),
                       "cannot be decremented");
 }
