@@ -39,8 +39,9 @@ static void check_request(const struct net_request *r)
 {
     size_t bytes = 0;
 
-    assert(r->method_text.n && r->path.n);
-    assert(r->http_major == 2 || r->path.p[0] == '/' || str_eqc(r->path, "*"));
+    assert(r->method_text.n);
+    assert(r->path.n ? r->http_major == 2 || r->path.p[0] == '/' || str_eqc(r->path, "*")
+                     : str_eqc(r->method_text, "CONNECT"));
     assert(r->body.n <= MAX_BODY);
     for (size_t i = 0; i < r->n_headers; i++) {
         struct str name = r->headers[i].name, value = r->headers[i].value;
