@@ -5,9 +5,11 @@
 #include "rbac.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RBAC_MAGIC 0x72626163u
+#define FEW_GROUPS 32
 
 enum rbac_source { ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS, N_SOURCES };
 
@@ -176,8 +178,28 @@ const struct rule *rbac_role_rules(struct rbac *r, struct arena *a, struct str n
 
 /* --- matching --- */
 
-static bool user_in_group(const struct user *u, struct str group)
+/* Who reviews access may name a hundred thousand groups, and a binding has as many subjects. */
+struct asker {
+    const struct user *user;
+    struct str *sorted; /* its groups; NULL: they are few */
+};
+
+static void asker_sort(struct asker *k, struct arena *a)
 {
+    size_t n = k->user->n_groups;
+
+    k->sorted = arena_alloc(a, n * sizeof(*k->sorted));
+    for (size_t i = 0; i < n; i++)
+        k->sorted[i] = k->user->groups[i];
+    qsort(k->sorted, n, sizeof(*k->sorted), str_order);
+}
+
+static bool is_in_group(const struct asker *k, struct str group)
+{
+    const struct user *u = k->user;
+
+    if (k->sorted)
+        return bsearch(&group, k->sorted, u->n_groups, sizeof(group), str_order) != NULL;
     for (size_t i = 0; i < u->n_groups; i++) {
         if (str_eq(u->groups[i], group))
             return true;
@@ -185,12 +207,12 @@ static bool user_in_group(const struct user *u, struct str group)
     return false;
 }
 
-static const struct subject *binding_subject(const struct binding *b, const struct user *u)
+static const struct subject *binding_subject(const struct binding *b, const struct asker *k)
 {
     for (size_t i = 0; i < b->n_subjects; i++) {
         const struct subject *s = &b->subjects[i];
 
-        if (s->kind == SUBJECT_GROUP ? user_in_group(u, s->name) : str_eq(s->name, u->name))
+        if (s->kind == SUBJECT_GROUP ? is_in_group(k, s->name) : str_eq(s->name, k->user->name))
             return s;
     }
     return NULL;
@@ -203,16 +225,14 @@ static struct str split_account(struct str *name)
     return str_cut(name, ':');
 }
 
-void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each, void *ctx)
+static void each_rule(struct rbac *r, const struct asker *k, struct str ns, rule_cb each, void *ctx)
 {
     static const char *const kinds[] = {"User", "Group", "ServiceAccount"};
 
-    assert(r->magic == RBAC_MAGIC);
-    index_make(r);
     for (const struct binding *b = r->bindings; b; b = b->next) {
         if (b->ns.n && !str_eq(b->ns, ns))
             continue;
-        const struct subject *s = binding_subject(b, u);
+        const struct subject *s = binding_subject(b, k);
         if (!s)
             continue;
         const struct role *role = role_get(r, b->ns, b->role_kind, b->role);
@@ -236,6 +256,20 @@ void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each
                 return;
         }
     }
+}
+
+void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each, void *ctx)
+{
+    struct asker k = {.user = u};
+    struct arena *a = u->n_groups > FEW_GROUPS ? arena_new(0) : NULL;
+
+    assert(r->magic == RBAC_MAGIC);
+    index_make(r);
+    if (a)
+        asker_sort(&k, a);
+    each_rule(r, &k, ns, each, ctx);
+    if (a)
+        arena_free(a);
 }
 
 /* A question may hold the slash in its resource: upstream compares what both make together. */

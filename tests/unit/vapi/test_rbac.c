@@ -409,6 +409,32 @@ static void bind_and_escalate(void **state)
     assert_true(refusal_of("roles", "s", "s", ALL, NULL).n > 0);
 }
 
+/* Many groups are found as few are. */
+static void many_groups(void **state)
+{
+    static struct str groups[1000];
+    struct user u = {.name = STR("ann"), .groups = groups};
+    struct attributes what = question_of(world_arena(W), "get - pods");
+
+    (void)state;
+    for (size_t i = 0; i < 1000; i++)
+        groups[i] = arena_printf(world_arena(W), "g%zu", (i * 7) % 1000);
+    world_create(
+        W, "clusterrolebindings." RBAC, "",
+        "{'metadata':{'name':'m'},'roleRef':{'apiGroup':'" RBAC
+        "','kind':'ClusterRole','name':'view'},'subjects':[{'kind':'Group','apiGroup':'" RBAC
+        "','name':'none'},{'kind':'Group','apiGroup':'" RBAC "','name':'g500'}]}");
+    world_settle(W);
+    for (u.n_groups = 0; u.n_groups <= 1000; u.n_groups += 10) {
+        bool in = false;
+
+        for (size_t i = 0; i < u.n_groups; i++)
+            in |= str_eqc(groups[i], "g500");
+        assert_int_equal(auth_authorize(vapi_auth(world_api(W)), world_arena(W), &u, &what, NULL),
+                         in);
+    }
+}
+
 /* Rules one by one small enough, together not: what is one too many is not held. */
 static void a_role_is_bounded(void **state)
 {
@@ -485,6 +511,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(bind_and_escalate, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(changes_of_metadata, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_role_is_bounded, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(many_groups, set_up, world_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
