@@ -3,7 +3,7 @@
  * network is the few functions below. Every request must be answered exactly once, with a body that
  * is what its content type says, and nothing of it may be left when its exchange is over.
  *
- *   METHOD /path?query \n header: value \n ... \n \n body */
+ *   METHOD /path?query \n header: value \n ... \n \n body, or what an upgraded connection brings */
 
 #include <assert.h>
 #include <ftw.h>
@@ -27,6 +27,7 @@ struct net_exchange {
     struct arena *arena;
     int answers;
     bool streaming, over;
+    void (*received)(void *ctx, struct str bytes); /* after an upgrade */
 };
 
 struct net_server {
@@ -106,6 +107,14 @@ void net_begin(struct net_exchange *x, int status, const struct net_header *head
     assert(status == 200);
     x->answers++;
     x->streaming = true;
+}
+
+bool net_upgrade(struct net_exchange *x, const struct net_header *headers, size_t n,
+                 void (*received)(void *ctx, struct str bytes))
+{
+    net_begin(x, 200, headers, n);
+    x->received = received;
+    return true;
 }
 
 size_t net_write(struct net_exchange *x, const struct net_slice *slices, size_t n)
@@ -304,7 +313,7 @@ static void settle(void)
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
     struct arena *a = arena_new(0);
-    struct net_request r = {.arena = a};
+    struct net_request r = {.arena = a, .http_major = 1};
     struct net_exchange x = {.arena = a};
     struct str in = {(const char *)data, size};
 
@@ -315,6 +324,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         for (int turns = 0; !x.answers && turns < 1000; turns++)
             settle();
         assert(x.answers == 1);
+        if (x.received && !x.over)
+            x.received(x.ctx, r.body); /* frames, as it were */
         x.closed(x.ctx);
         settle();
         uv_run(&WORLD.loop, UV_RUN_NOWAIT);
