@@ -197,6 +197,19 @@ static bool add_ephemeral(struct sync_run *run, const struct pool_choice *choice
     return true;
 }
 
+/* A pod that was never changed has on the host what the host's admission made of it. */
+static bool resize(struct sync_run *run, const cJSON *wanted)
+{
+    cJSON *patch = NULL;
+
+    if (json_i64_at(run->virtual_, "metadata.generation", 1) > 1)
+        patch = translate_pod_resize(run->arena, run->host, wanted);
+    if (!patch)
+        return false;
+    sync_patch(run, patch, "application/strategic-merge-patch+json", "/resize");
+    return true;
+}
+
 bool pod_update_down(struct sync_run *run)
 {
     struct pool_choice choice;
@@ -216,5 +229,5 @@ bool pod_update_down(struct sync_run *run)
         sync_patch(run, patch, "application/merge-patch+json", "");
         return true;
     }
-    return add_ephemeral(run, &choice);
+    return add_ephemeral(run, &choice) || resize(run, pod);
 }

@@ -109,14 +109,19 @@ cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON 
 
 /* ---- resize: its own subresource ---- */
 
-/* Native amounts of the wanted container that differ; devices cannot be resized. */
+/* All that a living pod's may change (pkg/apis/core/validation, ValidatePodResize). */
+static bool is_resizable(struct str name)
+{
+    return str_eqc(name, "cpu") || str_eqc(name, "memory");
+}
+
 static cJSON *amounts_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
 {
     cJSON *ret = NULL;
 
     json_each(member, json_is_object(wanted) ? wanted : NULL)
     {
-        if (is_device(key_of(member)) || amount_equal(a, json_get(now, member->string), member))
+        if (!is_resizable(key_of(member)) || amount_equal(a, json_get(now, member->string), member))
             continue;
         ret = ret ? ret : json_new_object(a);
         object_add(a, ret, key_of(member), json_copy(a, member));
@@ -124,46 +129,68 @@ static cJSON *amounts_patch(struct arena *a, const cJSON *now, const cJSON *want
     return ret;
 }
 
-static cJSON *container_resize(struct arena *a, const cJSON *now, const cJSON *wanted)
+/* Limits and requests that differ, of a container or of the pod as a whole. */
+static cJSON *resources_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
 {
     static const char *const maps[] = {"limits", "requests"};
-    cJSON *resources = NULL, *ret;
+    cJSON *ret = NULL;
 
     for (size_t i = 0; i < 2; i++) {
-        cJSON *patch = amounts_patch(a, json_get(json_get(now, "resources"), maps[i]),
-                                     json_get(json_get(wanted, "resources"), maps[i]));
+        cJSON *patch = amounts_patch(a, json_get(now, maps[i]), json_get(wanted, maps[i]));
 
         if (!patch)
             continue;
-        resources = resources ? resources : json_new_object(a);
-        object_add(a, resources, str_c(maps[i]), patch);
+        ret = ret ? ret : json_new_object(a);
+        object_add(a, ret, str_c(maps[i]), patch);
     }
-    if (!resources)
-        return NULL;
-    ret = json_new_object(a);
-    add_str(a, ret, "name", json_str(json_get(wanted, "name")));
-    object_add(a, ret, STR("resources"), resources);
     return ret;
 }
 
-cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+/* Of the containers both have, those that differ. */
+static cJSON *containers_resize(struct arena *a, const cJSON *now, const cJSON *wanted)
 {
-    const cJSON *now = json_path(host_now, "spec.containers");
-    cJSON *list = NULL, *ret;
+    cJSON *list = NULL, *one;
 
-    json_each(container, json_path(host_wanted, "spec.containers"))
+    json_each(container, wanted)
     {
-        const cJSON *have = named(now, json_str(json_get(container, "name")));
-        cJSON *patch = have ? container_resize(a, have, container) : NULL;
+        struct str name = json_str(json_get(container, "name"));
+        const cJSON *have = named(now, name);
+        cJSON *patch =
+            have ? resources_patch(a, json_get(have, "resources"), json_get(container, "resources"))
+                 : NULL;
 
         if (!patch)
             continue;
         list = list ? list : json_new_array(a);
-        json_append(list, patch);
+        one = json_append(list, json_new_object(a));
+        add_str(a, one, "name", name);
+        object_add(a, one, STR("resources"), patch);
     }
-    if (!list)
+    return list;
+}
+
+cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+{
+    static const struct {
+        const char *key;
+        cJSON *(*patch)(struct arena *a, const cJSON *now, const cJSON *wanted);
+    } parts[] = {
+        {"initContainers", containers_resize},
+        {"containers", containers_resize},
+        {"resources", resources_patch},
+    };
+    const cJSON *now = json_get(host_now, "spec"), *wanted = json_get(host_wanted, "spec");
+    cJSON *spec = json_new_object(a), *ret = json_new_object(a);
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        cJSON *patch =
+            parts[i].patch(a, json_get(now, parts[i].key), json_get(wanted, parts[i].key));
+
+        if (patch)
+            object_add(a, spec, str_c(parts[i].key), patch);
+    }
+    if (!json_count(spec))
         return NULL;
-    ret = json_new_object(a);
-    json_set(a, json_ensure_object(a, ret, "spec"), "containers", list);
+    json_set(a, ret, "spec", spec);
     return ret;
 }

@@ -106,8 +106,7 @@ int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON
 /* Changes a living host object may get from us: a JSON merge patch of the fields we own that
  * differ, or NULL when nothing does. What others added stays. */
 cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
-/* Changed cpu and memory of containers, as a strategic merge patch for pods/resize; NULL for none.
- */
+/* Changed cpu and memory, as a strategic merge patch for pods/resize; NULL for none. */
 cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);

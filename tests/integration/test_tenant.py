@@ -266,6 +266,46 @@ def test_a_job_completes(vc):
     eventually(lambda: not k.names("pods") and not vc.host_pods(), 60, "its pod to go")
 
 
+def grant_resize(vc, host, name):
+    """Says for the host's node what its containers got: that a kubelet does is how one sees that it can resize."""
+    p = host_pod(vc, name)
+    statuses = [{**s, "resources": s.get("resources") or {}} for s in p["status"]["containerStatuses"]]
+    host.api.patch(f"/api/v1/namespaces/{vc.namespace}/pods/{p['metadata']['name']}/status",
+                   {"status": {"containerStatuses": statuses}})
+    eventually(lambda: "resources" in vc.kubectl.json("get", "pod", name)["status"]["containerStatuses"][0], 30,
+               "the node's word to come up")
+
+
+def test_a_resize_reaches_the_host(vc, host):
+    k = vc.kubectl
+    worker = pod("worker", initContainers=[{"name": "side", "image": "busybox:1", "restartPolicy": "Always",
+                                            "resources": {"requests": {"cpu": "50m"}}}])
+    worker["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}, "limits": {"memory": "1Gi"}}
+    k.apply(worker)
+    running(k, "worker")
+    grant_resize(vc, host, "worker")
+    resize = ["patch", "pod", "worker", "--subresource=resize", "-p"]
+    k(*resize, json.dumps({"spec": {
+        "containers": [{"name": "main", "resources": {"requests": {"cpu": "200m"}, "limits": {"memory": "2Gi"}}}],
+        "initContainers": [{"name": "side", "resources": {"requests": {"cpu": "60m"}}}]}}))
+
+    def amounts():
+        spec = host_pod(vc, "worker")["spec"]
+        return [c["resources"] for c in spec["containers"] + spec["initContainers"]]
+    wanted = [{"requests": {"cpu": "200m", "memory": "1Gi"}, "limits": {"memory": "2Gi"}}, {"requests": {"cpu": "60m"}}]
+    eventually(lambda: amounts() == wanted, 30, "the host to have the new amounts")
+    host.kubectl.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {
+        "name": "small", "namespace": vc.namespace}, "spec": {"hard": {"requests.cpu": "300m"}}})
+    eventually(lambda: host.kubectl.json("get", "quota", "small", "-n", vc.namespace)["status"]["used"]
+               ["requests.cpu"] == "260m", 30, "the host's quota to count")
+    k(*resize, json.dumps({"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}))
+    eventually(lambda: "the host cluster refuses it: " in k("get", "events") and "exceeded quota" in k("get", "events"),
+               30, "the host's reason to come up")
+    assert amounts() == wanted and phase(k, "worker") == "Running"
+    host.kubectl("delete", "quota", "small", "-n", vc.namespace)
+    eventually(lambda: amounts()[0]["requests"]["cpu"] == "2", 60, "the resize to be tried again")
+
+
 def test_events_come_up_in_the_tenants_words(vc):
     k = vc.kubectl
     k.apply(pod("watched"))

@@ -42,6 +42,25 @@ static void pods(void **state)
                 "{spec: {containers: [{name: main, resources: {limits: {cpu: '2'}}}]}}");
 }
 
+static void resizes(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *now = doc(f, "{spec: {resources: {limits: {cpu: '4', memory: 8Gi}}, initContainers: "
+                        "[{name: side, resources: {requests: {cpu: 100m}}}], containers: [{name: "
+                        "main}, {name: added, resources: {limits: {cpu: '1'}}}]}}");
+    cJSON *wanted =
+        doc(f, "{spec: {resources: {limits: {cpu: 4000m, memory: 9Gi}}, initContainers: [{name: "
+               "side, resources: {requests: {cpu: 200m, ephemeral-storage: 1Gi}}}], containers: "
+               "[{name: main, resources: {requests: {cpu: 1}}}, {name: gone, resources: {limits: "
+               "{cpu: '1'}}}]}}");
+
+    assert_json(translate_pod_resize(f->a, now, wanted),
+                "{spec: {initContainers: [{name: side, resources: {requests: {cpu: 200m}}}], "
+                "containers: [{name: main, resources: {requests: {cpu: 1}}}], resources: {limits: "
+                "{memory: 9Gi}}}}");
+    assert_null(translate_pod_resize(f->a, now, NULL));
+}
+
 static void pods_at_rest(void **state)
 {
     struct fixture *f = *state;
@@ -235,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pods, setup, teardown),
+        cmocka_unit_test_setup_teardown(resizes, setup, teardown),
         cmocka_unit_test_setup_teardown(pods_at_rest, setup, teardown),
         cmocka_unit_test_setup_teardown(services, setup, teardown),
         cmocka_unit_test_setup_teardown(claims, setup, teardown),
