@@ -49,8 +49,6 @@ struct field_set *set_intersection(struct arena *a, struct field_set *x, struct 
 struct field_set *set_difference(struct arena *a, struct field_set *x, struct field_set *y);
 /* The same, but a path of y takes everything below along. */
 struct field_set *set_without(struct arena *a, struct field_set *x, struct field_set *y);
-/* Members of `.a.*.b` and all below: pattern "*" matches any element; ended by NULL. */
-struct field_set *set_matching(struct arena *a, struct field_set *x, const char *const *pattern);
 const struct field_item *set_find(const struct field_set *x, const struct element *e);
 /* A set of dotted field names, {"spec", "metadata.labels", NULL}. */
 struct field_set *set_of(struct arena *a, const char *const *paths);

@@ -41,8 +41,8 @@ const struct rule *rbac_role_rules(struct rbac *r, struct arena *a, struct str n
 bool rules_allow(const struct rule *rules, size_t n,
                  const struct attributes *what); /* one of them */
 /* True when `held` together cover everything `wanted` gives. */
+bool rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted);
 /* How many questions that comes down to, as the lists multiply; beyond the most, nothing is
  * covered: the loop does not wait for a stranger's lists. */
 #define RULES_MAX_QUESTIONS ((size_t)4000000)
 size_t rules_questions(size_t n_held, const struct rule *wanted);
-bool rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted);

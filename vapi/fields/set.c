@@ -210,28 +210,6 @@ struct field_set *set_without(struct arena *a, struct field_set *x, struct field
     return made;
 }
 
-static bool matches(const struct element *e, const char *pattern)
-{
-    return strcmp(pattern, "*") == 0 || (e->kind == ELEMENT_FIELD && str_eqc(e->name, pattern));
-}
-
-/* A member on the way is kept as well, as upstream's matcher does. */
-struct field_set *set_matching(struct arena *a, struct field_set *x, const char *const *pattern)
-{
-    struct field_set *made = NULL;
-
-    if (!x || !pattern[0])
-        return x;
-    for (uint32_t i = 0; i < x->n; i++) {
-        const struct field_item *item = &x->items[i];
-
-        if (matches(&item->element, pattern[0]))
-            set_add(a, &made, &item->element, item->member,
-                    set_matching(a, item->below, pattern + 1));
-    }
-    return made;
-}
-
 /* ---- look-ups ---- */
 
 const struct field_item *set_find(const struct field_set *x, const struct element *e)

@@ -169,17 +169,6 @@ static void test_operations_of_unequal_sets(void **state)
     assert_int_equal(set_difference(a, y, x)->n, 99);
 }
 
-static void test_matching(void **state)
-{
-    static const char *const pattern[] = {"spec", "list", "*", "b", NULL};
-    struct field_set *x = set("{'f:spec':{'f:list':{'k:{\\'n\\':1}':{'f:a':{},'f:b':{'f:c':{}}}},'"
-                              "f:z':{}},'f:status':{}}");
-
-    (void)state;
-    assert_set(set_matching(a, x, pattern),
-               "{'f:spec':{'f:list':{'k:{\\'n\\':1}':{'f:b':{'f:c':{}}}}}}");
-}
-
 static void test_paths(void **state)
 {
     static const char *const paths[] = {"metadata.labels", "spec", NULL};
@@ -512,7 +501,6 @@ int main(void)
         TEST(test_codec_refuses_nonsense),
         TEST(test_operations),
         TEST(test_operations_of_unequal_sets),
-        TEST(test_matching),
         TEST(test_paths),
         TEST(test_set_of_a_value),
         TEST(test_compare),
