@@ -197,6 +197,32 @@ def test_updates_are_charged(pair):
     assert alike(pair, "label", "PATCH", f"{path}/services/s", {"metadata": {"labels": {"a": "b"}}})[0] == 200
 
 
+def test_a_resize_is_charged_beside_what_is_in_use(pair):
+    path = quota(pair, "q-resize", {"requests.cpu": "3", "limits.cpu": "4"})
+    given = {"name": "c", "image": "i", "imageID": "i", "ready": True, "restartCount": 0,
+             "state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}}, "allocatedResources": {"cpu": "2"},
+             "resources": {"requests": {"cpu": "1500m"}, "limits": {"cpu": "3"}}}
+    stuck = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+
+    def body(requests, limits):
+        return {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": requests},
+                                                                    "limits": {"cpu": limits}}}]}}
+
+    def resize(requests, limits):
+        return alike(pair, f"{requests} {limits}", "PATCH", f"{path}/pods/p/resize", body(requests, limits),
+                     dryRun="All")[0]
+    for api in pair:
+        api.post(f"{path}/pods", pod("p", {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}))
+        api.patch(f"{path}/pods/p/status", {"status": {"phase": "Running", "containerStatuses": [given]}})
+        api.patch(f"{path}/resourcequotas/q/status", {"status": {"used": {"requests.cpu": "2", "limits.cpu": "3"}}})
+    eventually(lambda: pair[1].raw("PATCH", f"{path}/pods/p/resize", body("3100m", "4"), query={"dryRun": "All"},
+                                   content_type="application/strategic-merge-patch+json")[0] == 403, 10, "the sum")
+    assert [resize("2", "3"), resize("3", "4"), resize("3100m", "4"), resize("3", "4100m")] == [200, 200, 403, 403]
+    for api in pair:
+        api.patch(f"{path}/pods/p/status", {"status": {"conditions": [stuck]}})
+    assert resize("90", "100") == 200  # nobody gives it that
+
+
 def test_no_race_gets_past_a_quota(pair):
     here = pair[0]
     path = quota(pair, "q-race", {"pods": "10", "requests.cpu": "100"})

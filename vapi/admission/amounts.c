@@ -4,12 +4,13 @@
  */
 #include "amounts.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include <sublet/object.h>
 
 /* resource.k8s.io AllocationResultsMaxSize */
 #define MAX_DEVICES 32
-
-#include <sublet/object.h>
 
 struct quantity amount_one(void)
 {
@@ -85,22 +86,101 @@ static bool is_sidecar(const cJSON *container)
     return str_eqc(json_str_at(container, "restartPolicy"), "Always");
 }
 
-static void init_peak(struct amounts *peak, const cJSON *spec, const char *which)
+/* What nodes say that containers have, by name: while a resize goes on, more than what is asked for
+ * may be in use. Source: k8s.io/component-helpers/resource. */
+struct in_use {
+    struct given {
+        struct str name;
+        const cJSON *status;
+    } *items;
+    size_t n;
+    bool infeasible; /* what is asked for will not be */
+};
+
+static int given_order(const void *a, const void *b)
+{
+    return str_cmp(((const struct given *)a)->name, ((const struct given *)b)->name);
+}
+
+static struct in_use in_use_of(struct arena *a, const cJSON *status)
+{
+    static const char *const lists[] = {"containerStatuses", "initContainerStatuses"};
+    struct in_use u = {.n = 0};
+    size_t most = json_count(json_get(status, lists[0])) + json_count(json_get(status, lists[1]));
+
+    if (!most)
+        return u;
+    u.items = arena_alloc(a, most * sizeof(*u.items));
+    for (size_t i = 0; i < 2; i++) {
+        json_each(c, json_get(status, lists[i]))
+        {
+            if (json_is_object(json_get(c, "resources")))
+                u.items[u.n++] = (struct given){json_str_at(c, "name"), c};
+        }
+    }
+    qsort(u.items, u.n, sizeof(*u.items), given_order);
+    json_each(c, json_get(status, "conditions"))
+    {
+        if (!str_eqc(json_str_at(c, "type"), "PodResizePending"))
+            continue;
+        u.infeasible = str_eqc(json_str_at(c, "reason"), "Infeasible");
+        break;
+    }
+    return u;
+}
+
+static void max_map(struct amounts *m, const cJSON *map)
+{
+    struct quantity q;
+
+    json_each(item, map)
+    {
+        if (quantity_parse(json_str(item), &q))
+            amounts_max(m, str_c(item->string), q);
+    }
+}
+
+static void add_all(struct amounts *m, const struct amounts *from)
+{
+    for (size_t i = 0; i < from->n; i++)
+        amounts_add(m, from->items[i].name, from->items[i].q);
+}
+
+static void add_container(struct amounts *m, const cJSON *container, const struct in_use *u,
+                          const char *which)
+{
+    const cJSON *asked = json_get(json_get(container, "resources"), which);
+    struct given key = {.name = json_str_at(container, "name")}, *has = NULL;
+    struct amounts most = {.arena = m->arena};
+
+    if (u->n)
+        has = bsearch(&key, u->items, u->n, sizeof(key), given_order);
+    if (!has) {
+        add_map(m, asked);
+        return;
+    }
+    if (!u->infeasible)
+        max_map(&most, asked);
+    max_map(&most, json_get(json_get(has->status, "resources"), which));
+    if (!strcmp(which, "requests"))
+        max_map(&most, json_get(has->status, "allocatedResources"));
+    add_all(m, &most);
+}
+
+static void init_peak(struct amounts *peak, const cJSON *spec, const struct in_use *u,
+                      const char *which)
 {
     struct amounts sidecars = {.arena = peak->arena};
 
     json_each(container, json_get(spec, "initContainers"))
     {
-        const cJSON *map = json_get(json_get(container, "resources"), which);
-
         if (is_sidecar(container)) {
-            add_map(&sidecars, map);
+            add_container(&sidecars, container, u, which);
             continue;
         }
         struct amounts now = {.arena = peak->arena};
-        for (size_t i = 0; i < sidecars.n; i++)
-            amounts_add(&now, sidecars.items[i].name, sidecars.items[i].q);
-        add_map(&now, map);
+        add_all(&now, &sidecars);
+        add_map(&now, json_get(json_get(container, "resources"), which));
         for (size_t i = 0; i < now.n; i++)
             amounts_max(peak, now.items[i].name, now.items[i].q);
     }
@@ -119,18 +199,17 @@ static void add_overhead(struct amounts *sum, const cJSON *overhead, const char 
     }
 }
 
-void amounts_of_pod(struct amounts *m, const cJSON *spec, const char *which)
+static void sum_pod(struct amounts *m, const cJSON *spec, const struct in_use *u, const char *which)
 {
     struct amounts peak = {.arena = m->arena}, sum = {.arena = m->arena};
 
-    json_each(container, json_get(spec, "containers"))
-        add_map(&sum, json_get(json_get(container, "resources"), which));
+    json_each(container, json_get(spec, "containers")) add_container(&sum, container, u, which);
     json_each(container, json_get(spec, "initContainers"))
     {
         if (is_sidecar(container))
-            add_map(&sum, json_get(json_get(container, "resources"), which));
+            add_container(&sum, container, u, which);
     }
-    init_peak(&peak, spec, which);
+    init_peak(&peak, spec, u, which);
     for (size_t i = 0; i < peak.n; i++)
         amounts_max(&sum, peak.items[i].name, peak.items[i].q);
     /* Pod-level resources stand for the containers' where given. */
@@ -145,8 +224,12 @@ void amounts_of_pod(struct amounts *m, const cJSON *spec, const char *which)
         }
     }
     add_overhead(&sum, json_get(spec, "overhead"), which);
-    for (size_t i = 0; i < sum.n; i++)
-        amounts_add(m, sum.items[i].name, sum.items[i].q);
+    add_all(m, &sum);
+}
+
+void amounts_of_pod(struct amounts *m, const cJSON *spec, const char *which)
+{
+    sum_pod(m, spec, &(const struct in_use){.n = 0}, which);
 }
 
 static struct str join(struct arena *a, const char *prefix, struct str name)
@@ -168,13 +251,15 @@ static void of_pod(struct amounts *m, const cJSON *pod)
 {
     struct amounts requests = {.arena = m->arena}, limits = {.arena = m->arena};
     const cJSON *spec = json_get(pod, "spec");
+    struct in_use u;
 
     amounts_add(m, STR("count/pods"), amount_one());
     if (pod_is_finished(pod))
         return;
     amounts_add(m, STR("pods"), amount_one());
-    amounts_of_pod(&requests, spec, "requests");
-    amounts_of_pod(&limits, spec, "limits");
+    u = in_use_of(m->arena, json_get(pod, "status"));
+    sum_pod(&requests, spec, &u, "requests");
+    sum_pod(&limits, spec, &u, "limits");
     for (size_t i = 0; i < requests.n; i++) {
         struct str name = requests.items[i].name;
 

@@ -21,7 +21,8 @@ void amounts_max(struct amounts *m, struct str name, struct quantity q); /* rais
 const struct quantity *amounts_get(const struct amounts *m, struct str name);
 struct quantity amount_one(void);
 /* requests or limits (`which`) of a whole pod as the scheduler counts: the larger of the containers
- * with sidecars and the init containers' peak, plus overhead. */
+ * with sidecars and the init containers' peak, plus overhead. Of its spec: what nodes say is not in
+ * it. */
 void amounts_of_pod(struct amounts *m, const cJSON *spec, const char *which);
 /* What one object uses of a quota's resources; zero for what does not count any more (finished
  * pods). */

@@ -539,6 +539,34 @@ static void quota_sums(void **state)
     assert_str(used("count/pods"), "2");
 }
 
+/* While a resize goes on what a node gave counts as well, and what it cannot give does not. */
+static void quota_resized(void **state)
+{
+    (void)state;
+    quota("{'hard':{'requests.cpu':'100','limits.cpu':'100','requests.memory':'1Ti'}}");
+    stored_pod("a", "{'initContainers':["
+                    "{'name':'s','image':'i','restartPolicy':'Always','resources':{'requests':{"
+                    "'cpu':'1','memory':'1Mi'},'limits':{'cpu':'1'}}},"
+                    "{'name':'i','image':'i','resources':{'requests':{'cpu':'1','memory':'1Mi'},"
+                    "'limits':{'cpu':'1'}}}],"
+                    "'containers':[{'name':'a','image':'i','resources':{'requests':{'cpu':'2',"
+                    "'memory':'1Mi'},'limits':{'cpu':'4'}}}]}");
+    assert_str(used("requests.cpu"), "3");
+    world_patch_status(
+        W, "pods", "n", "a",
+        "{'status':{'initContainerStatuses':[{'name':'s','resources':{'requests':{'cpu':'2'}}},"
+        "{'name':'i','resources':{'requests':{'cpu':'50'}}}],'containerStatuses':[{'name':'a',"
+        "'resources':{'requests':{'cpu':'3'},'limits':{'cpu':'3'}},'allocatedResources':{'cpu':"
+        "'3500m','memory':'2Mi'}},{'name':'x','resources':{'requests':{'cpu':'50'}}}]}}");
+    assert_str(used("requests.cpu"), "5500m");
+    assert_str(used("requests.memory"), "3Mi");
+    assert_str(used("limits.cpu"), "5");
+    world_patch_status(W, "pods", "n", "a",
+                       "{'status':{'conditions':[{'type':'PodResizePending','status':'True',"
+                       "'reason':'Infeasible'}]}}");
+    assert_str(used("limits.cpu"), "3");
+}
+
 static void quota_overhead(void **state)
 {
     const char *spec = "{'overhead':{'cpu':'250m','memory':'1Mi'},'containers':[{'name':'c',"
@@ -932,6 +960,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(limit_bounds, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(limit_claims, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(quota_sums, set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(quota_resized, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(quota_overhead, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(quota_overhead_of_limits, set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(quota_limits, set_up, world_tear_down),
