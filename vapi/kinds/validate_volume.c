@@ -61,10 +61,12 @@ void check_driver_name(struct field_errors *e, const struct field_path *p, struc
 
 static void check_csi(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
+    const cJSON *secret = json_get(source, "nodePublishSecretRef");
+    struct str name = json_str_at(secret, "name");
+
     check_driver_name(e, FIELD(p, "driver"), json_str(json_get(source, "driver")));
-    if (json_get(source, "nodePublishSecretRef"))
-        check_given(e, FIELD(FIELD(p, "nodePublishSecretRef"), "name"),
-                    json_str_at(source, "nodePublishSecretRef.name"));
+    if (secret && check_given(e, FIELD(FIELD(p, "nodePublishSecretRef"), "name"), name))
+        check_rule(e, FIELD(p, "name"), NAME_DNS1123_SUBDOMAIN, name); /* upstream's own path */
 }
 
 static void check_empty_dir(struct field_errors *e, const struct field_path *p, const cJSON *source)
