@@ -5,6 +5,7 @@
 #include <sublet/str.h>
 
 #include <string.h>
+#include <strings.h>
 
 #include "utf8.h"
 
@@ -23,6 +24,11 @@ bool str_eq(struct str a, struct str b)
 bool str_eqc(struct str a, const char *text)
 {
     return str_eq(a, str_c(text));
+}
+
+bool str_eq_nocase(struct str a, struct str b)
+{
+    return a.n == b.n && (!a.n || strncasecmp(a.p, b.p, a.n) == 0);
 }
 
 int str_cmp(struct str a, struct str b)
@@ -135,6 +141,15 @@ static inline void sip_round(struct sip *s)
 
 /* SipHash-1-3 (Aumasson, Bernstein): short input is fast and without the key collisions cannot be
  * made, so a tenant's keys cannot turn a map into a list. The key is the seed, twice. */
+bool str_lists_word(struct str list, struct str word)
+{
+    while (list.p) {
+        if (str_eq_nocase(str_trim(str_cut(&list, ',')), word))
+            return true;
+    }
+    return false;
+}
+
 uint64_t str_hash(struct str s, uint64_t seed)
 {
     struct sip h = {0x736f6d6570736575 ^ seed, 0x646f72616e646f6d ^ ~seed,

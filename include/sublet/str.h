@@ -22,8 +22,9 @@ struct str {
 struct str str_c(const char *text); /* NULL gives STR_NULL */
 bool str_eq(struct str a, struct str b);
 bool str_eqc(struct str a, const char *text);
-int str_cmp(struct str a, struct str b);     /* bytewise; the order of LIST */
-int str_order(const void *a, const void *b); /* the same of two struct str *, for qsort */
+bool str_eq_nocase(struct str a, struct str b); /* of ASCII letters */
+int str_cmp(struct str a, struct str b);        /* bytewise; the order of LIST */
+int str_order(const void *a, const void *b);    /* the same of two struct str *, for qsort */
 bool str_has_prefix(struct str s, struct str prefix);
 bool str_has_suffix(struct str s, struct str suffix);
 bool str_contains(struct str s, struct str part);
@@ -35,6 +36,8 @@ size_t str_rfind(struct str s, char c);
 /* Cuts *rest at the first sep: returns what stands before it, *rest becomes what follows.
  * Without a sep returns all and *rest becomes STR_NULL (p == NULL ends a loop). */
 struct str str_cut(struct str *rest, char sep);
+/* One of the words between commas, in any case and between blanks: lists in headers of HTTP. */
+bool str_lists_word(struct str list, struct str word);
 struct str str_trim(struct str s);              /* ASCII blanks at both ends */
 uint64_t str_hash(struct str s, uint64_t seed); /* keyed; for hash maps only */
 /* Whole text must be a decimal number in range (no sign for u64, no blanks, no overflow). */

@@ -7,8 +7,6 @@
  */
 #include "api.h"
 
-#include <strings.h>
-
 #include <sublet/encode.h>
 #include <sublet/net.h>
 #include <sublet/yaml.h>
@@ -37,13 +35,6 @@ static const struct patch_media {
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 /* ---- content types ---- */
-
-static bool same_type(struct str s, const char *type)
-{
-    struct str t = str_c(type);
-
-    return s.n == t.n && strncasecmp(s.p, type, s.n) == 0;
-}
 
 /* `type/subtype; name=value`; a parameter without '=' makes the whole header invalid, as in Go. */
 static bool media_type(struct str header, struct str *ret)
@@ -79,7 +70,7 @@ static int body_format(const struct call *c, enum body_format *ret, struct err *
     if (!media_type(header, &type))
         return unsupported(c, err);
     for (size_t i = 0; i < COUNT(MEDIA); i++) {
-        if (!same_type(type, MEDIA[i].type))
+        if (!str_eq_nocase(type, str_c(MEDIA[i].type)))
             continue;
         *ret = MEDIA[i].format;
         if (*ret == FORMAT_PROTOBUF && c->resource && c->resource->crd && c->verb != CALL_DELETE &&
@@ -97,7 +88,7 @@ int body_patch_type(struct call *c, struct err *err)
     type = str_trim(str_sub(type, 0, str_find(type, ';')));
     for (size_t i = 0; i < COUNT(PATCH_MEDIA); i++) {
         /* Upstream's router compares the letters as they are, where there is one. */
-        if (!(c->resource->crd ? same_type(type, PATCH_MEDIA[i].type)
+        if (!(c->resource->crd ? str_eq_nocase(type, str_c(PATCH_MEDIA[i].type))
                                : str_eqc(type, PATCH_MEDIA[i].type)))
             continue;
         c->patch = PATCH_MEDIA[i].patch;

@@ -8,8 +8,6 @@
  * pkg/endpoints/handlers/negotiation/negotiate.go. */
 #include "api.h"
 
-#include <strings.h>
-
 #include <sublet/net.h>
 
 #define MAX_CLAUSES 16
@@ -20,11 +18,6 @@ struct clause {
     int quality; /* 0..1000 */
     bool pretty, unusable;
 };
-
-static bool same(struct str s, const char *text)
-{
-    return s.n == str_c(text).n && strncasecmp(s.p, text, s.n) == 0;
-}
 
 /* "0.85" -> 850; what is no number counts as 1, as upstream's parser skips it. */
 static int quality(struct str s)
@@ -49,19 +42,19 @@ static void read_parameter(struct clause *c, struct str text)
     struct str value = text, name = str_trim(str_cut(&value, '='));
 
     value = str_trim(value);
-    if (same(name, "q"))
+    if (str_eq_nocase(name, STR("q")))
         c->quality = quality(value);
-    else if (same(name, "as"))
+    else if (str_eq_nocase(name, STR("as")))
         c->as = value;
-    else if (same(name, "g"))
+    else if (str_eq_nocase(name, STR("g")))
         c->group = value;
-    else if (same(name, "v"))
+    else if (str_eq_nocase(name, STR("v")))
         c->version = value;
-    else if (same(name, "pretty"))
+    else if (str_eq_nocase(name, STR("pretty")))
         c->pretty = str_eqc(value, "1");
-    else if (same(name, "stream"))
+    else if (str_eq_nocase(name, STR("stream")))
         c->unusable |= value.n && !str_eqc(value, "watch");
-    else if (same(name, "sv"))
+    else if (str_eq_nocase(name, STR("sv")))
         c->unusable |= value.n && !str_eqc(value, "v1");
 }
 
@@ -109,14 +102,14 @@ size_t respond_accepted(struct str accept, struct str *types, size_t max)
 
 static bool type_usable(const struct clause *c, bool *ret_yaml)
 {
-    *ret_yaml = same(c->type, "application/yaml");
-    return *ret_yaml || same(c->type, "application/json") || same(c->type, "*/*") ||
-           same(c->type, "application/*");
+    *ret_yaml = str_eq_nocase(c->type, STR("application/yaml"));
+    return *ret_yaml || str_eq_nocase(c->type, STR("application/json")) ||
+           str_eq_nocase(c->type, STR("*/*")) || str_eq_nocase(c->type, STR("application/*"));
 }
 
 static bool is_protobuf(const struct clause *c)
 {
-    return same(c->type, "application/vnd.kubernetes.protobuf");
+    return str_eq_nocase(c->type, STR("application/vnd.kubernetes.protobuf"));
 }
 
 bool respond_forms(const struct call *c)
@@ -183,7 +176,8 @@ static bool wants_pretty(const struct call *c, const struct query *q)
     struct str value = query_get(q, "pretty");
 
     if (value.n)
-        return same(value, "true") || same(value, "t") || str_eqc(value, "1");
+        return str_eq_nocase(value, STR("true")) || str_eq_nocase(value, STR("t")) ||
+               str_eqc(value, "1");
     return human_client(net_header(c->request, "user-agent"));
 }
 
@@ -194,7 +188,7 @@ static bool wants_gzip(const struct net_request *r)
     while (list.p) {
         struct str one = str_cut(&list, ',');
 
-        if (same(str_trim(str_cut(&one, ';')), "gzip"))
+        if (str_eq_nocase(str_trim(str_cut(&one, ';')), STR("gzip")))
             return true;
     }
     return false;

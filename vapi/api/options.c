@@ -17,16 +17,23 @@
 
 /* ---- the query ---- */
 
+static size_t count_pairs(struct str text)
+{
+    size_t n = 1;
+
+    for (size_t i = 0; i < text.n; i++)
+        n += text.p[i] == '&';
+    return n;
+}
+
 void query_parse(struct arena *a, struct str text, struct query *ret)
 {
     struct query_item *items;
-    size_t n = 0, cap = 1;
+    size_t n = 0, cap = count_pairs(text);
 
     *ret = (struct query){NULL, 0};
     if (!text.n)
         return;
-    for (size_t i = 0; i < text.n; i++)
-        cap += text.p[i] == '&';
     if (cap > MAX_PARAMETERS)
         cap = MAX_PARAMETERS;
     items = arena_alloc(a, cap * sizeof(*items));
@@ -51,11 +58,7 @@ void query_parse(struct arena *a, struct str text, struct query *ret)
 /* A parameter that is not looked at could be the one that makes a write a dry run. */
 int query_parse_all(struct arena *a, struct str text, struct query *ret, struct err *err)
 {
-    size_t n = 1;
-
-    for (size_t i = 0; i < text.n; i++)
-        n += text.p[i] == '&';
-    if (n > MAX_PARAMETERS)
+    if (count_pairs(text) > MAX_PARAMETERS)
         return err_set(err, &ERR_BAD_REQUEST, "too many query parameters: limit is %d",
                        MAX_PARAMETERS);
     query_parse(a, text, ret);
@@ -74,7 +77,7 @@ bool query_truth(struct str value)
 {
     if (str_eqc(value, "0"))
         return false;
-    return !(value.n == 5 && strncasecmp(value.p, "false", 5) == 0);
+    return !str_eq_nocase(value, STR("false"));
 }
 
 /* ---- converters, one per type of parameter ---- */

@@ -8,7 +8,6 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
 #include <openssl/evp.h>
 
@@ -35,20 +34,13 @@ struct watch_socket {
 
 /* ---- the handshake ---- */
 
-static bool is_word(struct str s, const char *word)
-{
-    return s.n == strlen(word) && strncasecmp(s.p, word, s.n) == 0;
-}
-
 static bool asks(const struct call *c)
 {
-    struct str rest = net_header(c->request, "connection");
-    bool upgrade = false;
+    const struct net_request *r = c->request;
 
-    while (rest.p)
-        upgrade |= is_word(str_trim(str_cut(&rest, ',')), "upgrade");
-    return c->request->http_major == 1 && c->request->method == NET_GET && upgrade &&
-           is_word(net_header(c->request, "upgrade"), "websocket");
+    return r->http_major == 1 && r->method == NET_GET &&
+           str_lists_word(net_header(r, "connection"), STR("upgrade")) &&
+           str_eq_nocase(net_header(r, "upgrade"), STR("websocket"));
 }
 
 /* The subprotocols but the one that carries a token; how many there are. */

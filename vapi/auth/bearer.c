@@ -2,8 +2,6 @@
 /* Where a request carries its token: in Authorization, or, as a browser's WebSocket can set no
  * header, among its subprotocols. Source: k8s.io/apiserver pkg/authentication/request/bearertoken
  * and websocket. Must never take a token of a request that is no WebSocket from there. */
-#include <string.h>
-
 #include <sublet/encode.h>
 
 #include "auth_impl.h"
@@ -15,24 +13,15 @@ static struct str of_authorization(const struct net_request *r)
 {
     struct str rest = str_trim(net_header(r, "authorization")), scheme = str_cut(&rest, ' ');
 
-    if (scheme.n != 6 || strncasecmp(scheme.p, "bearer", 6) != 0)
+    if (!str_eq_nocase(scheme, STR("bearer")))
         return STR_NULL;
     return str_cut(&rest, ' ');
 }
 
-static bool is_word(struct str text, const char *word)
-{
-    return text.n == strlen(word) && !strncasecmp(text.p, word, text.n);
-}
-
 static bool is_web_socket(const struct net_request *r)
 {
-    struct str connection = net_header(r, "connection");
-    bool upgrade = false;
-
-    while (connection.p && !upgrade)
-        upgrade = is_word(str_trim(str_cut(&connection, ',')), "upgrade");
-    return upgrade && is_word(net_header(r, "upgrade"), "websocket");
+    return str_lists_word(net_header(r, "connection"), STR("upgrade")) &&
+           str_eq_nocase(net_header(r, "upgrade"), STR("websocket"));
 }
 
 struct found {

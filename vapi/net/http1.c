@@ -127,7 +127,7 @@ static int on_value_complete(llhttp_t *parser)
 
 static bool starts_with(struct str s, struct str prefix)
 {
-    return s.n >= prefix.n && strncasecmp(s.p, prefix.p, prefix.n) == 0;
+    return str_eq_nocase(str_sub(s, 0, prefix.n), prefix);
 }
 
 /* Origin form, `*`, the absolute form that proxies send, or an authority to connect to, which is
@@ -186,24 +186,18 @@ static bool accept_coding(const struct net_exchange *x)
 {
     struct str value = net_header(&x->request, "transfer-encoding");
 
-    return !value.p || (value.n == 7 && strncasecmp(value.p, "chunked", 7) == 0);
+    return !value.p || str_eq_nocase(value, STR("chunked"));
 }
 
 enum expectation { EXPECT_NOTHING, EXPECT_CONTINUE, EXPECT_MORE };
 
 static enum expectation expectation_of(const struct net_exchange *x)
 {
-    struct str rest = net_header(&x->request, "expect");
+    struct str value = net_header(&x->request, "expect");
 
-    if (!rest.n)
+    if (!value.n)
         return EXPECT_NOTHING;
-    while (rest.p) {
-        struct str word = str_trim(str_cut(&rest, ','));
-
-        if (word.n == 12 && strncasecmp(word.p, "100-continue", 12) == 0)
-            return EXPECT_CONTINUE;
-    }
-    return EXPECT_MORE;
+    return str_lists_word(value, STR("100-continue")) ? EXPECT_CONTINUE : EXPECT_MORE;
 }
 
 static int on_headers_complete(llhttp_t *parser)

@@ -5,7 +5,6 @@
 #include "impl.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* Of one connection (RFC 9110 7.6.1), of whoever asks, or made anew. A '*' ends a prefix. */
 static const char *const NOT_ON[] = {
@@ -76,29 +75,6 @@ static struct str without_tokens(struct arena *a, struct str protocols)
     return ret;
 }
 
-static bool wants_upgrade(struct str connection)
-{
-    while (connection.p) {
-        struct str one = str_trim(str_cut(&connection, ','));
-
-        if (one.n == 7 && !strncasecmp(one.p, "upgrade", 7))
-            return true;
-    }
-    return false;
-}
-
-/* A header that Connection names is of the connection, too. */
-static bool connection_names(struct str connection, struct str name)
-{
-    while (connection.p) {
-        struct str one = str_trim(str_cut(&connection, ','));
-
-        if (one.n == name.n && !strncasecmp(one.p, name.p, name.n))
-            return true;
-    }
-    return false;
-}
-
 void proxy_read_headers(struct call *c, struct proxy_request *r)
 {
     const struct net_request *q = c->request;
@@ -106,12 +82,12 @@ void proxy_read_headers(struct call *c, struct proxy_request *r)
     struct str connection = net_header(q, "connection");
     bool whole = r->kind == PROXY_POD || r->kind == PROXY_SERVICE;
 
-    if (q->http_major == 1 && wants_upgrade(connection))
+    if (q->http_major == 1 && str_lists_word(connection, STR("upgrade")))
         r->upgrade = net_header(q, "upgrade");
     for (size_t i = 0; i < q->n_headers && r->kind != PROXY_LOG; i++) {
         struct net_header h = q->headers[i];
 
-        if (whole ? listed(h.name, NOT_ON, N(NOT_ON)) || connection_names(connection, h.name)
+        if (whole ? listed(h.name, NOT_ON, N(NOT_ON)) || str_lists_word(connection, h.name)
                   : !listed(h.name, STREAM, N(STREAM)))
             continue;
         if (str_eqc(h.name, "sec-websocket-protocol"))

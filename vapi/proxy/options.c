@@ -6,7 +6,6 @@
 #include "impl.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include <sublet/clock.h>
 #include <sublet/encode.h>
@@ -52,7 +51,7 @@ static bool truth(struct str value)
 {
     if (!value.p || str_eqc(value, "0"))
         return false;
-    return value.n != 5 || strncasecmp(value.p, "false", 5) != 0;
+    return !str_eq_nocase(value, STR("false"));
 }
 
 static void pass_on(struct options *o, const char *name, struct str value)

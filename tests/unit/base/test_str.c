@@ -161,11 +161,30 @@ static void hashes(void **state)
     assert_true(str_hash(STR_NULL, 1) == str_hash(STR(""), 1));
 }
 
+static void words_in_any_case(void **state)
+{
+    struct str list = STR("keep-alive, Upgrade ,X");
+
+    (void)state;
+    assert_true(str_eq_nocase(STR("WebSocket"), STR("websocket")));
+    assert_true(str_eq_nocase(STR_NULL, STR("")));
+    assert_false(str_eq_nocase(STR("web"), STR("websocket")));
+    assert_true(str_lists_word(list, STR("upgrade")));
+    assert_true(str_lists_word(list, STR("x")));
+    assert_false(str_lists_word(list, STR("keep")));
+    assert_false(str_lists_word(STR_NULL, STR("x")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(compares),      cmocka_unit_test(searches),    cmocka_unit_test(cuts),
-        cmocka_unit_test(reads_numbers), cmocka_unit_test(checks_utf8), cmocka_unit_test(hashes),
+        cmocka_unit_test(words_in_any_case),
+        cmocka_unit_test(compares),
+        cmocka_unit_test(searches),
+        cmocka_unit_test(cuts),
+        cmocka_unit_test(reads_numbers),
+        cmocka_unit_test(checks_utf8),
+        cmocka_unit_test(hashes),
         cmocka_unit_test(lists),
     };
 
