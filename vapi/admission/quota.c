@@ -229,11 +229,6 @@ struct check {
     bool refused, read;
 };
 
-static int by_text(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 /* Containers must say what a quota on compute resources counts. */
 static void missing_for(const struct check *k, const char *which, const char *resource,
                         const char *key, struct buf *missing)
@@ -253,7 +248,7 @@ static void missing_for(const struct check *k, const char *which, const char *re
     }
     if (!n)
         return;
-    qsort(names, n, sizeof(*names), by_text);
+    qsort(names, n, sizeof(*names), str_order);
     buf_printf(missing, "%s%s for: ", missing->n ? "; " : "", key);
     for (size_t i = 0; i < n; i++)
         buf_printf(missing, "%s%.*s", i ? "," : "", STR_F(names[i]));

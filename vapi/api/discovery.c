@@ -467,17 +467,12 @@ static bool path_of_kind(void *ctx, const struct resource *r)
 
 static void add_health(struct paths *p)
 {
-    static const struct {
-        const char *path;
-        enum health_endpoint which;
-    } endpoints[] = {{"/healthz", HEALTHZ}, {"/livez", LIVEZ}, {"/readyz", READYZ}};
-
-    for (size_t e = 0; e < sizeof(endpoints) / sizeof(endpoints[0]); e++) {
-        struct str root = str_c(endpoints[e].path);
+    for (size_t e = 0; e < N_HEALTH_PATHS; e++) {
+        struct str root = arena_printf(p->arena, "/%s", HEALTH_PATHS[e].name);
 
         add_path(p, root);
         for (size_t i = 0; i < N_HEALTH_CHECKS; i++)
-            if (HEALTH_CHECKS[i].endpoints & (unsigned)endpoints[e].which)
+            if (HEALTH_CHECKS[i].endpoints & (unsigned)HEALTH_PATHS[e].which)
                 add_path(
                     p, arena_concat(p->arena, 3,
                                     (struct str[]){root, STR("/"), str_c(HEALTH_CHECKS[i].name)}));

@@ -403,7 +403,8 @@ static void on_idle(uv_idle_t *handle)
         struct call *c = &e->call;
 
         unqueue(f, e);
-        f->queued_us += e->queued_us = now_us() - e->queued_us;
+        e->queued_us = now_us() - e->queued_us;
+        f->queued_us += e->queued_us;
         c->cancel = NULL;
         deadline_restore(c);
         run_now(f, e);

@@ -181,13 +181,7 @@ static void answer_one(struct health *h, struct str name)
     }
 }
 
-static const struct endpoint {
-    const char *name;
-    enum health_endpoint which;
-} ENDPOINTS[] = {{"healthz", HEALTHZ}, {"livez", LIVEZ}, {"readyz", READYZ}};
-#define N_ENDPOINTS (sizeof(ENDPOINTS) / sizeof(ENDPOINTS[0]))
-
-static void answer_health(struct call *c, const struct endpoint *e, struct str only)
+static void answer_health(struct call *c, const struct health_path *e, struct str only)
 {
     struct health h = {.call = c, .out = BUF_INIT(0), .which = e->which, .fine = true};
 
@@ -202,7 +196,7 @@ static void answer_health(struct call *c, const struct endpoint *e, struct str o
 /* /metrics/slis: the same as numbers, for alerts. */
 static bool sample(struct health *h, const struct health_item *item, void *ctx)
 {
-    const struct endpoint *e = ctx;
+    const struct health_path *e = ctx;
     struct buf labels = BUF_INIT(0);
 
     metrics_label(&labels, "name", item->name);
@@ -218,8 +212,8 @@ static void answer_slis(struct call *c)
 
     metrics_family(&h.out, "kubernetes_healthcheck", METRIC_GAUGE,
                    "This metric records the result of a single healthcheck.");
-    for (size_t i = 0; i < N_ENDPOINTS; i++) {
-        struct endpoint e = ENDPOINTS[i];
+    for (size_t i = 0; i < N_HEALTH_PATHS; i++) {
+        struct health_path e = HEALTH_PATHS[i];
 
         h.which = e.which;
         each_check(&h, sample, &e);
@@ -274,9 +268,9 @@ bool health_handle(struct call *c, struct str path)
         answer_slis(c);
         return true;
     }
-    for (size_t i = 0; i < N_ENDPOINTS; i++) {
-        if (str_eqc(first, ENDPOINTS[i].name)) {
-            answer_health(c, &ENDPOINTS[i], rest);
+    for (size_t i = 0; i < N_HEALTH_PATHS; i++) {
+        if (str_eqc(first, HEALTH_PATHS[i].name)) {
+            answer_health(c, &HEALTH_PATHS[i], rest);
             return true;
         }
     }

@@ -8,6 +8,12 @@
 
 enum health_endpoint { HEALTHZ = 1, LIVEZ = 2, READYZ = 4 };
 
+#define N_HEALTH_PATHS 3
+extern const struct health_path {
+    const char *name; /* of the path, without its slash */
+    enum health_endpoint which;
+} HEALTH_PATHS[N_HEALTH_PATHS];
+
 struct health_check {
     const char *name;
     unsigned endpoints;

@@ -6,6 +6,9 @@
  * kube-aggregator, where they call AddPostStartHook and AddHealthChecks. */
 #include "health.h"
 
+const struct health_path HEALTH_PATHS[N_HEALTH_PATHS] = {
+    {"healthz", HEALTHZ}, {"livez", LIVEZ}, {"readyz", READYZ}};
+
 /* How long the store may be silent: until readers had better look elsewhere, and until only a new
  * process can help. Disks of a cloud pause for seconds. */
 #define STORE_READY_MS 5000

@@ -42,29 +42,19 @@ static bool same_names(const cJSON *list, const cJSON *old)
 
 /* ---- what is left of a change ---- */
 
-static void take(struct arena *a, cJSON *to, const cJSON *from, const char *key)
-{
-    const cJSON *value = json_get(from, key);
-
-    if (value)
-        json_set(a, to, key, json_copy(a, value));
-    else
-        json_remove(to, key);
-}
-
 /* Resources and their policies go into the old list; other containers come as they are. */
 static void take_list(struct arena *a, cJSON *spec, const cJSON *wanted, const char *list)
 {
     const cJSON *from = json_get(wanted, list), *other = json_first(from);
 
     if (!same_names(from, json_get(spec, list))) {
-        take(a, spec, wanted, list);
+        keep_old(a, spec, wanted, list);
         return;
     }
     json_each(container, json_get(spec, list))
     {
-        take(a, container, other, "resources");
-        take(a, container, other, "resizePolicy");
+        keep_old(a, container, other, "resources");
+        keep_old(a, container, other, "resizePolicy");
         other = other->next;
     }
 }
@@ -79,8 +69,8 @@ cJSON *prepare_pod_resize(struct arena *a, cJSON *pod, const cJSON *old)
             json_count(json_get(spec, LISTS[i].name)))
             return pod;
     }
-    take(a, json_ensure_object(a, made, "metadata"), json_get(pod, "metadata"), "managedFields");
-    take(a, spec, wanted, "resources");
+    keep_old(a, made, pod, "metadata.managedFields");
+    keep_old(a, spec, wanted, "resources");
     for (size_t i = 0; i < COUNT(LISTS); i++)
         take_list(a, spec, wanted, LISTS[i].name);
     return made;
