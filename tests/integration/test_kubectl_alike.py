@@ -14,7 +14,7 @@ import pytest
 import kubectl_cases as cases
 
 NAMESPACE = "day"
-ORDER = [  # (what varies, what stands for it); longer things first
+ORDER = [  # (what varies, what stands for it); longer things first, ages after the random names that look like them
     (r"-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----", "PEM"),
     (r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UID"),
     (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
@@ -30,13 +30,13 @@ ORDER = [  # (what varies, what stands for it); longer things first
     (r"\b(once|byhand|hourly|web-HASH)-[0-9a-z]{5}\b", r"\1-POD"),
     (r"(pod-template-hash=|pod-template-hash: |Controller Revision Hash: +)[0-9a-z]+", r"\1HASH"),
     (r'((?:resourceVersion\\*"?|Resource Version): *\\*)"?\d+\\*"?', r"\1RV"),
-    (r"\b(?:\d+[ydhms])+\d*\b|<invalid>|<unknown>(?= *$)", "AGE"),
     (r"\b(?:cpu|gpu-\w+)-\d\b", "NODE"),
     (r"\bteam-day-[0-9a-f]+\b", "HOSTNS"),
     (r"\bdebugger-[0-9a-z]{5}\b", "DEBUGGER"),
     (r"/var/run/secrets/kubernetes.io/serviceaccount from \S+", "TOKENS"),
     (r"(?m)^[ \t]*topology\.kubernetes\.io/\w+[:=] ?\S+\n|,topology\.kubernetes\.io/\w+=[\w-]+", ""),
     (r"\b(plain|headless|node|single|web)-[0-9a-z]{5}\b", r"\1-SLICE"),
+    (r"\b(?:\d+[ydhms])+\d*\b|<invalid>|<unknown>(?= *$)", "AGE"),
     (r"(NodePort: +\S+ +|80:)3\d{4}(/TCP)", r"\1PORT\2"),
     (r"nodePort: \d+", "nodePort: PORT"),
     (r"-{3,}", "---"),
