@@ -134,12 +134,12 @@ web < apply -f -
 wrong < apply -f -
 invalid < apply -f -
 invalid < create -f - --validate=ignore
-?rollout status deployment/web --timeout=60s
-wait --for=condition=Available deployment/web --timeout=60s
-wait --for=jsonpath={.status.readyReplicas}=2 deployment/web --timeout=60s
+?rollout status deployment/web --timeout=180s
+wait --for=condition=Available deployment/web --timeout=180s
+wait --for=jsonpath={.status.readyReplicas}=2 deployment/web --timeout=180s
 run single --image=registry.example/single:1 --labels=app=single --env=A=b --port=8080
-wait --for=condition=Ready pod/single --timeout=60s
-wait --for=condition=Complete job/once job/byhand --timeout=90s
+wait --for=condition=Ready pod/single --timeout=180s
+wait --for=condition=Complete job/once job/byhand --timeout=180s
 expose deployment web --port=80 --target-port=http
 expose pod single --port=8080 --name=single
 autoscale deployment web --min=2 --max=4 --cpu=80%
@@ -240,12 +240,12 @@ patch deployment web --type=json -p [{"op":"replace","path":"/spec/replicas","va
 ?patch deployment web --type=merge -p {"spec":{"replicas":"two"}}
 patch deployment web --subresource=scale --type=merge -p {"spec":{"replicas":3}}
 patch cm settings -p {"data":{"color":null}}
-?rollout status deployment/web --timeout=90s
+?rollout status deployment/web --timeout=180s
 rollout history deployment/web
 rollout history deployment/web --revision=2
 rollout undo deployment/web --to-revision=99
 rollout undo deployment/web
-?rollout status deployment/web --timeout=90s
+?rollout status deployment/web --timeout=180s
 rollout pause deployment/web
 rollout pause deployment/web
 set image deployment/web main=registry.example/web:2
@@ -257,7 +257,7 @@ set selector service plain app=web
 set subject rolebinding viewers --group=others
 rollout resume deployment/web
 rollout restart deployment/plainly
-?rollout status deployment/web --timeout=90s
+?rollout status deployment/web --timeout=180s
 get deploy web -o jsonpath={.spec.template.spec}
 scale deployment web --replicas=1 --current-replicas=9
 scale deployment web --replicas=1
@@ -300,7 +300,7 @@ delete deployment plainly --cascade=foreground
 delete deployment web --cascade=orphan
 get rs -l app=web -o name
 delete rs -l app=web
-?wait --for=delete pod -l app=web --timeout=60s
+?wait --for=delete pod -l app=web --timeout=180s
 delete job once --cascade=background
 delete pod single --grace-period=0 --force
 delete services --all

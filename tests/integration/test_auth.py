@@ -1143,7 +1143,7 @@ def test_certificates_are_renewed(tenant):
                "--serviceaccount=default:watcher")
     first, config = serial(vc), open(vc.kubeconfig, encoding="utf-8").read()
     old = Api(vc.kubeconfig)
-    api = Api(account, timeout=60)
+    api = Api(account, timeout=180)
     stream = api.open("GET", "/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=1")
 
     eventually(lambda: serial(vc) != first, 60, "another serving certificate")

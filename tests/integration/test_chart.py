@@ -294,7 +294,7 @@ class Release:
 
     def __init__(self, helm, host, namespace, directory, values):
         self.helm, self.host, self.namespace = helm, host, namespace
-        helm("install", "research", CHART, "-n", namespace, "--wait", "--timeout", "120s", values=values)
+        helm("install", "research", CHART, "-n", namespace, "--wait", "--timeout", "300s", values=values)
         config = yaml.safe_load(self.object("/api/v1", "configmaps", "research")["data"]["config.yaml"])
         config["kubeconfig"] = None  # its URL leads nowhere from here
         self.vc = VirtualCluster("research", directory, host, namespace, config, self.token_kubeconfig())
@@ -346,12 +346,12 @@ def test_the_role_is_enough_for_the_main_job(release, host):
     k("set", "env", "deployment/web", "--from=configmap/settings")
     k("set", "env", "deployment/web", "--from=secret/key")
     k("expose", "deployment", "web", "--port=80")
-    k("rollout", "status", "deployment/web", "--timeout=90s")
+    k("rollout", "status", "deployment/web", "--timeout=180s")
     poser = gpu_pod("train")
     poser["metadata"]["labels"] = {"sublet.dev/control-plane": "research", "app.kubernetes.io/name": "sublet"}
     k.apply([claim("data"), poser])
-    k("wait", "--for=condition=Ready", "pod/train", "--timeout=60s")
-    k("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
+    k("wait", "--for=condition=Ready", "pod/train", "--timeout=180s")
+    k("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=180s")
     eventually(lambda: "Scheduled" in k("get", "events"), 30, "the scheduler's event")
     k("debug", "train", "--profile=baseline", "--image=busybox:1", "--container=look", "--", "true")
     eventually(lambda: any(c["name"] == "look" for p in r.vc.host_pods()
@@ -363,7 +363,7 @@ def test_the_role_is_enough_for_the_main_job(release, host):
     api = r.object("/api/v1", "services", "research")["spec"]["clusterIP"]
     assert k("get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}") == f"{api}:443"
     k("label", "configmap", "settings", "x=y")
-    k("delete", "deployment/web", "service/web", "pod/train", "pvc/data", "--timeout=60s")
+    k("delete", "deployment/web", "service/web", "pod/train", "pvc/data", "--timeout=180s")
     eventually(lambda: not r.vc.host_pods() and not r.vc.host_objects("/api/v1", "services"), 60, "all of it to go")
     secret = eventually(lambda: r.object("/api/v1", "secrets", "research-kubeconfig"), 20, "the kubeconfig")
     assert b"https://127.0.0.1" in base64.b64decode(secret["data"]["value"])
@@ -377,7 +377,7 @@ def test_without_a_cluster_role_nodes_are_names(release, host):
     k = r.vc.start().kubectl
     assert k.names("nodes") == [] and k.names("storageclasses") == []
     k.apply(gpu_pod("train"))
-    k("wait", "--for=condition=Ready", "pod/train", "--timeout=60s")
+    k("wait", "--for=condition=Ready", "pod/train", "--timeout=180s")
     node = k("get", "pod", "train", "-o", "jsonpath={.spec.nodeName}")
     seen = k.json("get", "node", node)
     assert [c["status"] for c in seen["status"]["conditions"] if c["type"] == "Ready"] == ["True"]
@@ -455,7 +455,7 @@ def test_the_page_is_true(host, tmp_path):
                 host.api.post("/api/v1/namespaces/team-research/secrets", {
                     "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "research-kubeconfig"},
                     "stringData": {"value": "kubeconfig"}})
-            r = subprocess.run(["bash", "-euo", "pipefail", "-c", step], cwd=tmp_path, env=env, timeout=180,
+            r = subprocess.run(["bash", "-euo", "pipefail", "-c", step], cwd=tmp_path, env=env, timeout=600,
                                capture_output=True, text=True, check=False)
             assert r.returncode == 0, f"{step}\n{r.stdout}{r.stderr}"
         assert (tmp_path / "research.kubeconfig").read_text() == "kubeconfig"

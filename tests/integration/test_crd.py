@@ -51,7 +51,7 @@ def vc(tenant):
 @pytest.fixture
 def crons(vc):
     vc.kubectl.apply(crd())
-    vc.kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=20s")
+    vc.kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=180s")
     return vc
 
 
@@ -117,7 +117,7 @@ def test_several_versions(vc):
             "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
 
     vc.kubectl.apply(crd(versions=[version("v1", True), version("v2", False)]))
-    vc.kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=20s")
+    vc.kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=180s")
     vc.api.post(PATH, cron())
     other = vc.api.get("/apis/stable.example.com/v2/namespaces/default/crontabs/c")
     assert other["apiVersion"] == "stable.example.com/v2"
@@ -137,13 +137,13 @@ def test_deleting_a_crd_takes_its_objects(crons):
     for i in range(5):
         crons.api.post(PATH, cron(f"c{i}"))
     assert "finalizers" not in crons.kubectl.json("get", "crd", "crontabs.stable.example.com")["metadata"]
-    crons.kubectl("delete", "crd", "crontabs.stable.example.com", "--timeout=30s")
+    crons.kubectl("delete", "crd", "crontabs.stable.example.com", "--timeout=180s")
     with pytest.raises(ApiError) as e:
         crons.api.get(PATH)
     assert e.value.code == 404
     assert "crontabs" not in crons.kubectl("api-resources")
     crons.kubectl.apply(crd())
-    crons.kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=20s")
+    crons.kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=180s")
     assert crons.api.get(PATH)["items"] == []
 
 
@@ -238,7 +238,7 @@ def test_real_operators(vc, operator):
             made = vc.kubectl.create(d)
             assert "created" in made
     for d in plain:
-        vc.kubectl("wait", "--for=condition=Established", "crd/" + d["metadata"]["name"], "--timeout=20s")
+        vc.kubectl("wait", "--for=condition=Established", "crd/" + d["metadata"]["name"], "--timeout=180s")
     served = vc.kubectl("api-resources", "-o", "name")
     for d in plain:
         assert d["metadata"]["name"] in served

@@ -89,7 +89,7 @@ def run_without_kubectl(workdir, name, curl=None):
         with open(os.path.join(path, "curl"), "w", encoding="utf-8") as f:
             f.write(curl)
         os.chmod(f.name, 0o755)
-    r = subprocess.run([os.path.join(TREE, "tests", "demo")], text=True, capture_output=True, timeout=60, check=False,
+    r = subprocess.run([os.path.join(TREE, "tests", "demo")], text=True, capture_output=True, timeout=300, check=False,
                        env={**d.env, "KUBECTL": "", "SUBLET_CACHE": cache, "PATH": path})
     assert r.returncode != 0 and not d.pids()
     return r.stderr, os.listdir(cache)

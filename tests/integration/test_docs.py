@@ -51,7 +51,7 @@ def run(demo, text):  # noqa: F811
             os.symlink(os.path.abspath(target), os.path.join(programs, name))
     # `set -e` would not see a command that was to fail and did not.
     text = re.sub(r"^! (.*)$", r"if \1; then exit 1; fi", text.replace("build/demo", demo.dir), flags=re.M)
-    r = subprocess.run(["/bin/bash", "-euo", "pipefail", "-c", text], text=True, capture_output=True, timeout=120,
+    r = subprocess.run(["/bin/bash", "-euo", "pipefail", "-c", text], text=True, capture_output=True, timeout=600,
                        check=False, cwd=TREE, env={**demo.env, "PATH": programs + ":" + os.environ["PATH"]})
     assert r.returncode == 0, text + r.stdout + r.stderr
 

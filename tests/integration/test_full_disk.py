@@ -122,7 +122,7 @@ def test_no_answered_write_is_lost(disk):
         drain()
     stop.set()
     for w in writers:
-        w.join(60)
+        w.join(600)
     vc.kill()
     vc.start()
     there = state(vc)

@@ -82,20 +82,20 @@ def test_install_upgrade_rollback(tenant, pools, chart, tmp_path):
     namespace = "/api/v1/namespaces/default"
     deployment = "/apis/apps/v1/namespaces/default/deployments/web"
 
-    helm("install", "web", chart, "--wait", "--timeout=120s")
+    helm("install", "web", chart, "--wait", "--timeout=180s")
     made = vc.api.get(deployment)
     assert made["status"]["availableReplicas"] == 1
     assert ("helm", "Apply") in managers(made)
     assert vc.api.get(f"{namespace}/configmaps/hook-post-install")["data"] == {"revision": "1"}
     assert vc.api.get("/apis/batch/v1/namespaces/default/jobs/migrate")["status"]["succeeded"] == 1
 
-    helm("upgrade", "web", chart, "--wait", "--timeout=120s", "--set", "color=blue,replicas=2,second=true")
+    helm("upgrade", "web", chart, "--wait", "--timeout=180s", "--set", "color=blue,replicas=2,second=true")
     made = vc.api.get(deployment)
     assert made["status"]["updatedReplicas"] == 2 and made["spec"]["template"]["metadata"]["annotations"]["color"] == "blue"
     assert [p["port"] for p in vc.api.get(f"{namespace}/services/web")["spec"]["ports"]] == [80, 81]
     assert vc.api.get(f"{namespace}/configmaps/hook-pre-upgrade")["data"] == {"revision": "2"}
 
-    helm("rollback", "web", "1", "--wait", "--timeout=120s")
+    helm("rollback", "web", "1", "--wait", "--timeout=180s")
     assert vc.api.get(deployment)["spec"]["replicas"] == 1
     assert [p["port"] for p in vc.api.get(f"{namespace}/services/web")["spec"]["ports"]] == [80]
     assert vc.api.get(f"{namespace}/configmaps/settings")["data"] == {"color": "red"}
@@ -103,5 +103,5 @@ def test_install_upgrade_rollback(tenant, pools, chart, tmp_path):
 
     history = json.loads(helm("history", "web", "-o", "json"))
     assert [h["status"] for h in history] == ["superseded", "superseded", "deployed"]
-    helm("uninstall", "web", "--wait", "--timeout=60s")
+    helm("uninstall", "web", "--wait", "--timeout=180s")
     eventually(lambda: not vc.api.get("/apis/apps/v1/namespaces/default/deployments")["items"], 30, "web to be gone")

@@ -43,7 +43,7 @@ def test_every_node_is_ready(host):
 def test_deployment_becomes_ready(host, namespace):
     k = host.kubectl.within(namespace)
     k("create", "deployment", "web", "--image=example.invalid/web:1", "--replicas=3")
-    k("rollout", "status", "deployment/web", "--timeout=60s")
+    k("rollout", "status", "deployment/web", "--timeout=180s")
     pods = k.items("pods")
     assert len(pods) == 3
     assert {p["spec"]["nodeName"] for p in pods} <= {"cpu-1", "cpu-2"}
@@ -53,7 +53,7 @@ def test_deployment_becomes_ready(host, namespace):
 def test_job_completes(host, namespace):
     k = host.kubectl.within(namespace)
     k("create", "job", "once", "--image=example.invalid/job:1")
-    k("wait", "--for=condition=complete", "job/once", "--timeout=60s")
+    k("wait", "--for=condition=complete", "job/once", "--timeout=180s")
 
 
 @pytest.mark.both_hosts
@@ -62,7 +62,7 @@ def test_claim_is_provisioned(host, namespace):
     k.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
              "spec": {"accessModes": ["ReadWriteOnce"],
                       "resources": {"requests": {"storage": "1Gi"}}}})
-    k("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
+    k("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=180s")
 
 
 @pytest.mark.both_hosts
@@ -71,7 +71,7 @@ def test_gpu_pod_lands_in_its_pool(host, namespace):
     pool = pool_config("a100", "a100")
     k.apply(pod("train", nodeSelector=pool["nodeSelector"], tolerations=pool["tolerations"],
                 resources={"limits": {"nvidia.com/gpu": "8"}}))
-    k("wait", "--for=condition=Ready", "pod/train", "--timeout=60s")
+    k("wait", "--for=condition=Ready", "pod/train", "--timeout=180s")
     assert k.json("get", "pod", "train")["spec"]["nodeName"] in ("gpu-a100-1", "gpu-a100-2")
 
 
@@ -105,7 +105,7 @@ def test_apiserver_restarts_on_its_port(host, namespace, kill):
     assert host.components["kube-apiserver"].pid != before
     k = host.kubectl.within(namespace)
     k.apply(pod("after"))
-    k("wait", "--for=condition=Ready", "pod/after", "--timeout=60s")
+    k("wait", "--for=condition=Ready", "pod/after", "--timeout=180s")
 
 
 @pytest.mark.both_hosts

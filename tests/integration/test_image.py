@@ -123,7 +123,7 @@ def test_it_runs_with_nothing_around_it(root):
     r = subprocess.run(inside(root, "/usr/bin/sublet", "version"), capture_output=True, text=True, env={}, check=False)
     assert r.returncode == 0 and r.stdout.startswith("sublet "), r.stderr
     r = subprocess.run(inside(root, "/usr/bin/sublet", "serve"), capture_output=True, text=True, check=False,
-                       env={"SUBLET_HOST_NAMESPACE": "x"}, timeout=30)
+                       env={"SUBLET_HOST_NAMESPACE": "x"}, timeout=180)
     assert r.returncode == 1 and "not in a pod" in r.stderr
 
 
@@ -195,8 +195,8 @@ def test_it_serves_as_a_pod(pod, host, tmp_path):
     tls = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
 
     def probe(path):
-        connection = http.client.HTTPSConnection("127.0.0.1", pod.port.number, timeout=10)
-        plain = socket.create_connection(("127.0.0.1", pod.port.number), timeout=10)
+        connection = http.client.HTTPSConnection("127.0.0.1", pod.port.number, timeout=60)
+        plain = socket.create_connection(("127.0.0.1", pod.port.number), timeout=60)
         connection.sock = tls.wrap_socket(plain, server_hostname=name)
         connection.request("GET", path)
         return connection.getresponse().status

@@ -126,7 +126,7 @@ def test_a_hundred_kills_lose_nothing(tenant, host, capsys):
         for w in writers:
             w.stopping = True
         for w in writers:
-            w.join(30)
+            w.join(600)
             still_open |= w.open
             answered += w.answered
         begin = time.monotonic()

@@ -98,7 +98,7 @@ def test_apply_edit_diff(vc):
     code, out, err = k.run("edit", "cm", "c", env={"KUBE_EDITOR": "sed -i s/before/after/"})
     assert code == 0, err
     assert k.json("get", "cm", "c")["data"] == {"b": "after"}
-    k("wait", "--for=jsonpath={.data.b}=after", "cm/c", "--timeout=10s")
+    k("wait", "--for=jsonpath={.data.b}=after", "cm/c", "--timeout=180s")
     assert "deleted" in k("delete", "cm", "c")
     assert "NotFound" in k.fails("get", "cm", "c")
 
@@ -108,7 +108,7 @@ def test_namespace_goes_with_its_content(vc):
     k("create", "namespace", "tmp")
     k("create", "configmap", "c", "-n", "tmp", "--from-literal=a=b")
     k("create", "deployment", "d", "-n", "tmp", "--image=nginx")
-    k("delete", "namespace", "tmp", "--timeout=30s")
+    k("delete", "namespace", "tmp", "--timeout=180s")
     assert "NotFound" in k.fails("get", "namespace", "tmp")
     assert "not found" in k.fails("create", "configmap", "c", "-n", "tmp", "--from-literal=a=b")
     assert "Forbidden" in k.fails("delete", "namespace", "kube-system")

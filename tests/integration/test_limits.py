@@ -154,7 +154,7 @@ def user_api(vc, name, verbs):
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]})
-    return Api(derive_kubeconfig(f"{vc.dir}/{name}.kubeconfig", vc.kubeconfig, token=token), timeout=60)
+    return Api(derive_kubeconfig(f"{vc.dir}/{name}.kubeconfig", vc.kubeconfig, token=token), timeout=180)
 
 
 def test_a_noisy_user_starves_nobody(vc):

@@ -115,11 +115,11 @@ def prepare(kubectl, operator, namespace):
     if operator in NEEDS:
         for path in binaries.crds(NEEDS[operator]):
             kubectl("apply", "--server-side", "-f", path)
-        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s")
 
 
 def remove(kubectl, operator, install):
-    kubectl("delete", "-f", install.all, *install.scope, "--ignore-not-found", "--timeout=180s", timeout=200)
+    kubectl("delete", "-f", install.all, *install.scope, "--ignore-not-found", "--timeout=180s", timeout=400)
     if operator in NEEDS:
         for path in binaries.crds(NEEDS[operator]):
             kubectl("delete", "-f", path)
@@ -188,6 +188,6 @@ def test_installs_like_on_a_real_cluster(host, tenant, operator, tmp_path):
     before = check_same(vc, install, real)
     check_again(vc, install, before)
     vc.kubectl("wait", "--for=condition=Available", "deployment", "--all", "-n", install.namespace,
-               "--timeout=120s", timeout=150)
+               "--timeout=180s", timeout=400)
     remove(vc.kubectl, operator, install)
     check_gone(vc, install)

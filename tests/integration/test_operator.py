@@ -28,7 +28,7 @@ class Story:
         self.admin("create", "namespace", self.ns)
         self.k = cluster.kubectl.within(self.ns)
         self.admin("apply", "--server-side", "-f", HERE)
-        self.admin("wait", "--for=condition=Established", "crd/experiments.training.example.com", "--timeout=60s")
+        self.admin("wait", "--for=condition=Established", "crd/experiments.training.example.com", "--timeout=180s")
         account = cluster.service_account_kubeconfig(self.ns, "operator")
         self.k("create", "rolebinding", "operator", "--clusterrole=experiment-operator",
                f"--serviceaccount={self.ns}:operator")
@@ -78,7 +78,7 @@ class Story:
         self.restart()
         self.apply("b", 2, rate="0.3", name="b")
         self.available("b", 2)
-        self.k("delete", "experiment", "c", "--timeout=60s")
+        self.k("delete", "experiment", "c", "--timeout=180s")
         children = {"c", "c-key", "c-settings"}
         eventually(lambda: not children & set(self.k.names("configmaps,services,secrets,deployments")), PATIENCE,
                    "the children of c to be gone")

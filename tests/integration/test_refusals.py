@@ -120,14 +120,14 @@ class Bystander(threading.Thread):
     def __init__(self, vc):
         super().__init__(daemon=True)
         self.vc, self.stopping, self.done, self.slowest, self.error = vc, False, 0, 0.0, None
-        self.seen, self.watch = 0, Api(vc.kubeconfig, timeout=120)
+        self.seen, self.watch = 0, Api(vc.kubeconfig, timeout=600)
         self.stream = self.watch.open("GET", "/api/v1/namespaces/kube-public/configmaps?watch=1")
         self.socket = self.watch._conn.sock  # pylint: disable=protected-access
         self.reader = threading.Thread(target=self._read, daemon=True)
 
     def end(self):
         self.socket.shutdown(socket.SHUT_RDWR)  # wakes the reader, which holds the stream
-        self.reader.join(30)
+        self.reader.join(600)
         self.watch.close()
 
     def _read(self):
@@ -177,7 +177,7 @@ def others_are_served(vc, grows=96):
     finally:
         by.stopping = True
         by.join(180)
-        meter.join(10)
+        meter.join(600)
     assert by.error is None, by.error
     eventually(lambda: by.seen == by.done, 30, f"the watch to have seen all {by.done}")
     by.end()

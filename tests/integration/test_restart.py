@@ -25,4 +25,4 @@ def test_a_restart_serves_while_the_host_is_silent(vc, host):
     finally:
         host.resume_component("kube-apiserver")
     vc.kubectl("run", "after", "--image=busybox:1")
-    vc.kubectl("wait", "--for=condition=Ready", "pod/after", "--timeout=60s")
+    vc.kubectl("wait", "--for=condition=Ready", "pod/after", "--timeout=180s")

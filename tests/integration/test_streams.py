@@ -148,7 +148,7 @@ def test_port_forward(host, running, websockets):
     try:
         port = int(p.stdout.readline().decode().split("127.0.0.1:")[1].split()[0])
         data = os.urandom(300_000)
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
+        with socket.create_connection(("127.0.0.1", port), timeout=180) as s:
             sender = threading.Thread(target=s.sendall, args=(data,))
             sender.start()
             got = b""
@@ -213,7 +213,7 @@ def test_stop_with_streams_open(host, running):
     host.write_log("x")
     assert p.stdout.readline() == b"x\n"
     running.stop()
-    assert p.wait(20) is not None
+    assert p.wait(180) is not None
     p.stdout.close()
 
 
@@ -258,6 +258,6 @@ def raw_get(vc, path):
 
 def connect(vc):
     """A TLS connection of its own, as the tenant's admin."""
-    sock = socket.create_connection((vc.api.server.hostname, vc.api.server.port), timeout=60)
+    sock = socket.create_connection((vc.api.server.hostname, vc.api.server.port), timeout=180)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
     return vc.api.tls.wrap_socket(sock, server_hostname=vc.api.server.hostname)

@@ -44,7 +44,7 @@ def vc(tenant, pools):
 def test_a_deployment_runs_scales_rolls_and_goes(vc):
     k = vc.kubectl
     k("create", "deployment", "web", "--image=nginx:1", "--replicas=3")
-    k("rollout", "status", "deployment/web", "--timeout=60s")
+    k("rollout", "status", "deployment/web", "--timeout=180s")
     assert len(vc.host_pods()) == 3
     for p in vc.host_pods():
         assert p["metadata"]["namespace"] == vc.namespace
@@ -54,13 +54,13 @@ def test_a_deployment_runs_scales_rolls_and_goes(vc):
     ips = {p["status"]["podIP"] for p in k.items("pods")}
     assert ips == {p["status"]["podIP"] for p in vc.host_pods()} and len(ips) == 3
     k("scale", "deployment/web", "--replicas=5")
-    k("rollout", "status", "deployment/web", "--timeout=60s")
+    k("rollout", "status", "deployment/web", "--timeout=180s")
     k("set", "image", "deployment/web", "nginx=nginx:2")
-    k("rollout", "status", "deployment/web", "--timeout=60s")
+    k("rollout", "status", "deployment/web", "--timeout=180s")
     eventually(lambda: {p["spec"]["containers"][0]["image"] for p in vc.host_pods()} == {"nginx:2"}, 60,
                "the host to run only the new image")
     k("rollout", "undo", "deployment/web")
-    k("rollout", "status", "deployment/web", "--timeout=60s")
+    k("rollout", "status", "deployment/web", "--timeout=180s")
     k("delete", "deployment", "web")
     eventually(lambda: not vc.host_pods() and not k.names("pods"), 60, "both sides to be empty")
 
@@ -168,7 +168,7 @@ def test_a_service_is_the_hosts(vc, host):
     services = vc.host_objects("/api/v1", "services")
     mine = [s for s in services if s["metadata"]["annotations"]["sublet.dev/name"] == "web"]
     assert len(mine) == 1 and mine[0]["spec"]["clusterIP"] == ip
-    k("rollout", "status", "deployment/web", "--timeout=60s")
+    k("rollout", "status", "deployment/web", "--timeout=180s")
     eventually(lambda: sum(len(s.get("addresses", [])) for s in
                            k.json("get", "endpoints", "web").get("subsets", [])) == 2, 30, "two endpoints")
     slices = k.items("endpointslices", "-l", "kubernetes.io/service-name=web")
@@ -247,7 +247,7 @@ def test_a_stateful_set_keeps_its_claims(vc):
             {"name": "db", "image": "busybox:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]}},
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
             "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]}})
-    k("rollout", "status", "statefulset/db", "--timeout=90s")
+    k("rollout", "status", "statefulset/db", "--timeout=180s")
     assert sorted(k.names("pods")) == ["db-0", "db-1"]
     claims = {c["metadata"]["name"]: c for c in k.items("pvc")}
     assert sorted(claims) == ["data-db-0", "data-db-1"]
@@ -260,7 +260,7 @@ def test_a_stateful_set_keeps_its_claims(vc):
 def test_a_job_completes(vc):
     k = vc.kubectl
     k("create", "job", "once", "--image=busybox:1", "--", "true")
-    k("wait", "--for=condition=complete", "job/once", "--timeout=90s")
+    k("wait", "--for=condition=complete", "job/once", "--timeout=180s")
     assert k.json("get", "job", "once")["status"]["succeeded"] == 1
     k("delete", "job", "once")
     eventually(lambda: not k.names("pods") and not vc.host_pods(), 60, "its pod to go")
@@ -318,7 +318,7 @@ def test_events_come_up_in_the_tenants_words(vc):
 def test_deletion_in_both_directions(vc, host):
     k = vc.kubectl
     k("create", "deployment", "web", "--image=nginx", "--replicas=1")
-    k("rollout", "status", "deployment/web", "--timeout=60s")
+    k("rollout", "status", "deployment/web", "--timeout=180s")
     first = vc.host_pods()[0]
     host.api.delete(f"/api/v1/namespaces/{vc.namespace}/pods/{first['metadata']['name']}")
     eventually(lambda: [p for p in vc.host_pods() if p["metadata"]["uid"] != first["metadata"]["uid"] and
@@ -326,7 +326,7 @@ def test_deletion_in_both_directions(vc, host):
     k("create", "namespace", "tmp")
     k.within("tmp").apply(pod("t"))
     running(k.within("tmp"), "t")
-    k("delete", "namespace", "tmp", "--timeout=60s")
+    k("delete", "namespace", "tmp", "--timeout=180s")
     eventually(lambda: len(vc.host_pods()) == 1, 60, "the host to follow")
 
 

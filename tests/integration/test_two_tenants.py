@@ -44,7 +44,7 @@ def test_two_versions_of_one_crd(tenant):
     b.kubectl.apply(loose)
     for vc in (a, b):
         vc.kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com",
-                   "--timeout=20s")
+                   "--timeout=180s")
     b.api.post(PATH, cron(cronSpec=5, anything="goes"))
     assert b.api.get(f"{PATH}/c")["spec"]["anything"] == "goes"
     refusal = a.kubectl.fails("create", "-f", "-", stdin=json.dumps(cron(cronSpec=5)))
@@ -79,7 +79,7 @@ def test_racing_creates_stop_exactly_at_the_limit(tenant, pools):
     for t in threads:
         t.start()
     for t in threads:
-        t.join(120)
+        t.join(600)
     assert not other, other[:3]
     assert (len(made), len(refused)) == (10, 190)
     assert len(vc.kubectl.names("pods")) == 10
@@ -100,7 +100,7 @@ def test_racing_creates_stop_exactly_at_a_resource_quota(tenant):
     for t in threads:
         t.start()
     for t in threads:
-        t.join(120)
+        t.join(600)
     assert sorted(set(codes)) == [201, 403] and codes.count(201) == 10 and len(codes) == 200
     eventually(lambda: vc.kubectl.json("get", "quota", "q")["status"]["used"] == {"pods": "10"}, 10,
                "the quota's status")

@@ -21,7 +21,7 @@ def config_map(name, labels=None, **data):
             "data": data}
 
 
-def collect(api, path, until, timeout=15):
+def collect(api, path, until, timeout=180):
     """Events of a watch until until(events) holds."""
     events = []
     deadline = time.monotonic() + timeout
@@ -141,7 +141,7 @@ def test_a_hundred_watches_see_the_same(vc):
     for i in range(20):
         vc.api.post(CMS, config_map(f"h{i}"))
     for t in threads:
-        t.join(60)
+        t.join(600)
     assert len(counts) == 100 and all(c == counts[0] for c in counts)
 
 
@@ -166,7 +166,7 @@ def test_racing_writers_of_one_object(vc):
     for t in threads:
         t.start()
     for t in threads:
-        t.join(60)
+        t.join(600)
     assert len(wins) == 80
     assert vc.api.get(f"{CMS}/race")["data"]["n"] == "80"
 

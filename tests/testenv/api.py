@@ -35,7 +35,7 @@ def _current(config, kind):
 class Api:
     """One kept connection per object; not shared between threads (use .clone())."""
 
-    def __init__(self, kubeconfig, timeout=30):
+    def __init__(self, kubeconfig, timeout=180):
         self.kubeconfig = kubeconfig
         self.timeout = timeout
         with open(kubeconfig, encoding="utf-8") as f:
@@ -152,7 +152,7 @@ class Api:
             "spec": {"expirationSeconds": seconds}})
         return answer["status"]["token"]
 
-    def watch(self, path, timeout=30, **query):
+    def watch(self, path, timeout=180, **query):
         """Yields the events of a watch as dicts until the server ends it or nothing comes in `timeout`."""
         client = Api(self.kubeconfig, timeout)
         try:

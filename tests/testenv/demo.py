@@ -20,7 +20,7 @@ class Demo:
 
     def run(self, *args, **env):
         r = subprocess.run([os.path.join(TREE, "tests", "demo"), *args], env={**self.env, **env}, text=True,
-                           capture_output=True, timeout=300, check=False)
+                           capture_output=True, timeout=600, check=False)
         assert r.returncode == 0, r.stdout + r.stderr
         return r.stdout
 
@@ -29,7 +29,7 @@ class Demo:
 
     def kubectl(self, cluster, *args):
         return subprocess.run([self.kubectl_path, "--kubeconfig", self.kubeconfig(cluster), *args], text=True,
-                              capture_output=True, timeout=60, check=True, cwd=TREE).stdout
+                              capture_output=True, timeout=300, check=True, cwd=TREE).stdout
 
     def pids(self):
         """The pids it wrote down whose processes live."""

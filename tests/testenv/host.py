@@ -315,10 +315,10 @@ class HostCluster:
 
 def _answers_ok(scheme, port, path):
     if scheme == "https":
-        conn = http.client.HTTPSConnection("127.0.0.1", port, timeout=5,
+        conn = http.client.HTTPSConnection("127.0.0.1", port, timeout=30,
                                            context=ssl._create_unverified_context())
     else:
-        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         conn.request("GET", path)
         response = conn.getresponse()

@@ -87,7 +87,7 @@ class Process:
             code = None if self._popen is None else self._popen.returncode
             raise ProcessDied(f"{self.name} ended with {code}:\n{self.tail()}")
 
-    def stop(self, timeout=30):
+    def stop(self, timeout=180):
         """SIGTERM, and SIGKILL after `timeout` seconds; returns the exit code, None if not running."""
         if not self.alive:
             return None
@@ -119,7 +119,7 @@ class Process:
             os.kill(self.pid, signal.SIGCONT)
         self._paused = False
 
-    def wait(self, timeout=30):
+    def wait(self, timeout=180):
         """Waits for the process to end by itself; returns the exit code."""
         code = self._popen.wait(timeout)
         self._ended = True

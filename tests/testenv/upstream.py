@@ -62,7 +62,7 @@ class Upstream(Process):
         return self.healthy() and any("successfully acquired lease" in words.lower() for _, words in self.lines("I"))
 
     def healthy(self):
-        conn = http.client.HTTPSConnection("127.0.0.1", self.port.number, timeout=5,
+        conn = http.client.HTTPSConnection("127.0.0.1", self.port.number, timeout=30,
                                            context=ssl._create_unverified_context())
         try:
             conn.request("GET", "/healthz")

@@ -5,16 +5,19 @@ import time
 
 # A loaded machine may ask for more patience; a test never asserts a time, so this changes no result.
 PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "1"))
+# A wait ends with what it waits for: a short limit proves nothing, and fails where others take the processor.
+LEAST = 180
 
 
 def eventually(fn, timeout=30.0, what=None, interval=0.05):
     """Calls fn until it returns something true and returns that.
 
-    An exception of fn counts as "not yet". After `timeout` seconds an AssertionError says what was
-    waited for and what the last attempt answered. The pause grows from `interval` to one second.
+    An exception of fn counts as "not yet". After `timeout` seconds, and never before LEAST, an AssertionError says
+    what was waited for and what the last attempt answered. The pause grows from `interval` to one second.
     """
     what = what or getattr(fn, "__name__", "condition")
-    deadline = time.monotonic() + timeout * PATIENCE
+    patience = max(timeout, LEAST) * PATIENCE
+    deadline = time.monotonic() + patience
     pause = interval
     while True:
         last = None
@@ -28,7 +31,7 @@ def eventually(fn, timeout=30.0, what=None, interval=0.05):
             if getattr(e, "fatal", False):
                 raise
         if time.monotonic() >= deadline:
-            raise AssertionError(f"waited {timeout * PATIENCE:.0f} s for {what}; {last}")
+            raise AssertionError(f"waited {patience:.0f} s for {what}; {last}")
         time.sleep(pause)
         pause = min(pause * 1.5, 1.0)
 
