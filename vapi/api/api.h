@@ -235,6 +235,9 @@ int body_check_kind(struct call *c, struct err *err) MUST_CHECK;
 int body_check_patched(struct call *c, cJSON *patched, struct err *err) MUST_CHECK;
 /* Types, nulls and canonical texts by the schema; unknown fields are noted in c->strict. */
 int body_normalise(struct call *c, cJSON *object, struct err *err) MUST_CHECK;
+/* c->body as a question or an order that is not stored as it is (a review, a Binding, an Eviction):
+ * normalised and judged, in the namespace of the request, without what its type does not know. */
+int body_take(struct call *c, struct err *err) MUST_CHECK;
 /* 422 about what a patch made. */
 int body_refuse_patched(struct call *c, const cJSON *patched, struct str why,
                         struct err *err) MUST_CHECK;
@@ -389,6 +392,3 @@ void expiry_close(struct expiry *x, void (*closed)(void *ctx), void *ctx);
 
 /* server.c */
 void server_handler(struct vapi *api, struct net_handler *ret);
-/* 403 in the words of the authoriser: who cannot do what where. */
-int server_forbidden(struct call *c, const struct attributes *what, struct str reason,
-                     struct err *err) MUST_CHECK;

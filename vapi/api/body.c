@@ -527,6 +527,36 @@ int body_normalise(struct call *c, cJSON *object, struct err *err)
     return normalise(c, object, false, err);
 }
 
+/* As EnsureObjectNamespaceMatchesRequestNamespace: what is in no namespace forgets one. */
+static int take_namespace(struct call *c, struct err *err)
+{
+    cJSON *metadata = meta_of(c->arena, c->body);
+    struct str got = json_str(json_get(metadata, "namespace"));
+
+    if (!resource_namespaced(c->resource)) {
+        json_remove(metadata, "namespace");
+        return 0;
+    }
+    if (got.n && !str_eq(got, c->ns))
+        return meta_wrong_namespace(err);
+    json_set_str(c->arena, metadata, "namespace", c->ns);
+    return 0;
+}
+
+int body_take(struct call *c, struct err *err)
+{
+    struct str group, version, kind;
+    uint32_t node;
+
+    if (body_normalise(c, c->body, err) || body_strict(c, NULL, err))
+        return -1;
+    body_expected(c, &group, &version, &kind);
+    node = schema_builtin_root(group, version, kind);
+    if (node)
+        schema_prune(&SCHEMA_BUILTIN, node, c->body);
+    return take_namespace(c, err);
+}
+
 int body_decode(struct call *c, struct err *err)
 {
     struct str body = c->request->body;

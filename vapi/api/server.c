@@ -8,7 +8,6 @@
 
 #include <assert.h>
 
-#include <sublet/encode.h>
 #include <sublet/net.h>
 
 #define MAX_AUDIT_ID 1024 /* bytes; it stands in each event of the audit log */
@@ -46,28 +45,6 @@ static const struct verb_bit *find_verb(const char *name)
 }
 
 /* ---- refusals ---- */
-
-int server_forbidden(struct call *c, const struct attributes *what, struct str reason,
-                     struct err *err)
-{
-    struct arena *a = c->arena;
-    struct str user = go_quote(a, c->user.name), resource = what->resource;
-    struct str scope = STR("at the cluster scope"), text;
-    const char *colon = reason.n ? ": " : "";
-
-    if (!what->resource.p)
-        return err_set(err, &ERR_FORBIDDEN, "forbidden: User %.*s cannot %s path %.*s%s%.*s",
-                       STR_F(user), what->verb, STR_F(go_quote(a, what->path)), colon,
-                       STR_F(reason));
-    if (what->subresource.n)
-        resource = arena_concat(a, 3, (struct str[]){resource, STR("/"), what->subresource});
-    if (what->ns.n)
-        scope = arena_printf(a, "in the namespace %.*s", STR_F(go_quote(a, what->ns)));
-    text = arena_printf(a, "User %.*s cannot %s resource %.*s in API group %.*s %.*s%s%.*s",
-                        STR_F(user), what->verb, STR_F(go_quote(a, resource)),
-                        STR_F(go_quote(a, what->group)), STR_F(scope), colon, STR_F(reason));
-    return err_forbidden(err, what->group, what->resource, what->name, "%s", text.p);
-}
 
 static int no_such_method(struct err *err)
 {
@@ -168,7 +145,7 @@ static int authorize(struct route *r)
     audit_authorized(c, allowed, reason);
     if (allowed)
         return 0;
-    return server_forbidden(c, &what, reason, &r->err);
+    return auth_forbidden(&r->err, c->arena, &c->user, &what, reason);
 }
 
 /* ---- does it exist ---- */
@@ -349,10 +326,7 @@ static int read_request(struct route *r)
     /* Other handlers write, and write.c looks at the shape of what it is given. */
     if (c->verb != CALL_CREATE || !c->sub)
         return 0;
-    return body_normalise(c, c->body, &r->err) || body_strict(c, NULL, &r->err) ||
-                   admit_part(c, &r->err)
-               ? -1
-               : 0;
+    return body_take(c, &r->err) || admit_part(c, &r->err) ? -1 : 0;
 }
 
 /* ---- non-resource paths ---- */

@@ -10,6 +10,18 @@ static int refuse(struct call *c, struct err *err, struct str why)
     return err_conflict(err, STR(""), STR("pods/binding"), c->name, why.p);
 }
 
+/* In the words of upstream's storage, where the precondition is looked at. */
+static int refuse_uid(struct call *c, struct err *err, struct str wanted, struct str is)
+{
+    return err_conflict(err, STR(""), STR("pods"), c->name,
+                        arena_printf(c->arena,
+                                     "StorageError: invalid object, Code: 4, Key: /pods/%.*s/%.*s, "
+                                     "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+                                     "UID in precondition: %.*s, UID in object meta: %.*s",
+                                     STR_F(c->ns), STR_F(c->name), STR_F(wanted), STR_F(is))
+                            .p);
+}
+
 /* Upstream hands on what is wrong with a Binding without making it a refusal of an object: a 500
  * of the bare text. */
 static int as_plain(struct err *err)
@@ -32,14 +44,16 @@ static int check_body(struct call *c, struct err *err)
     struct str name = json_str_at(c->body, "metadata.name");
     static const char *const kinds[] = {"Node", "<empty>", NULL};
 
-    if (name.n && !str_eq(name, c->name))
+    if (!str_eq(name, c->name))
         return err_set(err, &ERR_BAD_REQUEST, "name in URL does not match name in Binding object");
     field_errors_init(&e, c->arena);
     if (kind.n && !str_eqc(kind, "Node"))
         field_not_supported(&e, FIELD(target, "kind"), kind, kinds);
     if (!json_str_at(c->body, "target.name").n)
         field_required(&e, FIELD(target, "name"), "");
-    return field_errors_to_err(&e, STR(""), STR("Binding"), c->name, err) ? as_plain(err) : 0;
+    if (field_errors_to_err(&e, STR(""), STR("Binding"), c->name, err))
+        return as_plain(err);
+    return c->name.n ? 0 : err_set(err, &ERR_BAD_REQUEST, "Name parameter required.");
 }
 
 static int check_pod(struct call *c, const cJSON *pod, struct err *err)
@@ -49,7 +63,7 @@ static int check_pod(struct call *c, const cJSON *pod, struct err *err)
     struct arena *a = c->arena;
 
     if (uid.n && !str_eq(uid, json_str_at(pod, "metadata.uid")))
-        return refuse(c, err, STR("Precondition failed: UID in precondition does not match"));
+        return refuse_uid(c, err, uid, json_str_at(pod, "metadata.uid"));
     if (json_path(pod, "metadata.deletionTimestamp"))
         return refuse(c, err,
                       arena_printf(a, "pod %.*s is being deleted, cannot be assigned to a host",
@@ -122,7 +136,7 @@ static int bind_pod(struct call *c, cJSON *pod, cJSON **ret, struct err *err)
 {
     cJSON *metadata = meta_of(c->arena, pod);
 
-    if (check_body(c, err) || check_pod(c, pod, err))
+    if (check_pod(c, pod, err))
         return -1;
     json_set_str(c->arena, json_ensure_object(c->arena, pod, "spec"), "nodeName",
                  json_str_at(c->body, "target.name"));
@@ -168,6 +182,11 @@ void sub_binding(struct call *c)
                                            .answer = answer_created,
                                            .uncounted = true,
                                            .whole = true};
+    struct err err;
 
-    write_start(c, &plan);
+    err_init(&err, c->arena);
+    if (check_body(c, &err))
+        call_error(c, &err);
+    else
+        write_start(c, &plan);
 }

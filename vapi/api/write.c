@@ -152,7 +152,7 @@ static enum outcome allow_create_on_update(struct write *w, struct err *err)
     if (!may || c->sub)
         return commit_not_found(c, err) ? FAILED : GO_ON;
     if (!c->done && !auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason))
-        return server_forbidden(c, &what, reason, err) ? FAILED : GO_ON;
+        return auth_forbidden(err, c->arena, &c->user, &what, reason) ? FAILED : GO_ON;
     w->creating = true;
     return GO_ON;
 }
@@ -797,9 +797,12 @@ static void handle_review(struct call *c)
     struct err err;
 
     err_init(&err, c->arena);
-    if (body_normalise(c, c->body, &err) || body_strict(c, NULL, &err))
+    if (body_take(c, &err)) {
         call_error(c, &err);
-    else if (is_binding(c))
+        return;
+    }
+    meta_wipe(c->arena, c->body);
+    if (is_binding(c))
         sub_binding(c);
     else
         auth_handle_review(c);

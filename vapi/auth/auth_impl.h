@@ -52,9 +52,6 @@ int auth_impersonate(struct auth *auth, struct arena *a, const struct net_reques
 /* review_access.c: SubjectAccessReview, its local form and that of oneself. */
 void review_access(struct call *c);
 
-/* A body that names another namespace than the request: BAD_REQUEST. */
-int review_check_namespace(const struct call *c, struct err *err) MUST_CHECK;
-
 /* account.c */
 /* Signature, audience, and that everything the token stands for still exists. */
 int account_check_token(struct auth *auth, struct arena *a, struct str jwt,

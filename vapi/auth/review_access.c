@@ -122,9 +122,7 @@ static void check_metadata(struct field_errors *e, const struct question *q)
     json_each(member, json_get(q->call->body, "metadata"))
     {
         if (!strcmp(member->string, "namespace") || !strcmp(member->string, "managedFields") ||
-            !strcmp(member->string, "creationTimestamp") || json_is_null(member) ||
-            (!json_is_string(member) && !json_count(member)) ||
-            (json_is_string(member) && !json_str(member).n))
+            json_is_null(member))
             continue;
         field_invalid(e, FIELD(NULL, "metadata"), json_get(q->call->body, "metadata"),
                       q->local ? "must be empty except for namespace" : "must be empty");
@@ -157,17 +155,6 @@ static int check(const struct question *q, struct err *err)
         check_local(&e, q, c->ns);
     /* Upstream has lost the kind by then. */
     return field_errors_to_err(&e, c->resource->group, STR(""), STR(""), err);
-}
-
-int review_check_namespace(const struct call *c, struct err *err)
-{
-    struct str ns = json_str_at(c->body, "metadata.namespace");
-
-    if (!ns.n || str_eq(ns, c->ns))
-        return 0;
-    return err_set(err, &ERR_BAD_REQUEST,
-                   "the namespace of the provided object does not match the namespace sent on the "
-                   "request");
 }
 
 /* ---- the question ---- */
@@ -301,14 +288,10 @@ void review_access(struct call *c)
         read_user(&q);
 
     err_init(&err, c->arena);
-    if ((q.local && review_check_namespace(c, &err)) || check(&q, &err)) {
+    if (check(&q, &err)) {
         call_error(c, &err);
         return;
     }
-    if (q.local)
-        json_set_str(c->arena, json_get(c->body, "metadata"), "namespace", c->ns);
-    else
-        json_remove(json_get(c->body, "metadata"), "namespace");
     read_attributes(&q);
     answer(&q);
 }

@@ -125,8 +125,6 @@ static int check_metadata(struct call *c, struct err *err)
     struct str name = json_str_at(c->body, "metadata.name");
     struct field_errors e;
 
-    if (review_check_namespace(c, err))
-        return -1;
     field_errors_init(&e, c->arena);
     if (name.n && !str_eq(name, c->name))
         field_invalid_str(&e, FIELD(FIELD(NULL, "metadata"), "name"), name,
@@ -179,8 +177,6 @@ static void fill_metadata(struct call *c, const struct token_claims *claims)
 
     if (!json_str_at(meta, "name").n)
         json_set_str(a, meta, "name", c->name);
-    if (!json_str_at(meta, "namespace").n)
-        json_set_str(a, meta, "namespace", c->ns);
     json_set_str(a, meta, "uid", claims->service_account_uid);
     json_set_str(a, meta, "creationTimestamp", time_format_s(a, claims->issued));
 }

@@ -308,10 +308,16 @@ static void test_review(void **state)
 {
     struct harness *h = *state;
     const char *path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    struct answer a = post(h, path, "{\"spec\":{\"nonResourceAttributes\":{\"path\":\"/x\"}}}");
+    struct answer a = post(h, path,
+                           "{\"nonsense\":1,\"metadata\":{\"uid\":\"x\"},\"spec\":{\"odd\":1,"
+                           "\"nonResourceAttributes\":{\"path\":\"/x\",\"odd\":2}}}");
 
     assert_int_equal(a.status, 201);
     assert_str(text_at(a, "kind"), "SelfSubjectAccessReview");
+    assert_str(text_at(a, "spec.nonResourceAttributes.path"), "/x");
+    /* What its type does not know is not answered, nor what a server sets. */
+    assert_false(str_contains(a.body, STR("odd")) || str_contains(a.body, STR("nonsense")) ||
+                 str_contains(a.body, STR("uid")));
     assert_int_equal(get(h, path).status, 405);
 }
 
