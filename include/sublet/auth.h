@@ -54,9 +54,10 @@ int auth_authenticate(struct auth *auth, struct arena *a, const struct net_reque
 /* *ret_reason: what RBAC said ("RBAC: allowed by ..."); may be NULL. */
 bool auth_authorize(struct auth *auth, struct arena *a, const struct user *u,
                     const struct attributes *what, struct str *ret_reason);
-/* The 403 for a question that was answered no, in upstream's words; returns -1. */
+/* The 403 for a question that was answered no, in upstream's words, with RBAC's reason or none;
+ * returns -1. */
 int auth_forbidden(struct err *err, struct arena *a, const struct user *u,
-                   const struct attributes *what);
+                   const struct attributes *what, struct str reason);
 /* Roles and bindings every cluster has, created or reconciled; runs at start, then done. */
 void auth_bootstrap(struct auth *auth, void (*done)(void *ctx, const struct err *err), void *ctx);
 /* Refuses a role or binding that gives more than u has (escalate, bind). Called by admission. */

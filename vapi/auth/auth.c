@@ -264,23 +264,3 @@ bool auth_authorize(struct auth *auth, struct arena *a, const struct user *u,
         *ret_reason = arena_printf(a, "RBAC: %.*s", STR_F(missing_text(&q.missing, a)));
     return q.allowed;
 }
-
-/* `User "x" cannot list resource "pods" in API group "" in the namespace "y"`, as upstream. */
-int auth_forbidden(struct err *err, struct arena *a, const struct user *u,
-                   const struct attributes *what)
-{
-    struct str name = go_quote(a, u->name), resource = what->resource;
-    struct str where = STR(" at the cluster scope");
-
-    if (!what->resource.p)
-        return err_set(err, &ERR_FORBIDDEN, "forbidden: User %.*s cannot %s path %.*s", STR_F(name),
-                       what->verb, STR_F(go_quote(a, what->path)));
-    if (what->ns.n)
-        where = arena_printf(a, " in the namespace %.*s", STR_F(go_quote(a, what->ns)));
-    if (what->subresource.n)
-        resource = arena_concat(a, 3, (struct str[]){resource, STR("/"), what->subresource});
-    return err_forbidden(err, what->group, what->resource, what->name,
-                         "User %.*s cannot %s resource %.*s in API group %.*s%.*s", STR_F(name),
-                         what->verb, STR_F(go_quote(a, resource)), STR_F(go_quote(a, what->group)),
-                         STR_F(where));
-}

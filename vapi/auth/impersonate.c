@@ -166,11 +166,7 @@ static int read_wanted(struct arena *a, const struct net_request *r, struct want
 
 static int refuse(const struct asking *q, const struct attributes *what, struct str reason)
 {
-    auth_forbidden(q->err, q->arena, q->real, what);
-    if (!reason.n)
-        return -1;
-    q->err->message = arena_concat(q->arena, 3, (struct str[]){q->err->message, STR(": "), reason});
-    return -1;
+    return auth_forbidden(q->err, q->arena, q->real, what, reason);
 }
 
 static int may(const struct asking *q, const struct attributes *what)

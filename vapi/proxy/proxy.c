@@ -169,12 +169,13 @@ static int authorize_stream(struct call *c, const struct proxy_request *r, struc
                               .subresource = str_c(c->sub->name),
                               .name = c->name,
                               .ns = c->ns};
+    struct str reason;
     bool acts = r->kind == PROXY_EXEC || r->kind == PROXY_ATTACH || r->kind == PROXY_PORT_FORWARD;
 
     if (!acts || c->verb == CALL_CREATE ||
-        auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, NULL))
+        auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason))
         return 0;
-    return auth_forbidden(err, c->arena, &c->user, &what);
+    return auth_forbidden(err, c->arena, &c->user, &what, reason);
 }
 
 static int find_object(struct call *c, struct proxy_request *r, struct err *err)
