@@ -3,6 +3,7 @@
 
 A line that begins with a word and `<` gives that manifest to the command as its input. `?` before a command: what it
 says depends on the moment (events, conditions), only its exit code counts. `wait` lines make the next ones certain.
+Schedules are those of leap days: a day that is played as the hour turns would see a job that others do not.
 """
 
 MANIFESTS = {
@@ -115,8 +116,8 @@ create rolebinding reader --role=reader --serviceaccount=NS:robot
 create rolebinding viewers --clusterrole=view --group=team
 create quota small --hard=pods=40,requests.cpu=20,services=10
 create job once --image=registry.example/job:1 -- true
-create cronjob nightly --image=registry.example/job:1 --schedule=5,10 */2 * * *
-create cronjob hourly --image=registry.example/job:1 --schedule=0 * * * *
+create cronjob nightly --image=registry.example/job:1 --schedule=5,10 */2 29 2 *
+create cronjob hourly --image=registry.example/job:1 --schedule=0 0 29 2 *
 create job byhand --from=cronjob/hourly
 create service clusterip plain --tcp=80:8080
 create service clusterip headless --clusterip=None --tcp=5432
@@ -144,6 +145,7 @@ expose deployment web --port=80 --target-port=http
 expose pod single --port=8080 --name=single
 autoscale deployment web --min=2 --max=4 --cpu=80%
 # reading them
+wait --for=jsonpath={.status.used.pods}=3 resourcequota/small --timeout=180s
 get all -o name
 get pods -l app=single -o wide
 get pods -l app=web
@@ -233,6 +235,7 @@ label deployment web color-
 label pods -l app=single a=b c=d
 annotate deployment web note=first kubernetes.io/change-cause=second
 annotate deployment web note-
+wait --for=jsonpath={.metadata.annotations.kubernetes\\.io/change-cause}=second replicaset -l app=web --timeout=180s
 patch deployment web -p {"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"SIZE","value":"3"}]}]}}}}
 patch deployment web --type=json -p [{"op":"test","path":"/spec/replicas","value":9}]
 patch deployment web --type=json -p [{"op":"replace","path":"/spec/replicas","value":1}]
