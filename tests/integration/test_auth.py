@@ -2,12 +2,15 @@
 """Who may come in, and what they may: the same questions to Sublet and to a kube-apiserver of the same
 AuthenticationConfiguration, and the answers compared."""
 import base64
+import contextlib
 import http.client
 import json
 import os
 import re
+import socket
 import ssl
 import subprocess
+import threading
 import time
 
 import pytest
@@ -67,6 +70,8 @@ def upstream(workdir, authentication):
         yaml.safe_dump({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
                         **authentication}, f)
     made = HostCluster(directory, api_args=["--authentication-config=" + path])
+    # A pod of a node that does not exist goes after 40 seconds: how long a test takes is nobody's business.
+    made.components["kube-controller-manager"].argv.append("--controllers=*,-pod-garbage-collector-controller")
     try:
         for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
             made.start_component(name)
@@ -103,6 +108,14 @@ def whoami(cluster, token):
 
 GOOD = {"hd": "example.com", "uid": "42"}
 NOW = int(time.time())
+
+
+def of_now(claims, started=NOW):
+    """The same distance from now as from when this file was read, which may be long ago."""
+    return {k: v + time.time() - started if isinstance(v, float) else v + int(time.time()) - started
+            if k in ("exp", "nbf", "iat") and isinstance(v, int) else v for k, v in claims.items()}
+
+
 TOKENS = [  # what is wrong or odd about a token
     ("plain", {}),
     ("groups", {"groups": ["a", "b"]}),
@@ -151,7 +164,7 @@ def same_users(ours, upstream, name, token):
 def test_tokens_of_an_issuer(ours, upstream, issuer):
     eventually(lambda: whoami(upstream, issuer.token(**GOOD))[0] == 201, 60, "upstream to know the issuer")
     for name, claims in TOKENS:
-        same_users(ours, upstream, name, issuer.token(**{**GOOD, **claims}))
+        same_users(ours, upstream, name, issuer.token(**{**GOOD, **of_now(claims)}))
     for name, header in HEADERS:
         same_users(ours, upstream, name, issuer.token(header=header, **GOOD))
     good = issuer.token(**GOOD)
@@ -182,15 +195,21 @@ def test_algorithms(ours, issuer, alg):
         issuer.keys.remove(key)
 
 
+FLOOR = 10  # seconds, between two fetches of an issuer's keys
+
+
 def test_keys_are_fetched_once(ours, issuer):
+    """And, for keys that are unknown, once more for each time that the floor has passed meanwhile."""
     issuer.requests.clear()
+    begin = time.monotonic()
     for _ in range(3):
         assert whoami(ours, issuer.token(**GOOD))[0] == 201
+    assert (issuer.requests.count("/keys"), issuer.requests.count(DISCOVERY)) == (1, 1), issuer.requests
     unknown = issuer.add_key("unknown", published=False)
     for _ in range(5):
         assert whoami(ours, issuer.token(key=unknown, **GOOD)) == (401, "Unauthorized")
-    assert issuer.requests.count("/keys") == 1, issuer.requests
-    assert issuer.requests.count(DISCOVERY) == 1, issuer.requests
+    most = 1 + (time.monotonic() - begin) // FLOOR
+    assert max(issuer.requests.count(path) for path in ("/keys", DISCOVERY)) <= most, issuer.requests
 
 
 def test_a_new_key_is_found(ours, issuer):
@@ -213,14 +232,26 @@ def test_an_issuer_that_is_down(ours, issuer):
     eventually(lambda: whoami(ours, issuer.token(**GOOD))[0] == 201, 30, "the user, once the issuer is back")
 
 
+def give_up_once_fetched(cluster, issuer):
+    """One request whose client leaves when its issuer has been asked."""
+    issuer.requests.clear()
+    slow = as_user(cluster, token=issuer.token(**GOOD))
+
+    def ask_it():
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            slow.raw("POST", WHOAMI, REVIEW)
+
+    asking = threading.Thread(target=ask_it)
+    asking.start()
+    eventually(lambda: issuer.requests, 60, "the issuer to be asked")
+    slow._conn.sock.shutdown(socket.SHUT_RDWR)  # pylint: disable=protected-access
+    asking.join()
+
+
 def test_a_slow_issuer_holds_up_nobody_else(ours, issuer):
     """One request waits; others are answered, and one that gave up does no harm."""
     issuer.delay.set()
-    issuer.requests.clear()
-    slow = as_user(ours, token=issuer.token(**GOOD))
-    slow.timeout = 1
-    with pytest.raises(OSError):
-        slow.raw("POST", WHOAMI, REVIEW)
+    give_up_once_fetched(ours, issuer)
     assert issuer.requests == [DISCOVERY]
     for _ in range(20):
         assert ours.api.get("/api/v1/namespaces/default")
@@ -230,10 +261,7 @@ def test_a_slow_issuer_holds_up_nobody_else(ours, issuer):
 
 def test_closing_while_keys_are_fetched(ours, issuer):
     issuer.delay.set()
-    slow = as_user(ours, token=issuer.token(**GOOD))
-    slow.timeout = 0.5
-    with pytest.raises(OSError):
-        slow.raw("POST", WHOAMI, REVIEW)
+    give_up_once_fetched(ours, issuer)
     ours.stop()
     issuer.delay.clear()
 
@@ -246,7 +274,7 @@ def test_documents_that_are_wrong(ours, issuer):
     try:
         assert whoami(ours, good) == (401, "Unauthorized")
         issuer.answers = {"/keys": (200, b"[" + b" " * (2 << 20))}
-        assert "issuer did not match" in eventually(lambda: ours.process.tail(), 5, "the log")
+        eventually(lambda: "issuer did not match" in ours.process.tail(), 60, "the log")
         eventually(lambda: whoami(ours, good)[0] == 401 and "too large" in ours.process.tail(), 30,
                    "the large answer to be refused")
     finally:
@@ -287,8 +315,10 @@ def csr(directory, name, subject, signer, usages, **spec):
 
 
 def approve(api, name, kind="Approved"):
-    while True:  # a controller may have approved it meanwhile
+    while True:  # a controller may approve it before us, or between our reading and writing
         made = api.get(f"{CSRS}/{name}")
+        if kind in [c["type"] for c in made["status"].get("conditions", [])]:
+            return 200, None, b""
         made["status"] = {"conditions": [{"type": kind, "status": "True", "reason": "Test", "message": "so be it"}]}
         answer = api.raw("PUT", f"{CSRS}/{name}/approval", made)
         if answer[0] != 409:
@@ -466,7 +496,20 @@ def pair(module_tenant, upstream):
         for ns in ("one", "two"):
             eventually(lambda: cluster.api.get(f"/api/v1/namespaces/{ns}/serviceaccounts/default"), 60, "accounts")
         eventually(lambda: cluster.api.get(RBAC + "/clusterroles/gathered")["rules"], 60, "aggregation")
+        # Upstream's authorizer reads caches: the last of each kind has to be in them.
+        may(cluster, "ned", "impersonate:serviceaccount", "serviceaccounts", group="authentication.k8s.io")
+        may(cluster, "gil", "list", "secrets")
+        may(cluster, "bob", "get", "secrets", namespace="one")
+        may(cluster, "bob", "get", "pods", namespace="two")
     return module_tenant, upstream
+
+
+def may(cluster, user, verb, what, **more):
+    """Waits until somebody may do it."""
+    def allowed():
+        return cluster.api.post(AUTHZ + "/subjectaccessreviews", sar(user=user, resourceAttributes=resource(
+            verb, what, **more)))["status"]["allowed"]
+    eventually(allowed, 60, f"{user} to be allowed to {verb} {what}")
 
 
 VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "generation")
@@ -692,6 +735,7 @@ def test_a_label_may_be_a_grant(pair):
             "changer", rule("create,update,patch", GROUP, "clusterroles,clusterrolebindings"),
             rule("escalate", GROUP, "clusterroles", names="named-x")))
         cluster.api.post(RBAC + "/clusterrolebindings", binding("changer", "changer", "User:eve"))
+        may(cluster, "eve", "patch", "clusterroles", group=GROUP)
     named = role("named-x", rule("get", "", "secrets"))
     all_same([same(pair, "PATCH", RBAC + path, body, user="eve", headers=MERGE) for path, body in CHANGES]
              + [same(pair, "POST", RBAC + "/clusterroles", named, user="eve"),
@@ -1103,6 +1147,7 @@ def test_approval(pair):
             "approver", rule("get", "certificates.k8s.io", "certificatesigningrequests"),
             rule("update", "certificates.k8s.io", "certificatesigningrequests/approval")))
         cluster.api.post(RBAC + "/clusterrolebindings", binding("approver", "approver", "User:ann"))
+        may(cluster, "ann", "update", "certificatesigningrequests/approval", group="certificates.k8s.io")
     path = CSRS + "/appr/approval"
 
     def put(conditions, user=None, **spec):
@@ -1137,7 +1182,7 @@ def serial(cluster):
 
 def test_certificates_are_renewed(tenant):
     """In the process: new handshakes get the new one, a connection and its watch go on."""
-    vc = tenant("renewed", {"listen": {"certificateLifetime": "15s"}}, on=False)
+    vc = tenant("renewed", {"listen": {"certificateLifetime": "30s"}}, on=False)
     account = vc.service_account_kubeconfig("default", "watcher")
     vc.kubectl("create", "clusterrolebinding", "watcher", "--clusterrole=cluster-admin",
                "--serviceaccount=default:watcher")
@@ -1159,7 +1204,7 @@ def test_certificates_are_renewed(tenant):
         line = [x for x in metrics.splitlines()
                 if x.startswith(f'sublet_certificate_expiration_timestamp_seconds{{certificate="{name}"}}')]
         left = float(line[0].split()[-1]) - time.time()
-        assert (0 < left <= 16) if name != "ca" else left > 9 * 365 * 86400, line
+        assert (0 < left <= 31) if name != "ca" else left > 9 * 365 * 86400, line
     for name in ("serving", "kubeconfig"):
         assert f"certificate renewed certificate={name}" in vc.process.tail(1000)
 
