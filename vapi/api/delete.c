@@ -27,6 +27,7 @@ struct removal {
     const cJSON *old;
     cJSON *object;
     enum fate fate;
+    bool marked; /* object has another time to go than old */
     const struct store_object *stored;
     struct err err;
 };
@@ -149,6 +150,7 @@ static void mark(struct removal *d, int64_t when, int64_t grace)
         json_set_i64(a, metadata, "generation", generation + 1);
     json_set_str(a, metadata, "deletionTimestamp", time_format_s(a, when));
     json_set_i64(a, metadata, "deletionGracePeriodSeconds", grace);
+    d->marked = true;
 }
 
 static int64_t marked_at(const cJSON *object)
@@ -228,6 +230,7 @@ static enum fate plan_namespace(struct removal *d)
         return KEEP;
     json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
     json_set_str(a, json_ensure_object(a, d->object, "status"), "phase", STR("Terminating"));
+    set_collector_finalizers(d);
     return MARK;
 }
 
@@ -266,6 +269,15 @@ static enum fate plan(struct removal *d)
 
 /* ---- the answer ---- */
 
+/* 202 is what clients get that say in the old way that dependents go first, of what stays for now.
+ */
+static int code(const struct removal *d)
+{
+    const cJSON *orphan = json_get(d->call->body, "orphanDependents");
+
+    return d->fate != REMOVE && json_is_bool(orphan) && !json_true(orphan) ? 202 : 200;
+}
+
 static void answer(struct removal *d)
 {
     struct call *c = d->call;
@@ -279,9 +291,9 @@ static void answer(struct removal *d)
     if (d->fate == REMOVE && !returns_object)
         call_success(c, arena_str(c->arena, base->uid));
     else if (d->fate == REMOVE || (d->fate == MARK && c->options.dry_run))
-        respond_object(c, 200, d->object);
+        respond_object(c, code(d), d->object);
     else
-        call_stored(c, 200, shown);
+        call_stored(c, code(d), shown);
     store_object_unref(stored);
     store_object_unref(base);
 }
@@ -320,6 +332,25 @@ static int admit(struct removal *d)
                : 0;
 }
 
+/* Watchers see that a pod's time is up before it is gone, both in one transaction. What leaves
+ * without having been marked is shown as it was stored. */
+static int remove_now(struct removal *d)
+{
+    struct call *c = d->call;
+    const struct store_object *marked;
+
+    if (!d->marked)
+        d->object = json_copy(c->arena, d->old);
+    if (d->marked && !c->options.dry_run) {
+        if (commit_object(c, STORE_UPDATE, d->object, d->base, d->old, &marked, &d->err))
+            return -1;
+        store_object_unref(d->base);
+        d->base = marked;
+        d->old = json_copy(c->arena, d->object);
+    }
+    return commit_object(c, STORE_DELETE, d->object, d->base, d->old, NULL, &d->err);
+}
+
 static void run(struct removal *d)
 {
     struct call *c = d->call;
@@ -334,10 +365,9 @@ static void run(struct removal *d)
     }
     d->fate = plan(d);
     if (d->fate != KEEP) {
-        enum store_op op = d->fate == MARK ? STORE_UPDATE : STORE_DELETE;
-        const struct store_object **stored = d->fate == MARK ? &d->stored : NULL;
-
-        if (commit_object(c, op, d->object, d->base, d->old, stored, &d->err)) {
+        if (d->fate == REMOVE
+                ? remove_now(d)
+                : commit_object(c, STORE_UPDATE, d->object, d->base, d->old, &d->stored, &d->err)) {
             fail(d, &d->err);
             return;
         }

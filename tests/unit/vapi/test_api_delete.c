@@ -140,7 +140,11 @@ static void make_running(struct harness *h, const char *name)
                       name)
              .p);
     made = post(h, arena_printf(a, PODS "/%s/binding", name).p,
-                "{\"target\":{\"kind\":\"Node\",\"name\":\"n1\"}}");
+                arena_printf(a,
+                             "{\"metadata\":{\"name\":\"%s\"},\"target\":{\"kind\":\"Node\","
+                             "\"name\":\"n1\"}}",
+                             name)
+                    .p);
     assert_int_equal(made.status, 201);
     made = merge(h, arena_printf(a, PODS "/%s/status", name).p,
                  "{\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
@@ -173,15 +177,46 @@ static void test_graceful_pod(void **state)
     assert_int_equal(get(h, PODS "/p").status, 404);
 }
 
+static void no_wake(void *ctx)
+{
+    (void)ctx;
+}
+
+static void assert_event(struct store_watch *w, enum store_event_type type, bool marked)
+{
+    bool expired = false;
+    const struct store_event *e = store_watch_next(w, &expired);
+
+    assert_non_null(e);
+    assert_int_equal(e->type, type);
+    assert_int_equal(str_contains(e->object->bytes, STR("\"deletionGracePeriodSeconds\":0")),
+                     marked);
+}
+
+/* Watchers see that its time is up, and that it is gone. */
 static void test_unscheduled_pod_leaves_at_once(void **state)
 {
     struct harness *h = *state;
+    const struct resource *pods = harness_resource(h, "", "pods");
+    struct store_watch *w;
+    struct err err;
+    bool expired = false;
 
+    err_init(&err, harness_arena(h));
+    assert_int_equal(store_watch_open(harness_store(h), pods->storage,
+                                      store_revision(harness_store(h)), no_wake, NULL, &w, &err),
+                     0);
     post(h, PODS,
          "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"terminationGracePeriodSeconds\":30,"
          "\"containers\":[{\"name\":\"c\"}]}}");
+    assert_int_equal(delete_(h, PODS "/p?dryRun=All", NULL).status, 200);
     assert_int_equal(delete_(h, PODS "/p", NULL).status, 200);
     assert_int_equal(get(h, PODS "/p").status, 404);
+    assert_event(w, STORE_ADDED, false);
+    assert_event(w, STORE_MODIFIED, true);
+    assert_event(w, STORE_DELETED, true);
+    assert_null(store_watch_next(w, &expired));
+    store_watch_close(w);
 }
 
 static void test_binding(void **state)
@@ -193,12 +228,14 @@ static void test_binding(void **state)
     a = get(h, PODS "/p");
     assert_str(text_at(a, "spec.nodeName"), "n1");
     assert_null(json_path(a.json, "metadata.labels.new"));
-    a = post(h, PODS "/p/binding", "{\"target\":{\"name\":\"n2\"}}");
+    assert_int_equal(post(h, PODS "/p/binding", "{\"target\":{\"name\":\"n2\"}}").status, 400);
+    a = post(h, PODS "/p/binding", "{\"metadata\":{\"name\":\"p\"},\"target\":{\"name\":\"n2\"}}");
     assert_int_equal(a.status, 409);
     assert_str(text_at(a, "message"),
                "Operation cannot be fulfilled on pods/binding \"p\": pod p is "
                "already assigned to node \"n1\"");
-    assert_int_equal(post(h, PODS "/q/binding", "{\"target\":{\"name\":\"n\"}}").status, 404);
+    a = post(h, PODS "/q/binding", "{\"metadata\":{\"name\":\"q\"},\"target\":{\"name\":\"n\"}}");
+    assert_int_equal(a.status, 404);
 }
 
 static void test_ephemeral_containers(void **state)
