@@ -8,12 +8,15 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <sublet/clock.h>
 
-#define BACKLOG  1024
-#define SWEEP_MS 1000
+#define BACKLOG         1024
+#define SWEEP_MS        1000
+#define MAX_CONNECTIONS 4096u
+#define SILENT_MS       1000 /* without a header, when there is no room */
 
 #define DEFAULT(field, value)                                                                      \
     do {                                                                                           \
@@ -26,11 +29,22 @@ static int64_t min_i64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* At most half of the files we may have open: the rest is for the store, the host and streams to
+ * it, and to accept the connection that an idle one makes room for. */
+static unsigned default_connections(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / 2 >= MAX_CONNECTIONS)
+        return MAX_CONNECTIONS;
+    return files.rlim_cur > 2 ? (unsigned)(files.rlim_cur / 2) : 1;
+}
+
 static void fill_options(struct net_options *o)
 {
     DEFAULT(o->max_body, (3u << 20) + (64u << 10));
     DEFAULT(o->max_header_bytes, 64u << 10);
-    DEFAULT(o->max_connections, 4096u);
+    DEFAULT(o->max_connections, default_connections());
     DEFAULT(o->max_streams, 250u);
     DEFAULT(o->max_requests, 2000u);
     DEFAULT(o->header_timeout_ms, 10000);
@@ -208,6 +222,20 @@ static void refuse_connection(struct net_server *s)
     uv_close((uv_handle_t *)tcp, on_refused);
 }
 
+/* Somebody who lets us wait for a whole header: else a crowd of such would keep all others out. */
+static struct net_conn *silent(struct net_server *s)
+{
+    int64_t now = (int64_t)uv_now(s->loop);
+    struct net_conn *c;
+
+    TAILQ_FOREACH(c, &s->busy, in_class)
+    {
+        if (c->state != CONN_LINGER && c->since && !c->n_exchanges && now - c->since >= SILENT_MS)
+            break;
+    }
+    return c;
+}
+
 /* The oldest idle connection makes room; its GOAWAY leaves with it. */
 static bool make_room(struct net_server *s)
 {
@@ -216,6 +244,8 @@ static bool make_room(struct net_server *s)
     if (s->n_conns < s->options.max_connections)
         return true;
     oldest = TAILQ_FIRST(&s->idle);
+    if (!oldest)
+        oldest = silent(s);
     if (!oldest)
         return false;
     conn_goodbye(oldest);
