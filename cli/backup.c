@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -234,6 +235,7 @@ int cmd_backup(int argc, char **argv)
         return finish(&b, -1);
     }
     umask(077);
+    signal(SIGPIPE, SIG_IGN); /* who hangs up is told of, and the copy is still removed */
     fd = connect_control(&b);
     if (b.err.kind)
         return finish(&b, -1);

@@ -52,6 +52,17 @@ static void remove_copy(struct control *c)
     c->copied = false;
 }
 
+/* What a kill left, whole or not. */
+static void remove_remains(struct control *c)
+{
+    static const char *const remains[] = {CONTROL_BACKUP, CONTROL_BACKUP ".partial",
+                                          CONTROL_BACKUP ".partial-journal",
+                                          CONTROL_BACKUP ".partial-wal"};
+
+    for (size_t i = 0; i < sizeof(remains) / sizeof(remains[0]); i++)
+        unlinkat(c->directory, remains[i], 0);
+}
+
 static void maybe_closed(struct control *c)
 {
     void (*closed)(void *ctx) = c->closed;
@@ -256,7 +267,7 @@ int control_open(struct uv_loop_s *loop, struct store *store, struct str directo
     uv_pipe_init(loop, &c->listener, 0);
     c->listener.data = c;
     if (c->directory >= 0) {
-        remove_copy(c); /* what a kill left */
+        remove_remains(c);
         result = listen_socket(c, path);
     }
     if (result) {

@@ -4,7 +4,7 @@
  * signal asks it to end in order; being killed at any instant costs nothing that was answered.
  *
  *   OPENING --> STARTING --ready--> SERVING --SIGTERM--> CLOSING: syncer, API, store --> end
- *                    '--- failed ----------------------------^
+ *                    '--- failed, or a SIGTERM before -------^
  */
 #include "cli.h"
 #include "control.h"
@@ -31,6 +31,7 @@ enum serve_phase { SERVE_STARTING, SERVE_SERVING, SERVE_CLOSING };
 struct serve {
     unsigned magic;
     enum serve_phase phase;
+    bool asked_to_end;
     struct arena *arena;
     uv_loop_t loop;
     uv_signal_t signals[2];
@@ -126,6 +127,8 @@ static void on_signal(uv_signal_t *handle, int number)
 
     assert(s->magic == SERVE_MAGIC);
     (void)number;
+    /* What is being opened is closed once it is whole. */
+    s->asked_to_end = true;
     if (s->phase == SERVE_SERVING)
         serve_close(s);
 }
@@ -180,8 +183,9 @@ static void on_ready(void *ctx, const struct err *err)
     struct err failure;
 
     assert(s->magic == SERVE_MAGIC);
-    if (err) {
+    if (err)
         serve_fail(s, err);
+    if (err || s->asked_to_end) {
         serve_close(s);
         return;
     }
