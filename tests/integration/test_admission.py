@@ -2,6 +2,7 @@
 """Built-in admission beside the real thing: what quotas, limit ranges, priorities, default classes and the like make of
 an object or refuse. Both servers run without controllers, so a quota's status is written by hand, as its controller
 would."""
+import itertools
 import os
 import threading
 
@@ -42,6 +43,30 @@ def pod(name, resources=None, **spec):
 
 # ---- ResourceQuota ----
 
+MARK = "/api/v1/namespaces/q-mark/resourcequotas"
+LEASES = "count/leases.coordination.k8s.io"
+marks = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def marked(pair):
+    """A quota of its own, which tells how far a kube-apiserver's cache of quotas has come."""
+    namespace(pair, "q-mark")
+    pair[1].post(MARK, {**meta("mark"), "spec": {"hard": {LEASES: "1"}}})
+
+
+def quotas_are_known(pair):
+    """Waits until upstream's admission knows of every write of a quota until now: its cache gets them in order."""
+    n = str(next(marks))
+    pair[1].patch(f"{MARK}/mark/status", {"status": {"hard": {LEASES: n}, "used": {LEASES: n}}})
+
+    def seen():
+        code, _, data = pair[1].raw("POST", "/apis/coordination.k8s.io/v1/namespaces/q-mark/leases", meta("l"),
+                                    query={"dryRun": "All"})
+        return code == 403 and f"used: {LEASES}={n}," in data.decode()
+    eventually(seen, 60, f"mark {n} of the quotas")
+
+
 def quota(pair, ns, hard, used=None, **spec):
     path = namespace(pair, ns)
     body = {**meta("q"), "spec": {"hard": hard, **spec}}
@@ -49,15 +74,8 @@ def quota(pair, ns, hard, used=None, **spec):
         api.post(f"{path}/resourcequotas", body)
         api.patch(f"{path}/resourcequotas/q/status",
                   {"status": {"hard": hard, "used": used or {k: "0" for k in hard}}})
-    # Upstream reads quotas from a cache that the write must have reached.
-    eventually(lambda: known(pair[1], path), 10, "the quota to be obeyed")
+    quotas_are_known(pair)
     return path
-
-
-def known(api, path):
-    """A quota's status is unknown to admission until its cache has it."""
-    code, _, data = api.raw("POST", f"{path}/pods", pod("probe"), query={"dryRun": "All"})
-    return code in (201, 403) and b"status unknown" not in data
 
 
 CPU = {"requests": {"cpu": "600m"}, "limits": {"cpu": "700m"}}
@@ -142,20 +160,34 @@ QUOTAS = {
 
 @pytest.fixture(scope="module")
 def classes(pair):
+    """Two of priority and two of storage, known to upstream's admission, which reads both from caches."""
     make(pair, "/apis/scheduling.k8s.io/v1/priorityclasses", {**meta("high"), "value": 9}, {**meta("low"), "value": 1})
     make(pair, "/apis/storage.k8s.io/v1/storageclasses",
          {**meta("gold"), "provisioner": "a.b/c", "allowVolumeExpansion": True}, {**meta("tin"), "provisioner": "a.b/c"})
+    path = namespace(pair, "classes")
+    for name in ("high", "low"):
+        accepted(pair, f"{path}/pods", pod("probe", priorityClassName=name))
+    make(pair, f"{path}/persistentvolumeclaims", claim("probe", "1Gi", storageClassName="gold", volumeName="v"))
+    for api in pair:
+        api.patch(f"{path}/persistentvolumeclaims/probe/status", {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}})
+    bigger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    eventually(lambda: pair[1].raw("PATCH", f"{path}/persistentvolumeclaims/probe", bigger, "application/merge-patch+json",
+                                   query={"dryRun": "All"})[0] == 200, 60, "the class gold")
+
+
+def accepted(pair, path, body):
+    eventually(lambda: pair[1].raw("POST", path, body, query={"dryRun": "All"})[0] == 201, 60, f"{body} to be accepted")
 
 
 @pytest.mark.parametrize("name", QUOTAS)
-def test_quotas(pair, classes, name):
+def test_quotas(pair, marked, classes, name):
     hard, spec, steps = QUOTAS[name]
     path = quota(pair, f"q-{name}", hard, **spec)
     codes = [alike(pair, f"{name} {o['metadata']['name']}", "POST", f"{path}/{plural}", o)[0] for plural, o in steps]
     assert 201 in codes and 403 in codes, codes
 
 
-def test_quota_of_devices(pair):
+def test_quota_of_devices(pair, marked):
     quota(pair, "q-devices", ONE_GPU)
     path = DRA % "q-devices"
     either = {"name": "r", "firstAvailable": [
@@ -167,7 +199,7 @@ def test_quota_of_devices(pair):
     assert codes == [403, 201, 403, 201, 403]
 
 
-def test_quota_of_custom_resources(pair):
+def test_quota_of_custom_resources(pair, marked):
     crd = {**meta("widgets.quota.test"), "spec": {
         "group": "quota.test", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
         "versions": [{"name": "v1", "served": True, "storage": True,
@@ -182,7 +214,7 @@ def test_quota_of_custom_resources(pair):
     assert alike(pair, "second", "POST", path, {**widget, **meta("b")})[0] == 403
 
 
-def test_dry_runs_charge_nothing(pair):
+def test_dry_runs_charge_nothing(pair, marked):
     path = quota(pair, "q-dry", {"pods": "1"})
     for i in range(3):
         assert alike(pair, "dry", "POST", f"{path}/pods", pod(f"d{i}"), dryRun="All")[0] == 201
@@ -190,14 +222,14 @@ def test_dry_runs_charge_nothing(pair):
     assert alike(pair, "dry", "POST", f"{path}/pods", pod("b"), dryRun="All")[0] == 403
 
 
-def test_updates_are_charged(pair):
+def test_updates_are_charged(pair, marked):
     path = quota(pair, "q-update", {"services.nodeports": "1", "requests.storage": "2Gi"})
     make(pair, f"{path}/services", service("s", "ClusterIP", 1, 2))
     assert alike(pair, "type", "PATCH", f"{path}/services/s", {"spec": {"type": "NodePort"}})[0] == 403
     assert alike(pair, "label", "PATCH", f"{path}/services/s", {"metadata": {"labels": {"a": "b"}}})[0] == 200
 
 
-def test_a_resize_is_charged_beside_what_is_in_use(pair):
+def test_a_resize_is_charged_beside_what_is_in_use(pair, marked):
     path = quota(pair, "q-resize", {"requests.cpu": "3", "limits.cpu": "4"})
     given = {"name": "c", "image": "i", "imageID": "i", "ready": True, "restartCount": 0,
              "state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}}, "allocatedResources": {"cpu": "2"},
@@ -215,15 +247,14 @@ def test_a_resize_is_charged_beside_what_is_in_use(pair):
         api.post(f"{path}/pods", pod("p", {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}))
         api.patch(f"{path}/pods/p/status", {"status": {"phase": "Running", "containerStatuses": [given]}})
         api.patch(f"{path}/resourcequotas/q/status", {"status": {"used": {"requests.cpu": "2", "limits.cpu": "3"}}})
-    eventually(lambda: pair[1].raw("PATCH", f"{path}/pods/p/resize", body("3100m", "4"), query={"dryRun": "All"},
-                                   content_type="application/strategic-merge-patch+json")[0] == 403, 10, "the sum")
+    quotas_are_known(pair)
     assert [resize("2", "3"), resize("3", "4"), resize("3100m", "4"), resize("3", "4100m")] == [200, 200, 403, 403]
     for api in pair:
         api.patch(f"{path}/pods/p/status", {"status": {"conditions": [stuck]}})
     assert resize("90", "100") == 200  # nobody gives it that
 
 
-def test_no_race_gets_past_a_quota(pair):
+def test_no_race_gets_past_a_quota(pair, marked):
     here = pair[0]
     path = quota(pair, "q-race", {"pods": "10", "requests.cpu": "100"})
     codes, start = [], threading.Barrier(32)
@@ -260,10 +291,20 @@ SIZES = [None, {"requests": {"cpu": "50m"}}, {"limits": {"cpu": "2"}}, {"request
          {"requests": {"cpu": "0"}, "limits": {"cpu": "1"}}]
 
 
+def limit(pair, path, limits):
+    """A limit range, known to upstream's admission, which may have looked before and remembers that there was none."""
+    make(pair, f"{path}/limitranges", {**meta("l"), "spec": {"limits": [limits]}})
+    what, body = ("pods", pod("probe", {"requests": {"cpu": "1m", "memory": "1Gi"}, "limits": {"cpu": "10", "memory": "9Gi"}}))
+    if limits["type"] == "PersistentVolumeClaim":
+        what, body = ("persistentvolumeclaims", claim("probe", "9Gi"))
+    eventually(lambda: pair[1].raw("POST", f"{path}/{what}", body, query={"dryRun": "All"})[0] == 403, 60,
+               f"{limits} to be obeyed")
+
+
 @pytest.mark.parametrize("name", LIMITS)
 def test_limit_ranges(pair, name):
     path = namespace(pair, f"l-{name}")
-    make(pair, f"{path}/limitranges", {**meta("l"), "spec": {"limits": [LIMITS[name]]}})
+    limit(pair, path, LIMITS[name])
     for i, size in enumerate(SIZES):
         alike(pair, f"{name} {size}", "POST", f"{path}/pods", pod(f"p{i}", size), dryRun="All",
               shown=["spec.containers.0.resources"])
@@ -276,7 +317,7 @@ def test_limit_ranges_of_a_resize(pair, name):
     twins = pod("twins", {"requests": {"cpu": "200m"}})
     twins["spec"]["initContainers"] = [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "200m"}}}]
     make(pair, f"{path}/pods", pod("p", {"requests": {"cpu": "200m"}}), twins)
-    make(pair, f"{path}/limitranges", {**meta("l"), "spec": {"limits": [LIMITS[name]]}})
+    limit(pair, path, LIMITS[name])
     for cpu in ("50m", "300m", "2"):
         for which in ("p", "twins"):
             body = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}}
@@ -287,8 +328,7 @@ def test_limit_ranges_of_a_resize(pair, name):
 
 def test_limit_range_of_claims(pair):
     path = namespace(pair, "l-claims")
-    make(pair, f"{path}/limitranges", {**meta("l"), "spec": {"limits": [
-        {"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "2Gi"}}]}})
+    limit(pair, path, {"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "2Gi"}})
     for size, code in (("512Mi", 403), ("1Gi", 201), ("3Gi", 403)):
         assert alike(pair, size, "POST", f"{path}/persistentvolumeclaims", claim("c", size), dryRun="All")[0] == code
 
@@ -317,6 +357,7 @@ def test_there_is_one_default_priority(pair):
     assert alike(pair, "itself", "PATCH", f"{path}/usual", {"description": "d"})[0] == 200
     for api in pair:
         api.delete(f"{path}/usual")
+    accepted(pair, path, other)
 
 
 def default(name, key, **over):
@@ -340,6 +381,8 @@ def test_the_newest_default_class_is_taken(pair):
                 "creationTimestamp"] > a.get(f"{ingress}/{name}")["metadata"]["creationTimestamp"], 5, "a second")
     for what, o in (("plain", ing), ("annotated", annotated)):
         alike(pair, what, "POST", net, o, dryRun="All", shown=["spec.ingressClassName"])
+    eventually(lambda: pair[1].post(f"{path}/persistentvolumeclaims", claim("c", "1Gi"), dryRun="All")["spec"].get(
+        "storageClassName") == "newer", 60, "the newer class of storage")
     alike(pair, "claim", "POST", f"{path}/persistentvolumeclaims", claim("c", "1Gi"), dryRun="All",
           shown=["spec.storageClassName"])
     for api in pair:
@@ -375,6 +418,13 @@ def node(pair):
     for api in pair:
         for name in ("zoned", "windows"):
             api.patch(f"/api/v1/nodes/{name}/status", {"status": {"allocatable": {"cpu": "2", "memory": "1Gi"}}})
+    path = namespace(pair, "nodes") + "/pods"
+    size = {"requests": {"cpu": "1"}}
+    make(pair, path, pod("zoned", size, nodeName="zoned"))
+    bigger = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "9"}}}]}}
+    eventually(lambda: b"allocatable: 2000" in pair[1].raw(
+        "PATCH", f"{path}/zoned/resize", bigger, "application/strategic-merge-patch+json", query={"dryRun": "All"})[2],
+        60, "upstream's admission to know the nodes")
 
 
 def test_pods_learn_their_zone(pair, node):
