@@ -10,7 +10,7 @@
 
 #include "engine.h"
 
-#define PATIENCE_MS 30000
+#define PATIENCE_MS 180000
 
 /* --- time --- */
 

@@ -132,7 +132,7 @@ static void test_429_beyond_the_deadline_is_told(void **state)
 
     (void)state;
     fake_open(&s, answer_busy, NULL);
-    ask(&s, (struct host_request){.timeout_ms = 1000}, &o);
+    ask(&s, (struct host_request){.timeout_ms = 4000}, &o);
     assert_ptr_equal(o.kind, &ERR_TOO_MANY_REQUESTS);
     assert_int_equal(s.requests, 1);
     fake_close(&s);
