@@ -26,10 +26,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 COMPARED = ("content-type", "warning", "allow", "retry-after", "content-encoding", "location", "vary", "cache-control",
             "x-content-type-options")
 LONG = re.compile(r"\b\d{2,}\b")
-AGE = re.compile(r"\d+[smhd]")
+AGE = re.compile(r"(\d+[smhdy])+")
 SAVED = re.compile(r"<(\w+)>")
 PATCHES = {"MERGE": "merge-patch+json", "JSON": "json-patch+json", "STRATEGIC": "strategic-merge-patch+json",
            "APPLY": "apply-patch+yaml"}
+ONE_SECOND = "timeoutSeconds=1"
+PATIENCE = 180  # seconds, with an answer that is waited for
 AGENT = {"User-Agent": "conversation/1"}
 
 
@@ -77,12 +79,12 @@ class Side:
 
     def _raw(self, method, path, data, headers, more):
         """{until: 200} in a step: asked again until that is the answer."""
-        for _ in range(100):
+        last = time.monotonic() + PATIENCE
+        while True:
             answer = self.api.raw(method, path, data, headers=headers)
-            if answer[0] == more.get("until", answer[0]):
-                break
+            if answer[0] == more.get("until", answer[0]) or time.monotonic() > last:
+                return answer
             time.sleep(0.1)
-        return answer
 
     def close(self):
         self.api.raw("DELETE", "/api/v1/namespaces/" + self.names["ns"])
@@ -163,6 +165,11 @@ def one(pair, talk):
     try:
         for i, step in enumerate(talk["do"]):
             a, b = [s.ask(step) for s in sides]
+            for seconds in (5, 20) if ONE_SECOND in step[1] else ():
+                if a == b:
+                    break
+                longer = [step[0], step[1].replace(ONE_SECOND, f"timeoutSeconds={seconds}"), *step[2:]]
+                a, b = [s.ask(longer) for s in sides]  # one may not have sent all of it yet
             what = f"{i} {step[0]} {step[1]}" + (f" {json.dumps(step[3])}" if len(step) > 3 and step[3] else "")
             for where, x, y in [] if len(step) > 4 and step[4].get("quiet") else differences(a, b):
                 if where.split(".")[-1].split("[")[0] not in talk.get("but", ()):
