@@ -32,7 +32,10 @@ class Story:
         account = cluster.service_account_kubeconfig(self.ns, "operator")
         self.k("create", "rolebinding", "operator", "--clusterrole=experiment-operator",
                f"--serviceaccount={self.ns}:operator")
-        self.replicas = [Operator(name, account, self.ns, directory, watch_list) for name in ("one", "two")]
+        # The first is killed, and what it held is waited for; the second has to keep it while the API server is away,
+        # for as long as a busy machine needs to start that.
+        self.replicas = [Operator(name, account, self.ns, directory, watch_list, lease)
+                         for name, lease in (("one", 20), ("two", 240))]
 
     # --- what the team does ---
 
@@ -69,12 +72,14 @@ class Story:
         self.apply("a", 1, rate="0.2", name="a")
         self.available("a", 2)
         self.strangers()
+        self.told({("Configured", name) for name in "abc"})
         self.quiet = first.errors() | second.errors()
         assert not second.leads()
         first.kill()
         self.apply("d", 1, rate="0.4")
         self.available("d", 1)
         assert second.leads()
+        self.told({("Configured", "d")})
         self.restart()
         self.apply("b", 2, rate="0.3", name="b")
         self.available("b", 2)
@@ -82,6 +87,25 @@ class Story:
         children = {"c", "c-key", "c-settings"}
         eventually(lambda: not children & set(self.k.names("configmaps,services,secrets,deployments")), PATIENCE,
                    "the children of c to be gone")
+        self.told({("Archived", "c")})
+        eventually(self.at_rest, PATIENCE, "the last pods of before to be gone")
+
+    def at_rest(self):
+        """A Deployment has what it wants before it has let go of what it wanted before."""
+        def rests(o):
+            status, wanted = o["status"], o["spec"]["replicas"]
+            return (status.get("observedGeneration") == o["metadata"]["generation"] and not status.get("terminatingReplicas")
+                    and all(status.get(k, 0) == wanted for k in ("replicas", "updatedReplicas", "readyReplicas",
+                                                                 "availableReplicas")))
+        return all(rests(o) for o in self.k.items("deployments"))
+
+    def told(self, wanted):
+        """Waits for events: they are sent beside the work, and those not sent yet go with a process that is killed."""
+        eventually(lambda: wanted <= self.events(), PATIENCE, f"the events {sorted(wanted)}")
+
+    def events(self):
+        return {(e["reason"], e["regarding"]["name"]) for e in self.k.items("events.events.k8s.io")
+                if e["regarding"]["kind"] == "Experiment"}
 
     def strangers(self):
         """What others change of a child is taken back; what they add stays."""
@@ -110,10 +134,8 @@ class Story:
     def outcome(self):
         """The end of it, less what no two clusters share."""
         kinds = "experiments,configmaps,services,secrets,deployments"
-        events = {(e["reason"], e["regarding"]["name"]) for e in self.k.items("events.events.k8s.io")
-                  if e["regarding"]["kind"] == "Experiment"}
         return {"objects": {f"{o['kind']} {o['metadata']['name']}": shape(o) for o in self.k.items(kinds)
-                            if o["metadata"]["name"] != "kube-root-ca.crt"}, "events": sorted(events)}
+                            if o["metadata"]["name"] != "kube-root-ca.crt"}, "events": sorted(self.events())}
 
 
 def shape(o):

@@ -2,8 +2,8 @@
 """Upstream's kube-controller-manager and kube-scheduler on Sublet, under churn: they log no error that they
 would not log on a real kube-apiserver under the same churn. SUBLET_UPSTREAM_SECONDS: how long (default 60).
 
-Where two act on one object, one of them logs an error on any API server. Which of them does is chance: such lines
-are compared in number only. All other lines are compared by their shape.
+Where two act on one object, one of them logs an error on any API server. Which of them does is chance, and so is which
+request a busy machine keeps waiting for too long: such lines are compared in number only. All other lines are compared by their shape.
 """
 import collections
 import concurrent.futures
@@ -26,6 +26,7 @@ RACES = {
     "gone": r'\\"(web|db|agent|work|indexed|later|often|all|data|pvc)[-\w]*\\" not found',
     "terminating": "because it is being terminated",
     "remaining": "unexpected items still remain in namespace",
+    "slow": "context deadline exceeded|timed out|[Tt]imeout|client connection lost|connection re(fused|set)|unexpected EOF",
 }
 MORE_RACES = 10  # times as many in a round as on the real server: a faster server meets more of them
 QUOTED = r'"((?:[^"\\]|\\.)*)"'

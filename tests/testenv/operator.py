@@ -11,16 +11,17 @@ from .process import Process
 MOMENT = re.compile(r"connection refused|connection reset|connection lost|broken pipe|\bEOF\b|GOAWAY|timed? ?out|"
                     r"deadline exceeded|server is currently unable|apiserver not ready|not yet ready|too old resource|"
                     r"the object has been modified|error received after stop sequence was engaged: leader election lost")
-NAMES = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|127\.0\.0\.1:\d+|\b\d+\b")
+NAMES = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|127\.0\.0\.1:\d+|\b[0-9a-f]{16}\b|\b\d+\b")
 
 
 class Operator(Process):
-    """operator.start() ... operator.stop(); .errors() are its error lines, less those of a moment."""
+    """operator.start() ... operator.stop(); .errors() are its error lines, less those of a moment. lease: in seconds."""
 
-    def __init__(self, identity, kubeconfig, namespace, directory, watch_list):
-        super().__init__(f"operator-{identity}", [binaries.operator(), "-namespace", namespace, "-identity", identity],
-                         directory, env={"KUBECONFIG": kubeconfig, "NO_PROXY": "*", "no_proxy": "*",
-                                         "KUBE_FEATURE_WatchListClient": "true" if watch_list else "false"})
+    def __init__(self, identity, kubeconfig, namespace, directory, watch_list, lease):
+        argv = [binaries.operator(), "-namespace", namespace, "-identity", identity, f"-lease={lease}s"]
+        super().__init__(f"operator-{identity}", argv, directory, env={
+            "KUBECONFIG": kubeconfig, "NO_PROXY": "*", "no_proxy": "*",
+            "KUBE_FEATURE_WatchListClient": "true" if watch_list else "false"})
 
     def lines(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as f:

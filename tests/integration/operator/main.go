@@ -29,11 +29,11 @@ func setUpLog() {
 	klog.SetLogger(log)
 }
 
-func options(namespace, identity string) manager.Options {
+func options(namespace string, lease time.Duration) manager.Options {
 	scheme := runtime.NewScheme()
 	must(clientgoscheme.AddToScheme(scheme))
 	must(addToScheme(scheme))
-	lease, renew, retry := 15*time.Second, 12*time.Second, time.Second
+	renew, retry := lease*4/5, time.Second
 	return manager.Options{
 		Scheme:                        scheme,
 		Metrics:                       server.Options{BindAddress: "0"},
@@ -58,9 +58,10 @@ func must(err error) {
 func main() {
 	namespace := flag.String("namespace", "default", "where the experiments are")
 	identity := flag.String("identity", "", "of this replica, in its log")
+	lease := flag.Duration("lease", 15*time.Second, "how long others wait for this replica when it leads and is silent")
 	flag.Parse()
 	setUpLog()
-	m, err := ctrl.NewManager(ctrl.GetConfigOrDie(), options(*namespace, *identity))
+	m, err := ctrl.NewManager(ctrl.GetConfigOrDie(), options(*namespace, *lease))
 	must(err)
 	must(newReconciler(m, *namespace).setUp(m))
 	ctrl.Log.Info("starting", "identity", *identity)
