@@ -62,7 +62,7 @@ def in_order(text):
 
 def run(k, line, manifest, arguments):
     arguments = [a.replace("NS", NAMESPACE).replace("\\n", "\n") for a in arguments]
-    code, out, err = k.run(*arguments, stdin=manifest, timeout=400)
+    code, out, err = k.run(*arguments, stdin=manifest, timeout=900)
     if "--show-managed-fields" in arguments:
         out = in_order(out)
     return code, plain(out), "\n".join(sorted(plain(err).splitlines()))

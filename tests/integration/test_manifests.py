@@ -119,7 +119,7 @@ def prepare(kubectl, operator, namespace):
 
 
 def remove(kubectl, operator, install):
-    kubectl("delete", "-f", install.all, *install.scope, "--ignore-not-found", "--timeout=180s", timeout=400)
+    kubectl("delete", "-f", install.all, *install.scope, "--ignore-not-found", "--timeout=180s", timeout=900)
     if operator in NEEDS:
         for path in binaries.crds(NEEDS[operator]):
             kubectl("delete", "-f", path)
@@ -188,6 +188,6 @@ def test_installs_like_on_a_real_cluster(host, tenant, operator, tmp_path):
     before = check_same(vc, install, real)
     check_again(vc, install, before)
     vc.kubectl("wait", "--for=condition=Available", "deployment", "--all", "-n", install.namespace,
-               "--timeout=180s", timeout=400)
+               "--timeout=180s", timeout=900)
     remove(vc.kubectl, operator, install)
     check_gone(vc, install)

@@ -23,12 +23,12 @@ class Helm:
             self.env["KUBECONFIG"] = kubeconfig
         self._files = 0
 
-    def __call__(self, *args, values=None, timeout=400):
+    def __call__(self, *args, values=None, timeout=900):
         code, out, err = self.run(*args, values=values, timeout=timeout)
         assert code == 0, f"helm {' '.join(args)}: exit {code}\n{err}{out}"
         return out
 
-    def run(self, *args, values=None, timeout=400):
+    def run(self, *args, values=None, timeout=900):
         """Runs helm; returns (exit code, stdout, stderr)."""
         files = ["-f", self._write(values)] if values is not None else []
         r = subprocess.run([self.binary, *map(str, args), *files], capture_output=True, text=True,

@@ -31,14 +31,14 @@ class Kubectl:
         self.env = {"HOME": home, "PATH": os.environ.get("PATH", ""), "KUBECONFIG": kubeconfig,
                     "EDITOR": "true", "NO_PROXY": "*"}
 
-    def __call__(self, *args, stdin=None, timeout=400):
+    def __call__(self, *args, stdin=None, timeout=900):
         """Runs kubectl; returns its stdout, raises KubectlError with its stderr on failure."""
         code, out, err = self.run(*args, stdin=stdin, timeout=timeout)
         if code != 0:
             raise KubectlError(args, code, out, err)
         return out
 
-    def run(self, *args, stdin=None, timeout=400, env=None):
+    def run(self, *args, stdin=None, timeout=900, env=None):
         """Runs kubectl; returns (exit code, stdout, stderr)."""
         scope = ["-n", self.namespace] if self.namespace else []
         r = subprocess.run([self.binary, *scope, *map(str, args)], input=stdin, text=True,
@@ -46,7 +46,7 @@ class Kubectl:
                            env={**self.env, **(env or {})})
         return r.returncode, r.stdout, r.stderr
 
-    def fails(self, *args, stdin=None, timeout=400):
+    def fails(self, *args, stdin=None, timeout=900):
         """Runs kubectl, which must fail; returns its stderr."""
         code, out, err = self.run(*args, stdin=stdin, timeout=timeout)
         assert code != 0, f"kubectl {shlex.join(map(str, args))} succeeded:\n{out}"
