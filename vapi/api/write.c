@@ -15,6 +15,7 @@
 #include <assert.h>
 
 #include <sublet/kinds.h>
+#include <sublet/spelling.h>
 
 #define WRITE_MAGIC    0x37173A9Eu
 #define MAX_ATTEMPTS   5
@@ -44,6 +45,7 @@ struct write {
     const struct write_plan *plan;
     const struct store_object *base; /* a reference; NULL while creating */
     const cJSON *old;                /* its tree */
+    const cJSON *respelled;          /* old for who compares: its amounts as object spells them */
     cJSON *object;
     bool creating, generates_name, admitted;
     unsigned attempts, names_tried;
@@ -190,7 +192,7 @@ static enum outcome step_base(struct write *w, struct err *err)
 
     c->resource = w->asked;
     w->base = store_object_unref(w->base);
-    w->old = NULL;
+    w->old = w->respelled = NULL;
     w->creating = c->verb == CALL_CREATE && !w->plan->make;
     if (w->creating)
         return GO_ON;
@@ -474,7 +476,7 @@ static void count_generation(struct write *w)
     struct arena *a = w->call->arena;
     unsigned flags = w->call->resource->flags;
     int64_t generation = json_i64_at(w->old, "metadata.generation", 0);
-    bool same = meta_spec_equal(w->object, w->old) &&
+    bool same = meta_spec_equal(w->object, w->respelled) &&
                 (flags & RES_STATUS ||
                  json_equal(json_get(w->object, "status"), json_get(w->old, "status")));
 
@@ -496,7 +498,15 @@ static void prepare_update(struct write *w)
         if (r->ops && r->ops->prepare_update)
             r->ops->prepare_update(a, w->object, w->old);
     }
-    count_generation(w);
+}
+
+static void respell(struct write *w)
+{
+    const struct resource *r = w->call->resource;
+
+    w->respelled = w->old;
+    if (!r->crd && r->node && !meta_spec_equal(w->old, w->object))
+        w->respelled = schema_respell(w->call->arena, r->schema, r->node, w->old, w->object);
 }
 
 static enum outcome step_prepare(struct write *w, struct err *err)
@@ -508,8 +518,12 @@ static enum outcome step_prepare(struct write *w, struct err *err)
         keep_status_only(w);
     else
         prepare_update(w);
-    if (w->old)
-        managed_keep_times(w->call->arena, w->object, w->old);
+    if (!w->old)
+        return GO_ON;
+    respell(w);
+    if (!on_status(w->call))
+        count_generation(w);
+    managed_keep_times(w->call->arena, w->object, w->old);
     return GO_ON;
 }
 
@@ -522,12 +536,12 @@ static void validate_kind(struct write *w, struct field_errors *e)
     if (r->crd)
         crd_validate(r->crd, e, w->object, w->old);
     else if (w->plan->validate)
-        w->plan->validate(e, w->object, w->old);
+        w->plan->validate(e, w->object, w->respelled);
     else if (on_status(w->call)) {
         if (r->ops && r->ops->validate_status)
             r->ops->validate_status(e, w->object, w->old);
     } else if (r->ops && r->ops->validate) {
-        r->ops->validate(e, w->object, w->old);
+        r->ops->validate(e, w->object, w->respelled);
     }
 }
 
@@ -538,7 +552,7 @@ static void validate_whole(struct write *w, struct field_errors *e)
     bool on_whole = !w->plan->validate && !on_status(w->call);
 
     if (r->ops && r->ops->validate_first && on_whole)
-        r->ops->validate_first(e, w->object, w->old);
+        r->ops->validate_first(e, w->object, w->respelled);
     if (e->n)
         return;
     if (!w->creating)

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/spelling.h>
+
 #define HISTORY_BYTES 2000
 
 /* --- replica sets --- */
@@ -65,6 +67,17 @@ static cJSON *template_without_hash(struct arena *a, const cJSON *owner)
     return copy;
 }
 
+/* The same but for the hash; another spelling of an amount is no other template. */
+static bool same_template(const struct rollout *o, const cJSON *set, const cJSON *wanted)
+{
+    uint32_t template_of = schema_builtin_root(STR(""), STR("v1"), STR("PodTemplate"));
+    uint32_t node = schema_child(&SCHEMA_BUILTIN, template_of, STR("template"));
+    const cJSON *has = template_without_hash(o->arena, set);
+
+    return json_equal(has, wanted) ||
+           json_equal(schema_respell(o->arena, &SCHEMA_BUILTIN, node, has, wanted), wanted);
+}
+
 static int by_creation(const void *pa, const void *pb)
 {
     const cJSON *a = *(cJSON *const *)pa, *b = *(cJSON *const *)pb;
@@ -83,7 +96,7 @@ static void collect(struct rollout *o, const struct selector *selector)
     o->old = json_items(o->arena, all, &o->n_old);
     qsort(o->old, o->n_old, sizeof(*o->old), by_creation);
     for (size_t i = 0; i < o->n_old; i++) {
-        if (!json_equal(template_without_hash(o->arena, o->old[i]), wanted))
+        if (!same_template(o, o->old[i], wanted))
             continue;
         o->new_rs = o->old[i];
         memmove(&o->old[i], &o->old[i + 1], (o->n_old - i - 1) * sizeof(*o->old));
@@ -235,7 +248,7 @@ static void on_collision(struct rollout *o, const cJSON *made)
     cJSON *status = json_ensure_object(o->arena, o->deployment, "status");
 
     if (owner_is(there, meta_uid(o->deployment)) &&
-        json_equal(template_without_hash(o->arena, there), template_without_hash(o->arena, made)))
+        same_template(o, there, template_without_hash(o->arena, made)))
         return;
     json_set_i64(o->arena, status, "collisionCount", json_i64_at(status, "collisionCount", 0) + 1);
 }

@@ -398,6 +398,34 @@ static void deployment_goes_back_to_an_old_set(void **state)
                "3");
 }
 
+/* "1Gi" for "1024Mi" restarts nobody's pods. */
+static void deployment_reads_amounts(void **state)
+{
+    (void)state;
+    world_create(W, "deployments.apps", "n", DEPLOYMENT("d", 2, ""));
+    world_patch(W, "deployments.apps", "n", "d",
+                "{'spec':{'template':{'spec':{'containers':[{'name':'c','image':'one','resources':"
+                "{'limits':{'memory':'1024Mi'}}}]}}}}");
+    world_settle(W);
+    size_t sets = world_count(W, "replicasets.apps", "n", NULL, NULL);
+    int64_t generation =
+        world_i64(world_get(W, "deployments.apps", "n", "d"), "metadata.generation");
+    world_patch(W, "deployments.apps", "n", "d",
+                "{'spec':{'template':{'spec':{'containers':[{'name':'c','image':'one','resources':"
+                "{'limits':{'memory':'1048576Ki'}}}]}}}}");
+    world_settle(W);
+    const cJSON *d = world_get(W, "deployments.apps", "n", "d");
+    assert_int_equal(world_count(W, "replicasets.apps", "n", NULL, NULL), sets);
+    assert_int_equal(world_i64(d, "metadata.generation"), generation);
+    world_patch(W, "deployments.apps", "n", "d",
+                "{'spec':{'template':{'spec':{'containers':[{'name':'c','image':'one','resources':"
+                "{'limits':{'memory':'1073741824'}}}]}}}}");
+    world_settle(W);
+    d = world_get(W, "deployments.apps", "n", "d");
+    assert_int_equal(world_count(W, "replicasets.apps", "n", NULL, NULL), sets);
+    assert_int_equal(world_i64(d, "metadata.generation"), generation);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +444,7 @@ int main(void)
         WORLD_TEST(deployment_forgets_old_sets),
         WORLD_TEST(deployment_finds_another_name),
         WORLD_TEST(deployment_goes_back_to_an_old_set),
+        WORLD_TEST(deployment_reads_amounts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

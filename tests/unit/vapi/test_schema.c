@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-#include <sublet/schema.h>
+#include <sublet/spelling.h>
 
 static uint32_t root(const char *group, const char *version, const char *kind)
 {
@@ -173,6 +173,28 @@ static void prunes_what_it_does_not_know(void **state)
     arena_free(a);
 }
 
+/* The same amount in another spelling, and nothing else, is spelled as it is now. */
+static void amounts_are_spelled_alike(void **state)
+{
+    struct arena *a = arena_new(0);
+    cJSON *before = parse(
+        a,
+        "{\"metadata\":{\"labels\":{\"l\":\"1Gi\"}},\"spec\":{\"containers\":[{\"image\":\"1Gi\","
+        "\"resources\":{\"limits\":{\"memory\":\"1Gi\",\"cpu\":\"1\"}}},{\"name\":\"b\"}]}}");
+    cJSON *now = parse(
+        a, "{\"metadata\":{\"labels\":{\"l\":\"1024Mi\"}},\"spec\":{\"containers\":[{\"image\":"
+           "\"1024Mi\",\"resources\":{\"limits\":{\"memory\":\"1024Mi\",\"cpu\":\"2\"}}}]}}");
+    struct str was = json_text(a, before);
+
+    (void)state;
+    assert_str(
+        json_text(a, schema_respell(a, &SCHEMA_BUILTIN, root("", "v1", "Pod"), before, now)),
+        "{\"metadata\":{\"labels\":{\"l\":\"1Gi\"}},\"spec\":{\"containers\":[{\"image\":\"1Gi\","
+        "\"resources\":{\"limits\":{\"memory\":\"1024Mi\",\"cpu\":\"1\"}}},{\"name\":\"b\"}]}}");
+    assert_true(str_eq(json_text(a, before), was));
+    arena_free(a);
+}
+
 static void defaults_below_what_is_there(void **state)
 {
     struct arena *a = arena_new(0);
@@ -326,6 +348,7 @@ int main(void)
         cmocka_unit_test(look_ups),
         cmocka_unit_test(facts_of_fields),
         cmocka_unit_test(prunes_what_it_does_not_know),
+        cmocka_unit_test(amounts_are_spelled_alike),
         cmocka_unit_test(defaults_below_what_is_there),
         cmocka_unit_test(strict_errors_once_and_few),
         cmocka_unit_test(strict_errors_in_order_of_the_text),
