@@ -174,11 +174,15 @@ def test_a_noisy_user_starves_nobody(vc):
             took.append(time.monotonic() - began)
         api.close()
 
+    def queued():
+        text = vc.api.raw("GET", "/metrics")[2].decode()
+        return float(re.search(r"^sublet_requests_queued_total (\S+)$", text, re.M).group(1))
+
     threads = [threading.Thread(target=shout) for _ in range(16)]
     for t in threads:
         t.start()
     try:
-        eventually(lambda: len(took) > 32, 60, "the noise to be there")
+        eventually(lambda: len(took) > 32 and queued(), 60, "the noise to be there, and to wait for its turn")
         beside = []
         for _ in range(20):
             began = time.monotonic()
@@ -189,10 +193,7 @@ def test_a_noisy_user_starves_nobody(vc):
         for t in threads:
             t.join()
     loud, short = sorted(took)[len(took) // 2], sorted(beside)[len(beside) // 2]
-    text = vc.api.raw("GET", "/metrics")[2].decode()
-    queued = float(re.search(r"^sublet_requests_queued_total (\S+)$", text, re.M).group(1))
-    print(f"noisy: median {loud * 1000:.1f} ms, quiet: median {short * 1000:.1f} ms, {queued:.0f} waited")
-    assert queued > 0
+    print(f"noisy: median {loud * 1000:.1f} ms, quiet: median {short * 1000:.1f} ms, {queued():.0f} waited")
     assert short < loud
 
 
@@ -242,14 +243,14 @@ def test_labels_are_those_of_kube_apiserver(oracle, vc):
 
 
 def test_health_checks_are_numbers_too(oracle, vc):
-    found = []
-    for api in (vc.api, oracle):
+    def good(api):
         for path in ("/healthz", "/livez", "/readyz"):  # upstream tells of those that somebody asked for
             api.raw("GET", path)
         text = api.raw("GET", "/metrics/slis")[2].decode()
-        found.append(set(re.findall(r"^kubernetes_healthcheck{.*} 1$", text, re.M)))
-    ours, theirs = found
-    assert {x for x in ours if "host-sync" not in x} == theirs
+        return {x for x in re.findall(r"^kubernetes_healthcheck{.*} 1$", text, re.M) if "host-sync" not in x}
+    # A check of a busy machine may fail for a moment, there or here.
+    found = eventually(lambda: (f := [good(oracle), good(vc.api)])[0] == f[1] and f, 30, "the same checks to be good")
+    assert len(found[0]) > 20
     assert vc.api.raw("GET", "/metrics/slis", headers={"Impersonate-User": "bob"})[0] == 403
 
 

@@ -46,12 +46,21 @@ def both(vc, real_host):
     roots = {f"apis/{GROUP}/v1", f"apis/{GROUP}/v1beta1"}
     try:
         for api in (vc.api, real_host.api):
-            eventually(lambda a=api: roots <= set(index(a)))
-            eventually(lambda a=api: any(
-                name.startswith("example.compare.stable") for name in document(a, "/openapi/v2")["definitions"]))
+            eventually(lambda a=api: published(a, roots), 60, "all of both definitions to be published")
         yield vc, real_host
     finally:
         real_host.kubectl("delete", "-f", "-", stdin=text)
+
+
+KINDS = {"v1.CronTab", "v1.CronTabList", "v1beta1.CronTab", "v1beta1.CronTabList", "v1.Gear", "v1.Gears"}
+
+
+def published(api, roots):
+    """A real server publishes version by version and kind by kind, each when it comes to it."""
+    at = index(api)
+    names = {f"{'.'.join(reversed(GROUP.split('.')))}.{kind}" for kind in KINDS}
+    in_groups = set().union(*(document(api, at[root])["components"]["schemas"] for root in roots))
+    return names <= in_groups and names <= set(document(api, "/openapi/v2")["definitions"])
 
 
 def is_compared(root):
@@ -105,28 +114,35 @@ def test_index_and_hashes(vc, real_host):
 
 
 def test_v2_is_told_once(vc, real_host):
+    def still(api, etag):
+        return [fetch(api, "/openapi/v2", **{"If-None-Match": e})[0] for e in (etag, '"x", W/' + etag)] == [304, 304]
+
     for api in (vc.api, real_host.api):
         status, headers, body = fetch(api, "/openapi/v2")
         assert status == 200 and headers["content-type"] == "application/json"
         assert "Accept" in headers["vary"] and "last-modified" in headers
-        assert fetch(api, "/openapi/v2", **{"If-None-Match": headers["etag"]})[0] == 304
-        assert fetch(api, "/openapi/v2", **{"If-None-Match": '"x", W/' + headers["etag"]})[0] == 304
+        # Kinds of tests before this one may still be going from the host.
+        eventually(lambda a=api: still(a, fetch(a, "/openapi/v2")[1]["etag"]), 60, "the same document twice")
         assert json.loads(body)["swagger"] == "2.0"
         assert fetch(api, "/openapi/v2", accept="text/html")[0] == 406
         assert fetch(api, "/openapi/v2", accept="*/*")[1]["content-type"] == "application/json"
+
+
+def same_names(api):
+    top = dict(messages(fetch(api, "/openapi/v2", V2_PROTOBUF)[2]))
+    known = document(api, "/openapi/v2")
+    return set(named(top[9], 1)) == set(known["definitions"]) and set(named(top[8], 2)) == set(known["paths"])
 
 
 def test_protobuf_tells_the_same(both):
     vc, host = both
     shapes = []
     for api in (vc.api, host.api):
+        eventually(lambda a=api: same_names(a), 60, "the same document in both forms, whatever still goes from the host")
         status, headers, body = fetch(api, "/openapi/v2", V2_PROTOBUF)
         assert status == 200
         assert headers["content-type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
         top = dict(messages(body))
-        known = document(api, "/openapi/v2")
-        assert set(named(top[9], 1)) == set(known["definitions"])
-        assert set(named(top[8], 2)) == set(known["paths"])
         cron = named(top[9], 1)[f"{'.'.join(reversed(GROUP.split('.')))}.v1.CronTab"]
         properties = named(dict(messages(cron))[25], 1)
         spec = named(dict(messages(properties["spec"]))[25], 1)

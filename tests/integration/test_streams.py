@@ -4,6 +4,7 @@
 The host is real up to its kube-apiserver; the simulated kubelet behind it reads logs from a file, runs
 commands on this machine and echoes what is sent to a port.
 """
+import contextlib
 import os
 import socket
 import subprocess
@@ -95,16 +96,17 @@ def test_nothing_of_the_host_is_told(host, running):
 def test_follow(host, running):
     """Lines come as they are written; a client that leaves ends the host's request."""
     host.write_log("first")
-    before = host_connections(running)
+    before = set(host_connections(running))
     p = start(running.kubectl, "logs", "-f", "web", "-c", "main")
     try:
         assert p.stdout.readline() == b"first\n"
         host.write_log("second")
         assert p.stdout.readline() == b"second\n"
-        assert host_connections(running) == before + 1
+        made = set(host_connections(running)) - before
+        assert made
     finally:
         end(p)
-    eventually(lambda: host_connections(running) <= before, 20, "the host's request to end")
+    eventually(lambda: made - set(host_connections(running)), 20, "the host's request to end")
 
 
 def test_slow_reader_stops_the_host(host, running):
@@ -152,8 +154,8 @@ def test_port_forward(host, running, websockets):
             sender = threading.Thread(target=s.sendall, args=(data,))
             sender.start()
             got = b""
-            while len(got) < len(data):
-                got += s.recv(65536)
+            while len(got) < len(data) and (part := s.recv(65536)):
+                got += part
             sender.join()
         assert got == data
     finally:
@@ -224,20 +226,22 @@ def host_name(vc, name):
     return next(p["metadata"]["name"] for p in vc.host_pods() if p["metadata"]["annotations"]["sublet.dev/name"] == name)
 
 
-def host_queues(vc):
-    """Of each TCP connection of the process to the host's API, the bytes it has not read."""
+def host_connections(vc):
+    """Of each TCP connection of the process to the host's API, the bytes it has not read: {inode: bytes}."""
     port = vc.host.ports["kube-apiserver"].number
     fds = f"/proc/{vc.pid}/fd"
-    open_files = {os.readlink(os.path.join(fds, fd)) for fd in os.listdir(fds)
-                  if os.path.lexists(os.path.join(fds, fd))}
+    open_files = set()
+    for fd in os.listdir(fds):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            open_files.add(os.readlink(os.path.join(fds, fd)))
     with open("/proc/net/tcp", encoding="ascii") as f:
         rows = [line.split() for line in f.readlines()[1:]]
-    return [int(r[4].split(":")[1], 16) for r in rows
-            if r[3] == "01" and int(r[2].split(":")[1], 16) == port and f"socket:[{r[9]}]" in open_files]
+    return {r[9]: int(r[4].split(":")[1], 16) for r in rows
+            if r[3] == "01" and int(r[2].split(":")[1], 16) == port and f"socket:[{r[9]}]" in open_files}
 
 
-def host_connections(vc):
-    return len(host_queues(vc))
+def host_queues(vc):
+    return list(host_connections(vc).values())
 
 
 def start(kubectl, *args, **env):

@@ -171,8 +171,8 @@ def test_a_service_is_the_hosts(vc, host):
     k("rollout", "status", "deployment/web", "--timeout=180s")
     eventually(lambda: sum(len(s.get("addresses", [])) for s in
                            k.json("get", "endpoints", "web").get("subsets", [])) == 2, 30, "two endpoints")
-    slices = k.items("endpointslices", "-l", "kubernetes.io/service-name=web")
-    assert sum(len(s["endpoints"]) for s in slices) == 2
+    eventually(lambda: sum(len(s["endpoints"] or []) for s in k.items(
+        "endpointslices", "-l", "kubernetes.io/service-name=web")) == 2, 30, "two endpoints in slices")
     host_name = mine[0]["metadata"]["name"]
     eventually(lambda: sum(len(s.get("endpoints") or []) for s in host.api.get(
         f"/apis/discovery.k8s.io/v1/namespaces/{vc.namespace}/endpointslices?labelSelector="
@@ -212,8 +212,12 @@ def test_the_api_is_found_by_its_endpoints(tenant, host):
     eventually(lambda: ip in k("get", "endpoints", "kubernetes", "-o", "json"), 20, "the Endpoints")
     subset, = k.json("get", "endpoints", "kubernetes")["subsets"]
     assert subset == {"addresses": [{"ip": ip}], "ports": [{"name": "https", "port": 443, "protocol": "TCP"}]}
-    one, = k.items("endpointslices", "-l", "kubernetes.io/service-name=kubernetes")
-    assert one["endpoints"][0]["addresses"] == [ip] and one["ports"] == subset["ports"]
+
+    def slices():
+        return k.items("endpointslices", "-l", "kubernetes.io/service-name=kubernetes")
+    eventually(lambda: [s["endpoints"][0]["addresses"] for s in slices()] == [[ip]], 30, "the slice")
+    one, = slices()
+    assert one["ports"] == subset["ports"]
     before = [one["metadata"]["resourceVersion"], k.json("get", "endpoints", "kubernetes")["metadata"]["resourceVersion"]]
     vc.restart()
     k("get", "endpoints", "kubernetes")
