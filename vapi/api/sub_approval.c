@@ -8,7 +8,7 @@
 #include "api.h"
 
 static const struct field_path STATUS = {.name = "status"};
-static const char *const DECISIONS[] = {"Approved", "Denied"};
+static const char *const DECISIONS[] = {"Approved", "Denied", "Failed"};
 
 static void check_condition(struct field_errors *e, const struct field_path *p, const cJSON *list,
                             const cJSON *condition)
@@ -17,7 +17,7 @@ static void check_condition(struct field_errors *e, const struct field_path *p, 
     struct str status = json_str(json_get(condition, "status"));
     static const char *const statuses[] = {"False", "True", "Unknown", NULL};
     bool decides = str_eqc(json_str(type), DECISIONS[0]) || str_eqc(json_str(type), DECISIONS[1]) ||
-                   str_eqc(json_str(type), "Failed");
+                   str_eqc(json_str(type), DECISIONS[2]);
 
     if (!json_str(type).n)
         field_required(e, FIELD(p, "type"), "");
@@ -41,7 +41,7 @@ static bool comes_after(const cJSON *first, const cJSON *second)
 static void check_decisions_stay(struct field_errors *e, const struct field_path *p,
                                  const cJSON *now, const cJSON *before)
 {
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof(DECISIONS) / sizeof(*DECISIONS); i++) {
         struct str type = str_c(DECISIONS[i]);
         const cJSON *had = condition_find(before, type), *has = condition_find(now, type);
 

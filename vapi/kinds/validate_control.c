@@ -3,6 +3,7 @@
  * what a request asks for: that is its signer's. Source: pkg/apis/certificates/validation,
  * ValidateSignerName in pkg/apis/core/validation, kube-aggregator
  * pkg/apis/apiregistration/validation. */
+#include "certificate.h"
 #include "validate.h"
 
 #include <sublet/encode.h>
@@ -108,12 +109,13 @@ static void check_certificate(struct field_errors *e, const struct field_path *p
                               const cJSON *certificate)
 {
     struct str text;
+    const char *why;
 
     if (!json_str(certificate).n || !decode(e->arena, certificate, &text) || !text.n)
         return;
-    if (!has_block(e->arena, text, "CERTIFICATE"))
-        field_invalid_str(e, p, STR("<certificate data>"),
-                          "must contain at least one CERTIFICATE PEM block");
+    why = certificate_problem(e->arena, text);
+    if (why)
+        field_invalid_str(e, p, STR("<certificate data>"), why);
 }
 
 /* ---- CertificateSigningRequest ---- */

@@ -395,6 +395,38 @@ static void check_host_addresses(struct field_errors *e, const cJSON *now, const
     check_addresses(e, "hostIPs", list, json_get(before, "hostIPs"));
 }
 
+#define MAX_ID 2147483647LL
+
+/* Who a container's first process runs as, as its node tells it. */
+static void check_user(struct field_errors *e, const struct field_path *p, const cJSON *user)
+{
+    const struct field_path *groups = FIELD(p, "supplementalGroups");
+    size_t i = 0;
+
+    check_range(e, FIELD(p, "uid"), json_get(user, "uid"), 0, MAX_ID);
+    check_range(e, FIELD(p, "gid"), json_get(user, "gid"), 0, MAX_ID);
+    json_each(group, json_get(user, "supplementalGroups"))
+        check_range(e, FIELD_INDEX(groups, i++), group, 0, MAX_ID);
+}
+
+static void check_users(struct field_errors *e, const char *key, const cJSON *pod)
+{
+    const struct field_path *p = FIELD(&STATUS, key);
+    struct str os = json_str_at(pod, "spec.os.name");
+    size_t i = 0;
+
+    json_each(status, json_get(json_get(pod, "status"), key))
+    {
+        const struct field_path *at = FIELD(FIELD(FIELD_INDEX(p, i++), "user"), "linux");
+        const cJSON *user = json_path(status, "user.linux");
+
+        if (user && str_eqc(os, "windows"))
+            field_forbidden(e, at, "cannot be set for a windows pod");
+        else if (user && (!os.n || str_eqc(os, "linux")))
+            check_user(e, at, user);
+    }
+}
+
 static void check_claim_statuses(struct field_errors *e, const cJSON *list, const cJSON *claims)
 {
     const struct field_path *p = FIELD(&STATUS, "resourceClaimStatuses");
@@ -449,4 +481,7 @@ void validate_pod_status(struct field_errors *e, const cJSON *pod, const cJSON *
                          json_path(pod, "spec.resourceClaims"));
     check_addresses(e, "podIPs", json_get(now, "podIPs"), json_get(before, "podIPs"));
     check_host_addresses(e, now, before);
+    check_users(e, "containerStatuses", pod);
+    check_users(e, "initContainerStatuses", pod);
+    check_users(e, "ephemeralContainerStatuses", pod);
 }
