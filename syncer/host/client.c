@@ -433,7 +433,7 @@ static int64_t earliest(const struct call_list *list, int64_t soonest)
     for (const struct host_call *c = list->first; c; c = c->next) {
         int64_t at = c->state == CALL_SLEEPING ? c->wake_ms : c->deadline_ms;
 
-        if (c->stream && c->state == CALL_QUEUED)
+        if (c->stream)
             continue;
         soonest = at < soonest ? at : soonest;
         if (c->state == CALL_QUEUED)
@@ -442,11 +442,30 @@ static int64_t earliest(const struct call_list *list, int64_t soonest)
     return soonest;
 }
 
+/* The transport knows the deadline too, but libcurl forgets it for requests that wait until a
+ * connection somebody else opens shows whether they may share it. */
+static void expire_running(struct host *h)
+{
+    int64_t now = now_ms(h);
+    struct host_call *next;
+
+    for (struct host_call *c = h->running.first; c; c = next) {
+        next = c->next;
+        if (c->stream || c->deadline_ms > now)
+            continue;
+        h->transport->ops->cancel(h->transport, c->wire);
+        c->wire = NULL;
+        note_outcome(c, 0, true);
+        finish_later(c, &ERR_TIMEOUT, "Timeout was reached");
+    }
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct host *h = timer->data;
 
     assert(h->magic == HOST_MAGIC);
+    expire_running(h);
     tick(h);
 }
 
@@ -460,6 +479,7 @@ static void arm(struct host *h)
     else if ((h->urgent.first || h->queued.first) && h->o.qps && h->tokens < 1)
         at = now + 1 + (int64_t)((1 - h->tokens) * 1000.0 / (double)h->o.qps);
     at = earliest(&h->sleeping, earliest(&h->urgent, earliest(&h->queued, at)));
+    at = earliest(&h->running, at);
     if (at == INT64_MAX) {
         uv_timer_stop(&h->timer);
         return;

@@ -30,7 +30,7 @@ static void on_request(void *ctx, struct net_exchange *x, const struct net_reque
     s->answer(s, x, r);
 }
 
-static void write_kubeconfig(struct fake_server *s)
+static void write_kubeconfig(struct fake_server *s, const char *scheme, unsigned port)
 {
     int fd;
     FILE *f;
@@ -42,9 +42,9 @@ static void write_kubeconfig(struct fake_server *s)
     fprintf(f,
             "current-context: c\n"
             "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
-            "clusters: [{name: k, cluster: {server: \"http://127.0.0.1:%u/\"}}]\n"
+            "clusters: [{name: k, cluster: {server: \"%s://127.0.0.1:%u/\"}}]\n"
             "users: [{name: u, user: {token: secret}}]\n",
-            net_port(s->server));
+            scheme, port);
     fclose(f);
 }
 
@@ -62,26 +62,43 @@ void fake_come_back(struct fake_server *s)
     s->port = net_port(s->server);
 }
 
-void fake_open(struct fake_server *s, fake_answer answer, const struct host_options *options)
+static void open_loop(struct fake_server *s)
+{
+    memset(s, 0, sizeof(*s));
+    uv_loop_init(&s->loop);
+    uv_timer_init(&s->loop, &s->guard);
+    s->arena = arena_new(0);
+}
+
+static void open_host(struct fake_server *s, const struct host_options *options)
 {
     struct host_options o =
         options ? *options : (struct host_options){.backoff_ms = 1, .backoff_max_ms = 20};
     struct err err;
 
-    memset(s, 0, sizeof(*s));
-    s->answer = answer;
-    uv_loop_init(&s->loop);
-    uv_timer_init(&s->loop, &s->guard);
-    s->arena = arena_new(0);
     err_init(&err, s->arena);
-    fake_come_back(s);
-    write_kubeconfig(s);
     o.loop = &s->loop;
     o.clock = &CLOCK_SYSTEM;
     o.rng = &RNG_SYSTEM;
     o.kubeconfig = str_c(s->kubeconfig);
     if (host_open(&o, &s->host, &err))
         fail_msg("%.*s", STR_F(err.message));
+}
+
+void fake_open(struct fake_server *s, fake_answer answer, const struct host_options *options)
+{
+    open_loop(s);
+    s->answer = answer;
+    fake_come_back(s);
+    write_kubeconfig(s, "http", net_port(s->server));
+    open_host(s, options);
+}
+
+void fake_open_at(struct fake_server *s, const char *scheme, unsigned port)
+{
+    open_loop(s);
+    write_kubeconfig(s, scheme, port);
+    open_host(s, NULL);
 }
 
 static void on_closed(void *ctx)

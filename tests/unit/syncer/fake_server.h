@@ -33,6 +33,8 @@ struct fake_server {
 
 /* Opens the server and a host client of it (qps 0: no limit). */
 void fake_open(struct fake_server *s, fake_answer answer, const struct host_options *options);
+/* No server, but a client of what listens at that port. */
+void fake_open_at(struct fake_server *s, const char *scheme, unsigned port);
 void fake_close(struct fake_server *s);
 /* The server goes away with its connections, and comes back on its port. */
 void fake_go_away(struct fake_server *s);

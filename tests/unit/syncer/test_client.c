@@ -3,6 +3,10 @@
  * bounded. */
 #include "fake_server.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 struct outcome {
     bool done;
     int status;
@@ -155,6 +159,68 @@ static void test_deadline(void **state)
     ask(&s, (struct host_request){.timeout_ms = 50}, &o);
     assert_ptr_equal(o.kind, &ERR_TIMEOUT);
     fake_close(&s);
+}
+
+struct race {
+    bool done, stream_done, first;
+};
+
+static void on_stream_done(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    (void)answer, (void)err;
+    ((struct race *)ctx)->stream_done = true;
+}
+
+static void on_request_done(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct race *r = ctx;
+
+    assert_null(answer);
+    assert_ptr_equal(err->kind, &ERR_TIMEOUT);
+    r->done = true;
+    r->first = !r->stream_done;
+}
+
+static void on_no_line(void *ctx, struct str line)
+{
+    (void)ctx, (void)line;
+}
+
+/* A port that accepts and says nothing, not even TLS. */
+static int silent_port(unsigned *ret_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, n), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &n), 0);
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+/* A request waits for the connection that a watch opens, and not beyond its own deadline. */
+static void test_deadline_while_another_connects(void **state)
+{
+    struct fake_server s;
+    struct race race = {0};
+    unsigned port;
+    int fd = silent_port(&port);
+    struct host_request watch = {.method = "GET", .path = STR("/watch")};
+    struct host_request q = {.method = "GET", .path = STR("/x"), .timeout_ms = 50};
+
+    (void)state;
+    fake_open_at(&s, "https", port);
+    struct host_call *stream = host_stream(s.host, &watch, on_no_line, on_stream_done, &race);
+    fake_run_ms(&s, 20);
+    host_send(s.host, &q, on_request_done, &race);
+    fake_run_until(&s, &race.done);
+    assert_true(race.first);
+    if (!race.stream_done)
+        host_cancel(stream);
+    fake_close(&s);
+    close(fd);
 }
 
 static void test_cancel_is_silent(void **state)
@@ -370,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_429_is_repeated),
         cmocka_unit_test(test_429_beyond_the_deadline_is_told),
         cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_deadline_while_another_connects),
         cmocka_unit_test(test_cancel_is_silent),
         cmocka_unit_test(test_stop_fails_everything),
         cmocka_unit_test(test_down_is_probed_and_up_is_told),
