@@ -101,6 +101,7 @@ struct vapi {
     struct deferred *deferred, **last_deferred;
     uv_timer_t renewal;             /* of certificates */
     struct vapi_renewals *renewals; /* NULL before it listens, and without keys */
+    bool watches_stale;             /* watch.c looks at them when the caller returned */
     unsigned open_handles, closing_parts;
     void (*ready)(void *ctx, const struct err *err);
     void *ready_ctx;
@@ -182,6 +183,7 @@ void call_finish(struct call *c, const struct err *err, const struct store_objec
 void call_get(struct call *c);
 void call_list(struct call *c);
 void call_watch(struct call *c);
+void watch_registry_changed(void *ctx); /* the vapi; for registry_on_change() */
 void call_create(struct call *c);
 void call_update(struct call *c); /* also /status and /scale, by c->sub */
 void call_patch(struct call *c);

@@ -79,6 +79,7 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
 
     api->registry = registry_new(options->store);
     registry_set_clock(api->registry, &api->sequence);
+    registry_on_change(api->registry, watch_registry_changed, api);
     api->auth = auth_new(api, options->store, options->pki);
     api->events = events_new(api);
     rng_uuid(options->rng, api->flow_uid);

@@ -269,6 +269,44 @@ static void watch_cancel(struct call *c)
     watch_release(c->state);
 }
 
+/* --- resources that come and go --- */
+
+static bool is_stale(const struct call *c)
+{
+    const struct resource *r = c->resource;
+
+    return c->verb == CALL_WATCH && c->cancel == watch_cancel &&
+           registry_find(vapi_registry(c->api), r->group, r->version, r->plural) != r;
+}
+
+/* One that ends may take others of its connection with it: each search starts anew. */
+static void end_stale(void *ctx)
+{
+    struct vapi *api = ctx;
+    struct call_entry *e;
+
+    api->watches_stale = false;
+    do {
+        for (e = api->first; e && !is_stale(&e->call);)
+            e = e->next;
+        if (e)
+            watch_end(e->call.state);
+    } while (e);
+}
+
+/* A changed CRD is served by other descriptors. Who watches with the old ones would be shown
+ * objects by a schema that is no more; as with upstream the watch ends, and the client comes again.
+ */
+void watch_registry_changed(void *ctx)
+{
+    struct vapi *api = ctx;
+
+    if (api->watches_stale || api->state != API_SERVING)
+        return;
+    api->watches_stale = true;
+    api_defer(api, end_stale, api);
+}
+
 /* --- initial state --- */
 
 struct chunk {
