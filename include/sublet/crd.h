@@ -24,8 +24,14 @@ extern const struct kind_ops CRD_OPS;
 void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
                struct strict_errors *strict);
 void crd_default(const struct crd_version *v, struct arena *a, cJSON *object);
-/* True when reading must go through crd_prune/crd_default: the schema has defaults. */
+/* True when reading must go through crd_prune/crd_default: the schema has defaults, or it changed
+ * since the CRD was made, so that objects may hold what it does not know. */
 bool crd_defaults_on_read(const struct crd_version *v);
+/* Of a version that is not the stored one. An object as the store has it: the stored version's
+ * schema prunes and defaults it, v's only prunes. The other way nothing is filled in. apiVersion is
+ * the caller's. */
+void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object);
+void crd_to_stored(const struct crd_version *v, struct arena *a, cJSON *object);
 void crd_validate(const struct crd_version *v, struct field_errors *e, const cJSON *object,
                   const cJSON *old);
 /* Fills cells after Name (printer columns by JSONPath, Age by default). */

@@ -92,7 +92,19 @@ static cJSON *stored_tree(struct call *c, cJSON *object)
     assert(r->crd);
     object = json_copy(c->arena, object);
     json_set_str(c->arena, object, "apiVersion", r->storage_version);
+    crd_to_stored(r->crd, c->arena, object);
     return object;
+}
+
+/* Watchers are told of a removal with the object as it last was, not as the writer who took its
+ * last finalizer off wanted it. */
+static cJSON *removed_tree(struct call *c, const cJSON *object, const cJSON *before)
+{
+    cJSON *tree = json_copy(c->arena, before);
+
+    json_set(c->arena, meta_of(c->arena, tree), "resourceVersion",
+             json_copy(c->arena, json_path(object, "metadata.resourceVersion")));
+    return tree;
 }
 
 static int print_object(const cJSON *tree, struct buf *b, struct err *err)
@@ -190,7 +202,7 @@ int commit_object(struct call *c, enum store_op op, cJSON *object, const struct 
 
     meta_set_revision(c->arena, object, store_next_revision(store));
     meta_canonical(object);
-    tree = stored_tree(c, object);
+    tree = stored_tree(c, op == STORE_DELETE ? removed_tree(c, object, before) : object);
     meta_canonical(tree);
     if (write_bytes(c, op, tree, old, err))
         return -1;

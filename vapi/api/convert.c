@@ -37,6 +37,18 @@ cJSON *vapi_tree(struct arena *a, const struct store_object *o)
     return tree;
 }
 
+static void convert_custom(struct arena *a, const struct resource *r, cJSON *tree)
+{
+    struct str carried = json_str(json_get(tree, "apiVersion"));
+
+    if (!str_eq(carried, r->api_version) && str_eq(carried, r->storage_version)) {
+        crd_from_stored(r->crd, a, tree);
+        return;
+    }
+    crd_prune(r->crd, a, tree, NULL);
+    crd_default(r->crd, a, tree);
+}
+
 cJSON *convert_tree(struct arena *a, const struct resource *r, const struct store_object *o)
 {
     cJSON *tree = vapi_tree(a, o);
@@ -47,10 +59,8 @@ cJSON *convert_tree(struct arena *a, const struct resource *r, const struct stor
         kinds_convert(a, r, tree);
         return tree;
     }
+    if (r->crd)
+        convert_custom(a, r, tree);
     json_set_str(a, tree, "apiVersion", r->api_version);
-    if (r->crd) {
-        crd_prune(r->crd, a, tree, NULL);
-        crd_default(r->crd, a, tree);
-    }
     return tree;
 }

@@ -98,11 +98,7 @@ int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object, s
     struct str got = json_str(json_get(metadata, "namespace"));
 
     if (!resource_namespaced(c->resource)) {
-        /* A namespace object may name itself. */
-        if (got.n && !(str_eqc(c->resource->group_resource, "namespaces") &&
-                       str_eq(got, json_str(json_get(metadata, "name")))))
-            return err_set(err, &ERR_BAD_REQUEST,
-                           "namespace may not be set on cluster-scoped objects");
+        /* As upstream: what is in no namespace forgets one that was given. */
         json_remove(metadata, "namespace");
         return 0;
     }

@@ -101,6 +101,8 @@ static void answer(struct write *w)
 
     if (c->resource != w->asked)
         kinds_convert(c->arena, w->asked, shown);
+    else if (c->options.dry_run && c->resource->crd)
+        crd_from_stored(c->resource->crd, c->arena, shown);
     let_go(w);
     if (c->done)
         call_finish(c, NULL, stored);
@@ -310,6 +312,8 @@ static enum outcome step_make(struct write *w, struct err *err)
     apply_defaults(w);
     if (c->verb != CALL_PATCH && !w->plan->make)
         audit_request(c, c->resource == w->asked ? w->object : c->body);
+    if (w->creating && c->verb == CALL_CREATE)
+        meta_wipe(c->arena, w->object); /* nobody comes to own what nobody can set */
     if (tracks_fields(c))
         managed_update(c, w->asked, w->old, w->object);
     return GO_ON;
@@ -377,14 +381,16 @@ static int check_uid(struct write *w, struct err *err)
     struct call *c = w->call;
     struct str uid = json_str_at(w->object, "metadata.uid");
 
-    if (c->verb != CALL_UPDATE || !uid.n || str_eq(uid, w->base->uid))
+    struct str is = w->base ? w->base->uid : STR("");
+
+    if (c->verb != CALL_UPDATE || !uid.n || str_eq(uid, is))
         return 0;
     return err_conflict(
         err, c->resource->group, c->resource->plural, c->name,
         arena_printf(c->arena,
                      "Precondition failed: UID in precondition: %.*s, UID in object "
                      "meta: %.*s",
-                     STR_F(uid), STR_F(w->base->uid))
+                     STR_F(uid), STR_F(is))
             .p);
 }
 
@@ -394,9 +400,11 @@ static enum outcome step_meta(struct write *w, struct err *err)
 
     if (meta_check_namespace(c, c->arena, w->object, err) || check_url_name(w, err))
         return FAILED;
+    if (check_uid(w, err))
+        return FAILED;
     if (w->creating)
         return meta_create(w, err);
-    if (check_uid(w, err) || check_revision(w, err))
+    if (check_revision(w, err))
         return FAILED;
     meta_carry_over(c->arena, w->object, w->old);
     return GO_ON;
@@ -674,7 +682,7 @@ static enum outcome refuse_existing(struct write *w, struct err *err)
         err->retry_after = 1;
         return FAILED;
     }
-    err_already_exists(err, r->group, r->plural, c->name);
+    err_already_exists(err, w->asked->group, w->asked->plural, c->name);
     if (json_get(json_get(vapi_tree(c->arena, now), "metadata"), "deletionTimestamp"))
         err_wrap(err, "object is being deleted");
     return FAILED;
@@ -706,6 +714,8 @@ static enum outcome commit_now(struct write *w, enum store_op op, struct err *er
 
     if (commit_object(c, op, w->object, w->base, w->old, stored, err))
         return FAILED;
+    if (op == STORE_DELETE) /* as it last was: only watchers learn the revision of the removal */
+        meta_set_revision(c->arena, w->object, w->base->revision);
     if (c->options.dry_run) {
         undo_admission(w);
         answer(w);

@@ -341,5 +341,5 @@ struct str crd_deprecation(const struct crd_version *v)
 
 bool crd_defaults_on_read(const struct crd_version *v)
 {
-    return v->has_defaults;
+    return v->has_defaults || (v->changed && !v->preserve_all);
 }

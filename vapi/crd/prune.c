@@ -55,6 +55,40 @@ static void note_unknown(struct pruner *p, const struct place *at)
     buf_fini(&b);
 }
 
+/* Below x-kubernetes-embedded-resource metadata is that of any object, whatever the schema says. */
+static void prune_metadata(struct pruner *p, cJSON *metadata, const struct place *at)
+{
+    static const char *const known[] = {"name",
+                                        "generateName",
+                                        "namespace",
+                                        "selfLink",
+                                        "uid",
+                                        "resourceVersion",
+                                        "generation",
+                                        "creationTimestamp",
+                                        "deletionTimestamp",
+                                        "deletionGracePeriodSeconds",
+                                        "labels",
+                                        "annotations",
+                                        "ownerReferences",
+                                        "finalizers",
+                                        "managedFields"};
+    cJSON *next;
+
+    for (cJSON *member = json_first(metadata); member; member = next) {
+        struct place here = {.up = at, .key = member->string};
+        bool found = false;
+
+        next = member->next;
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+            found = found || !strcmp(member->string, known[i]);
+        if (found)
+            continue;
+        note_unknown(p, &here);
+        json_detach(metadata, member);
+    }
+}
+
 /* node 0: nothing is specified, so no field is known. kept: below preserve-unknown-fields. */
 static void prune(struct pruner *p, uint32_t node, cJSON *value, const struct place *at, bool kept,
                   bool is_root);
@@ -72,8 +106,11 @@ static void prune_members(struct pruner *p, uint32_t node, cJSON *object, const 
         struct place here = {.up = at, .key = member->string};
 
         next = member->next;
-        if (keeps_meta && is_type_meta(member->string))
+        if (keeps_meta && is_type_meta(member->string)) {
+            if (at && !strcmp(member->string, "metadata") && json_is_object(member))
+                prune_metadata(p, member, &here);
             continue;
+        }
         if (f || more) {
             prune(p, f ? f->node : n->elem, member, &here, false, false);
         } else if (!kept) {
@@ -217,4 +254,21 @@ void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
         return;
     version_ready(v);
     fill(v, a, v->root, object);
+}
+
+/* Source: apiextensions-apiserver's codec, which decodes by the version an object carries and only
+ * coerces what it converts (pkg/apiserver/customresource_handler.go). */
+void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object)
+{
+    if (v->stored) {
+        crd_prune(v->stored, a, object, NULL);
+        crd_default(v->stored, a, object);
+    }
+    crd_prune(v, a, object, NULL);
+}
+
+void crd_to_stored(const struct crd_version *v, struct arena *a, cJSON *object)
+{
+    if (v->stored)
+        crd_prune(v->stored, a, object, NULL);
 }

@@ -150,6 +150,18 @@ static void read_schema(struct crd_version *v, const cJSON *crd, const cJSON *ve
     v->has_defaults = str_contains(text, STR("\"default\":"));
 }
 
+static void read_stored(struct crd_version *v, const cJSON *crd, const cJSON *version)
+{
+    json_each(other, json_path(crd, "spec.versions"))
+    {
+        if (other == version || !json_true(json_get(other, "storage")))
+            continue;
+        v->stored = ARENA_NEW(v->arena, struct crd_version);
+        *v->stored = (struct crd_version){.magic = CRD_VERSION_MAGIC, .arena = v->arena};
+        read_schema(v->stored, crd, other);
+    }
+}
+
 struct crd_version *version_new(const cJSON *crd, const cJSON *version)
 {
     struct arena *a = arena_new(0);
@@ -167,6 +179,8 @@ struct crd_version *version_new(const cJSON *crd, const cJSON *version)
     r->skip = (unsigned)(sizeof("{\"kind\":\"\",\"apiVersion\":\"\",") - 1 + r->kind.n +
                          r->storage_version.n);
     read_schema(v, crd, version);
+    read_stored(v, crd, version);
+    v->changed = json_i64_at(crd, "metadata.generation", 1) > 1;
     read_columns(v, json_get(version, "additionalPrinterColumns"));
     read_subresources(v, json_get(version, "subresources"));
     read_fields(v, json_get(version, "selectableFields"));
@@ -183,12 +197,19 @@ struct crd_version *version_new(const cJSON *crd, const cJSON *version)
     return v;
 }
 
+static void schema_free(struct crd_version *v)
+{
+    pattern_free_all(v->patterns);
+    arena_free(v->compiled);
+    v->magic = 0;
+}
+
 void version_free(void *ctx)
 {
     struct crd_version *v = ctx;
 
-    pattern_free_all(v->patterns);
-    arena_free(v->compiled);
-    v->magic = 0;
+    if (v->stored)
+        schema_free(v->stored);
+    schema_free(v);
     arena_free(v->arena);
 }

@@ -75,6 +75,7 @@ struct crd_version {
     size_t schema_bytes;
     bool preserve_all;          /* spec.preserveUnknownFields or no schema */
     bool has_defaults, webhook; /* webhook: conversion by webhook was asked for */
+    bool changed;               /* the CRD's spec is not the one it was made with */
     bool namespaced;
     struct str deprecation;
     struct printer_column *columns;
@@ -84,6 +85,8 @@ struct crd_version {
     uint32_t root;
     struct pattern *patterns; /* all, chained */
     cJSON *openapi;           /* tree of schema_text, in `compiled` */
+    /* The schema objects are stored by, without a resource; NULL: this one. */
+    struct crd_version *stored;
 };
 
 #define CRD_VERSION_MAGIC 0x63726476u

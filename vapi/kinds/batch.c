@@ -4,6 +4,9 @@
 
 #include <stdint.h>
 
+/* Letters that are added to generateName. */
+#define GENERATED_TAIL 5
+
 /* ---- Job ---- */
 
 static const struct default_rule JOB[] = {
@@ -71,9 +74,21 @@ static void generate_selector(struct arena *a, cJSON *job)
                 "batch.kubernetes.io/controller-uid", uid);
 }
 
+/* Of a job whose name is made up upstream works on a copy: only the labels that were given become
+ * its own. */
+static bool name_is_made_up(const cJSON *job)
+{
+    struct str prefix = json_str_at(job, "metadata.generateName");
+    struct str name = json_str_at(job, "metadata.name");
+
+    return prefix.n && name.n == prefix.n + GENERATED_TAIL && str_has_prefix(name, prefix);
+}
+
 static void job_prepare_create(struct arena *a, cJSON *job)
 {
     set_status(a, job, "{}");
+    if (name_is_made_up(job))
+        labels_from_template(a, job);
     if (!json_true(json_path(job, "spec.manualSelector")))
         generate_selector(a, job);
     labels_from_template(a, job);

@@ -206,6 +206,20 @@ void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
     (void)object;
 }
 
+void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object)
+{
+    (void)v;
+    (void)a;
+    (void)object;
+}
+
+void crd_to_stored(const struct crd_version *v, struct arena *a, cJSON *object)
+{
+    (void)v;
+    (void)a;
+    (void)object;
+}
+
 bool crd_defaults_on_read(const struct crd_version *v)
 {
     (void)v;
