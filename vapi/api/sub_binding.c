@@ -13,13 +13,15 @@ static int refuse(struct call *c, struct err *err, struct str why)
 /* In the words of upstream's storage, where the precondition is looked at. */
 static int refuse_uid(struct call *c, struct err *err, struct str wanted, struct str is)
 {
-    return err_conflict(err, STR(""), STR("pods"), c->name,
-                        arena_printf(c->arena,
-                                     "StorageError: invalid object, Code: 4, Key: /pods/%.*s/%.*s, "
-                                     "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
-                                     "UID in precondition: %.*s, UID in object meta: %.*s",
-                                     STR_F(c->ns), STR_F(c->name), STR_F(wanted), STR_F(is))
-                            .p);
+    return err_conflict(
+        err, STR(""), STR("pods"), c->name,
+        arena_printf(c->arena,
+                     "StorageError: invalid object, Code: 4, Key: %s/pods/%.*s/%.*s, "
+                     "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+                     "UID in precondition: %.*s, UID in object meta: %.*s",
+                     c->options.dry_run ? "" : "/registry", STR_F(c->ns), STR_F(c->name),
+                     STR_F(wanted), STR_F(is))
+            .p);
 }
 
 /* Upstream hands on what is wrong with a Binding without making it a refusal of an object: a 500
