@@ -7,9 +7,10 @@ import os
 
 import pytest
 
-from differential import protocol, reads
+from differential import protocol, reads, sequences
 from differential.servers import prepare, start_pair
 from differential.suite import NAMESPACE, Suite, accepted, load_seeds, unexpected
+from testenv import eventually
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 MANY = float(os.environ.get("SUBLET_DIFFER_CASES", "1"))
@@ -53,6 +54,36 @@ def test_conversations_are_alike(pair):
     assert n > 700
     found = unexpected(found)
     assert not found, told(found)
+
+
+def test_sequences_are_alike(pair):
+    found, n = sequences.run(*pair, seeds=range(SEED - 1, SEED - 1 + max(1, int(2 * MANY))))
+    assert n > 700 * MANY
+    found = unexpected(found)
+    assert not found, told(found)
+
+
+def test_a_watch_ends_with_its_schema(pair):
+    """Who watches custom resources by a schema that is no more is shown nothing by it: the watch ends on both."""
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    group, field = "watched.example.com", {"type": "string", "default": "x"}
+    shape = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": field}}}}
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"things.{group}"},
+           "spec": {"group": group, "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"}, "versions": [
+               {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": shape}}]}}
+    path = f"/apis/{group}/v1/namespaces/{NAMESPACE}/things"
+    more = [{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/b", "value": field}]
+    for api in pair:
+        api.post(crds, crd)
+        eventually(lambda a=api: a.raw("GET", path)[0] == 200, 120, "things")
+        watcher = api.clone()
+        watcher.timeout = 180
+        response = watcher.open("GET", path + "?watch=1&timeoutSeconds=600")
+        api.patch(f"{crds}/things.{group}", more, "json")
+        assert response.read() == b""
+        watcher.close()
+        api.delete(f"{crds}/things.{group}")
+        eventually(lambda a=api: a.raw("GET", f"{crds}/things.{group}")[0] == 404, 120, "the definition to go")
 
 
 def test_the_reviewed_list_is_short():
