@@ -152,7 +152,9 @@ static void on_timer(uv_timer_t *handle)
     int running;
 
     assert(t->magic == CURL_MAGIC);
+    t->timing = true;
     curl_multi_socket_action(t->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    t->timing = false;
     settle(t);
 }
 
@@ -165,6 +167,10 @@ static int on_timeout_wish(CURLM *multi, long timeout_ms, void *ctx)
         uv_timer_stop(&t->timer);
         return 0;
     }
+    /* A transfer that always has more asks for another turn at once. A timer of no delay that is
+     * set by itself would give it all turns: sockets are looked at only after due timers. */
+    if (!timeout_ms && t->timing)
+        timeout_ms = 1;
     uv_update_time(t->loop);
     uv_timer_start(&t->timer, on_timer, (uint64_t)timeout_ms, 0);
     return 0;

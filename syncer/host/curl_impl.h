@@ -47,6 +47,7 @@ struct curl_transport {
     int64_t credentials_at;
     unsigned open_handles;
     bool settling, closing;
+    bool timing; /* libcurl runs because its time has come */
     void (*closed)(void *ctx);
     void *closed_ctx;
 };

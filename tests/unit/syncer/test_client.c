@@ -223,6 +223,62 @@ static void test_deadline_while_another_connects(void **state)
     close(fd);
 }
 
+enum { TURNS = 50 };
+
+/* Answers a connection with a body that has no end, as fast as it is taken. */
+static void flood_main(void *ctx)
+{
+    static const char head[] = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
+    static const char bytes[1 << 18];
+    int fd = accept(*(int *)ctx, NULL, NULL);
+    bool open = fd >= 0 && send(fd, head, sizeof(head) - 1, MSG_NOSIGNAL) > 0;
+
+    while (open)
+        open = send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0;
+    close(fd);
+}
+
+struct turns {
+    unsigned n;
+    bool enough;
+};
+
+static void on_turn(uv_check_t *check)
+{
+    struct turns *t = check->data;
+
+    t->enough = ++t->n >= TURNS;
+}
+
+/* A host that never stops talking must not keep the loop from all others. */
+static void test_endless_answer_takes_turns(void **state)
+{
+    struct fake_server s;
+    struct host_request q = {.method = "GET", .path = STR("/x")};
+    struct outcome o = {0};
+    struct turns turns = {0};
+    uv_thread_t thread;
+    uv_check_t check;
+    unsigned port;
+    int fd = silent_port(&port);
+
+    (void)state;
+    fake_open_at(&s, "http", port);
+    assert_int_equal(uv_thread_create(&thread, flood_main, &fd), 0);
+    struct host_call *call = host_send(s.host, &q, on_done, &o);
+    uv_check_init(&s.loop, &check);
+    check.data = &turns;
+    uv_check_start(&check, on_turn);
+    fake_run_until(&s, &turns.enough);
+    if (!o.done)
+        host_cancel(call);
+    uv_close((uv_handle_t *)&check, NULL);
+    fake_close(&s);
+    shutdown(fd, SHUT_RDWR);
+    uv_thread_join(&thread);
+    close(fd);
+}
+
 static void test_cancel_is_silent(void **state)
 {
     struct fake_server s;
@@ -437,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_429_beyond_the_deadline_is_told),
         cmocka_unit_test(test_deadline),
         cmocka_unit_test(test_deadline_while_another_connects),
+        cmocka_unit_test(test_endless_answer_takes_turns),
         cmocka_unit_test(test_cancel_is_silent),
         cmocka_unit_test(test_stop_fails_everything),
         cmocka_unit_test(test_down_is_probed_and_up_is_told),
