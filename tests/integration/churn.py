@@ -93,7 +93,8 @@ class Churn:
         self.finished("later")
 
     def disturb(self):
-        pods = [p["metadata"]["name"] for p in self.pods("web")]
+        # Those of before may still be going, and be gone before anybody disturbs them.
+        pods = [p["metadata"]["name"] for p in self.pods("web") if "deletionTimestamp" not in p["metadata"]]
         for name in pods[:2]:
             self.evict(name)
         self.remove("", "pods", pods[2], gracePeriodSeconds=0)
