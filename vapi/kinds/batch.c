@@ -4,9 +4,6 @@
 
 #include <stdint.h>
 
-/* Letters that are added to generateName. */
-#define GENERATED_TAIL 5
-
 /* ---- Job ---- */
 
 static const struct default_rule JOB[] = {
@@ -40,8 +37,14 @@ static void labels_from_template(struct arena *a, cJSON *job)
         json_set(a, json_ensure_object(a, job, "metadata"), "labels", json_copy(a, labels));
 }
 
+static bool is_nameless(const cJSON *job)
+{
+    return json_str_at(job, "metadata.generateName").n && !json_str_at(job, "metadata.name").n;
+}
+
 /* A job without labels takes those of its template, the generated ones too: that waits until there
- * is a selector. */
+ * is a selector. Where the name is made up, upstream goes on with a copy, and only what was given
+ * becomes the job's. */
 static void job_defaults(struct arena *a, cJSON *job)
 {
     cJSON *spec = json_get(job, "spec");
@@ -49,7 +52,7 @@ static void job_defaults(struct arena *a, cJSON *job)
     if (!json_is_object(spec))
         return;
     job_spec_defaults(a, spec);
-    if (json_get(spec, "selector"))
+    if (json_get(spec, "selector") || is_nameless(job))
         labels_from_template(a, job);
 }
 
@@ -74,21 +77,9 @@ static void generate_selector(struct arena *a, cJSON *job)
                 "batch.kubernetes.io/controller-uid", uid);
 }
 
-/* Of a job whose name is made up upstream works on a copy: only the labels that were given become
- * its own. */
-static bool name_is_made_up(const cJSON *job)
-{
-    struct str prefix = json_str_at(job, "metadata.generateName");
-    struct str name = json_str_at(job, "metadata.name");
-
-    return prefix.n && name.n == prefix.n + GENERATED_TAIL && str_has_prefix(name, prefix);
-}
-
 static void job_prepare_create(struct arena *a, cJSON *job)
 {
     set_status(a, job, "{}");
-    if (name_is_made_up(job))
-        labels_from_template(a, job);
     if (!json_true(json_path(job, "spec.manualSelector")))
         generate_selector(a, job);
     labels_from_template(a, job);
