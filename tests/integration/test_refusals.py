@@ -34,7 +34,6 @@ DIFFERENT = {
     r"path/GET /openapi/v3/none": "404 has a body",
     r"path/GET /api/v1/namespaces/%2e%2e/": "a namespace that cannot be is empty, not an internal error",
     r"path/GET /(metrics|logs|debug)": "not served there",
-    r"verb/POST /api/v1/bindings": "405 where upstream has no route",
     r"put/uid": "upstream shows its storage's error",
 }
 
