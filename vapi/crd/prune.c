@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/schema.h>
+
 struct pruner {
     const struct crd_version *v;
     struct arena *arena;
@@ -58,31 +60,15 @@ static void note_unknown(struct pruner *p, const struct place *at)
 /* Below x-kubernetes-embedded-resource metadata is that of any object, whatever the schema says. */
 static void prune_metadata(struct pruner *p, cJSON *metadata, const struct place *at)
 {
-    static const char *const known[] = {"name",
-                                        "generateName",
-                                        "namespace",
-                                        "selfLink",
-                                        "uid",
-                                        "resourceVersion",
-                                        "generation",
-                                        "creationTimestamp",
-                                        "deletionTimestamp",
-                                        "deletionGracePeriodSeconds",
-                                        "labels",
-                                        "annotations",
-                                        "ownerReferences",
-                                        "finalizers",
-                                        "managedFields"};
+    uint32_t any = schema_builtin_root(STR(""), STR("v1"), STR("ConfigMap"));
+    uint32_t known = schema_child(&SCHEMA_BUILTIN, any, STR("metadata"));
     cJSON *next;
 
     for (cJSON *member = json_first(metadata); member; member = next) {
         struct place here = {.up = at, .key = member->string};
-        bool found = false;
 
         next = member->next;
-        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-            found = found || !strcmp(member->string, known[i]);
-        if (found)
+        if (schema_child(&SCHEMA_BUILTIN, known, str_c(member->string)))
             continue;
         note_unknown(p, &here);
         json_detach(metadata, member);
