@@ -307,7 +307,8 @@ delete rs -l app=web
 delete job once --cascade=background
 delete pod single --grace-period=0 --force
 delete services --all
-delete cronjobs,jobs --all
+# jobs first: those of a CronJob go with it, sooner or later
+delete jobs,cronjobs --all
 ?delete all --all
 delete secret pass -o name
 get all
