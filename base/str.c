@@ -119,6 +119,15 @@ struct str str_trim(struct str s)
     return s;
 }
 
+bool str_lists_word(struct str list, struct str word)
+{
+    while (list.p) {
+        if (str_eq_nocase(str_trim(str_cut(&list, ',')), word))
+            return true;
+    }
+    return false;
+}
+
 #define ROTL(x, bits) (((x) << (bits)) | ((x) >> (64 - (bits))))
 
 struct sip {
@@ -141,15 +150,6 @@ static inline void sip_round(struct sip *s)
 
 /* SipHash-1-3 (Aumasson, Bernstein): short input is fast and without the key collisions cannot be
  * made, so a tenant's keys cannot turn a map into a list. The key is the seed, twice. */
-bool str_lists_word(struct str list, struct str word)
-{
-    while (list.p) {
-        if (str_eq_nocase(str_trim(str_cut(&list, ',')), word))
-            return true;
-    }
-    return false;
-}
-
 uint64_t str_hash(struct str s, uint64_t seed)
 {
     struct sip h = {0x736f6d6570736575 ^ seed, 0x646f72616e646f6d ^ ~seed,

@@ -402,6 +402,13 @@ static void call_start(struct host_call *c)
     c->wire = h->transport->ops->start(h->transport, &q, &handler);
 }
 
+static void drop_wire(struct host_call *c)
+{
+    if (c->wire)
+        c->host->transport->ops->cancel(c->host->transport, c->wire);
+    c->wire = NULL;
+}
+
 static bool may_start(struct host *h, const struct host_call *c)
 {
     if (h->o.qps && h->tokens < 1)
@@ -453,8 +460,7 @@ static void expire_running(struct host *h)
         next = c->next;
         if (c->stream || c->deadline_ms > now)
             continue;
-        h->transport->ops->cancel(h->transport, c->wire);
-        c->wire = NULL;
+        drop_wire(c);
         note_outcome(c, 0, true);
         finish_later(c, &ERR_TIMEOUT, "Timeout was reached");
     }
@@ -587,9 +593,7 @@ void host_cancel(struct host_call *c)
     struct host *h = c->host;
 
     assert(c->magic == CALL_MAGIC);
-    if (c->wire)
-        h->transport->ops->cancel(h->transport, c->wire);
-    c->wire = NULL;
+    drop_wire(c);
     if (h->current == c) {
         h->current_cancelled = true; /* give_lines() frees it */
         return;
@@ -689,14 +693,12 @@ int host_open(const struct host_options *options, struct host **ret, struct err 
     return 0;
 }
 
-static void fail_all(struct host *h, struct call_list *list)
+static void fail_all(struct call_list *list)
 {
     while (list->first) {
         struct host_call *c = list->first;
 
-        if (c->wire)
-            h->transport->ops->cancel(h->transport, c->wire);
-        c->wire = NULL;
+        drop_wire(c);
         finish_later(c, &ERR_UNAVAILABLE, "closing");
     }
 }
@@ -706,10 +708,10 @@ void host_stop(struct host *h)
     assert(h->magic == HOST_MAGIC);
     h->stopped = true;
     uv_timer_stop(&h->probe_timer);
-    fail_all(h, &h->urgent);
-    fail_all(h, &h->queued);
-    fail_all(h, &h->running);
-    fail_all(h, &h->sleeping);
+    fail_all(&h->urgent);
+    fail_all(&h->queued);
+    fail_all(&h->running);
+    fail_all(&h->sleeping);
     if (!h->delivering)
         arm(h);
 }

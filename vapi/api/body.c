@@ -527,22 +527,6 @@ int body_normalise(struct call *c, cJSON *object, struct err *err)
     return normalise(c, object, false, err);
 }
 
-/* As EnsureObjectNamespaceMatchesRequestNamespace: what is in no namespace forgets one. */
-static int take_namespace(struct call *c, struct err *err)
-{
-    cJSON *metadata = meta_of(c->arena, c->body);
-    struct str got = json_str(json_get(metadata, "namespace"));
-
-    if (!resource_namespaced(c->resource)) {
-        json_remove(metadata, "namespace");
-        return 0;
-    }
-    if (got.n && !str_eq(got, c->ns))
-        return meta_wrong_namespace(err);
-    json_set_str(c->arena, metadata, "namespace", c->ns);
-    return 0;
-}
-
 int body_take(struct call *c, struct err *err)
 {
     struct str group, version, kind;
@@ -554,7 +538,7 @@ int body_take(struct call *c, struct err *err)
     node = schema_builtin_root(group, version, kind);
     if (node)
         schema_prune(&SCHEMA_BUILTIN, node, c->body);
-    return take_namespace(c, err);
+    return meta_check_namespace(c, c->arena, c->body, err);
 }
 
 int body_decode(struct call *c, struct err *err)

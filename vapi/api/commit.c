@@ -98,12 +98,11 @@ static cJSON *stored_tree(struct call *c, cJSON *object)
 
 /* Watchers are told of a removal with the object as it last was, not as the writer who took its
  * last finalizer off wanted it. */
-static cJSON *removed_tree(struct call *c, const cJSON *object, const cJSON *before)
+static cJSON *removed_tree(struct call *c, const cJSON *before, int64_t revision)
 {
     cJSON *tree = json_copy(c->arena, before);
 
-    json_set(c->arena, meta_of(c->arena, tree), "resourceVersion",
-             json_copy(c->arena, json_path(object, "metadata.resourceVersion")));
+    meta_set_revision(c->arena, tree, revision);
     return tree;
 }
 
@@ -192,6 +191,7 @@ int commit_object(struct call *c, enum store_op op, cJSON *object, const struct 
 {
     struct store *store = vapi_store(c->api);
     const cJSON *metadata;
+    int64_t revision;
     cJSON *tree;
 
     if (ask_quota(c, op, object, before, err) || ask_hooks(c, op, object, before, err))
@@ -200,9 +200,10 @@ int commit_object(struct call *c, enum store_op op, cJSON *object, const struct 
     if (c->options.dry_run)
         return 0;
 
-    meta_set_revision(c->arena, object, store_next_revision(store));
+    revision = store_next_revision(store);
+    meta_set_revision(c->arena, object, revision);
     meta_canonical(object);
-    tree = stored_tree(c, op == STORE_DELETE ? removed_tree(c, object, before) : object);
+    tree = stored_tree(c, op == STORE_DELETE ? removed_tree(c, before, revision) : object);
     meta_canonical(tree);
     if (write_bytes(c, op, tree, old, err))
         return -1;

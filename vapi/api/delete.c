@@ -346,7 +346,7 @@ static int remove_now(struct removal *d)
             return -1;
         store_object_unref(d->base);
         d->base = marked;
-        d->old = json_copy(c->arena, d->object);
+        d->old = d->object;
     }
     return commit_object(c, STORE_DELETE, d->object, d->base, d->old, NULL, &d->err);
 }

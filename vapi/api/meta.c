@@ -98,7 +98,7 @@ int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object, s
     struct str got = json_str(json_get(metadata, "namespace"));
 
     if (!resource_namespaced(c->resource)) {
-        /* As upstream: what is in no namespace forgets one that was given. */
+        /* As EnsureObjectNamespaceMatchesRequestNamespace: what is in none forgets one. */
         json_remove(metadata, "namespace");
         return 0;
     }

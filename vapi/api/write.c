@@ -380,7 +380,6 @@ static int check_uid(struct write *w, struct err *err)
 {
     struct call *c = w->call;
     struct str uid = json_str_at(w->object, "metadata.uid");
-
     struct str is = w->base ? w->base->uid : STR("");
 
     if (c->verb != CALL_UPDATE || !uid.n || str_eq(uid, is))
@@ -479,14 +478,13 @@ static void prepare_create(struct write *w)
         r->ops->prepare_create(w->call->arena, w->object);
 }
 
-static void count_generation(struct write *w)
+static void count_generation(struct write *w, bool same_spec)
 {
     struct arena *a = w->call->arena;
     unsigned flags = w->call->resource->flags;
     int64_t generation = json_i64_at(w->old, "metadata.generation", 0);
-    bool same = meta_spec_equal(w->object, w->respelled) &&
-                (flags & RES_STATUS ||
-                 json_equal(json_get(w->object, "status"), json_get(w->old, "status")));
+    bool same = same_spec && (flags & RES_STATUS || json_equal(json_get(w->object, "status"),
+                                                               json_get(w->old, "status")));
 
     if ((flags & RES_GENERATION) && !same && !w->plan->uncounted)
         json_set_i64(a, meta_of(a, w->object), "generation", generation + 1);
@@ -508,17 +506,24 @@ static void prepare_update(struct write *w)
     }
 }
 
-static void respell(struct write *w)
+/* Whether the spec stays the same but for its spelling. */
+static bool respell(struct write *w)
 {
     const struct resource *r = w->call->resource;
 
     w->respelled = w->old;
-    if (!r->crd && r->node && !meta_spec_equal(w->old, w->object))
-        w->respelled = schema_respell(w->call->arena, r->schema, r->node, w->old, w->object);
+    if (meta_spec_equal(w->object, w->old))
+        return true;
+    if (r->crd || !r->node)
+        return false;
+    w->respelled = schema_respell(w->call->arena, r->schema, r->node, w->old, w->object);
+    return meta_spec_equal(w->object, w->respelled);
 }
 
 static enum outcome step_prepare(struct write *w, struct err *err)
 {
+    bool same_spec;
+
     (void)err;
     if (w->creating)
         prepare_create(w);
@@ -528,9 +533,9 @@ static enum outcome step_prepare(struct write *w, struct err *err)
         prepare_update(w);
     if (!w->old)
         return GO_ON;
-    respell(w);
+    same_spec = respell(w);
     if (!on_status(w->call))
-        count_generation(w);
+        count_generation(w, same_spec);
     managed_keep_times(w->call->arena, w->object, w->old);
     return GO_ON;
 }

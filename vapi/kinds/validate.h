@@ -66,6 +66,9 @@ bool check_nonnegative(struct field_errors *e, const struct field_path *p, const
 bool check_positive(struct field_errors *e, const struct field_path *p, const cJSON *number);
 bool check_range(struct field_errors *e, const struct field_path *p, const cJSON *number,
                  long long low, long long high);
+/* Of a Linux user or group, and a list of them. */
+bool check_user_id(struct field_errors *e, const struct field_path *p, const cJSON *number);
+void check_user_ids(struct field_errors *e, const struct field_path *p, const cJSON *list);
 bool check_port(struct field_errors *e, const struct field_path *p, const cJSON *number);
 bool check_port_or_name(struct field_errors *e, const struct field_path *p, const cJSON *port);
 void check_file_mode(struct field_errors *e, const struct field_path *p, const cJSON *mode);

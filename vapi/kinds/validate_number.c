@@ -46,6 +46,18 @@ bool check_range(struct field_errors *e, const struct field_path *p, const cJSON
     return false;
 }
 
+bool check_user_id(struct field_errors *e, const struct field_path *p, const cJSON *number)
+{
+    return check_range(e, p, number, 0, INT32_MAX);
+}
+
+void check_user_ids(struct field_errors *e, const struct field_path *p, const cJSON *list)
+{
+    size_t i = 0;
+
+    json_each(id, list) check_user_id(e, FIELD_INDEX(p, i++), id);
+}
+
 bool check_port(struct field_errors *e, const struct field_path *p, const cJSON *number)
 {
     return check_range(e, p, number ? number : json_new_i64(e->arena, 0), 1, 65535);

@@ -395,18 +395,12 @@ static void check_host_addresses(struct field_errors *e, const cJSON *now, const
     check_addresses(e, "hostIPs", list, json_get(before, "hostIPs"));
 }
 
-#define MAX_ID 2147483647LL
-
 /* Who a container's first process runs as, as its node tells it. */
 static void check_user(struct field_errors *e, const struct field_path *p, const cJSON *user)
 {
-    const struct field_path *groups = FIELD(p, "supplementalGroups");
-    size_t i = 0;
-
-    check_range(e, FIELD(p, "uid"), json_get(user, "uid"), 0, MAX_ID);
-    check_range(e, FIELD(p, "gid"), json_get(user, "gid"), 0, MAX_ID);
-    json_each(group, json_get(user, "supplementalGroups"))
-        check_range(e, FIELD_INDEX(groups, i++), group, 0, MAX_ID);
+    check_user_id(e, FIELD(p, "uid"), json_get(user, "uid"));
+    check_user_id(e, FIELD(p, "gid"), json_get(user, "gid"));
+    check_user_ids(e, FIELD(p, "supplementalGroups"), json_get(user, "supplementalGroups"));
 }
 
 static void check_users(struct field_errors *e, const char *key, const cJSON *pod)

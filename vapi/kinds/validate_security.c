@@ -7,8 +7,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#define MAX_ID 2147483647LL
-
 /* ---- profiles ---- */
 
 static const char *const SECCOMP_TYPES[] = {"Localhost", "RuntimeDefault", "Unconfined", NULL};
@@ -99,8 +97,8 @@ void validate_container_security(struct field_errors *e, const struct field_path
 
     if (!context)
         return;
-    check_range(e, FIELD(p, "runAsUser"), json_get(context, "runAsUser"), 0, MAX_ID);
-    check_range(e, FIELD(p, "runAsGroup"), json_get(context, "runAsGroup"), 0, MAX_ID);
+    check_user_id(e, FIELD(p, "runAsUser"), json_get(context, "runAsUser"));
+    check_user_id(e, FIELD(p, "runAsGroup"), json_get(context, "runAsGroup"));
     check_enum_if(e, FIELD(p, "procMount"), proc, mounts);
     if (host_users && str_eqc(json_str(proc), "Unmasked"))
         field_invalid(e, FIELD(p, "procMount"), proc,
@@ -187,13 +185,6 @@ static void check_sysctls(struct field_errors *e, const struct field_path *p, co
 
 /* ---- pods ---- */
 
-static void check_groups(struct field_errors *e, const struct field_path *p, const cJSON *list)
-{
-    size_t i = 0;
-
-    json_each(group, list) check_range(e, FIELD_INDEX(p, i++), group, 0, MAX_ID);
-}
-
 void validate_pod_security(struct field_errors *e, const struct field_path *p, const cJSON *context,
                            const cJSON *spec)
 {
@@ -204,10 +195,10 @@ void validate_pod_security(struct field_errors *e, const struct field_path *p, c
 
     if (!context)
         return;
-    check_range(e, FIELD(p, "fsGroup"), json_get(context, "fsGroup"), 0, MAX_ID);
-    check_range(e, FIELD(p, "runAsUser"), json_get(context, "runAsUser"), 0, MAX_ID);
-    check_range(e, FIELD(p, "runAsGroup"), json_get(context, "runAsGroup"), 0, MAX_ID);
-    check_groups(e, FIELD(p, "supplementalGroups"), json_get(context, "supplementalGroups"));
+    check_user_id(e, FIELD(p, "fsGroup"), json_get(context, "fsGroup"));
+    check_user_id(e, FIELD(p, "runAsUser"), json_get(context, "runAsUser"));
+    check_user_id(e, FIELD(p, "runAsGroup"), json_get(context, "runAsGroup"));
+    check_user_ids(e, FIELD(p, "supplementalGroups"), json_get(context, "supplementalGroups"));
     if (json_true(json_get(spec, "shareProcessNamespace")) && json_true(json_get(spec, "hostPID")))
         field_invalid(e, FIELD(p, "shareProcessNamespace"), json_get(spec, "shareProcessNamespace"),
                       "ShareProcessNamespace and HostPID cannot both be enabled");
