@@ -28,6 +28,7 @@
 
 struct events;
 struct expiry;
+struct notices;
 struct api_audit;
 struct api_metrics;
 struct call_audit;
@@ -73,6 +74,7 @@ struct vapi {
     struct net_server *server;
     struct admission_memo *admission_memo; /* NULL until a quota asks */
     struct events *events;
+    struct notices *notices;
     struct expiry *expiry;
     struct openapi *openapi; /* NULL until somebody asks */
     char flow_uid[37],

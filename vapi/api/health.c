@@ -11,6 +11,7 @@
 #include <sublet/net.h>
 
 #include "health.h"
+#include "notice.h"
 
 #define TEXT STR("text/plain; charset=utf-8")
 
@@ -155,6 +156,8 @@ static void answer_all(struct health *h, const char *which)
 
     each_check(h, report, NULL);
     warn_unknown(h);
+    if (h->which == READYZ)
+        notices_reasons(c->api, &h->out);
     buf_printf(&h->out, "%s check %s\n", which, h->fine ? "passed" : "failed");
     if (!h->fine || query_get(&h->query, "verbose").p)
         text = arena_str(c->arena, buf_str(&h->out));
@@ -181,12 +184,21 @@ static void answer_one(struct health *h, struct str name)
     }
 }
 
+/* Standing notices with their messages: no check, since none of them makes it unready. */
+static void answer_warnings(struct health *h)
+{
+    notices_messages(h->call->api, &h->out);
+    answer(h->call, 200, h->out.n ? arena_str(h->call->arena, buf_str(&h->out)) : STR("ok"));
+}
+
 static void answer_health(struct call *c, const struct health_path *e, struct str only)
 {
     struct health h = {.call = c, .out = BUF_INIT(0), .which = e->which, .fine = true};
 
     query_parse(c->arena, c->request->query, &h.query);
-    if (only.p)
+    if (e->which == READYZ && str_eqc(only, "warnings"))
+        answer_warnings(&h);
+    else if (only.p)
         answer_one(&h, only);
     else
         answer_all(&h, e->name);

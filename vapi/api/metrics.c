@@ -6,6 +6,7 @@
  * costs one look-up; the number of series is bounded, whatever kinds a tenant makes up, and there
  * is no memory for them before the first request. It must never cost an idle cluster anything.
  * Source: k8s.io/apiserver pkg/endpoints/metrics/metrics.go. */
+#include "notice.h"
 #include "observe.h"
 
 #include <assert.h>
@@ -445,6 +446,7 @@ bool metrics_handle(struct call *c, struct str path)
     tell_build(api, &out);
     flow_metrics(api, &out);
     audit_metrics(api, &out);
+    notices_metrics(api, &out);
     metrics_process(&out);
     /* Once it drains, those who wrote may be gone. */
     for (size_t i = 0; api->state == API_SERVING && i < api->n_metric_writers; i++)

@@ -11,6 +11,7 @@
 #include "observe.h"
 
 #include "flow.h"
+#include "notice.h"
 
 #include <assert.h>
 
@@ -82,6 +83,7 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
     registry_on_change(api->registry, watch_registry_changed, api);
     api->auth = auth_new(api, options->store, options->pki);
     api->events = events_new(api);
+    api->notices = notices_new();
     rng_uuid(options->rng, api->flow_uid);
     rng_uuid(options->rng, api->level_uid);
     *ret = api;
@@ -130,6 +132,8 @@ static void started(struct vapi *api, const struct err *err)
 {
     if (api->state == API_STARTING && !err)
         api->state = API_SERVING;
+    if (api->state == API_SERVING)
+        notices_serving(api);
     if (api->ready)
         api->ready(api->ready_ctx, err);
     api->ready = NULL;
@@ -215,6 +219,7 @@ static void free_api(struct vapi *api)
     audit_close(api);
     api->metrics = api_metrics_free(api->metrics);
     api->events = events_free(api->events);
+    api->notices = notices_free(api->notices);
     api->admission_memo = admission_memo_free(api->admission_memo);
     api->auth = auth_free(api->auth);
     api->renewals = mem_free(api->renewals);

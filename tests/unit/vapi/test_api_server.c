@@ -5,7 +5,11 @@
 
 #include "test.h"
 
+#include <stdio.h>
+
 #include <zlib.h>
+
+#include <sublet/notice.h>
 
 #define CM "/api/v1/namespaces/default/configmaps"
 
@@ -304,6 +308,71 @@ static void test_health(void **state)
     assert_true(str_contains(a.body, STR("\"/readyz/shutdown\",\n    \"/version\"\n")));
 }
 
+static void notice(struct harness *h, const char *subject, const char *reason)
+{
+    struct vapi_notice n = {.topic = NOTICE_POOL_NODES,
+                            .subject = str_c(subject),
+                            .reason = reason,
+                            .message = STR("a node lacks the taint of its pool"),
+                            .detail = STR("node gpu-7")};
+
+    vapi_notice(harness_api(h), &n);
+}
+
+static size_t count_events(struct harness *h)
+{
+    return json_count(json_get(get(h, "/api/v1/namespaces/default/events").json, "items"));
+}
+
+static void test_notices(void **state)
+{
+    struct harness *h = *state;
+    size_t before = count_events(h);
+    struct answer a;
+
+    notice(h, "a100", "TaintMissing");
+    notice(h, "l4", "TaintMissing");
+    notice(h, "l4", "TaintMissing"); /* no change */
+    notice(h, "l4", "NoNodes");
+    assert_str(get(h, "/readyz").body, "ok");
+    a = get(h, "/readyz?verbose");
+    assert_true(str_has_suffix(a.body, STR("[+]shutdown ok\n[!]pool-nodes warning: NoNodes\n"
+                                           "[!]pool-nodes warning: TaintMissing\n"
+                                           "readyz check passed\n")));
+    a = get(h, "/readyz/warnings");
+    assert_true(str_contains(
+        a.body, STR("pool-nodes TaintMissing a100: a node lacks the taint of its pool\n")));
+    assert_false(str_contains(a.body, STR("gpu-7")));
+    assert_false(str_contains(get(h, "/livez?verbose").body, STR("[!]")));
+    a = get(h, "/metrics");
+    assert_true(str_contains(
+        a.body, STR("sublet_notices{topic=\"pool-nodes\",reason=\"TaintMissing\"} 1\n")));
+    assert_int_equal(count_events(h), before + 2); /* the same text twice is one, counted */
+
+    vapi_notice_over(harness_api(h), NOTICE_POOL_NODES, STR("a100"));
+    vapi_notice_over(harness_api(h), NOTICE_POOL_NODES, STR("a100"));
+    vapi_notice_over(harness_api(h), NOTICE_POOL_NODES, STR("l4"));
+    assert_str(get(h, "/readyz/warnings").body, "ok");
+}
+
+/* The number of subjects is a tenant's to choose: it decides neither memory nor output. */
+static void test_notices_are_bounded(void **state)
+{
+    struct harness *h = *state;
+    struct answer a;
+
+    for (int i = 0; i < 3 * NOTICES_PER_TOPIC; i++) {
+        char subject[16];
+
+        snprintf(subject, sizeof(subject), "pool-%d", i);
+        notice(h, subject, "NoNodes");
+    }
+    a = get(h, "/readyz/warnings");
+    assert_true(str_contains(a.body, STR("pool-nodes: 128 more are in the log\n")));
+    assert_false(str_contains(a.body, STR("pool-64")));
+    assert_true(str_contains(get(h, "/metrics").body, STR("reason=\"NoNodes\"} 64\n")));
+}
+
 static void test_review(void **state)
 {
     struct harness *h = *state;
@@ -453,6 +522,8 @@ int main(void)
         TEST(test_no_parameter_is_lost),
         TEST(test_discovery_paths),
         TEST(test_health),
+        TEST(test_notices),
+        TEST(test_notices_are_bounded),
         TEST(test_review),
         TEST(test_options),
         TEST(test_field_manager),

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The standing notices of one control plane: a short list per topic, and where a change of it is
+ * reported. Events wait until the API serves. Must never let the number of subjects, which a tenant
+ * may choose, decide how much is kept or how many samples /metrics has. */
+#include "notice.h"
+
+#include <sublet/log.h>
+#include <sublet/metrics.h>
+
+#define COMPONENT "sublet"
+
+struct notice {
+    struct notice *next;
+    struct arena *arena; /* of all below */
+    struct str subject, message;
+    const char *reason;
+    const cJSON *involved;
+    bool recorded; /* as an Event */
+};
+
+struct topic {
+    struct notice *first;
+    size_t n;
+    uint64_t dropped;
+};
+
+struct notices {
+    struct topic topics[N_NOTICE_TOPICS];
+};
+
+static const char *const NAMES[N_NOTICE_TOPICS] = {
+    [NOTICE_HOST] = "host",
+    [NOTICE_HOST_RIGHTS] = "host-rights",
+    [NOTICE_POOL_NODES] = "pool-nodes",
+    [NOTICE_STORED_OBJECT] = "stored-object",
+    [NOTICE_MEMORY] = "memory",
+};
+
+struct notices *notices_new(void)
+{
+    return NEW(struct notices);
+}
+
+static struct notice *free_notice(struct notice *n)
+{
+    struct notice *next = n->next;
+
+    arena_free(n->arena);
+    mem_free(n);
+    return next;
+}
+
+struct notices *notices_free(struct notices *all)
+{
+    for (size_t i = 0; all && i < N_NOTICE_TOPICS; i++)
+        for (struct notice *n = all->topics[i].first; n;)
+            n = free_notice(n);
+    return mem_free(all);
+}
+
+static struct notice **find(struct topic *t, struct str subject)
+{
+    struct notice **at = &t->first;
+
+    while (*at && !str_eq((*at)->subject, subject))
+        at = &(*at)->next;
+    return at;
+}
+
+/* --- reporting --- */
+
+static void log_begin(const struct vapi_notice *n)
+{
+    log_warn("%s: %s subject=\"%.*s\" message=\"%.*s\"%s%.*s%s", NAMES[n->topic], n->reason,
+             STR_F(n->subject), STR_F(n->message), n->detail.n ? " detail=\"" : "",
+             STR_F(n->detail), n->detail.n ? "\"" : "");
+}
+
+static const cJSON *kube_system(struct arena *a)
+{
+    cJSON *reference = json_new_object(a);
+
+    json_set_str(a, reference, "kind", STR("Namespace"));
+    json_set_str(a, reference, "apiVersion", STR("v1"));
+    json_set_str(a, reference, "name", STR("kube-system"));
+    return reference;
+}
+
+static void record(struct vapi *api, struct notice *n)
+{
+    if (n->recorded || api->state != API_SERVING)
+        return;
+    n->recorded = true;
+    vapi_event(api, n->involved, "Warning", n->reason, n->message, COMPONENT);
+}
+
+void notices_serving(struct vapi *api)
+{
+    for (size_t i = 0; i < N_NOTICE_TOPICS; i++)
+        for (struct notice *n = api->notices->topics[i].first; n; n = n->next)
+            record(api, n);
+}
+
+/* --- the list --- */
+
+static struct notice *add(struct topic *t, struct str subject)
+{
+    struct notice *n;
+
+    if (t->n == NOTICES_PER_TOPIC)
+        return NULL;
+    n = NEW(struct notice);
+    n->arena = arena_new(0);
+    n->subject = arena_str(n->arena, subject);
+    n->next = t->first;
+    t->first = n;
+    t->n++;
+    return n;
+}
+
+/* In an arena of its own, so that messages that change over and over do not pile up. */
+static void set(struct notice *n, const struct vapi_notice *from)
+{
+    struct arena *a = arena_new(0);
+
+    n->subject = arena_str(a, n->subject);
+    n->message = arena_str(a, from->message);
+    n->involved = from->involved ? json_copy(a, from->involved) : kube_system(a);
+    n->reason = from->reason;
+    arena_free(n->arena);
+    n->arena = a;
+}
+
+void vapi_notice(struct vapi *api, const struct vapi_notice *from)
+{
+    struct topic *t = &api->notices->topics[from->topic];
+    struct notice *n = *find(t, from->subject);
+    bool changed = !n || !str_eqc(str_c(n->reason), from->reason);
+
+    if (changed)
+        log_begin(from);
+    if (!n)
+        n = add(t, from->subject);
+    if (!n) {
+        t->dropped++;
+        return;
+    }
+    set(n, from);
+    n->recorded = n->recorded && !changed;
+    record(api, n);
+}
+
+void vapi_notice_over(struct vapi *api, enum notice_topic topic, struct str subject)
+{
+    struct topic *t = &api->notices->topics[topic];
+    struct notice **at = find(t, subject);
+
+    if (!*at)
+        return;
+    log_info("%s: no longer %s subject=\"%.*s\"", NAMES[topic], (*at)->reason, STR_F(subject));
+    t->n--;
+    *at = free_notice(*at);
+}
+
+/* --- readers --- */
+
+/* The first of those with its reason: each reason of a topic is written once. */
+static bool is_first(const struct topic *t, const struct notice *n)
+{
+    const struct notice *at = t->first;
+
+    while (!str_eqc(str_c(at->reason), n->reason))
+        at = at->next;
+    return at == n;
+}
+
+static uint64_t count(const struct topic *t, const char *reason)
+{
+    uint64_t n = 0;
+
+    for (const struct notice *at = t->first; at; at = at->next)
+        n += str_eqc(str_c(at->reason), reason);
+    return n;
+}
+
+void notices_reasons(const struct vapi *api, struct buf *out)
+{
+    for (size_t i = 0; i < N_NOTICE_TOPICS; i++) {
+        const struct topic *t = &api->notices->topics[i];
+
+        for (const struct notice *n = t->first; n; n = n->next)
+            if (is_first(t, n))
+                buf_printf(out, "[!]%s warning: %s\n", NAMES[i], n->reason);
+    }
+}
+
+void notices_messages(const struct vapi *api, struct buf *out)
+{
+    for (size_t i = 0; i < N_NOTICE_TOPICS; i++) {
+        const struct topic *t = &api->notices->topics[i];
+
+        for (const struct notice *n = t->first; n; n = n->next)
+            buf_printf(out, "%s %s%s%.*s: %.*s\n", NAMES[i], n->reason, n->subject.n ? " " : "",
+                       STR_F(n->subject), STR_F(n->message));
+        if (t->dropped)
+            buf_printf(out, "%s: %llu more are in the log\n", NAMES[i],
+                       (unsigned long long)t->dropped);
+    }
+}
+
+void notices_metrics(const struct vapi *api, struct buf *out)
+{
+    metrics_family(out, "sublet_notices", METRIC_GAUGE,
+                   "Standing problems by topic and reason; /readyz/warnings has their messages.");
+    for (size_t i = 0; i < N_NOTICE_TOPICS; i++) {
+        const struct topic *t = &api->notices->topics[i];
+
+        for (const struct notice *n = t->first; n; n = n->next) {
+            struct buf labels = BUF_INIT(0);
+
+            if (!is_first(t, n))
+                continue;
+            metrics_label(&labels, "topic", str_c(NAMES[i]));
+            metrics_label(&labels, "reason", str_c(n->reason));
+            metrics_sample_u64(out, "sublet_notices", buf_str(&labels), count(t, n->reason));
+            buf_fini(&labels);
+        }
+    }
+}
