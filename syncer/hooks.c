@@ -12,15 +12,17 @@ static bool is_core(const struct resource *r, const char *plural)
 /* --- shapes --- */
 
 static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
-                     struct err *err)
+                     void (*warn)(void *warn_ctx, struct str text), void *warn_ctx, struct err *err)
 {
     struct syncer *s = ctx;
     struct pool_choice choice;
 
     (void)is_template;
-    if (pool_resolve(a, s->config, ns, pod, pod_namespace_labels(s, a, ns), &choice, err))
+    if (pool_resolve(a, s->config, ns, pod, pod_namespace_labels(s, a, ns), &choice, err) ||
+        translate_check_pod(a, &s->tenant, ns, pod, err))
         return -1;
-    return translate_check_pod(a, &s->tenant, ns, pod, err);
+    pool_warnings(a, s->config, &choice, pod, warn, warn_ctx);
+    return 0;
 }
 
 /* --- the transaction --- */

@@ -244,6 +244,19 @@ static int check_allow(struct str_list list, const char *path, struct err *err)
     return 0;
 }
 
+static int check_cpu_nodes(struct str_list list, struct err *err)
+{
+    for (size_t i = 0; i < list.n; i++) {
+        struct str value = list.items[i], key = str_cut(&value, '=');
+        const char *why = name_check_qualified(key);
+
+        why = why ? why : name_check_label_value(value);
+        if (why || !value.n)
+            return bad_value(err, "policy.cpuNodes", list.items[i], why ? why : "want key=value");
+    }
+    return 0;
+}
+
 static int check_values(struct config *config, struct err *err)
 {
     const char *why = name_check_dns1123_label(config->name);
@@ -265,6 +278,8 @@ static int check_values(struct config *config, struct err *err)
     if (config->kubeconfig_server.n && !url_valid(config->kubeconfig_server))
         return bad_value(err, "kubeconfig.server", config->kubeconfig_server,
                          "want https://name or https://name:port");
+    if (check_cpu_nodes(config->cpu_nodes, err))
+        return -1;
     if (check_allow(config->labels_allow, "policy.labels.allow", err))
         return -1;
     return check_allow(config->annotations_allow, "policy.annotations.allow", err);

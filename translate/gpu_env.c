@@ -17,18 +17,20 @@ struct env_rule {
     const char *values; /* what may stand there, by commas; NULL: nothing */
 };
 
+/* Of a variable that names devices. */
+static const struct env_rule NO_DEVICE = {"", false, false, "void|none"};
+
 static const struct env_rule RULES[] = {
-    {"NVIDIA_VISIBLE_DEVICES", false, false, "void|none"},
     {"NVIDIA_DRIVER_CAPABILITIES", false, false, "all|compute|compat32|graphics|ngx|utility|video"},
     {"NVIDIA_MIG_CONFIG_DEVICES", false, false, NULL},
     {"NVIDIA_MIG_MONITOR_DEVICES", false, false, NULL},
-    {"NVIDIA_IMEX_CHANNELS", false, false, NULL},
     {"NVIDIA_GDS", false, false, "disabled"},
     {"NVIDIA_GDRCOPY", false, false, "disabled"},
     {"NVIDIA_MOFED", false, false, "disabled"},
     {"NVIDIA_NVSWITCH", false, false, "disabled"},
-    {"AMD_VISIBLE_DEVICES", false, false, "void|none"},
-    {"HABANA_VISIBLE_DEVICES", false, false, "void|none"},
+    {"ASCEND_RUNTIME_", true, false, NULL},
+    {"ASCEND_VNPU_SPECS", false, false, NULL},
+    {"DOCKER_RESOURCE_", true, false, NULL}, /* AMD's and NVIDIA's, for Swarm */
     {"CUDA_DISABLE_CONTROL", false, true, NULL},
     {"CUDA_DEVICE_MEMORY_LIMIT", true, true, NULL},
     {"CUDA_DEVICE_SM_LIMIT", true, true, NULL},
@@ -42,8 +44,10 @@ static bool is_shared(enum pool_mode mode)
     return mode != POOL_EXCLUSIVE && mode != POOL_MIG;
 }
 
-static const struct env_rule *rule_for(struct str name, bool shared)
+static const struct env_rule *rule_for(const struct config *config, struct str name, bool shared)
 {
+    if (gpu_is_variable(config, name))
+        return &NO_DEVICE;
     for (size_t i = 0; i < sizeof RULES / sizeof RULES[0]; i++) {
         const struct env_rule *rule = &RULES[i];
 
@@ -56,7 +60,7 @@ static const struct env_rule *rule_for(struct str name, bool shared)
 }
 
 /* Every word of a comma separated value must be known; an empty value says nothing at all, but an
- * empty NVIDIA_VISIBLE_DEVICES differs between runtimes, so it is not a known word either. */
+ * empty list of devices differs between runtimes, so it is not a known word either. */
 static bool value_known(const struct env_rule *rule, struct str value)
 {
     if (!rule->values || !value.n)
@@ -68,19 +72,22 @@ static bool value_known(const struct env_rule *rule, struct str value)
     return true;
 }
 
-bool env_refused(const cJSON *env, enum pool_mode mode)
+bool env_refused(const struct config *config, const cJSON *env, enum pool_mode mode)
 {
-    const struct env_rule *rule = rule_for(json_str(json_get(env, "name")), is_shared(mode));
+    const struct env_rule *rule =
+        rule_for(config, json_str(json_get(env, "name")), is_shared(mode));
 
     if (!rule)
         return false;
     return json_get(env, "valueFrom") || !value_known(rule, json_str(json_get(env, "value")));
 }
 
-bool env_prefix_refused(struct str prefix, enum pool_mode mode)
+bool env_prefix_refused(const struct config *config, struct str prefix, enum pool_mode mode)
 {
     if (!prefix.n)
         return false;
+    if (gpu_variable_begins(config, prefix))
+        return true;
     for (size_t i = 0; i < sizeof RULES / sizeof RULES[0]; i++) {
         struct str name = str_c(RULES[i].name);
 
@@ -99,7 +106,7 @@ bool env_key_refused(const struct config *config, struct str key, struct str val
 
     for (size_t i = 0; i < config->n_bindings; i++)
         shared |= is_shared(config->bindings[i].pool->mode);
-    rule = rule_for(key, shared);
+    rule = rule_for(config, key, shared);
     return rule && !value_known(rule, value);
 }
 

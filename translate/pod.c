@@ -323,6 +323,7 @@ int translate_ephemeral(struct arena *a, const struct translate_tenant *t,
 
     *ret = NULL;
     down_init(&d, a, t, choice, vpod, NULL);
+    d.ephemeral = true;
     if (translate_check_pod(a, t, d.ns, vpod, err))
         return -1;
     json_each(container, json_get(d.spec, "ephemeralContainers"))

@@ -55,29 +55,30 @@ static cJSON *expression(struct arena *a, const char *key, const char *operator_
     return ret;
 }
 
-/* What every required term must hold as well; NULL when the fence is the node selector alone. */
+/* Expressions that every required term must hold as well; none when the fence is the node selector
+ * alone. */
 static cJSON *fence(struct down *d)
 {
     struct str wish = json_str(json_get(json_get(d->spec, "nodeSelector"), PRODUCT_LABEL));
-    cJSON *ret, *values;
+    cJSON *ret, *one, *values;
 
-    if (!d->pool) {
-        if (!d->tenant->config->n_pools)
-            return NULL;
-        ret = expression(d->arena, "nvidia.com/gpu.present", "NotIn");
-        values = object_add(d->arena, ret, STR("values"), json_new_array(d->arena));
-        json_append(values, json_new_string(d->arena, STR("true")));
-        return ret;
-    }
+    if (!d->pool)
+        return fence_expressions(d->arena, d->tenant->config);
+    ret = json_new_array(d->arena);
     if (!wish.n && !d->pool->products.n)
-        return NULL;
-    ret = expression(d->arena, PRODUCT_LABEL, "In");
-    values = object_add(d->arena, ret, STR("values"), json_new_array(d->arena));
+        return ret;
+    one = json_append(ret, expression(d->arena, PRODUCT_LABEL, "In"));
+    values = object_add(d->arena, one, STR("values"), json_new_array(d->arena));
     if (wish.n)
         append_variants(d, wish, values);
     for (size_t i = 0; !wish.n && i < d->pool->products.n; i++)
         append_variants(d, d->pool->products.items[i], values);
     return ret;
+}
+
+enum translate_node node_meaning(const struct translate_tenant *t, struct str name)
+{
+    return t->node && name.n ? t->node(t->node_ctx, name) : NODE_UNKNOWN;
 }
 
 /* ---- node affinity ---- */
@@ -107,6 +108,7 @@ static cJSON *expression_down(struct down *d, const cJSON *from)
 
 static const struct field PREFERENCE_FIELDS[] = {
     {"matchExpressions", FIELD_EACH, .make = expression_down},
+    {"matchFields", FIELD_EACH, .make = expression_down},
     {0},
 };
 
@@ -116,42 +118,67 @@ static const struct field PREFERRED_NODE_FIELDS[] = {
     {0},
 };
 
-static bool is_daemon(struct down *d)
+/* Do all of the fields name nodes the host may be asked for? NotIn tells and opens nothing. */
+static bool fields_known(struct down *d, const cJSON *fields)
 {
-    json_each(owner, json_get(d->meta, "ownerReferences"))
+    json_each(field, fields)
     {
-        if (json_true(json_get(owner, "controller")) &&
-            str_eqc(json_str(json_get(owner, "kind")), "DaemonSet"))
-            return true;
+        if (!str_eqc(json_str(json_get(field, "key")), "metadata.name"))
+            return false;
+        if (str_eqc(json_str(json_get(field, "operator")), "NotIn"))
+            continue;
+        json_each(value, json_get(field, "values"))
+        {
+            if (node_meaning(d->tenant, json_str(value)) != NODE_SHOWN)
+                return false;
+        }
     }
-    return false;
+    return true;
+}
+
+/* The node of spec.nodeName as a field, so that the host's scheduler decides. */
+static void append_node(struct down *d, cJSON *term)
+{
+    struct str name = json_str(json_get(d->spec, "nodeName"));
+    cJSON *fields = json_get(term, "matchFields"), *one, *values;
+
+    if (!name.n)
+        return;
+    if (!fields)
+        fields = object_add(d->arena, term, STR("matchFields"), json_new_array(d->arena));
+    one = json_append(fields, expression(d->arena, "metadata.name", "In"));
+    values = object_add(d->arena, one, STR("values"), json_new_array(d->arena));
+    json_append(values, json_new_string(d->arena, name));
 }
 
 /* A term, or NULL when it says nothing (it then matches no node) or cannot go down whole. */
-static cJSON *term_down(struct down *d, const cJSON *term, const cJSON *extra)
+static cJSON *term_down(struct down *d, const cJSON *term, const cJSON *fence_)
 {
     const cJSON *expressions = json_get(term, "matchExpressions");
     const cJSON *fields = json_get(term, "matchFields");
     cJSON *ret = json_new_object(d->arena), *list;
 
-    if (!json_count(expressions) && !json_count(fields))
+    if ((!json_count(expressions) && !json_count(fields)) || !fields_known(d, fields))
         return NULL;
-    if (json_count(fields) && !is_daemon(d))
-        return NULL;
-    list = object_add(d->arena, ret, STR("matchExpressions"), json_new_array(d->arena));
-    json_each(from, expressions)
-    {
-        json_append(list, expression_down(d, from));
+    if (json_count(expressions) || json_count(fence_)) {
+        list = object_add(d->arena, ret, STR("matchExpressions"), json_new_array(d->arena));
+        json_each(from, expressions)
+        {
+            json_append(list, expression_down(d, from));
+        }
+        json_each(from, fence_)
+        {
+            json_append(list, json_copy(d->arena, from));
+        }
     }
-    if (extra)
-        json_append(list, json_copy(d->arena, extra));
-    if (!json_count(fields))
-        return ret;
-    list = object_add(d->arena, ret, STR("matchFields"), json_new_array(d->arena));
-    json_each(from, fields)
-    {
-        json_append(list, expression_down(d, from));
+    if (json_count(fields)) {
+        list = object_add(d->arena, ret, STR("matchFields"), json_new_array(d->arena));
+        json_each(from, fields)
+        {
+            json_append(list, expression_down(d, from));
+        }
     }
+    append_node(d, ret);
     return ret;
 }
 
@@ -166,23 +193,34 @@ static cJSON *nowhere(struct arena *a)
     return ret;
 }
 
+/* The term of a pod whose author wrote none; NULL when there is nothing to say. */
+static cJSON *only_term(struct down *d, cJSON *fence_)
+{
+    cJSON *ret = json_new_object(d->arena);
+
+    if (json_count(fence_))
+        object_add(d->arena, ret, STR("matchExpressions"), fence_);
+    append_node(d, ret);
+    return json_count(ret) ? ret : NULL;
+}
+
 static cJSON *required_nodes(struct down *d, const cJSON *required)
 {
-    cJSON *extra = fence(d), *ret, *terms, *term, *list;
+    struct str node = json_str(json_get(d->spec, "nodeName"));
+    bool known = !node.n || node_meaning(d->tenant, node) == NODE_SHOWN;
+    cJSON *fence_ = fence(d), *ret = json_new_object(d->arena), *terms, *term;
 
-    if (!json_is_object(required) && !extra)
-        return NULL;
-    ret = json_new_object(d->arena);
     terms = object_add(d->arena, ret, STR("nodeSelectorTerms"), json_new_array(d->arena));
-    if (!json_is_object(required)) {
-        term = json_append(terms, json_new_object(d->arena));
-        list = object_add(d->arena, term, STR("matchExpressions"), json_new_array(d->arena));
-        json_append(list, extra);
+    if (known && !json_is_object(required)) {
+        term = only_term(d, fence_);
+        if (!term)
+            return NULL;
+        json_append(terms, term);
         return ret;
     }
-    json_each(from, json_get(required, "nodeSelectorTerms"))
+    json_each(from, known ? json_get(required, "nodeSelectorTerms") : NULL)
     {
-        term = term_down(d, from, extra);
+        term = term_down(d, from, fence_);
         if (term)
             json_append(terms, term);
     }
@@ -191,9 +229,15 @@ static cJSON *required_nodes(struct down *d, const cJSON *required)
     return ret;
 }
 
+static cJSON *preferred_down(struct down *d, const cJSON *one)
+{
+    if (!fields_known(d, json_get(json_get(one, "preference"), "matchFields")))
+        return NULL;
+    return shape_copy(d, PREFERRED_NODE_FIELDS, one);
+}
+
 static const struct field NODE_PREFERRED_FIELDS[] = {
-    {"preferredDuringSchedulingIgnoredDuringExecution", FIELD_LIST,
-     .fields = PREFERRED_NODE_FIELDS},
+    {"preferredDuringSchedulingIgnoredDuringExecution", FIELD_EACH, .make = preferred_down},
     {0},
 };
 
@@ -353,9 +397,23 @@ cJSON *spread_down(struct down *d, const cJSON *constraint)
 
 /* ---- node selector ---- */
 
+/* What the admin fixes for pods without devices. */
+static const cJSON *cpu_selector(struct down *d)
+{
+    struct str_list list = d->tenant->config->cpu_nodes;
+    cJSON *ret = json_new_object(d->arena);
+
+    for (size_t i = 0; i < list.n; i++) {
+        struct str value = list.items[i], key = str_cut(&value, '=');
+
+        object_add(d->arena, ret, key, json_new_string(d->arena, value));
+    }
+    return ret;
+}
+
 cJSON *node_selector_down(struct down *d, const cJSON *selector)
 {
-    const cJSON *fixed = d->pool ? d->pool->node_selector : NULL;
+    const cJSON *fixed = d->pool ? d->pool->node_selector : cpu_selector(d);
     bool shared = d->pool && d->pool->mode >= POOL_TIME_SLICING;
     cJSON *ret = json_new_object(d->arena);
 

@@ -16,6 +16,7 @@ enum { CONTAINERS_MAX = 256, TERMS_MAX = 64, DOWNWARD_ITEMS_MAX = 512 };
 
 struct check {
     struct arena *arena;
+    const struct translate_tenant *tenant;
     const cJSON *pod, *spec;
     struct str name;
     bool privileged;
@@ -36,42 +37,102 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct check *c, c
 
 /* ---- placement ---- */
 
-/* The syncer writes nodeName into stored pods; a tenant could only do so when creating one. */
+static bool is_stored(const struct check *c)
+{
+    return json_str_at(c->pod, "metadata.resourceVersion").n > 0;
+}
+
+/* Of a stored pod the node may be one that is gone, or no longer shown: it then runs nowhere. */
 static int check_node_name(const struct check *c)
 {
     struct str node = json_str(json_get(c->spec, "nodeName"));
 
-    if (!node.n || json_str_at(c->pod, "metadata.resourceVersion").n)
+    if (!node.n || is_stored(c) || node_meaning(c->tenant, node) != NODE_UNKNOWN)
         return 0;
-    return refuse(c, "spec.nodeName: \"%.*s\": nodes are chosen by the host's scheduler",
-                  STR_F(node));
+    return refuse(c, "spec.nodeName: \"%.*s\": this virtual cluster has no such node", STR_F(node));
 }
 
-static bool owned_by_daemon_set(const struct check *c)
+static int check_fields(const struct check *c, const cJSON *term)
 {
-    return str_eqc(json_str_at(owner_controller(c->pod), "kind"), "DaemonSet");
+    json_each(field, json_get(term, "matchFields"))
+    {
+        if (!str_eqc(json_str(json_get(field, "key")), "metadata.name"))
+            return refuse(c, "spec.affinity.nodeAffinity: matchFields are allowed on "
+                             "metadata.name only");
+        json_each(value, json_get(field, "values"))
+        {
+            if (node_meaning(c->tenant, json_str(value)) == NODE_UNKNOWN)
+                return refuse(
+                    c,
+                    "spec.affinity.nodeAffinity: matchFields metadata.name \"%.*s\": this "
+                    "virtual cluster has no such node",
+                    STR_F(json_str(value)));
+        }
+    }
+    return 0;
 }
 
-/* Terms of nodes: matchFields picks a node by name, which is the DaemonSet controller's business.
- */
+static int check_key(const struct check *c, const char *where, struct str key)
+{
+    if (!str_has_prefix(key, STR("sublet.dev/")))
+        return 0;
+    return refuse(c,
+                  "%s: %.*s: labels of sublet.dev are not a tenant's to choose nodes by; "
+                  "label " LABEL_GPU_POOL " of the pod chooses its pool",
+                  where, STR_F(key));
+}
+
+static int check_term(const struct check *c, const cJSON *term)
+{
+    json_each(one, json_get(term, "matchExpressions"))
+    {
+        if (check_key(c, "spec.affinity.nodeAffinity", json_str(json_get(one, "key"))))
+            return -1;
+    }
+    return check_fields(c, term);
+}
+
 static int check_node_terms(const struct check *c, const cJSON *affinity)
 {
     const cJSON *required = json_get(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
     const cJSON *preferred = json_get(affinity, "preferredDuringSchedulingIgnoredDuringExecution");
     const cJSON *terms = json_get(required, "nodeSelectorTerms");
-    bool fields = false;
 
     if (json_count(terms) > TERMS_MAX || json_count(preferred) > TERMS_MAX)
         return refuse(c, "spec.affinity.nodeAffinity: more than %d terms", TERMS_MAX);
+    if (is_stored(c))
+        return 0;
     json_each(term, terms)
     {
-        fields |= json_count(json_get(term, "matchFields")) && !owned_by_daemon_set(c);
+        if (check_term(c, term))
+            return -1;
     }
     json_each(one, preferred)
     {
-        fields |= json_count(json_get(json_get(one, "preference"), "matchFields")) > 0;
+        if (check_term(c, json_get(one, "preference")))
+            return -1;
     }
-    return fields ? refuse(c, "spec.affinity.nodeAffinity: matchFields are not allowed") : 0;
+    return 0;
+}
+
+/* What a stored pod has of these narrows the fence at most. */
+static int check_node_keys(const struct check *c)
+{
+    const cJSON *selector = json_get(c->spec, "nodeSelector");
+
+    if (is_stored(c))
+        return 0;
+    json_each(member, json_is_object(selector) ? selector : NULL)
+    {
+        if (check_key(c, "spec.nodeSelector", key_of(member)))
+            return -1;
+    }
+    json_each(one, json_get(c->spec, "topologySpreadConstraints"))
+    {
+        if (check_key(c, "spec.topologySpreadConstraints", json_str(json_get(one, "topologyKey"))))
+            return -1;
+    }
+    return 0;
 }
 
 static int check_affinity(const struct check *c)
@@ -86,6 +147,13 @@ static int check_affinity(const struct check *c)
 
         if (json_count(list) > TERMS_MAX)
             return refuse(c, "spec.affinity.%s: more than %d terms", kinds[i / 2], TERMS_MAX);
+        json_each(one, is_stored(c) ? NULL : list)
+        {
+            const cJSON *term = i % 2 ? json_get(one, "podAffinityTerm") : one;
+
+            if (check_key(c, "spec.affinity", json_str(json_get(term, "topologyKey"))))
+                return -1;
+        }
     }
     if (json_count(json_get(c->spec, "topologySpreadConstraints")) > TERMS_MAX)
         return refuse(c, "spec.topologySpreadConstraints: more than %d", TERMS_MAX);
@@ -184,14 +252,15 @@ int translate_check_pod(struct arena *a, const struct translate_tenant *t, struc
                         const cJSON *pod, struct err *err)
 {
     enum config_pod_security level = t->config->pod_security;
-    struct check c = {.arena = a, .pod = pod, .spec = json_get(pod, "spec"), .err = err};
+    struct check c = {
+        .arena = a, .tenant = t, .pod = pod, .spec = json_get(pod, "spec"), .err = err};
 
     (void)ns;
     c.privileged = level == POD_SECURITY_PRIVILEGED;
     c.name = json_str_at(pod, "metadata.name");
     if (!c.name.n)
         c.name = json_str_at(pod, "metadata.generateName");
-    if (check_counts(&c) || check_node_name(&c) || check_affinity(&c))
+    if (check_counts(&c) || check_node_name(&c) || check_node_keys(&c) || check_affinity(&c))
         return -1;
     if (!c.privileged && security_check(a, level, c.spec, c.name, err))
         return -1;

@@ -132,7 +132,7 @@ static cJSON *amounts_down(struct down *d, const cJSON *map)
             object_add(d->arena, ret, key_of(member), json_copy(d->arena, member));
             continue;
         }
-        resource = d->pool ? pool_find_resource(d->pool, key_of(member)) : NULL;
+        resource = d->pool && !d->ephemeral ? pool_find_resource(d->pool, key_of(member)) : NULL;
         if (resource && !device_is_zero(member))
             object_add(d->arena, ret, resource->host_name, json_copy(d->arena, member));
     }
@@ -210,7 +210,7 @@ static cJSON *env_from_down(struct down *d, const cJSON *from)
 {
     enum pool_mode mode = d->pool ? d->pool->mode : POOL_EXCLUSIVE;
 
-    return env_prefix_refused(json_str(json_get(from, "prefix")), mode)
+    return env_prefix_refused(d->tenant->config, json_str(json_get(from, "prefix")), mode)
                ? NULL
                : shape_copy(d, ENV_FROM_FIELDS, from);
 }
@@ -249,17 +249,21 @@ static const struct field TAIL_FIELDS[] = {
     {0},
 };
 
-static bool has_devices(struct down *d, const cJSON *container)
+/* What of the pool this container is given; amounts that are no counts give nothing. */
+static struct device_counts devices_of(struct down *d, const cJSON *container)
 {
-    struct device_counts own;
+    struct device_counts own = {0};
 
-    return d->pool && container_devices(d->arena, container, &own, NULL) == 0 && own.n;
+    if (d->ephemeral || !d->pool || container_devices(d->arena, container, &own, NULL))
+        return (struct device_counts){0};
+    return own;
 }
 
 cJSON *container_down(struct down *d, const cJSON *container)
 {
     cJSON *ret = shape_copy(d, HEAD_FIELDS, container);
-    cJSON *env = env_down(d, container, has_devices(d, container));
+    struct device_counts given = devices_of(d, container);
+    cJSON *env = env_down(d, container, &given);
 
     if (json_count(env))
         object_add(d->arena, ret, STR("env"), env);

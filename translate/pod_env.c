@@ -15,17 +15,23 @@ struct env_list {
     size_t budget;
 };
 
-static struct str_list names_of(struct arena *a, const cJSON *env)
+/* What is refused does not go down, and stands in the way of nothing. */
+static bool goes_down(const struct down *d, const cJSON *env)
 {
-    struct str *items = arena_alloc(a, (json_count(env) + 1) * sizeof *items);
+    enum pool_mode mode = d->pool ? d->pool->mode : POOL_EXCLUSIVE;
+
+    return json_str(json_get(env, "name")).n && !env_refused(d->tenant->config, env, mode);
+}
+
+static struct str_list names_of(const struct down *d, const cJSON *env)
+{
+    struct str *items = arena_alloc(d->arena, (json_count(env) + 1) * sizeof *items);
     size_t n = 0;
 
     json_each(one, env)
     {
-        struct str name = json_str(json_get(one, "name"));
-
-        if (name.n)
-            items[n++] = name;
+        if (goes_down(d, one))
+            items[n++] = json_str(json_get(one, "name"));
     }
     qsort(items, n, sizeof *items, str_order);
     return (struct str_list){items, n};
@@ -285,22 +291,42 @@ static cJSON *variable_down(struct down *d, const cJSON *env)
     return ret;
 }
 
-cJSON *env_down(struct down *d, const cJSON *container, bool has_devices)
+static bool is_granted(struct down *d, const struct device_counts *given, struct str variable)
+{
+    for (size_t i = 0; i < given->n; i++) {
+        const struct pool_resource *r =
+            d->pool ? pool_find_resource(d->pool, given->items[i].name) : NULL;
+
+        if (r && gpu_resource_grants(r, variable))
+            return true;
+    }
+    return false;
+}
+
+/* An image may ask for every device by its own ENV; only an explicit value beats it. */
+static void add_voids(struct env_list *e, const struct device_counts *given)
+{
+    struct str_list variables = gpu_variables(e->d->arena, e->d->tenant->config);
+
+    for (size_t i = 0; i < variables.n; i++) {
+        if (!is_granted(e->d, given, variables.items[i]))
+            add(e, variables.items[i], STR("void"));
+    }
+}
+
+cJSON *env_down(struct down *d, const cJSON *container, const struct device_counts *given)
 {
     const cJSON *env = json_get(container, "env");
-    enum pool_mode mode = d->pool ? d->pool->mode : POOL_EXCLUSIVE;
-    struct env_list e = {d, json_new_array(d->arena), names_of(d->arena, env), d->links_budget};
+    struct env_list e = {d, json_new_array(d->arena), names_of(d, env), d->links_budget};
 
-    /* An image may ask for every GPU by its own ENV; only an explicit value beats it. */
-    if (!has_devices)
-        add(&e, STR("NVIDIA_VISIBLE_DEVICES"), STR("void"));
+    add_voids(&e, given);
     add_api(&e);
     add_links(&e);
     if (!json_is_array(env))
         return e.list;
     json_each(one, env)
     {
-        if (json_str(json_get(one, "name")).n && !env_refused(one, mode))
+        if (goes_down(d, one))
             json_append(e.list, variable_down(d, one));
     }
     return e.list;

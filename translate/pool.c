@@ -132,6 +132,14 @@ static const struct place_key TOLERATION_KEYS[] = {
     {0},
 };
 
+/* The one value of a taint that is tolerated; empty with Exists. */
+static struct str toleration_value(const cJSON *toleration)
+{
+    return str_eqc(json_str(json_get(toleration, "operator")), "Exists")
+               ? STR("")
+               : json_str(json_get(toleration, "value"));
+}
+
 static int read_tolerations(const struct place *at, const cJSON *value, void *into)
 {
     struct draft *d = into;
@@ -147,6 +155,10 @@ static int read_tolerations(const struct place *at, const cJSON *value, void *in
             return -1;
         if (!json_str(json_get(item, "key")).n)
             return place_error(&inner, "key is needed: a pool must not tolerate every taint");
+        if (str_has_prefix(json_str(json_get(item, "key")), STR("sublet.dev/")) &&
+            !toleration_value(item).n)
+            return place_error(&inner, "operator Equal with a value is needed: it is the taint of "
+                                       "one pool");
     }
     d->pool.tolerations = json_copy(at->arena, value);
     return 0;
@@ -172,10 +184,61 @@ static int read_products(const struct place *at, const cJSON *value, void *into)
 /* {gpuEq: "1/7"}: the value of `resources` and `profiles`. */
 static int read_gpu_eq(const struct place *at, const cJSON *value, void *into)
 {
-    return place_rational(at, value, into);
+    return place_rational(at, value, &((struct pool_resource *)into)->gpu_eq);
 }
 
-static const struct place_key SHARE_KEYS[] = {{"gpuEq", read_gpu_eq}, {0}};
+static int read_resource_cap(const struct place *at, const cJSON *value, void *into)
+{
+    return place_count(at, value, &((struct pool_resource *)into)->per_pod);
+}
+
+static bool is_variable(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+
+        if (!letter && (i == 0 || c < '0' || c > '9'))
+            return false;
+    }
+    return name.n > 0;
+}
+
+static int read_variables(const struct place *at, const cJSON *value, void *into)
+{
+    struct str_list list;
+
+    if (read_list(at->arena, at->path, value, &list, at->err))
+        return -1;
+    for (size_t i = 0; i < list.n; i++) {
+        struct place inner = place_item(at, i);
+
+        if (!is_variable(list.items[i]))
+            return place_error(&inner,
+                               "want the name of a variable such as EXAMPLE_VISIBLE_DEVICES");
+    }
+    ((struct pool_resource *)into)->variables = list;
+    return 0;
+}
+
+static const struct place_key SHARE_KEYS[] = {
+    {"gpuEq", read_gpu_eq},
+    {"perPod", read_resource_cap},
+    {"variables", read_variables},
+    {0},
+};
+
+static int read_share(const struct place *at, const cJSON *value, struct pool_resource *ret)
+{
+    *ret = (struct pool_resource){.gpu_eq = {-1, 1}};
+    if (place_object(at, value, SHARE_KEYS, ret))
+        return -1;
+    if (ret->gpu_eq.num < 0)
+        return place_error(at, "gpuEq is needed");
+    if (ret->gpu_eq.num == 0 && !ret->per_pod)
+        return place_error(at, "perPod is needed with gpuEq 0: what no quota counts has a cap");
+    return 0;
+}
 
 static int check_shares(const struct place *at, const cJSON *value, const cJSON **ret)
 {
@@ -186,12 +249,10 @@ static int check_shares(const struct place *at, const cJSON *value, const cJSON 
     json_each(member, value)
     {
         struct place inner = place_member(at, member->string);
-        struct rational share = {-1, 1};
+        struct pool_resource unused;
 
-        if (place_object(&inner, member, SHARE_KEYS, &share))
+        if (read_share(&inner, member, &unused))
             return -1;
-        if (share.num < 0)
-            return place_error(&inner, "gpuEq is needed");
     }
     *ret = value;
     return 0;
@@ -409,18 +470,19 @@ static struct str profile_resource(struct arena *a, struct str profile)
     return arena_printf(a, "nvidia.com/mig-%s", text);
 }
 
-static void add_resource(const struct place *at, struct draft *d, struct pool_resource *list,
-                         struct str name, const cJSON *share)
+/* share was checked when it was read; NULL: the default of a pool. */
+static int add_resource(const struct place *at, struct draft *d, struct pool_resource *list,
+                        struct str name, const cJSON *share)
 {
     struct pool_resource *r = &list[d->pool.n_resources++];
-    struct place inner = place_member(at, "gpuEq");
     struct str renamed = json_str(json_get_str(d->rename, name));
 
+    *r = (struct pool_resource){.gpu_eq = {1, 1}};
+    if (share && read_share(at, share, r))
+        return -1;
     r->name = arena_str(at->arena, name);
     r->host_name = renamed.n ? renamed : r->name;
-    r->gpu_eq = (struct rational){1, 1};
-    if (share && place_rational(&inner, json_get(share, "gpuEq"), &r->gpu_eq))
-        r->gpu_eq = RATIONAL_ZERO; /* was checked when it was read */
+    return 0;
 }
 
 static int build_resources(const struct place *at, struct draft *d)
@@ -431,7 +493,8 @@ static int build_resources(const struct place *at, struct draft *d)
     d->pool.resources = list;
     json_each(member, d->resources)
     {
-        add_resource(at, d, list, key_of(member), member);
+        if (add_resource(at, d, list, key_of(member), member))
+            return -1;
     }
     json_each(member, d->profiles)
     {
@@ -440,10 +503,12 @@ static int build_resources(const struct place *at, struct draft *d)
         if (pool_find_resource(&d->pool, name) || name_check_qualified(name))
             return place_error(at, "profiles.%s: not a profile such as 1g.10gb, or given twice",
                                member->string);
-        add_resource(at, d, list, name, member);
+        if (add_resource(at, d, list, name, member))
+            return -1;
     }
-    if (n == 0 && d->pool.mode == POOL_EXCLUSIVE)
-        add_resource(at, d, list, STR("nvidia.com/gpu"), NULL);
+    if (n == 0 && d->pool.mode == POOL_EXCLUSIVE &&
+        add_resource(at, d, list, STR("nvidia.com/gpu"), NULL))
+        return -1;
     if (d->pool.n_resources == 0)
         return place_error(at, d->pool.mode == POOL_MIG
                                    ? "profiles or resources are needed for mode mig"
@@ -464,10 +529,62 @@ static int check_pool(const struct place *at, const struct draft *d)
         return place_error(at, "name is needed");
     if (p->adversarial && p->mode != POOL_EXCLUSIVE && p->mode != POOL_MIG)
         return place_error(at, "mode: trust adversarial allows only exclusive|mig");
-    if (p->dedicated && !json_count(p->node_selector))
-        return place_error(at, "nodeSelector is needed for a dedicated pool");
     if (d->profiles && p->mode != POOL_MIG)
         return place_error(at, "profiles are for mode mig");
+    return 0;
+}
+
+/* A taint that one of the pool's labels names is the pool's own: no other value of it is tolerated.
+ */
+static int check_own_taints(const struct place *at, const struct config_pool *p)
+{
+    size_t i = 0;
+
+    json_each(toleration, p->tolerations)
+    {
+        struct place list = place_member(at, "tolerations"), inner = place_item(&list, i++);
+        struct str key = json_str(json_get(toleration, "key"));
+        struct str label = json_str(json_get_str(p->node_selector, key));
+
+        if (label.n && !str_eq(toleration_value(toleration), label))
+            return place_error(&inner,
+                               "operator Equal with value \"%.*s\" is needed, as in "
+                               "nodeSelector",
+                               STR_F(label));
+    }
+    return 0;
+}
+
+/* Which label keeps pods off these nodes that are not the pool's. */
+static const char *fence_key(const struct config_pool *p)
+{
+    const cJSON *first = json_first(p->node_selector);
+
+    if (json_get(p->node_selector, LABEL_POOL))
+        return LABEL_POOL;
+    json_each(toleration, p->tolerations)
+    {
+        const cJSON *label = json_get_str(p->node_selector, json_str(json_get(toleration, "key")));
+
+        if (label)
+            return label->string;
+    }
+    return json_count(p->node_selector) == 1 ? first->string : NULL;
+}
+
+static int check_fence(const struct place *at, struct config_pool *p)
+{
+    if (!json_count(p->node_selector))
+        return place_error(at, "nodeSelector is needed: it is the fence around the pool's nodes");
+    if (check_own_taints(at, p))
+        return -1;
+    p->fence_key = fence_key(p);
+    if (!p->fence_key)
+        return place_error(at, "nodeSelector: one of its labels must be " LABEL_POOL
+                               " or have a toleration of the same key: it keeps other pods off "
+                               "the pool's nodes");
+    if (!json_str(json_get(p->node_selector, p->fence_key)).n)
+        return place_error(at, "nodeSelector.%s: a value is needed", p->fence_key);
     return 0;
 }
 
@@ -475,7 +592,8 @@ static int read_pool(const struct place *at, const cJSON *value, struct config_p
 {
     struct draft d = {0};
 
-    if (place_object(at, value, POOL_KEYS, &d) || check_pool(at, &d) || build_resources(at, &d))
+    if (place_object(at, value, POOL_KEYS, &d) || check_pool(at, &d) || build_resources(at, &d) ||
+        check_fence(at, &d.pool))
         return -1;
     *ret = d.pool;
     return 0;
@@ -495,6 +613,10 @@ static int load_pools(const struct place *at, const cJSON *list, struct config *
 
         if (read_pool(&inner, item, &pools[n]))
             return -1;
+        if (str_eq(fence_cpu_value(config, str_c(pools[n].fence_key)),
+                   json_str(json_get(pools[n].node_selector, pools[n].fence_key))))
+            return place_error(&inner, "nodeSelector.%s: policy.cpuNodes has the same nodes",
+                               pools[n].fence_key);
         for (size_t i = 0; i < n; i++) {
             if (str_eq(pools[i].name, pools[n].name))
                 return place_error(&inner, "name \"%.*s\" is taken by pools[%zu]",

@@ -74,12 +74,21 @@ int container_devices(struct arena *a, const cJSON *container, struct device_cou
 int pod_devices(struct arena *a, const cJSON *pod, struct device_counts *ret,
                 struct err *err) MUST_CHECK;
 
+/* ---- gpu_vendor.c: variables that name devices to a vendor's container runtime ---- */
+
+/* All of them: those of the vendors, then what pools add. */
+struct str_list gpu_variables(struct arena *a, const struct config *config);
+bool gpu_is_variable(const struct config *config, struct str name);
+bool gpu_variable_begins(const struct config *config, struct str prefix); /* any of them */
+/* Is the variable how containers that ask for this resource get it? */
+bool gpu_resource_grants(const struct pool_resource *resource, struct str variable);
+
 /* ---- gpu_env.c: variables and mounts that container runtimes and sharing layers obey ---- */
 
 /* Would this env entry reach devices, or lift a limit, in a pool of this mode? */
-bool env_refused(const cJSON *env, enum pool_mode mode);
+bool env_refused(const struct config *config, const cJSON *env, enum pool_mode mode);
 /* Could an envFrom prefix and some key make up such a name? */
-bool env_prefix_refused(struct str prefix, enum pool_mode mode);
+bool env_prefix_refused(const struct config *config, struct str prefix, enum pool_mode mode);
 /* A ConfigMap or Secret key that envFrom must not turn into such a variable; value may be STR_NULL.
  */
 bool env_key_refused(const struct config *config, struct str key, struct str value);
@@ -96,6 +105,16 @@ enum { TOLERATED_DOWN = 2 };
 /* The words a product has on the nodes of the chosen pool, for what the pod asks. */
 struct str_list product_variants(struct arena *a, const struct config_pool *pool,
                                  const struct device_counts *asked, struct str product);
+
+/* ---- pod_fence.c: pods without devices keep off pools and accelerators ---- */
+/* Node selector requirements for every term of such a pod. */
+cJSON *fence_expressions(struct arena *a, const struct config *config);
+/* The value policy.cpuNodes has for this label; p NULL for none. */
+struct str fence_cpu_value(const struct config *config, struct str key);
+
+/* ---- pool_tolerations.c ---- */
+struct resolve;
+int guard_tolerations(const struct resolve *r);
 
 /* ---- pool_guard.c: what a pod may not ask for, wherever it goes ---- */
 

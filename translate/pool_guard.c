@@ -11,18 +11,6 @@
 
 static const char PRODUCT_LABEL[] = "nvidia.com/gpu.product";
 
-const char *const TOLERATED_KEYS[] = {
-    "node.kubernetes.io/not-ready",
-    "node.kubernetes.io/unreachable",
-    /* What the DaemonSet controller puts on its pods; accepted and left out on the host. */
-    "node.kubernetes.io/disk-pressure",
-    "node.kubernetes.io/memory-pressure",
-    "node.kubernetes.io/network-unavailable",
-    "node.kubernetes.io/pid-pressure",
-    "node.kubernetes.io/unschedulable",
-    NULL,
-};
-
 int resolve_refuse(const struct resolve *r, const char *format, ...)
 {
     char text[1024];
@@ -71,6 +59,26 @@ static int check_node_selector(const struct resolve *r)
             continue;
         return resolve_refuse(r, "nodeSelector %.*s=%.*s contradicts pool \"%.*s\": allowed [%.*s]",
                               STR_F(key), STR_F(value), STR_F(r->pool->name), STR_F(allowed));
+    }
+    return 0;
+}
+
+/* The same for what the admin fixes for pods without devices. */
+static int check_cpu_nodes(const struct resolve *r)
+{
+    const cJSON *selector = json_get(r->spec, "nodeSelector");
+
+    if (r->pool || !json_is_object(selector))
+        return 0;
+    json_each(member, selector)
+    {
+        struct str fixed = fence_cpu_value(r->config, key_of(member));
+
+        if (fixed.p && !str_eq(fixed, json_str(member)))
+            return resolve_refuse(r,
+                                  "nodeSelector %s=%.*s contradicts the nodes of this virtual "
+                                  "cluster: allowed [%.*s]",
+                                  member->string, STR_F(json_str(member)), STR_F(fixed));
     }
     return 0;
 }
@@ -130,67 +138,6 @@ static int check_affinity(const struct resolve *r)
                           STR_F(r->pool->name));
 }
 
-/* ---- guardrails: tolerations ---- */
-
-static bool key_tolerated(const struct resolve *r, struct str key)
-{
-    for (size_t i = 0; TOLERATED_KEYS[i]; i++) {
-        if (str_eqc(key, TOLERATED_KEYS[i]))
-            return true;
-    }
-    if (!r->pool)
-        return false;
-    for (size_t i = 0; i < r->counts.n; i++) {
-        if (str_eq(r->counts.items[i].name, key)) /* what the host adds to such a pod by itself */
-            return true;
-    }
-    json_each(toleration, r->pool->tolerations)
-    {
-        if (str_eq(json_str(json_get(toleration, "key")), key))
-            return true;
-    }
-    return false;
-}
-
-static struct str tolerated_text(const struct resolve *r)
-{
-    struct str text = STR("");
-
-    for (size_t i = 0; i < TOLERATED_DOWN; i++)
-        text = resolve_joined(r->arena, text, str_c(TOLERATED_KEYS[i]));
-    if (!r->pool)
-        return text;
-    json_each(toleration, r->pool->tolerations)
-    {
-        text = resolve_joined(r->arena, text, json_str(json_get(toleration, "key")));
-    }
-    return text;
-}
-
-static struct str toleration_text(const struct resolve *r, const cJSON *toleration)
-{
-    struct str key = json_str(json_get(toleration, "key"));
-    struct str value = json_str(json_get(toleration, "value"));
-    struct str effect = json_str(json_get(toleration, "effect"));
-
-    if (!key.n)
-        return STR("Exists, all keys");
-    return arena_printf(r->arena, "%.*s%s%.*s%s%.*s", STR_F(key), value.n ? "=" : "", STR_F(value),
-                        effect.n ? ":" : "", STR_F(effect));
-}
-
-static int check_tolerations(const struct resolve *r)
-{
-    json_each(toleration, json_get(r->spec, "tolerations"))
-    {
-        if (!key_tolerated(r, json_str(json_get(toleration, "key"))))
-            return resolve_refuse(
-                r, "toleration [%.*s] is not allowed; tenant may tolerate only: %.*s",
-                STR_F(toleration_text(r, toleration)), STR_F(tolerated_text(r)));
-    }
-    return 0;
-}
-
 /* ---- guardrails: how many ---- */
 
 static int check_container(const struct resolve *r, const cJSON *container)
@@ -244,6 +191,22 @@ static int check_pod_cap(const struct resolve *r)
                           STR_F(text), STR_F(r->pool->name), (long long)r->pool->per_pod);
 }
 
+/* A cap of the resource itself, which is all that bounds one without weight. */
+static int check_resource_caps(const struct resolve *r)
+{
+    for (size_t i = 0; i < r->counts.n; i++) {
+        const struct device_count *count = &r->counts.items[i];
+        const struct pool_resource *resource = pool_find_resource(r->pool, count->name);
+
+        if (resource && resource->per_pod && count->units > resource->per_pod)
+            return resolve_refuse(
+                r, "guardrail max-devices-per-pod: requested %.*s=%lld, pool \"%.*s\" allows %lld",
+                STR_F(count->name), (long long)count->units, STR_F(r->pool->name),
+                (long long)resource->per_pod);
+    }
+    return 0;
+}
+
 /* Two resources that one host resource stands for cannot be told apart there. */
 static int check_renames(const struct resolve *r)
 {
@@ -273,7 +236,7 @@ static int check_amounts(const struct resolve *r)
                 return -1;
         }
     }
-    return check_pod_cap(r);
+    return check_resource_caps(r) ? -1 : check_pod_cap(r);
 }
 
 /* ---- guardrails: everything else ---- */
@@ -297,7 +260,7 @@ static int check_container_reach(const struct resolve *r, const cJSON *container
 
     json_each(env, json_get(container, "env"))
     {
-        if (env_refused(env, mode))
+        if (env_refused(r->config, env, mode))
             return resolve_refuse(
                 r,
                 "env %.*s of container \"%.*s\" is not allowed: devices are given by the "
@@ -308,7 +271,7 @@ static int check_container_reach(const struct resolve *r, const cJSON *container
     {
         struct str prefix = json_str(json_get(from, "prefix"));
 
-        if (env_prefix_refused(prefix, mode))
+        if (env_prefix_refused(r->config, prefix, mode))
             return resolve_refuse(
                 r,
                 "envFrom prefix \"%.*s\" of container \"%.*s\" is not allowed: it could "
@@ -379,7 +342,7 @@ int guard_pool(const struct resolve *r)
 
 int guard_pod(const struct resolve *r)
 {
-    if (check_tolerations(r) || check_scheduler(r))
+    if (check_cpu_nodes(r) || guard_tolerations(r) || check_scheduler(r))
         return -1;
     return check_reach(r);
 }

@@ -14,6 +14,7 @@ struct down {
     const cJSON *object, *meta, *spec; /* virtual */
     struct str ns, name;
     bool privileged;                /* the tenant may have what Pod Security forbids */
+    bool ephemeral;                 /* containers that no scheduler counts: they get no device */
     const struct config_pool *pool; /* NULL: no devices */
     struct device_counts asked;
     const cJSON *services; /* for the environment; may be NULL */
@@ -64,8 +65,8 @@ const char *volume_source(const cJSON *volume, enum volume_class *ret_class);
 /* Service variables of all containers of a pod together; beyond it the rest is left out. The
  * kubelet has no such limit, but there they are not part of the object. */
 enum { LINKS_BYTES_MAX = 192 * 1024 };
-/* The environment of a container: ours first, then the tenant's. */
-cJSON *env_down(struct down *d, const cJSON *container, bool has_devices);
+/* The environment of a container: ours first, then the tenant's. given: the devices it gets. */
+cJSON *env_down(struct down *d, const cJSON *container, const struct device_counts *given);
 extern const struct field ENV_FROM_FIELDS[];
 
 /* ---- pod_container.c ---- */
@@ -75,6 +76,7 @@ cJSON *resources_down(struct down *d, const cJSON *resources);
 extern const struct field SECCOMP_FIELDS[], SELINUX_FIELDS[], WINDOWS_FIELDS[];
 
 /* ---- pod_affinity.c ---- */
+enum translate_node node_meaning(const struct translate_tenant *t, struct str name);
 cJSON *affinity_down(struct down *d, const cJSON *affinity);
 cJSON *node_selector_down(struct down *d, const cJSON *selector);
 cJSON *tolerations_down(struct down *d, const cJSON *tolerations);

@@ -20,6 +20,8 @@ enum config_pod_security {
     POD_SECURITY_RESTRICTED
 };
 
+enum config_tolerations { TOLERATIONS_DROP, TOLERATIONS_REFUSE };
+
 /* `authentication.jwt[]`: whose tokens name users, as in kube-apiserver's
  * AuthenticationConfiguration. Texts are empty where nothing was given. */
 struct config_claim {
@@ -55,7 +57,9 @@ struct config {
     enum config_pod_security pod_security;
     struct str_list labels_allow,
         annotations_allow; /* what else goes down; "prefix/" with a trailing slash: all below it */
-    struct str_list node_labels; /* what else of a host node's labels a tenant sees */
+    enum config_tolerations tolerations; /* what becomes of those no pool grants */
+    struct str_list cpu_nodes;           /* "key=value": labels of nodes for pods without devices */
+    struct str_list node_labels;         /* what else of a host node's labels a tenant sees */
     bool controllers_native;
     int64_t host_qps, host_burst, max_failed_pods;
     struct str log_level;

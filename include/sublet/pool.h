@@ -25,9 +25,11 @@ enum pool_mode {
 };
 
 struct pool_resource {
-    struct str name;        /* as tenants write it: "nvidia.com/gpu" */
-    struct str host_name;   /* after `rename`; same as name otherwise */
-    struct rational gpu_eq; /* per unit */
+    struct str name;           /* as tenants write it: "nvidia.com/gpu" */
+    struct str host_name;      /* after `rename`; same as name otherwise */
+    struct rational gpu_eq;    /* per unit; zero only with per_pod */
+    int64_t per_pod;           /* units one pod may have; 0: no cap of its own */
+    struct str_list variables; /* by which a runtime hands it out, beside those of its vendor */
 };
 
 struct config_pool {
@@ -35,7 +37,8 @@ struct config_pool {
     bool dedicated;   /* else shared */
     bool adversarial; /* trust */
     enum pool_mode mode;
-    const cJSON *node_selector; /* map, as configured */
+    const cJSON *node_selector; /* map, as configured; never empty */
+    const char *fence_key;      /* its label that other pods must not find on a node */
     const cJSON *tolerations;   /* array, as configured */
     struct str_list products;   /* values of nvidia.com/gpu.product, without -MIG-*, -SHARED */
     const struct pool_resource *resources;
@@ -77,3 +80,19 @@ int pool_resolve(struct arena *a, const struct config *config, struct str ns, co
  * gpu=12` */
 int pool_exceeded(struct arena *a, const struct pool_choice *choice, struct rational used,
                   struct str pod_name, struct err *err);
+/* What an author of a pod should know though it is let through: tolerations that have no effect.
+ * choice is what pool_resolve said of the pod. */
+void pool_warnings(struct arena *a, const struct config *config, const struct pool_choice *choice,
+                   const cJSON *pod, void (*warn)(void *ctx, struct str text), void *ctx);
+
+/* Has the host node the labels of the pool? */
+bool pool_has_node(const struct config_pool *pool, const cJSON *host_node);
+/* Are the host's nodes (an array of all it has) what the pool says: some have its labels, and each
+ * of those a taint that keeps others off? False: *ret says what is wrong. message names no node,
+ * detail does. */
+struct pool_problem {
+    const char *reason; /* CamelCase, static */
+    struct str message, detail;
+};
+bool pool_check_nodes(struct arena *a, const struct config_pool *pool, const cJSON *host_nodes,
+                      struct pool_problem *ret);

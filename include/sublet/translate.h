@@ -18,6 +18,13 @@
 #define ANNOTATION_NS   "sublet.dev/namespace"
 #define ANNOTATION_UID  "sublet.dev/uid"
 
+/* What a name of a node means to a tenant. */
+enum translate_node {
+    NODE_UNKNOWN, /* nothing, or what it must not learn of */
+    NODE_SHOWN,   /* a node of the host that the tenant is shown, of the same name there */
+    NODE_OWN      /* one the tenant registered itself: no host node is meant */
+};
+
 /* What translation must know of the tenant and its surroundings, gathered by the caller. */
 struct translate_tenant {
     const struct config *config;
@@ -28,6 +35,9 @@ struct translate_tenant {
     struct str dns_ip;       /* empty: pods keep the host's DNS policy */
     const cJSON *namespaces; /* array of the tenant's Namespaces, for namespaceSelector of pod
                                 affinity; NULL: only {} (all of them) selects any */
+    /* The same answer for the same name while one object is translated; NULL: all are unknown. */
+    enum translate_node (*node)(void *ctx, struct str name);
+    void *node_ctx;
 };
 
 /* `<name cut to 46>-<16 of base32(sha256(len-prefixed uid, ns, name))>`; a valid RFC 1123 label,
@@ -127,9 +137,10 @@ cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJS
 cJSON *translate_service_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
 cJSON *translate_pvc_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
 cJSON *translate_pvc_status_up(struct arena *a, const cJSON *host, const cJSON *v);
+/* May pods without devices run on this host node, by its labels? */
+bool translate_node_open(struct arena *a, const struct config *config, const cJSON *host_node);
 /* A node as the tenant may see it: labels by allow-list, capacity, conditions, no other tenant's
- * trace. gpu_left: per resource what this tenant could still get there is the caller's to cap; may
- * be NULL. */
+ * trace. */
 cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_node);
 /* A host event about one of our objects as a virtual core/v1 Event; NULL when it is not ours. */
 cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,

@@ -21,8 +21,10 @@ struct vapi_hooks {
     int (*before_store)(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
                         const cJSON *old, bool dry_run, struct err *err);
     /* Shape checks beyond Kubernetes' own, at admission: escapes, pools (pods and pod templates).
-     * Templates of workloads come as a pod (is_template) and its refusal becomes a Warning. */
+     * Templates of workloads come as a pod (is_template) and its refusal becomes a Warning. warn()
+     * adds a Warning to an answer that is no refusal. */
     int (*check_pod)(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
+                     void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
                      struct err *err);
     /* May change the object and may take its time (a Service gets its host ClusterIP here). Must
      * call done() exactly once, not before returning. err is NULL for success. The object stays

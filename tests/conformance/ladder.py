@@ -20,6 +20,7 @@ HOST = threading.Lock()  # it has one connection
 
 # A quota is tried with a resource of somebody's own, and here pools are what offers such.
 DONGLES = {"name": "dongles", "kind": "shared", "mode": "exclusive",
+           "nodeSelector": {"sublet.dev/pool": "dongles"},
            "resources": {"example.com/dongle": {"gpuEq": "1"}}}
 CONFIG = {"policy": {"verdict": "off", "podSecurity": "privileged"},
           "pools": [DONGLES], "bindings": [{"pool": "dongles", "guarantee": "8", "default": True}]}

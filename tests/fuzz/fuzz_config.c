@@ -18,11 +18,13 @@ static void check_pool(const struct config_pool *p)
     for (size_t i = 0; i < p->n_resources; i++) {
         assert(p->resources[i].name.n && p->resources[i].host_name.n);
         assert(p->resources[i].gpu_eq.num >= 0 && p->resources[i].gpu_eq.den > 0);
+        assert(p->resources[i].gpu_eq.num || p->resources[i].per_pod);
     }
     json_each(toleration, p->tolerations)
     {
         assert(json_str(json_get(toleration, "key")).n);
     }
+    assert(json_count(p->node_selector) && json_str(json_get(p->node_selector, p->fence_key)).n);
 }
 
 static void check_config(const struct config *c)

@@ -15,14 +15,17 @@ static const char *const CONFIGS[] = {
     "[H100], tolerations: "
     "[{key: nvidia.com/gpu, operator: Exists}], caps: {maxLifetime: 1h}, priorityTiers: {high: "
     "gpu}, runtimeClass: "
-    "nvidia}, {name: mig, mode: mig, products: [A100], profiles: {1g.10gb: {gpuEq: '1/7'}}, "
+    "nvidia}, {name: mig, nodeSelector: {gpus: mig}, mode: mig, products: [A100], profiles: "
+    "{1g.10gb: {gpuEq: '1/7'}}, "
     "rename: "
     "{nvidia.com/mig-1g.10gb: nvidia.com/gpu}}], bindings: [{pool: h100, guarantee: 8, default: "
     "true}, {pool: mig, "
     "burst: 2}]}",
-    "{policy: {podSecurity: restricted, labels: {allow: [team.example/]}, annotations: {allow: "
+    "{policy: {podSecurity: restricted, cpuNodes: [tier=shared], labels: {allow: [team.example/]}, "
+    "annotations: {allow: "
     "[note]}}}",
-    "{policy: {podSecurity: privileged}, pools: [{name: t4, mode: mps, products: [T4], resources: "
+    "{policy: {podSecurity: privileged}, pools: [{name: t4, nodeSelector: {gpus: t4}, mode: mps, "
+    "products: [T4], resources: "
     "{nvidia.com/gpu: "
     "{gpuEq: '1/4'}}, rename: {nvidia.com/gpu: nvidia.com/gpu.shared}}], bindings: [{pool: t4, "
     "burst: 1}]}",
@@ -50,6 +53,12 @@ static void must_be_allowed(const char *finding)
         return;
     fprintf(stderr, "a host object must not be like this: %s\n", finding);
     abort();
+}
+
+static enum translate_node node_by_name(void *ctx, struct str name)
+{
+    (void)ctx;
+    return name.n % 3 == 0 ? NODE_SHOWN : name.n % 3 == 1 ? NODE_OWN : NODE_UNKNOWN;
 }
 
 static void translate_one(struct arena *a, const struct translate_tenant *t, const cJSON *pod)
@@ -93,6 +102,7 @@ static void with_config(struct arena *a, const char *yaml, const cJSON *pod)
         .api_port = 443,
         .dns_ip = STR("10.96.7.8"),
         .namespaces = json_get(pod, "namespaces"),
+        .node = node_by_name,
     };
     translate_one(a, &t, pod);
 }

@@ -48,7 +48,8 @@ static void check_node(struct arena *a, const struct translate_tenant *t, const 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
     static const char config_text[] =
-        "{pools: [{name: t4, mode: mps, resources: {nvidia.com/gpu: {gpuEq: '1/4'}}, rename: "
+        "{pools: [{name: t4, nodeSelector: {p: t4}, mode: mps, resources: {nvidia.com/gpu: {gpuEq: "
+        "'1/4'}}, rename: "
         "{nvidia.com/gpu: nvidia.com/gpu.shared}}], bindings: [{pool: t4, burst: 1}]}";
     struct arena *a = arena_new(0);
     const cJSON *host, *v;

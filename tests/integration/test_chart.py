@@ -158,6 +158,9 @@ def test_no_policy_opens_what_machines_keep(helm, values):
                 assert str(METADATA) in block["except"]
 
 
+NODES = {"nodeSelector": {"sublet.dev/pool": "p"}}
+
+
 def quota_of(helm, values):
     return by_kind(helm.template("research", "t", values), "ResourceQuota")["spec"]["hard"]
 
@@ -166,11 +169,11 @@ def test_the_hosts_gpu_quota_follows_the_bindings(helm):
     assert quota_of(helm, {})["requests.nvidia.com/gpu"] == "0"
     assert quota_of(helm, POOLS)["requests.nvidia.com/gpu"] == "16"
     shares = {"config": {
-        "pools": [{"name": "mig", "mode": "mig", "profiles": {"1g.10gb": {"gpuEq": "1/7"},
-                                                              "3g.40gb+me": {"gpuEq": "3/7"}}},
-                  {"name": "slices", "mode": "time-slicing", "resources": {GPU: {"gpuEq": 0.25}},
+        "pools": [{"name": "mig", **NODES, "mode": "mig", "profiles": {"1g.10gb": {"gpuEq": "1/7"},
+                                                                       "3g.40gb+me": {"gpuEq": "3/7"}}},
+                  {"name": "slices", **NODES, "mode": "time-slicing", "resources": {GPU: {"gpuEq": 0.25}},
                    "rename": {GPU: "nvidia.com/gpu.shared"}},
-                  {"name": "whole"}, {"name": "more", "mode": "exclusive"}],
+                  {"name": "whole", **NODES}, {"name": "more", **NODES, "mode": "exclusive"}],
         "bindings": [{"pool": "mig", "guarantee": 2.5}, {"pool": "slices", "burst": "1/2"},
                      {"pool": "whole", "guarantee": "2", "burst": 1}, {"pool": "more", "guarantee": "0.05"}]}}
     hard = quota_of(helm, shares)
@@ -189,6 +192,9 @@ def in_config(**keys):
     return {"config": keys}
 
 
+POOL = {"name": "a", **NODES}
+
+
 MISTAKES = {
     "a word": (in_config(policy={"verdict": "fast"}),
                r"at '/config/policy/verdict': value must be one of 'off', 'warn', 'enforce'"),
@@ -198,18 +204,19 @@ MISTAKES = {
     "a bound": (in_config(host={"qps": 0}), r"at '/config/host/qps': minimum: got 0, want 1"),
     "a quantity": (in_config(store={"maxBytes": "lots"}), r"at '/config/store/maxBytes': 'lots' does not match"),
     "a duration": (in_config(policy={"verdictTimeout": "soon"}), r"/config/policy/verdictTimeout'"),
-    "a pool's key": (in_config(pools=[{"name": "a", "tolerates": []}]), r"at '/config/pools/0': .*'tolerates'"),
-    "a pool's mode": (in_config(pools=[{"name": "a", "mode": "fast"}]),
+    "a pool's key": (in_config(pools=[{**POOL, "tolerates": []}]), r"at '/config/pools/0': .*'tolerates'"),
+    "a pool's mode": (in_config(pools=[{**POOL, "mode": "fast"}]),
                       r"at '/config/pools/0/mode': value must be one of 'exclusive', 'mig'"),
-    "a toleration of all": (in_config(pools=[{"name": "a", "tolerations": [{"operator": "Exists"}]}]),
+    "a toleration of all": (in_config(pools=[{**POOL, "tolerations": [{"operator": "Exists"}]}]),
                             r"/config/pools/0/tolerations/0': missing property 'key'"),
-    "a binding without amount": (in_config(pools=[{"name": "a"}], bindings=[{"pool": "a"}]),
+    "a pool without nodes": (in_config(pools=[{"name": "a"}]), r"/config/pools/0': missing property 'nodeSelector'"),
+    "a binding without amount": (in_config(pools=[POOL], bindings=[{"pool": "a"}]),
                                  r"at '/config/bindings/0': missing property 'guarantee'"),
-    "a binding to nothing": (in_config(pools=[{"name": "a"}], bindings=[{"pool": "b", "burst": 1}]),
+    "a binding to nothing": (in_config(pools=[POOL], bindings=[{"pool": "b", "burst": 1}]),
                              r'config\.bindings\[0\]\.pool: no pool is called "b": config\.pools has \[a\]'),
-    "a binding twice": (in_config(pools=[{"name": "a"}], bindings=2 * [{"pool": "a", "burst": 1}]),
+    "a binding twice": (in_config(pools=[POOL], bindings=2 * [{"pool": "a", "burst": 1}]),
                         r'config\.bindings\[1\]\.pool: pool "a" is bound already'),
-    "a pool twice": (in_config(pools=2 * [{"name": "a"}]), r'config\.pools\[1\]\.name: there are two pools'),
+    "a pool twice": (in_config(pools=2 * [POOL]), r'config\.pools\[1\]\.name: there are two pools'),
     "a namespace": (in_config(host={"namespace": "other"}),
                     r'config\.host\.namespace: "other" is not the namespace of this release, "t"'),
     "a kubeconfig": (in_config(host={"kubeconfig": "/x"}), r"config\.host\.kubeconfig: the chart runs on the host"),
@@ -238,10 +245,11 @@ def test_a_release_name_that_is_no_label(helm):
 
 def test_what_the_chart_cannot_tell_the_program_does(helm, tmp_path):
     """The schema lets it pass; the program's check says it before anything is installed."""
-    values = in_config(pools=[{"name": "a", "kind": "dedicated"}], bindings=[{"pool": "a", "burst": 1}])
+    pool = {"name": "a", "nodeSelector": {"zone": "z", "rack": "r"}}
+    values = in_config(pools=[pool], bindings=[{"pool": "a", "burst": 1}])
     answer = check(tmp_path, config_of(helm.template("research", "t", values)))
     assert answer.returncode == 1
-    assert "config: pools[0]: nodeSelector is needed for a dedicated pool" in answer.stderr
+    assert "config: pools[0]: nodeSelector: one of its labels must be sublet.dev/pool" in answer.stderr
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
     again = subprocess.run([binaries.sublet(), "check", "--values", tmp_path / "values.yaml"], capture_output=True,
                            text=True, check=False)

@@ -49,6 +49,11 @@ static cJSON *pod_of_template(struct call *c, const cJSON *template_)
     return pod;
 }
 
+static void on_warning(void *ctx, struct str text)
+{
+    call_warn(ctx, text);
+}
+
 int admit_pod_shape(struct call *c, const cJSON *object, struct err *err)
 {
     const struct vapi_hooks *h = vapi_get_hooks(c->api);
@@ -58,12 +63,13 @@ int admit_pod_shape(struct call *c, const cJSON *object, struct err *err)
     if (!h->check_pod)
         return 0;
     if (resource_is_pod(c->resource))
-        return h->check_pod(h->ctx, c->arena, c->ns, object, false, err);
+        return h->check_pod(h->ctx, c->arena, c->ns, object, false, on_warning, c, err);
     template_ = find_template(c->resource, object);
     if (!template_)
         return 0;
     err_init(&why, c->arena);
-    if (h->check_pod(h->ctx, c->arena, c->ns, pod_of_template(c, template_), true, &why))
+    if (h->check_pod(h->ctx, c->arena, c->ns, pod_of_template(c, template_), true, on_warning, c,
+                     &why))
         call_warn(c, why.message);
     return 0;
 }

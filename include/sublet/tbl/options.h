@@ -51,6 +51,10 @@ OPTION(LIST, labels_allow, "policy.labels.allow", NULL, "SUBLET_POLICY_LABELS_AL
        "label keys that go down as they are; \"example.com/\" stands for all below it")
 OPTION(LIST, annotations_allow, "policy.annotations.allow", NULL, "SUBLET_POLICY_ANNOTATIONS_ALLOW",
        "", "", "annotation keys that go down")
+OPTION(ENUM, tolerations, "policy.tolerations", NULL, "SUBLET_POLICY_TOLERATIONS", "drop",
+       "drop|refuse", "what becomes of a pod's tolerations that its pool does not grant")
+OPTION(LIST, cpu_nodes, "policy.cpuNodes", NULL, "SUBLET_POLICY_CPU_NODES", "", "",
+       "labels (key=value) of the nodes for pods without GPUs; empty: all that are in no pool")
 OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STORAGE_CLASSES", "",
        "", "storage classes claims may name, the first being the default; empty: any")
 OPTION(LIST, node_labels, "sync.nodeLabels", NULL, "SUBLET_SYNC_NODE_LABELS", "", "",

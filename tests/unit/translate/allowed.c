@@ -187,15 +187,60 @@ static void check_pod_terms(struct walk *w, const cJSON *affinity)
     }
 }
 
-static bool has_expression(const cJSON *term, const char *key, const char *op)
+/* value NULL: the expression has none, or any. */
+static bool has_expression(const cJSON *term, const char *key, const char *op, const char *value)
 {
     json_each(one, json_get(term, "matchExpressions"))
     {
         if (str_eqc(json_str(json_get(one, "key")), key) &&
-            str_eqc(json_str(json_get(one, "operator")), op) && json_count(json_get(one, "values")))
+            str_eqc(json_str(json_get(one, "operator")), op) &&
+            (!value || json_list_has(json_get(one, "values"), str_c(value))))
             return true;
     }
     return false;
+}
+
+/* The nodes that pods without devices must not reach, term by term. */
+static void check_no_pool(struct walk *w, const cJSON *term)
+{
+    bool cpu_pool = false;
+
+    for (size_t i = 0; i < w->t->config->cpu_nodes.n; i++)
+        cpu_pool |= str_has_prefix(w->t->config->cpu_nodes.items[i], STR("sublet.dev/pool="));
+    if (!cpu_pool && !has_expression(term, "sublet.dev/pool", "DoesNotExist", NULL))
+        bad(w, "a node selector term that allows nodes of pools");
+    if (!has_expression(term, "nvidia.com/gpu.present", "NotIn", "true") ||
+        !has_expression(term, "feature.node.kubernetes.io/amd-gpu", "NotIn", "true"))
+        bad(w, "a node selector term that allows GPU nodes");
+    for (size_t i = 0; i < w->t->config->n_pools; i++) {
+        bool excluded = false;
+
+        json_each(label, w->t->config->pools[i].node_selector)
+        {
+            excluded |=
+                str_eqc(str_c(label->string), "sublet.dev/pool") ||
+                has_expression(term, label->string, "NotIn", arena_cstr(w->a, json_str(label)));
+        }
+        if (!excluded)
+            bad(w, "a node selector term that allows nodes of pool %.*s",
+                STR_F(w->t->config->pools[i].name));
+    }
+}
+
+/* Nodes are picked by name only where the tenant is shown them. */
+static void check_node_fields(struct walk *w, const cJSON *term)
+{
+    json_each(field, json_get(term, "matchFields"))
+    {
+        if (!str_eqc(json_str(json_get(field, "key")), "metadata.name"))
+            bad(w, "matchFields on %.*s", STR_F(json_str(json_get(field, "key"))));
+        json_each(value, json_get(field, "values"))
+        {
+            if (!str_eqc(json_str(json_get(field, "operator")), "NotIn") &&
+                (!w->t->node || w->t->node(w->t->node_ctx, json_str(value)) != NODE_SHOWN))
+                bad(w, "node %.*s, which is not shown", STR_F(json_str(value)));
+        }
+    }
 }
 
 /* Every ORed term carries the fence, or is one that no node meets. */
@@ -203,9 +248,9 @@ static void check_node_terms(struct walk *w, const cJSON *affinity)
 {
     const cJSON *terms = json_get(
         json_get(affinity, "requiredDuringSchedulingIgnoredDuringExecution"), "nodeSelectorTerms");
-    bool product = w->pool && w->pool->products.n, none = !w->pool && w->t->config->n_pools;
+    bool product = w->pool && w->pool->products.n;
 
-    if ((product || none) && !json_count(terms))
+    if ((product || !w->pool) && !json_count(terms))
         bad(w, "no node affinity term");
     json_each(term, terms)
     {
@@ -219,10 +264,15 @@ static void check_node_terms(struct walk *w, const cJSON *affinity)
         if (!json_count(json_get(term, "matchExpressions")) &&
             !json_count(json_get(term, "matchFields")))
             bad(w, "empty node selector term");
-        if (product && !nowhere && !has_expression(term, "nvidia.com/gpu.product", "In"))
+        if (product && !nowhere && !has_expression(term, "nvidia.com/gpu.product", "In", NULL))
             bad(w, "a node selector term without the products of the pool");
-        if (none && !nowhere && !has_expression(term, "nvidia.com/gpu.present", "NotIn"))
-            bad(w, "a node selector term that allows GPU nodes");
+        if (!w->pool && !nowhere)
+            check_no_pool(w, term);
+        check_node_fields(w, term);
+    }
+    json_each(one, json_get(affinity, "preferredDuringSchedulingIgnoredDuringExecution"))
+    {
+        check_node_fields(w, json_get(one, "preference"));
     }
 }
 
@@ -264,6 +314,14 @@ static void check_placement(struct walk *w, const cJSON *spec)
         if (!json_equal(json_get(selector, fixed->string), fixed))
             bad(w, "nodeSelector lacks %s of the pool", fixed->string);
     }
+    if (w->pool && !json_count(w->pool->node_selector))
+        bad(w, "a pool without nodeSelector");
+    for (size_t i = 0; !w->pool && i < w->t->config->cpu_nodes.n; i++) {
+        struct str value = w->t->config->cpu_nodes.items[i], key = str_cut(&value, '=');
+
+        if (!str_eq(json_str(json_get_str(selector, key)), value))
+            bad(w, "nodeSelector lacks %.*s of policy.cpuNodes", STR_F(key));
+    }
     check_node_terms(w, json_get(affinity, "nodeAffinity"));
     check_pod_terms(w, json_get(affinity, "podAffinity"));
     check_pod_terms(w, json_get(affinity, "podAntiAffinity"));
@@ -279,10 +337,8 @@ static void check_placement(struct walk *w, const cJSON *spec)
 
 /* ---- containers ---- */
 
-static bool check_amounts(struct walk *w, const cJSON *map)
+static void check_amounts(struct walk *w, const cJSON *map)
 {
-    bool devices = false;
-
     json_each(amount, map)
     {
         struct str key = str_c(amount->string);
@@ -290,36 +346,99 @@ static bool check_amounts(struct walk *w, const cJSON *map)
 
         if (str_find(key, '/') == key.n)
             continue;
-        devices = true;
         for (size_t i = 0; w->pool && i < w->pool->n_resources; i++)
             offered |= str_eq(w->pool->resources[i].host_name, key);
         if (!offered)
             bad(w, "resource %s", amount->string);
     }
-    return devices;
 }
 
-static void check_env(struct walk *w, const cJSON *container, bool devices)
+/* Which resources of the host make a runtime set the variable itself. */
+static const struct {
+    const char *variable, *resources[4];
+} RUNTIMES[] = {
+    {"NVIDIA_VISIBLE_DEVICES", {"nvidia.com/gpu", "nvidia.com/mig-", "nvidia.com/vgpu"}},
+    {"NVIDIA_IMEX_CHANNELS", {NULL}},
+    {"AMD_VISIBLE_DEVICES", {"amd.com/gpu", "amd.com/cpx_"}},
+    {"HABANA_VISIBLE_DEVICES", {"habana.ai/"}},
+    {"ASCEND_VISIBLE_DEVICES", {"huawei.com/Ascend", "huawei.com/npu"}},
+    {"MTHREADS_VISIBLE_DEVICES", {"mthreads.com/"}},
+    {"CAMBRICON_VISIBLE_DEVICES", {"cambricon.com/"}},
+    {"IX_VISIBLE_DEVICES", {"iluvatar."}},
+    {"METAX_VISIBLE_DEVICES", {"metax-tech.com/"}},
+    {"ENFLAME_VISIBLE_DEVICES", {"enflame.com/"}},
+};
+
+static bool is_given(const cJSON *container, const char *const resources[4])
+{
+    json_each(amount, json_get(json_get(container, "resources"), "limits"))
+    {
+        for (size_t i = 0; i < 4 && resources[i]; i++) {
+            if (str_has_prefix(str_c(amount->string), str_c(resources[i])) &&
+                !str_eqc(json_is_number(amount) ? STR("1") : json_str(amount), "0"))
+                return true;
+        }
+    }
+    json_each(amount, json_get(json_get(container, "resources"), "requests"))
+    {
+        for (size_t i = 0; i < 4 && resources[i]; i++) {
+            if (str_has_prefix(str_c(amount->string), str_c(resources[i])))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The admin may say of a resource that it is handed out by a variable. */
+static bool is_added(const struct walk *w, const cJSON *container, const char *variable)
+{
+    for (size_t i = 0; w->pool && i < w->pool->n_resources; i++) {
+        const struct pool_resource *r = &w->pool->resources[i];
+        const char *const resources[4] = {arena_cstr(w->a, r->host_name)};
+
+        if (str_list_has(r->variables, str_c(variable)) && is_given(container, resources))
+            return true;
+    }
+    return false;
+}
+
+/* Whatever the image says: "void" or "none", by a literal value, last of its name. */
+static void check_runtimes(struct walk *w, const cJSON *container)
 {
     static const char *const off[] = {"void", "none", NULL};
+
+    for (size_t i = 0; i < sizeof RUNTIMES / sizeof RUNTIMES[0]; i++) {
+        bool said = false;
+
+        json_each(env, json_get(container, "env"))
+        {
+            if (!str_eqc(json_str(json_get(env, "name")), RUNTIMES[i].variable))
+                continue;
+            said = true;
+            if (!in(json_str(json_get(env, "value")), off) || json_get(env, "valueFrom"))
+                bad(w, "%s=%.*s", RUNTIMES[i].variable, STR_F(json_str(json_get(env, "value"))));
+        }
+        if (!said && !is_given(container, RUNTIMES[i].resources) &&
+            !is_added(w, container, RUNTIMES[i].variable))
+            bad(w, "a container without such devices does not say %s=void", RUNTIMES[i].variable);
+    }
+}
+
+static void check_env(struct walk *w, const cJSON *container)
+{
     static const char *const never[] = {"NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES",
-                                        "NVIDIA_IMEX_CHANNELS", NULL};
+                                        "ASCEND_RUNTIME_OPTIONS", "ASCEND_VNPU_SPECS", NULL};
     static const char *const shared[] = {"CUDA_DISABLE_CONTROL", "LD_PRELOAD",
                                          "GPU_CORE_UTILIZATION_POLICY", NULL};
-    bool said = false;
 
+    check_runtimes(w, container);
     json_each(env, json_get(container, "env"))
     {
-        struct str name = json_str(json_get(env, "name")), value = json_str(json_get(env, "value"));
+        struct str name = json_str(json_get(env, "name"));
         struct str path =
             json_str(json_get(json_get(json_get(env, "valueFrom"), "fieldRef"), "fieldPath"));
 
-        if (str_eqc(name, "NVIDIA_VISIBLE_DEVICES")) {
-            said = true;
-            if (!in(value, off) || json_get(env, "valueFrom"))
-                bad(w, "NVIDIA_VISIBLE_DEVICES=%.*s", STR_F(value));
-        }
-        if (in(name, never))
+        if (in(name, never) || str_has_prefix(name, STR("DOCKER_RESOURCE_")))
             bad(w, "env %.*s", STR_F(name));
         if (w->pool && w->pool->mode >= POOL_TIME_SLICING &&
             (in(name, shared) || str_has_prefix(name, STR("CUDA_MPS_")) ||
@@ -331,15 +450,16 @@ static void check_env(struct walk *w, const cJSON *container, bool devices)
                   "env");
         check_ref(w, json_get(json_get(json_get(env, "valueFrom"), "secretKeyRef"), "name"), "env");
     }
-    if (!devices && !said)
-        bad(w, "a container without devices does not say NVIDIA_VISIBLE_DEVICES=void");
     json_each(from, json_get(container, "envFrom"))
     {
+        struct str prefix = json_str(json_get(from, "prefix"));
+
         check_ref(w, json_get(json_get(from, "configMapRef"), "name"), "envFrom");
         check_ref(w, json_get(json_get(from, "secretRef"), "name"), "envFrom");
-        if (json_str(json_get(from, "prefix")).n &&
-            str_has_prefix(STR("NVIDIA_VISIBLE_DEVICES"), json_str(json_get(from, "prefix"))))
-            bad(w, "envFrom prefix");
+        for (size_t i = 0; prefix.n && i < sizeof RUNTIMES / sizeof RUNTIMES[0]; i++) {
+            if (str_has_prefix(str_c(RUNTIMES[i].variable), prefix))
+                bad(w, "envFrom prefix");
+        }
     }
 }
 
@@ -414,13 +534,12 @@ static void check_container(struct walk *w, const cJSON *c)
                                         "targetContainerName",
                                         NULL};
     static const char *const amounts[] = {"limits", "requests", NULL};
-    bool devices = false;
 
     keys(w, c, "container", known);
     keys(w, json_get(c, "resources"), "resources", amounts);
     for (size_t i = 0; amounts[i]; i++)
-        devices |= check_amounts(w, json_get(json_get(c, "resources"), amounts[i]));
-    check_env(w, c, devices);
+        check_amounts(w, json_get(json_get(c, "resources"), amounts[i]));
+    check_env(w, c);
     check_security(w, json_get(c, "securityContext"), false);
     check_handler(w, json_get(c, "livenessProbe"));
     check_handler(w, json_get(c, "readinessProbe"));

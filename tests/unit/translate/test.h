@@ -36,6 +36,7 @@ struct fixture {
     struct config config;
     struct translate_tenant tenant;
     struct err err;
+    struct str warnings;
 };
 
 static inline void check_str(struct str got, const char *want, const char *file, int line)
@@ -106,6 +107,15 @@ static inline void use_config(struct fixture *f, const char *yaml)
              __LINE__);
 }
 
+/* node-1, node-2, ... are shown; own-1, ... are the tenant's. */
+static inline enum translate_node node_by_name(void *ctx, struct str name)
+{
+    (void)ctx;
+    return str_has_prefix(name, STR("node-"))  ? NODE_SHOWN
+           : str_has_prefix(name, STR("own-")) ? NODE_OWN
+                                               : NODE_UNKNOWN;
+}
+
 static inline struct fixture *fixture_new(const char *yaml)
 {
     struct fixture *f = NEW(struct fixture);
@@ -119,6 +129,7 @@ static inline struct fixture *fixture_new(const char *yaml)
         .host_namespace = STR("team-research"),
         .api_ip = STR("10.96.7.7"),
         .api_port = 443,
+        .node = node_by_name,
     };
     return f;
 }

@@ -124,7 +124,10 @@ static void file_mistakes(void **state)
          "store, network, policy, sync, controllers, audit, limits, log"},
         {"policy: {verdcit: off}",
          "config: policy.verdcit: unknown key: known here are podSecurity, "
-         "verdict, verdictTimeout, labels, annotations, storageClasses"},
+         "verdict, verdictTimeout, labels, annotations, tolerations, cpuNodes, storageClasses"},
+        {"policy: {cpuNodes: [tier]}", "config: policy.cpuNodes: \"tier\": want key=value"},
+        {"policy: {tolerations: ignore}",
+         "config: policy.tolerations: unknown value \"ignore\": want one of drop|refuse"},
         {"host.qps: 5",
          "config: host.qps: unknown key: known here are pools, bindings, "
          "authentication, name, host, "

@@ -55,18 +55,40 @@ static cJSON *emit_spec(struct fixture *f, const char *spec)
 }
 
 #define C "containers: [{name: c, image: i"
+#define REQUIRE(terms)                                                                             \
+    "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "                   \
+    "{nodeSelectorTerms: [" terms "]}}}"
+#define PREFER(preference)                                                                         \
+    "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "                  \
+    "[{weight: 1, preference: " preference "}]}}"
+#define KEYS                                                                                       \
+    ": labels of sublet.dev are not a tenant's to choose nodes by; label sublet.dev/gpu-pool of "  \
+    "the pod chooses its pool"
+/* What keeps a pod without devices off pools and GPUs. */
+#define FENCE                                                                                      \
+    "{key: sublet.dev/pool, operator: DoesNotExist}, {key: nvidia.com/gpu.present, operator: "     \
+    "NotIn, values: ['true']}, {key: feature.node.kubernetes.io/amd-gpu, operator: NotIn, "        \
+    "values: ['true']}"
+
+/* At apply time, and by translation. */
+static void check_refused(struct fixture *f, const char *spec, const char *message)
+{
+    const char *text = arena_cstr(f->a, arena_printf(f->a, "pods \"p\" is forbidden: %s", message));
+    struct pool_choice none = {0};
+    int rc = check(f, spec);
+    cJSON *ret;
+
+    assert_true(rc && f->err.kind == &ERR_FORBIDDEN);
+    assert_error(rc, text);
+    assert_error(translate_pod(f->a, &f->tenant, &none, pod_of(f, spec), NULL, &ret, &f->err),
+                 text);
+}
 
 static void refused(void **state)
 {
     static const struct {
         const char *spec, *message;
     } cases[] = {
-        {"nodeName: gpu-1, " C "}]",
-         "spec.nodeName: \"gpu-1\": nodes are chosen by the host's scheduler"},
-        {"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
-         "{nodeSelectorTerms: "
-         "[{matchFields: [{key: metadata.name, operator: In, values: [gpu-1]}]}]}}}, " C "}]",
-         "spec.affinity.nodeAffinity: matchFields are not allowed"},
         {"hostNetwork: true, hostPID: true, hostIPC: true, " C "}]",
          "violates policy.podSecurity \"baseline\": host namespaces (hostNetwork=true, "
          "hostPID=true, hostIPC=true)"},
@@ -134,23 +156,46 @@ static void refused(void **state)
         {"schedulingGroup: {podGroupName: theirs}, " C "}]",
          "spec.schedulingGroup: pod groups are not supported by this version"},
     };
-    struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *text =
-            arena_cstr(f->a, arena_printf(f->a, "pods \"p\" is forbidden: %s", cases[i].message));
-        struct pool_choice none = {0};
-        cJSON *ret;
-        int rc = check(f, cases[i].spec);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check_refused(*state, cases[i].spec, cases[i].message);
+}
 
-        assert_true(rc == 0 || f->err.kind == &ERR_FORBIDDEN);
-        assert_error(rc, text);
-        /* Also when such a pod is in the store already. */
-        if (i > 1)
-            assert_error(translate_pod(f->a, &f->tenant, &none, pod_of(f, cases[i].spec), NULL,
-                                       &ret, &f->err),
-                         text);
-    }
+static void nodes_are_the_hosts(void **state)
+{
+    static const struct {
+        const char *spec, *message;
+    } cases[] = {
+        {"nodeName: gpu-1, " C "}]",
+         "spec.nodeName: \"gpu-1\": this virtual cluster has no such node"},
+        {REQUIRE("{matchExpressions: [{key: a, operator: Exists}]}, {matchFields: [{key: "
+                 "metadata.name, operator: In, values: [gpu-1]}]}") ", " C "}]",
+         "spec.affinity.nodeAffinity: matchFields metadata.name \"gpu-1\": this virtual cluster "
+         "has "
+         "no such node"},
+        {PREFER("{matchFields: [{key: metadata.name, operator: NotIn, values: [gpu-1]}]}") ", " C
+                                                                                           "}]",
+         "spec.affinity.nodeAffinity: matchFields metadata.name \"gpu-1\": this virtual cluster "
+         "has "
+         "no such node"},
+        {REQUIRE("{matchFields: [{key: spec.providerID, operator: In, values: [node-1]}]}") ", " C
+                                                                                            "}]",
+         "spec.affinity.nodeAffinity: matchFields are allowed on metadata.name only"},
+        {"nodeSelector: {sublet.dev/pool: h100}, " C "}]",
+         "spec.nodeSelector: sublet.dev/pool" KEYS},
+        {REQUIRE("{matchExpressions: [{key: sublet.dev/pool, operator: Exists}]}") ", " C "}]",
+         "spec.affinity.nodeAffinity: sublet.dev/pool" KEYS},
+        {PREFER("{matchExpressions: [{key: sublet.dev/x, operator: Exists}]}") ", " C "}]",
+         "spec.affinity.nodeAffinity: sublet.dev/x" KEYS},
+        {"topologySpreadConstraints: [{topologyKey: sublet.dev/pool}], " C "}]",
+         "spec.topologySpreadConstraints: sublet.dev/pool" KEYS},
+        {"affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "
+         "[{podAffinityTerm: {topologyKey: sublet.dev/pool}}]}}, " C "}]",
+         "spec.affinity: sublet.dev/pool" KEYS},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check_refused(*state, cases[i].spec, cases[i].message);
 }
 
 static void restricted(void **state)
@@ -249,11 +294,8 @@ static void the_fence_is_in_every_term(void **state)
                      "{matchExpressions: [{key: b, operator: DoesNotExist}]}, {}]}}}, " C "}]");
 
     assert_json(json_path(spec, key),
-                "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}, {key: "
-                "nvidia.com/gpu.present, operator: NotIn, values: ['true']}]}, {matchExpressions: "
-                "[{key: b, "
-                "operator: DoesNotExist}, {key: nvidia.com/gpu.present, operator: NotIn, values: "
-                "['true']}]}]}");
+                "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}, " FENCE
+                "]}, {matchExpressions: [{key: b, operator: DoesNotExist}, " FENCE "]}]}");
     /* A term that matches nothing must not become one that matches something. */
     spec = emit_spec(f, "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
                         "{nodeSelectorTerms: [{}]}}}, " C "}]");
@@ -268,22 +310,97 @@ static void the_fence_is_in_every_term(void **state)
     assert_str(json_str(json_get(spec, "runtimeClassName")), "nvidia");
 }
 
-static void daemon_sets_pick_nodes(void **state)
+#define REQUIRED_NODES                                                                             \
+    "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+#define PREFERRED_NODES "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+#define NOWHERE                                                                                    \
+    "[{matchExpressions: [{key: kubernetes.io/os, operator: Exists}, {key: kubernetes.io/os, "     \
+    "operator: DoesNotExist}]}]"
+#define NODE(op, name) "{key: metadata.name, operator: " op ", values: [" name "]}"
+
+/* Whoever has no pools may share the host with those who do. */
+static void the_fence_needs_no_pools(void **state)
 {
     struct fixture *f = *state;
-    const cJSON *pod = doc(
-        f,
-        "{metadata: {name: p, namespace: ml, uid: u, ownerReferences: [{kind: DaemonSet, "
-        "controller: true}]}, spec: {affinity: {nodeAffinity: "
-        "{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: "
-        "[{key: metadata.name, operator: In, values: [node-1]}]}]}}}, containers: [{name: c}]}}");
-    cJSON *spec = json_get(emit(f, pod), "spec");
+    cJSON *spec;
 
-    assert_json(
-        json_path(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"),
-        "{nodeSelectorTerms: [{matchExpressions: [{key: nvidia.com/gpu.present, operator: NotIn, "
-        "values: "
-        "['true']}], matchFields: [{key: metadata.name, operator: In, values: [node-1]}]}]}");
+    use_config(f, "");
+    spec = emit_spec(f, C "}]");
+    assert_json(json_path(spec, REQUIRED_NODES), "[{matchExpressions: [" FENCE "]}]");
+    assert_null(json_get(spec, "nodeSelector"));
+    use_config(f, "{pools: [{name: a, nodeSelector: {gpus: a}}, {name: b, nodeSelector: {gpus: b, "
+                  "zone: z}, tolerations: [{key: gpus, value: b}]}]}");
+    assert_json(json_path(emit_spec(f, C "}]"), REQUIRED_NODES),
+                "[{matchExpressions: [" FENCE ", {key: gpus, operator: NotIn, values: [a, b]}]}]");
+    use_config(f, "policy: {cpuNodes: [sublet.dev/pool=cpu, tier=shared]}");
+    spec = emit_spec(f, "nodeSelector: {a: b}, " C "}]");
+    assert_json(json_get(spec, "nodeSelector"), "{sublet.dev/pool: cpu, tier: shared, a: b}");
+    assert_json(json_path(spec, REQUIRED_NODES),
+                "[{matchExpressions: [{key: nvidia.com/gpu.present, operator: NotIn, values: "
+                "['true']}, {key: feature.node.kubernetes.io/amd-gpu, operator: NotIn, values: "
+                "['true']}]}]");
+}
+
+static void nodes_by_name(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *spec = emit_spec(f, "nodeName: node-1, " C "}]");
+
+    assert_null(json_get(spec, "nodeName"));
+    assert_json(json_path(spec, REQUIRED_NODES),
+                "[{matchExpressions: [" FENCE "], matchFields: [" NODE("In", "node-1") "]}]");
+    /* ANDed into what is ORed, and into the fence of a pool. */
+    spec = emit_spec(f, "nodeName: node-1, " REQUIRE("{matchFields: [" NODE(
+                            "NotIn", "node-2") "]}, {matchExpressions: "
+                                               "[{key: a, operator: Exists}]}, {}") ", " C "}]");
+    assert_json(json_path(spec, REQUIRED_NODES),
+                "[{matchExpressions: [" FENCE "], matchFields: [" NODE("NotIn", "node-2") ", " NODE(
+                    "In", "node-1") "]}, {matchExpressions: [{key: a, operator: Exists}, " FENCE
+                                    "], matchFields: [" NODE("In", "node-1") "]}]");
+    spec = emit_spec(f, "nodeName: node-1, " C ", resources: {limits: {nvidia.com/gpu: 1}}}]");
+    assert_json(json_path(spec, REQUIRED_NODES),
+                "[{matchExpressions: [{key: nvidia.com/gpu.product, operator: In, values: "
+                "[H100]}], matchFields: [" NODE("In", "node-1") "]}]");
+    assert_json(json_get(spec, "nodeSelector"), "{sublet.dev/pool: h100}");
+    spec = emit_spec(f, PREFER("{matchFields: [" NODE("In", "node-1") "]}") ", " C "}]");
+    assert_json(json_path(spec, PREFERRED_NODES),
+                "[{weight: 1, preference: {matchFields: [" NODE("In", "node-1") "]}}]");
+}
+
+/* A node of the tenant's own may have the name of one on the host that it is not shown. */
+static void names_of_no_host_node_go_nowhere(void **state)
+{
+    struct fixture *f = *state;
+    const cJSON *stored =
+        doc(f, "{metadata: {name: p, namespace: ml, uid: u, resourceVersion: '5'}, spec: "
+               "{nodeName: gpu-1, containers: [{name: c}]}}");
+    cJSON *spec = emit_spec(f, "nodeName: own-1, " C "}]");
+
+    assert_json(json_path(spec, REQUIRED_NODES), NOWHERE);
+    spec = emit_spec(f, REQUIRE("{matchFields: [" NODE("In", "own-1") "]}") ", " C "}]");
+    assert_json(json_path(spec, REQUIRED_NODES), NOWHERE);
+    spec = emit_spec(f, PREFER("{matchFields: [" NODE("In", "own-1") "]}") ", " C "}]");
+    assert_int_equal(json_count(json_path(spec, PREFERRED_NODES)), 0);
+    /* Of a stored pod the node may have been shown once. */
+    assert_json(json_path(json_get(emit(f, stored), "spec"), REQUIRED_NODES), NOWHERE);
+}
+
+/* Whoever owns a pod, or says so: nothing but what is shown. */
+static void daemon_sets_pick_nodes(void **state)
+{
+#define DAEMON(name)                                                                               \
+    "{metadata: {name: p, namespace: ml, uid: u, ownerReferences: [{kind: DaemonSet, controller: " \
+    "true}]}, spec: {" REQUIRE("{matchFields: [" NODE("In", name) "]}") ", containers: [{name: "   \
+                                                                        "c}]}}"
+    struct fixture *f = *state;
+    cJSON *spec = json_get(emit(f, doc(f, DAEMON("node-1"))), "spec");
+
+    assert_json(json_path(spec, REQUIRED_NODES),
+                "[{matchExpressions: [" FENCE "], matchFields: [" NODE("In", "node-1") "]}]");
+    assert_error(
+        translate_check_pod(f->a, &f->tenant, STR("ml"), doc(f, DAEMON("gpu-1")), &f->err),
+        "pods \"p\" is forbidden: spec.affinity.nodeAffinity: matchFields metadata.name \"gpu-1\": "
+        "this virtual cluster has no such node");
 }
 
 static void foreign_pods_are_out_of_sight(void **state)
@@ -331,20 +448,104 @@ static void tolerations_are_bounded(void **state)
                 "3600}]");
 }
 
+static struct str env_of(const cJSON *container, const char *name)
+{
+    json_each(env, json_get(container, "env"))
+    {
+        if (str_eqc(json_str(json_get(env, "name")), name))
+            return json_str(json_get(env, "value"));
+    }
+    return STR("not set");
+}
+
 /* An image may ask for every GPU in its own ENV; envFrom comes before env. */
 static void images_get_no_device(void **state)
 {
+    static const char *const variables[] = {"NVIDIA_VISIBLE_DEVICES",    "NVIDIA_IMEX_CHANNELS",
+                                            "AMD_VISIBLE_DEVICES",       "HABANA_VISIBLE_DEVICES",
+                                            "ASCEND_VISIBLE_DEVICES",    "MTHREADS_VISIBLE_DEVICES",
+                                            "IX_VISIBLE_DEVICES",        "METAX_VISIBLE_DEVICES",
+                                            "CAMBRICON_VISIBLE_DEVICES", "ENFLAME_VISIBLE_DEVICES"};
     struct fixture *f = *state;
     cJSON *spec =
-        emit_spec(f, "initContainers: [{name: a}], " C
+        emit_spec(f, "initContainers: [{name: a}, {name: s, restartPolicy: Always}], " C
                      ", env: [{name: NVIDIA_VISIBLE_DEVICES, value: none}], "
                      "envFrom: [{configMapRef: {name: m}}], resources: {limits: {cpu: 1}}}]");
 
-    assert_json(json_get(json_at(json_get(json_at(json_get(spec, "initContainers"), 0), "env"), 0),
-                         "value"),
-                "void");
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        json_each(container, json_get(spec, "initContainers"))
+        {
+            assert_str(env_of(container, variables[i]), "void");
+        }
+        assert_str(env_of(json_first(json_get(spec, "containers")), variables[i]),
+                   i ? "void" : "none");
+    }
     assert_json(json_get(json_at(json_get(spec, "containers"), 0), "resources"),
                 "{limits: {cpu: 1}}");
+}
+
+#define MIXED                                                                                      \
+    "{pools: [{name: h100, nodeSelector: {p: h100}, resources: {nvidia.com/gpu: {gpuEq: 1}, "      \
+    "rdma/hca: {gpuEq: 0, perPod: 1}, nvidia.com/hostdev: {gpuEq: 0, perPod: 1}, x.example/npu: "  \
+    "{gpuEq: 1, variables: [X_VISIBLE_DEVICES, NVIDIA_IMEX_CHANNELS]}}}, {name: amd, "             \
+    "nodeSelector: {p: amd}, resources: {amd.com/gpu: {gpuEq: 1}}}], bindings: [{pool: h100, "     \
+    "guarantee: 8}, {pool: amd, guarantee: 8}]}"
+
+/* Each container by what it is itself given; a device that is no GPU lifts nothing. */
+static void only_gpus_lift_their_vendors_variables(void **state)
+{
+    static const struct {
+        const char *limits, *nvidia, *imex, *amd, *more;
+    } cases[] = {
+        {"rdma/hca: 1", "void", "void", "void", "void"},
+        {"nvidia.com/hostdev: 1", "void", "void", "void", "void"},
+        {"nvidia.com/gpu: 1", "not set", "void", "void", "void"},
+        {"nvidia.com/gpu: 0, rdma/hca: 1", "void", "void", "void", "void"},
+        {"x.example/npu: 1", "void", "not set", "void", "not set"},
+        {"amd.com/gpu: 1", "void", "void", "not set", "void"},
+        {"cpu: 1", "void", "void", "void", "void"},
+    };
+    struct fixture *f = *state;
+
+    use_config(f, MIXED);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cJSON *spec = emit_spec(
+            f, arena_cstr(f->a, arena_printf(f->a,
+                                             "initContainers: [{name: i}], " C
+                                             ", resources: {limits: {%s}}}, {name: beside}]",
+                                             cases[i].limits)));
+        const cJSON *asks = json_at(json_get(spec, "containers"), 0),
+                    *beside = json_at(json_get(spec, "containers"), 1),
+                    *init = json_first(json_get(spec, "initContainers"));
+
+        assert_str(env_of(asks, "NVIDIA_VISIBLE_DEVICES"), cases[i].nvidia);
+        assert_str(env_of(asks, "NVIDIA_IMEX_CHANNELS"), cases[i].imex);
+        assert_str(env_of(asks, "AMD_VISIBLE_DEVICES"), cases[i].amd);
+        assert_str(env_of(asks, "X_VISIBLE_DEVICES"), cases[i].more);
+        assert_str(env_of(beside, "NVIDIA_VISIBLE_DEVICES"), "void");
+        assert_str(env_of(init, "X_VISIBLE_DEVICES"), "void");
+    }
+}
+
+/* A debug container of a pod with GPUs gets none, whatever it says it asks for; and a variable that
+ * is left out leaves no gap for the image's. */
+static void debug_containers_get_no_device(void **state)
+{
+    struct fixture *f = *state;
+    const cJSON *pod =
+        doc(f, "{metadata: {name: p, namespace: ml, uid: u, resourceVersion: '1'}, spec: "
+               "{containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}], "
+               "ephemeralContainers: [{name: debug, image: i, env: [{name: NVIDIA_VISIBLE_DEVICES, "
+               "value: all}], resources: {limits: {nvidia.com/gpu: 1}}}]}}");
+    struct pool_choice choice = {.binding = &f->config.bindings[0]};
+    const cJSON *debug;
+    cJSON *patch = NULL;
+
+    assert_ok(translate_ephemeral(f->a, &f->tenant, &choice, pod, doc(f, "{}"), &patch, &f->err));
+    debug = json_first(json_path(patch, "spec.ephemeralContainers"));
+    assert_str(env_of(debug, "NVIDIA_VISIBLE_DEVICES"), "void");
+    assert_str(env_of(debug, "AMD_VISIBLE_DEVICES"), "void");
+    assert_json(json_path(debug, "resources.limits"), "{}");
 }
 
 static void data_that_would_become_variables(void **state)
@@ -353,7 +554,9 @@ static void data_that_would_become_variables(void **state)
     cJSON *map = translate_config_map(
         f->a, &f->tenant,
         doc(f, "{metadata: {name: m, namespace: ml}, data: {NVIDIA_VISIBLE_DEVICES: all, "
-               "NVIDIA_DRIVER_CAPABILITIES: compute, LD_PRELOAD: x, other: x}, "
+               "NVIDIA_DRIVER_CAPABILITIES: compute, LD_PRELOAD: x, other: x, AMD_VISIBLE_DEVICES: "
+               "all, HABANA_VISIBLE_DEVICES: void, MTHREADS_VISIBLE_DEVICES: '0', "
+               "DOCKER_RESOURCE_X: '1'}, "
                "binaryData: {NVIDIA_IMEX_CHANNELS: MA==}, immutable: true}"));
     cJSON *secret = translate_secret(
         f->a, &f->tenant,
@@ -362,13 +565,15 @@ static void data_that_would_become_variables(void **state)
                "YWxs, NVIDIA_DRIVER_CAPABILITIES: Y29tcHV0ZQ==, token: eA==}}"));
 
     assert_json(json_get(map, "data"),
-                "{NVIDIA_DRIVER_CAPABILITIES: compute, LD_PRELOAD: x, other: x}");
+                "{NVIDIA_DRIVER_CAPABILITIES: compute, LD_PRELOAD: x, other: x, "
+                "HABANA_VISIBLE_DEVICES: void}");
     assert_json(json_get(map, "binaryData"), "{}");
     assert_null(json_get(map, "immutable"));
     assert_json(json_get(secret, "data"),
                 "{NVIDIA_DRIVER_CAPABILITIES: Y29tcHV0ZQ==, token: eA==}");
     assert_str(json_str(json_get(secret, "type")), "Opaque");
-    use_config(f, "{pools: [{name: t, mode: mps, resources: {nvidia.com/gpu: {gpuEq: '1/4'}}}], "
+    use_config(f, "{pools: [{name: t, nodeSelector: {p: t}, mode: mps, resources: {nvidia.com/gpu: "
+                  "{gpuEq: '1/4'}}}], "
                   "bindings: [{pool: t, "
                   "burst: 1}]}");
     map = translate_config_map(
@@ -521,14 +726,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_are_the_hosts, setup, teardown),
         cmocka_unit_test_setup_teardown(restricted, setup, teardown),
         cmocka_unit_test_setup_teardown(privileged_is_the_admins_word, setup, teardown),
         cmocka_unit_test_setup_teardown(dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(the_fence_is_in_every_term, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_fence_needs_no_pools, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_by_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_of_no_host_node_go_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(daemon_sets_pick_nodes, setup, teardown),
         cmocka_unit_test_setup_teardown(foreign_pods_are_out_of_sight, setup, teardown),
         cmocka_unit_test_setup_teardown(tolerations_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(images_get_no_device, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_gpus_lift_their_vendors_variables, setup, teardown),
+        cmocka_unit_test_setup_teardown(debug_containers_get_no_device, setup, teardown),
         cmocka_unit_test_setup_teardown(data_that_would_become_variables, setup, teardown),
         cmocka_unit_test_setup_teardown(sizes_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(services, setup, teardown),

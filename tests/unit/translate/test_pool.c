@@ -79,7 +79,8 @@ static void defaults_of_a_pool(void **state)
     struct fixture *f = *state;
     const struct config_pool *p;
 
-    assert_ok(load(f, "{pools: [{name: a}], bindings: [{pool: a, guarantee: 2}]}"));
+    assert_ok(
+        load(f, "{pools: [{name: a, nodeSelector: {p: a}}], bindings: [{pool: a, guarantee: 2}]}"));
     p = &f->config.pools[0];
     assert_false(p->dedicated || p->adversarial);
     assert_int_equal(p->mode, POOL_EXCLUSIVE);
@@ -94,17 +95,34 @@ static void mig_profiles_are_resources(void **state)
     struct fixture *f = *state;
     const struct config_pool *p;
 
-    assert_ok(load(
-        f,
-        "pools:\n"
-        "- {name: m, mode: mig, profiles: {1g.10gb: {gpuEq: '1/7'}, 1g.10gb+me: {gpuEq: '1/7'}},\n"
-        "   rename: {nvidia.com/mig-1g.10gb: nvidia.com/gpu}}\n"));
+    assert_ok(load(f, "pools:\n"
+                      "- {name: m, mode: mig, nodeSelector: {p: m}, profiles: {1g.10gb: {gpuEq: "
+                      "'1/7'}, 1g.10gb+me: {gpuEq: '1/7'}},\n"
+                      "   rename: {nvidia.com/mig-1g.10gb: nvidia.com/gpu}}\n"));
     p = &f->config.pools[0];
     assert_int_equal(p->n_resources, 2);
     assert_str(p->resources[0].name, "nvidia.com/mig-1g.10gb");
     assert_str(p->resources[0].host_name, "nvidia.com/gpu");
     assert_rational(p->resources[0].gpu_eq, 1, 7);
     assert_str(p->resources[1].name, "nvidia.com/mig-1g.10gb.me");
+}
+
+static void resources_have_a_weight_or_a_cap(void **state)
+{
+    struct fixture *f = *state;
+    const struct config_pool *p;
+
+    assert_ok(load(f, "pools: [{name: a, nodeSelector: {zone: z, p: a}, tolerations: [{key: p, "
+                      "value: a}, {key: nvidia.com/gpu, operator: Exists}], resources: {rdma/hca: "
+                      "{gpuEq: 0, perPod: 2}, x.example/npu: {gpuEq: '1/2', variables: "
+                      "[X_VISIBLE_DEVICES]}}}]"));
+    p = &f->config.pools[0];
+    assert_string_equal(p->fence_key, "p");
+    assert_rational(p->resources[0].gpu_eq, 0, 1);
+    assert_int_equal(p->resources[0].per_pod, 2);
+    assert_rational(p->resources[1].gpu_eq, 1, 2);
+    assert_int_equal(p->resources[1].per_pod, 0);
+    assert_true(str_list_has(p->resources[1].variables, STR("X_VISIBLE_DEVICES")));
 }
 
 static void mistakes(void **state)
@@ -114,7 +132,8 @@ static void mistakes(void **state)
     } cases[] = {
         {"pools: [5]", "config: pools[0]: want an object, got number"},
         {"pools: [{}]", "config: pools[0]: name is needed"},
-        {"pools: [{name: a}, {name: a}]", "config: pools[1]: name \"a\" is taken by pools[0]"},
+        {"pools: [{name: a, nodeSelector: {p: a}}, {name: a, nodeSelector: {p: a}}]",
+         "config: pools[1]: name \"a\" is taken by pools[0]"},
         {"pools: [{name: a, mode: fast}]",
          "config: pools[0].mode: unknown value \"fast\": want one of "
          "exclusive|mig|time-slicing|mps|kai-fraction|hami|volcano-vgpu|dra"},
@@ -141,8 +160,6 @@ static void mistakes(void **state)
          "config: pools[0]: profiles or resources are needed for mode mig"},
         {"pools: [{name: a, profiles: {1g.5gb: {gpuEq: '1/7'}}}]",
          "config: pools[0]: profiles are for mode mig"},
-        {"pools: [{name: a, kind: dedicated}]",
-         "config: pools[0]: nodeSelector is needed for a dedicated pool"},
         {"pools: [{name: a, kind: own}]",
          "config: pools[0].kind: unknown value \"own\": want one of shared|dedicated"},
         {"pools: [{name: a, gpus: 3}]", "config: pools[0].gpus: unknown key: known here are name, "
@@ -169,11 +186,6 @@ static void mistakes(void **state)
          "config: pools[0]: rename.nvidia.com/other: not a resource of this pool"},
         {"pools: [{name: a, products: [A100-SHARED]}]",
          "config: pools[0].products[0]: want a product without -MIG-* and -SHARED"},
-        {"pools: [{name: a, tolerations: [{operator: Exists}]}]",
-         "config: pools[0].tolerations[0]: key is needed: a pool must not tolerate every taint"},
-        {"pools: [{name: a, tolerations: [{key: x, effect: Never}]}]",
-         "config: pools[0].tolerations[0].effect: unknown value \"Never\": want one of "
-         "NoSchedule|PreferNoSchedule|NoExecute"},
         {"pools: [{name: a, nodeSelector: {x: 5}}]",
          "config: pools[0].nodeSelector.x: want a string, got number"},
         {"pools: [{name: a, deviceClasses: [gpu]}]",
@@ -183,20 +195,25 @@ static void mistakes(void **state)
          "\"1/7\""},
         {"bindings: [{pool: a, guarantee: 1}]",
          "config: bindings[0].pool: no pool is called \"a\""},
-        {"{pools: [{name: a}], bindings: [{guarantee: 1}]}", "config: bindings[0]: pool is needed"},
-        {"{pools: [{name: a}], bindings: [{pool: a}]}",
+        {"{pools: [{name: a, nodeSelector: {p: a}}], bindings: [{guarantee: 1}]}",
+         "config: bindings[0]: pool is needed"},
+        {"{pools: [{name: a, nodeSelector: {p: a}}], bindings: [{pool: a}]}",
          "config: bindings[0]: guarantee or burst is needed"},
-        {"{pools: [{name: a}], bindings: [{pool: a, guarantee: 1, lend: 2}]}",
+        {"{pools: [{name: a, nodeSelector: {p: a}}], bindings: [{pool: a, guarantee: 1, lend: 2}]}",
          "config: bindings[0]: lend must not exceed guarantee"},
-        {"{pools: [{name: a}], bindings: [{pool: a, burst: 1}, {pool: a, burst: 1}]}",
+        {"{pools: [{name: a, nodeSelector: {p: a}}], bindings: [{pool: a, burst: 1}, {pool: a, "
+         "burst: 1}]}",
          "config: bindings[1]: pool is bound by bindings[0] already"},
-        {"{pools: [{name: a}, {name: b}], bindings: [{pool: a, burst: 1, default: true}, {pool: b, "
+        {"{pools: [{name: a, nodeSelector: {p: a}}, {name: b, nodeSelector: {p: b}}], bindings: "
+         "[{pool: a, burst: 1, default: true}, {pool: b, "
          "burst: 1, "
          "default: true}]}",
          "config: bindings[1]: default is bindings[0] already"},
-        {"{pools: [{name: a}], bindings: [{pool: a, burst: 1, overQuota: wait}]}",
+        {"{pools: [{name: a, nodeSelector: {p: a}}], bindings: [{pool: a, burst: 1, overQuota: "
+         "wait}]}",
          "config: bindings[0].overQuota: unknown value \"wait\": want one of reject|queue"},
-        {"{policy: {podSecurity: privileged}, pools: [{name: a, trust: adversarial}], bindings: "
+        {"{policy: {podSecurity: privileged}, pools: [{name: a, trust: adversarial, nodeSelector: "
+         "{p: a}}], bindings: "
          "[{pool: a, "
          "burst: 1}]}",
          "config: bindings[0]: policy.podSecurity privileged voids the trust of pool \"a\""},
@@ -207,13 +224,144 @@ static void mistakes(void **state)
         assert_error(load(f, cases[i].yaml), cases[i].message);
 }
 
+/* What keeps a tenant off the nodes of others, and devices nobody counts. */
+static void mistakes_of_the_fence(void **state)
+{
+    static const struct {
+        const char *yaml, *message;
+    } cases[] = {
+        {"pools: [{name: a, kind: dedicated}]",
+         "config: pools[0]: nodeSelector is needed: it is the fence around the pool's nodes"},
+        {"pools: [{name: a, tolerations: [{operator: Exists}]}]",
+         "config: pools[0].tolerations[0]: key is needed: a pool must not tolerate every taint"},
+        {"pools: [{name: a, tolerations: [{key: x, effect: Never}]}]",
+         "config: pools[0].tolerations[0].effect: unknown value \"Never\": want one of "
+         "NoSchedule|PreferNoSchedule|NoExecute"},
+        {"pools: [{name: a, resources: {rdma/hca: {gpuEq: 0}}}]",
+         "config: pools[0].resources.rdma/hca: perPod is needed with gpuEq 0: what no quota counts "
+         "has a cap"},
+        {"pools: [{name: a, mode: mig, profiles: {1g.5gb: {gpuEq: 0}}}]",
+         "config: pools[0].profiles.1g.5gb: perPod is needed with gpuEq 0: what no quota counts "
+         "has "
+         "a cap"},
+        {"pools: [{name: a, resources: {x.example/npu: {gpuEq: 1, variables: [A B]}}}]",
+         "config: pools[0].resources.x.example/npu.variables[0]: want the name of a variable such "
+         "as EXAMPLE_VISIBLE_DEVICES"},
+        {"pools: [{name: a}]",
+         "config: pools[0]: nodeSelector is needed: it is the fence around the pool's nodes"},
+        {"pools: [{name: a, nodeSelector: {}}]",
+         "config: pools[0]: nodeSelector is needed: it is the fence around the pool's nodes"},
+        {"pools: [{name: a, nodeSelector: {p: ''}}]",
+         "config: pools[0]: nodeSelector.p: a value is needed"},
+        {"pools: [{name: a, nodeSelector: {zone: z1, p: a}}]",
+         "config: pools[0]: nodeSelector: one of its labels must be sublet.dev/pool or have a "
+         "toleration of the same key: it keeps other pods off the pool's nodes"},
+        {"pools: [{name: a, nodeSelector: {p: a}, tolerations: [{key: sublet.dev/pool, operator: "
+         "Exists}]}]",
+         "config: pools[0].tolerations[0]: operator Equal with a value is needed: it is the taint "
+         "of one pool"},
+        {"pools: [{name: a, nodeSelector: {p: a}, tolerations: [{key: sublet.dev/x}]}]",
+         "config: pools[0].tolerations[0]: operator Equal with a value is needed: it is the taint "
+         "of one pool"},
+        {"pools: [{name: a, nodeSelector: {p: a}, tolerations: [{key: nvidia.com/gpu, operator: "
+         "Exists}, {key: p, operator: Exists}]}]",
+         "config: pools[0].tolerations[1]: operator Equal with value \"a\" is needed, as in "
+         "nodeSelector"},
+        {"pools: [{name: a, nodeSelector: {p: a}, tolerations: [{key: p, operator: Equal, value: "
+         "b}]}]",
+         "config: pools[0].tolerations[0]: operator Equal with value \"a\" is needed, as in "
+         "nodeSelector"},
+        {"{policy: {cpuNodes: [p=a]}, pools: [{name: a, nodeSelector: {p: a}}]}",
+         "config: pools[0]: nodeSelector.p: policy.cpuNodes has the same nodes"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_error(load(f, cases[i].yaml), cases[i].message);
+}
+
+#define NODE(name, labels, taint)                                                                  \
+    "{metadata: {name: " name ", labels: {" labels "}}, spec: {taints: [{" taint "}]}}"
+#define TAINT(value, effect) "key: sublet.dev/pool, value: " value ", effect: " effect
+
+/* NULL for nothing to report. */
+static const char *problem(struct fixture *f, const char *nodes, struct pool_problem *p)
+{
+    *p = (struct pool_problem){0};
+    return pool_check_nodes(f->a, &f->config.pools[0], doc(f, nodes), p) ? NULL : p->reason;
+}
+
+static void nodes_of_a_pool(void **state)
+{
+    struct fixture *f = *state;
+    struct pool_problem p;
+
+    assert_ok(load(f, "pools: [{name: a, nodeSelector: {sublet.dev/pool: a, zone: z}, tolerations: "
+                      "[{key: sublet.dev/pool, value: a}, {key: nvidia.com/gpu, operator: "
+                      "Exists}]}]"));
+    assert_string_equal(problem(f, "[]", &p), "PoolWithoutNodes");
+    assert_string_equal(
+        problem(f, "[" NODE("n", "sublet.dev/pool: a", TAINT("a", "NoSchedule")) "]", &p),
+        "PoolWithoutNodes");
+    assert_null(
+        problem(f, "[" NODE("n", "sublet.dev/pool: a, zone: z", TAINT("a", "NoSchedule")) "]", &p));
+    /* Not another's taint, nor one that only discourages, nor one that every GPU pod tolerates. */
+    assert_string_equal(
+        problem(
+            f,
+            "[" NODE("n1", "sublet.dev/pool: a, zone: z", TAINT("b", "NoSchedule")) ", " NODE(
+                "n2", "sublet.dev/pool: a, zone: z",
+                TAINT("a",
+                      "PreferNoSchedule")) ", " NODE("n3", "sublet.dev/pool: a, zone: z",
+                                                     "key: nvidia.com/gpu, effect: "
+                                                     "NoSchedule") ", " NODE("n4",
+                                                                             "sublet.dev/pool: a, "
+                                                                             "zone: z",
+                                                                             TAINT(
+                                                                                 "a",
+                                                                                 "NoExecute")) "]",
+            &p),
+        "PoolNodesUntainted");
+    assert_str(p.message, "3 of 4 nodes of pool \"a\" lack its taint");
+    assert_str(p.detail, "n1, n2, n3");
+    /* A pool with no taint of its own relies on the convention. */
+    assert_ok(load(f, "pools: [{name: a, nodeSelector: {p: a}, tolerations: [{key: nvidia.com/gpu, "
+                      "operator: Exists}]}]"));
+    assert_null(
+        problem(f, "[" NODE("n", "p: a", "key: nvidia.com/gpu, effect: NoSchedule") "]", &p));
+    assert_ok(load(f, "pools: [{name: a, nodeSelector: {p: a}}]"));
+    assert_string_equal(problem(f, "[" NODE("n", "p: a", TAINT("a", "NoSchedule")) "]", &p),
+                        "PoolNodesUntainted");
+}
+
+static void nodes_without_a_pool(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_ok(load(f, "pools: [{name: a, nodeSelector: {p: a}}]"));
+    assert_true(translate_node_open(f->a, &f->config, doc(f, NODE("n", "p: b", ""))));
+    assert_false(translate_node_open(f->a, &f->config, doc(f, NODE("n", "p: a", ""))));
+    assert_false(
+        translate_node_open(f->a, &f->config, doc(f, NODE("n", "sublet.dev/pool: x", ""))));
+    assert_false(translate_node_open(f->a, &f->config,
+                                     doc(f, NODE("n", "nvidia.com/gpu.present: 'true'", ""))));
+    assert_ok(load(f, "policy: {cpuNodes: [sublet.dev/pool=cpu]}"));
+    assert_true(
+        translate_node_open(f->a, &f->config, doc(f, NODE("n", "sublet.dev/pool: cpu", ""))));
+    assert_false(translate_node_open(f->a, &f->config, doc(f, NODE("n", "p: b", ""))));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_example_of_the_model, setup, teardown),
         cmocka_unit_test_setup_teardown(defaults_of_a_pool, setup, teardown),
         cmocka_unit_test_setup_teardown(mig_profiles_are_resources, setup, teardown),
+        cmocka_unit_test_setup_teardown(resources_have_a_weight_or_a_cap, setup, teardown),
         cmocka_unit_test_setup_teardown(mistakes, setup, teardown),
+        cmocka_unit_test_setup_teardown(mistakes_of_the_fence, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_of_a_pool, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_without_a_pool, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

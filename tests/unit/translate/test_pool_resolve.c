@@ -7,13 +7,17 @@ static const char CONFIG[] =
     "pools:\n"
     "- {name: h100, nodeSelector: {sublet.dev/pool: h100}, products: [NVIDIA-H100-80GB-HBM3],\n"
     "   tolerations: [{key: sublet.dev/pool, operator: Equal, value: h100, effect: NoSchedule}],\n"
-    "   resources: {nvidia.com/gpu: {gpuEq: '1'}, rdma/hca: {gpuEq: '0'}}, caps: {perPodGPU: 4, "
+    "   resources: {nvidia.com/gpu: {gpuEq: '1'}, rdma/hca: {gpuEq: '0', perPod: 1}}, caps: "
+    "{perPodGPU: 4, "
     "perContainerGPU: 2}}\n"
-    "- {name: h100-mig, mode: mig, profiles: {1g.10gb: {gpuEq: '1/7'}, 2g.20gb: {gpuEq: '2/7'}},\n"
+    "- {name: h100-mig, nodeSelector: {sublet.dev/pool: mig}, mode: mig, profiles: {1g.10gb: "
+    "{gpuEq: '1/7'}, 2g.20gb: {gpuEq: '2/7'}},\n"
     "   scheduler: {name: gang}}\n"
-    "- {name: slices, mode: time-slicing, products: [Tesla-T4], resources: {nvidia.com/gpu: "
+    "- {name: slices, nodeSelector: {gpus: sliced}, mode: time-slicing, products: [Tesla-T4], "
+    "resources: {nvidia.com/gpu: "
     "{gpuEq: '1/4'}}}\n"
-    "- {name: unbound, resources: {amd.com/gpu: {gpuEq: '1'}}}\n"
+    "- {name: unbound, nodeSelector: {gpus: amd}, tolerations: [{key: gpus, value: amd}], "
+    "resources: {amd.com/gpu: {gpuEq: '1'}}}\n"
     "bindings:\n"
     "- {pool: h100, guarantee: '4', burst: '8', default: true}\n"
     "- {pool: h100-mig, guarantee: '1'}\n"
@@ -106,7 +110,8 @@ static void wishes_that_cannot_be(void **state)
                  "offered together "
                  "by any pool of this virtual cluster");
     use_config(
-        f, "{pools: [{name: a}, {name: b}], bindings: [{pool: a, burst: 1}, {pool: b, burst: 1}]}");
+        f, "{pools: [{name: a, nodeSelector: {p: a}}, {name: b, nodeSelector: {p: b}}], bindings: "
+           "[{pool: a, burst: 1}, {pool: b, burst: 1}]}");
     assert_error(resolve(f, pod(f, "nvidia.com/gpu: 1", ""), NULL, &c),
                  "pods \"p\" is forbidden: several pools offer nvidia.com/gpu: set label "
                  "sublet.dev/gpu-pool to "
@@ -197,41 +202,105 @@ static void where_contradictions(void **state)
         NULL, &c));
 }
 
-static void tolerations(void **state)
+static void count_warning(void *ctx, struct str text)
+{
+    struct fixture *f = ctx;
+
+    f->warnings = arena_printf(f->a, "%.*s%s%.*s", STR_F(f->warnings), f->warnings.n ? "; " : "",
+                               STR_F(text));
+}
+
+/* What the pod's author is warned of; fails when the pod is refused. */
+static struct str warned(struct fixture *f, const char *yaml)
+{
+    struct pool_choice c;
+
+    f->warnings = STR("");
+    assert_ok(resolve(f, yaml, NULL, &c));
+    pool_warnings(f->a, &f->config, &c, doc(f, yaml), count_warning, f);
+    return f->warnings;
+}
+
+static const char *tolerating(struct fixture *f, const char *limits, const char *tolerations)
+{
+    return pod(f, limits, arena_cstr(f->a, arena_printf(f->a, "tolerations: [%s]", tolerations)));
+}
+
+static void tolerations_of_others_are_refused(void **state)
+{
+    static const struct {
+        const char *limits, *toleration, *text;
+    } cases[] = {
+        {"cpu: 1", "{key: sublet.dev/pool, value: h100}", "sublet.dev/pool=h100"},
+        {"cpu: 1", "{key: sublet.dev/pool, operator: Exists}", "sublet.dev/pool"},
+        {"cpu: 1", "{key: sublet.dev/else, operator: Exists, effect: NoExecute}",
+         "sublet.dev/else:NoExecute"},
+        {"cpu: 1", "{key: gpus, value: amd}", "gpus=amd"}, /* of a pool that is not even bound */
+        {"cpu: 1", "{key: node-role.kubernetes.io/control-plane, operator: Exists}",
+         "node-role.kubernetes.io/control-plane"},
+        {"cpu: 1", "{key: node-role.kubernetes.io/master, effect: NoSchedule}",
+         "node-role.kubernetes.io/master:NoSchedule"},
+        {"nvidia.com/gpu: 1", "{key: sublet.dev/pool, value: other}", "sublet.dev/pool=other"},
+        {"nvidia.com/gpu: 1", "{key: sublet.dev/pool, operator: Exists}", "sublet.dev/pool"},
+        {"nvidia.com/gpu: 1", "{key: gpus, operator: Exists}", "gpus"},
+    };
+    struct fixture *f = *state;
+    struct pool_choice c;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_error(
+            resolve(f, tolerating(f, cases[i].limits, cases[i].toleration), NULL, &c),
+            arena_cstr(f->a, arena_printf(f->a,
+                                          "pods \"p\" is forbidden: toleration [%s] is not "
+                                          "allowed; tenant may tolerate only: "
+                                          "node.kubernetes.io/not-ready, "
+                                          "node.kubernetes.io/unreachable%s",
+                                          cases[i].text,
+                                          cases[i].limits[0] == 'n' ? ", sublet.dev/pool" : "")));
+}
+
+static void tolerations_nobody_grants_are_dropped(void **state)
+{
+    static const char *const tolerations[] = {
+        "{operator: Exists}", "{operator: Exists, effect: NoExecute}",
+        "{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}",
+        "{key: dedicated, value: db}", "{key: node-role.kubernetes.io/edge, operator: Exists}"};
+    struct fixture *f = *state;
+    struct pool_choice c;
+
+    for (size_t i = 0; i < sizeof tolerations / sizeof tolerations[0]; i++)
+        assert_has(warned(f, tolerating(f, "cpu: 1", tolerations[i])), "has no effect");
+    assert_str(warned(f, tolerating(f, "cpu: 1",
+                                    "{key: node.kubernetes.io/not-ready}, {key: dedicated, value: "
+                                    "db, effect: NoSchedule}, {operator: Exists}")),
+               "spec.tolerations[1]: [dedicated=db:NoSchedule] has no effect: this virtual cluster "
+               "grants only node.kubernetes.io/not-ready, node.kubernetes.io/unreachable; "
+               "spec.tolerations[2]: [Exists, all keys] has no effect: this virtual cluster grants "
+               "only node.kubernetes.io/not-ready, node.kubernetes.io/unreachable");
+    assert_str(warned(f, tolerating(f, "nvidia.com/gpu: 1",
+                                    "{key: sublet.dev/pool, value: h100}, {key: nvidia.com/gpu, "
+                                    "operator: Exists}, {key: node.kubernetes.io/not-ready, "
+                                    "operator: Exists}, {key: node.kubernetes.io/disk-pressure, "
+                                    "operator: Exists, effect: NoSchedule}")),
+               "");
+    use_config(f, "policy: {tolerations: refuse}");
+    for (size_t i = 0; i < sizeof tolerations / sizeof tolerations[0]; i++) {
+        assert_int_equal(resolve(f, tolerating(f, "cpu: 1", tolerations[i]), NULL, &c), -1);
+        assert_has(f->err.message, "is not allowed; tenant may tolerate only: ");
+        err_clear(&f->err);
+    }
+}
+
+static void nodes_for_pods_without_gpus(void **state)
 {
     struct fixture *f = *state;
     struct pool_choice c;
-    const char *all = "tolerations: [{operator: Exists}]";
 
-    assert_error(
-        resolve(f, pod(f, "nvidia.com/gpu: 1", all), NULL, &c),
-        "pods \"p\" is forbidden: toleration [Exists, all keys] is not allowed; tenant may "
-        "tolerate "
-        "only: node.kubernetes.io/not-ready, node.kubernetes.io/unreachable, sublet.dev/pool");
-    assert_error(resolve(f, pod(f, "cpu: 1", all), NULL, &c),
-                 "pods \"p\" is forbidden: toleration [Exists, all keys] is not allowed; tenant "
-                 "may tolerate "
-                 "only: node.kubernetes.io/not-ready, node.kubernetes.io/unreachable");
-    assert_error(
-        resolve(f,
-                pod(f, "cpu: 1",
-                    "tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]"),
-                NULL, &c),
-        "pods \"p\" is forbidden: toleration [nvidia.com/gpu:NoSchedule] is not allowed; tenant "
-        "may "
-        "tolerate only: node.kubernetes.io/not-ready, node.kubernetes.io/unreachable");
-    assert_error(
-        resolve(f, pod(f, "cpu: 1", "tolerations: [{key: sublet.dev/pool, value: h100}]"), NULL,
-                &c),
-        "pods \"p\" is forbidden: toleration [sublet.dev/pool=h100] is not allowed; tenant may "
-        "tolerate only: node.kubernetes.io/not-ready, node.kubernetes.io/unreachable");
-    assert_ok(resolve(
-        f,
-        pod(f, "nvidia.com/gpu: 1",
-            "tolerations: [{key: sublet.dev/pool, operator: Exists}, {key: nvidia.com/gpu, "
-            "operator: Exists}, {key: node.kubernetes.io/not-ready, operator: Exists}, {key: "
-            "node.kubernetes.io/disk-pressure, operator: Exists, effect: NoSchedule}]"),
-        NULL, &c));
+    use_config(f, "policy: {cpuNodes: [tier=shared]}");
+    assert_ok(resolve(f, pod(f, "cpu: 1", "nodeSelector: {tier: shared, a: b}"), NULL, &c));
+    assert_error(resolve(f, pod(f, "cpu: 1", "nodeSelector: {tier: other}"), NULL, &c),
+                 "pods \"p\" is forbidden: nodeSelector tier=other contradicts the nodes of this "
+                 "virtual cluster: allowed [shared]");
 }
 
 static void amounts(void **state)
@@ -245,6 +314,9 @@ static void amounts(void **state)
     assert_ok(resolve(f, pod(f, "nvidia.com/gpu: 2, rdma/hca: 1", ""), NULL, &c));
     assert_true(c.gpu_eq.num == 2 && c.gpu_eq.den == 1 && c.limit.num == 12);
 
+    assert_error(resolve(f, pod(f, "nvidia.com/gpu: 1, rdma/hca: 2", ""), NULL, &c),
+                 "pods \"p\" is forbidden: guardrail max-devices-per-pod: requested rdma/hca=2, "
+                 "pool \"h100\" allows 1");
     assert_error(
         resolve(f, pod(f, "nvidia.com/gpu: 3", ""), NULL, &c),
         "pods \"p\" is forbidden: guardrail max-gpus-per-container: container \"c\" requested "
@@ -267,7 +339,8 @@ static void counted_like_the_scheduler(void **state)
     struct fixture *f = *state;
     struct pool_choice c;
 
-    use_config(f, "{pools: [{name: a}], bindings: [{pool: a, guarantee: 100}]}");
+    use_config(f,
+               "{pools: [{name: a, nodeSelector: {p: a}}], bindings: [{pool: a, guarantee: 100}]}");
     assert_ok(resolve(
         f,
         "{metadata: {name: p}, spec: {initContainers: [{resources: {limits: {nvidia.com/gpu: "
@@ -338,6 +411,18 @@ static void variables_and_mounts(void **state)
         "env: [{name: NVIDIA_IMEX_CHANNELS, value: '0'}]",
         "env: [{name: NVIDIA_GDS, value: enabled}]",
         "env: [{name: AMD_VISIBLE_DEVICES, value: all}]",
+        "env: [{name: HABANA_VISIBLE_DEVICES, value: all}]",
+        "env: [{name: ASCEND_VISIBLE_DEVICES, value: 0-7}]",
+        "env: [{name: ASCEND_RUNTIME_OPTIONS, value: VIRTUAL}]",
+        "env: [{name: ASCEND_VNPU_SPECS, value: vir04}]",
+        "env: [{name: MTHREADS_VISIBLE_DEVICES, value: all}]",
+        "env: [{name: CAMBRICON_VISIBLE_DEVICES, value: '0'}]",
+        "env: [{name: IX_VISIBLE_DEVICES, value: all}]",
+        "env: [{name: METAX_VISIBLE_DEVICES, value: all}]",
+        "env: [{name: ENFLAME_VISIBLE_DEVICES, value: all}]",
+        "env: [{name: DOCKER_RESOURCE_GPU, value: '0'}]",
+        "env: [{name: AMD_VISIBLE_DEVICES, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]",
+        "envFrom: [{prefix: MTHREADS, secretRef: {name: a}}]",
         "env: [{name: CUDA_DISABLE_CONTROL, value: 'true'}]",
         "env: [{name: CUDA_DEVICE_MEMORY_LIMIT_0, value: 80g}]",
         "env: [{name: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, value: '100'}]",
@@ -350,6 +435,9 @@ static void variables_and_mounts(void **state)
     static const char *const good[] = {
         "env: [{name: NVIDIA_VISIBLE_DEVICES, value: void}]",
         "env: [{name: NVIDIA_VISIBLE_DEVICES, value: none}]",
+        ("env: [{name: NVIDIA_IMEX_CHANNELS, value: void}, {name: AMD_VISIBLE_DEVICES, value: "
+         "none}]"),
+        "env: [{name: ASCEND_RT_VISIBLE_DEVICES, value: '0'}]",
         "env: [{name: NVIDIA_DRIVER_CAPABILITIES, value: 'compute,utility'}]",
         "env: [{name: CUDA_VISIBLE_DEVICES, value: '0'}]",
         "envFrom: [{prefix: CFG_, configMapRef: {name: a}}, {configMapRef: {name: b}}]",
@@ -403,7 +491,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(wishes_that_cannot_be, setup, teardown),
         cmocka_unit_test_setup_teardown(side_doors, setup, teardown),
         cmocka_unit_test_setup_teardown(where_contradictions, setup, teardown),
-        cmocka_unit_test_setup_teardown(tolerations, setup, teardown),
+        cmocka_unit_test_setup_teardown(tolerations_of_others_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(tolerations_nobody_grants_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_for_pods_without_gpus, setup, teardown),
         cmocka_unit_test_setup_teardown(amounts, setup, teardown),
         cmocka_unit_test_setup_teardown(counted_like_the_scheduler, setup, teardown),
         cmocka_unit_test_setup_teardown(schedulers, setup, teardown),

@@ -6,7 +6,8 @@
 static int setup(void **state)
 {
     *state =
-        fixture_new("{pools: [{name: t4, mode: time-slicing, resources: {nvidia.com/gpu: {gpuEq: "
+        fixture_new("{pools: [{name: t4, nodeSelector: {p: t4}, mode: time-slicing, resources: "
+                    "{nvidia.com/gpu: {gpuEq: "
                     "'1/4'}}, rename: "
                     "{nvidia.com/gpu: nvidia.com/gpu.shared}}], bindings: [{pool: t4, burst: 1}]}");
     return 0;

@@ -242,9 +242,11 @@ static int before_store(void *ctx, struct arena *a, const struct resource *r, co
 }
 
 static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
-                     struct err *err)
+                     void (*warn)(void *warn_ctx, struct str text), void *warn_ctx, struct err *err)
 {
     (void)ctx;
+    (void)warn;
+    (void)warn_ctx;
     (void)a;
     (void)ns;
     (void)is_template;

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which tolerations of a pod its author gets, which have no effect, and which are refused. Why: a
+ * toleration opens nodes, so the host is sent those of the pool and nothing else (pod_affinity.c);
+ * manifests are full of others, and dropping them is safe, but a reach for the nodes of another
+ * pool or of the host's control plane is an error its author must see. The wildcard (no key) is
+ * dropped like any other: agents that run everywhere carry it, and it goes nowhere. Must never
+ * decide what is sent. */
+
+#include "pool.h"
+
+const char *const TOLERATED_KEYS[] = {
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    /* What the DaemonSet controller puts on its pods; accepted and left out on the host. */
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/unschedulable",
+    NULL,
+};
+
+enum fate { GRANTED, DROPPED, REFUSED };
+
+static bool has_operator(const cJSON *toleration, const char *operator_)
+{
+    struct str is = json_str(json_get(toleration, "operator"));
+
+    return str_eqc(is.n ? is : STR("Equal"), operator_);
+}
+
+static bool same_key(const cJSON *toleration, struct str key)
+{
+    return str_eq(json_str(json_get(toleration, "key")), key);
+}
+
+static bool is_common(struct str key)
+{
+    for (size_t i = 0; TOLERATED_KEYS[i]; i++) {
+        if (str_eqc(key, TOLERATED_KEYS[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Does the pod's pool tolerate what this one does, or more? */
+static bool pool_grants(const struct resolve *r, const cJSON *toleration, struct str key)
+{
+    struct str value = json_str(json_get(toleration, "value"));
+
+    for (size_t i = 0; i < r->counts.n; i++) {
+        if (str_eq(r->counts.items[i].name, key)) /* what the host adds to such a pod by itself */
+            return true;
+    }
+    json_each(own, r->pool ? r->pool->tolerations : NULL)
+    {
+        if (same_key(own, key) &&
+            (has_operator(own, "Exists") || (has_operator(toleration, "Equal") &&
+                                             str_eq(json_str(json_get(own, "value")), value))))
+            return true;
+    }
+    return false;
+}
+
+/* Taints that are one pool's or the control plane's. What a pool tolerates with Exists marks a kind
+ * of machine, by convention; it keeps nobody off a pool. */
+static bool is_protected(const struct config *config, struct str key)
+{
+    if (str_has_prefix(key, STR("sublet.dev/")) ||
+        str_eqc(key, "node-role.kubernetes.io/control-plane") ||
+        str_eqc(key, "node-role.kubernetes.io/master"))
+        return true;
+    for (size_t i = 0; i < config->n_pools; i++) {
+        json_each(own, config->pools[i].tolerations)
+        {
+            if (same_key(own, key) && has_operator(own, "Equal"))
+                return true;
+        }
+    }
+    return false;
+}
+
+static enum fate fate_of(const struct resolve *r, const cJSON *toleration)
+{
+    struct str key = json_str(json_get(toleration, "key"));
+
+    if (is_common(key) || pool_grants(r, toleration, key))
+        return GRANTED;
+    if (is_protected(r->config, key) || r->config->tolerations == TOLERATIONS_REFUSE)
+        return REFUSED;
+    return DROPPED;
+}
+
+/* ---- words ---- */
+
+static struct str tolerated_text(const struct resolve *r)
+{
+    struct str text = STR("");
+
+    for (size_t i = 0; i < TOLERATED_DOWN; i++)
+        text = resolve_joined(r->arena, text, str_c(TOLERATED_KEYS[i]));
+    json_each(toleration, r->pool ? r->pool->tolerations : NULL)
+    {
+        text = resolve_joined(r->arena, text, json_str(json_get(toleration, "key")));
+    }
+    return text;
+}
+
+static struct str toleration_text(const struct resolve *r, const cJSON *toleration)
+{
+    struct str key = json_str(json_get(toleration, "key"));
+    struct str value = json_str(json_get(toleration, "value"));
+    struct str effect = json_str(json_get(toleration, "effect"));
+
+    if (!key.n)
+        return STR("Exists, all keys");
+    return arena_printf(r->arena, "%.*s%s%.*s%s%.*s", STR_F(key), value.n ? "=" : "", STR_F(value),
+                        effect.n ? ":" : "", STR_F(effect));
+}
+
+int guard_tolerations(const struct resolve *r)
+{
+    json_each(toleration, json_get(r->spec, "tolerations"))
+    {
+        if (fate_of(r, toleration) == REFUSED)
+            return resolve_refuse(
+                r, "toleration [%.*s] is not allowed; tenant may tolerate only: %.*s",
+                STR_F(toleration_text(r, toleration)), STR_F(tolerated_text(r)));
+    }
+    return 0;
+}
+
+void pool_warnings(struct arena *a, const struct config *config, const struct pool_choice *choice,
+                   const cJSON *pod, void (*warn)(void *ctx, struct str text), void *ctx)
+{
+    struct resolve r = {.arena = a, .config = config, .pod = pod, .spec = json_get(pod, "spec")};
+    size_t i = 0;
+
+    r.pool = choice->binding ? choice->binding->pool : NULL;
+    if (pod_devices(a, pod, &r.counts, NULL))
+        return;
+    json_each(toleration, json_get(r.spec, "tolerations"))
+    {
+        if (fate_of(&r, toleration) == DROPPED)
+            warn(ctx, arena_printf(a,
+                                   "spec.tolerations[%zu]: [%.*s] has no effect: this virtual "
+                                   "cluster grants only %.*s",
+                                   i, STR_F(toleration_text(&r, toleration)),
+                                   STR_F(tolerated_text(&r))));
+        i++;
+    }
+}
