@@ -225,6 +225,8 @@ int pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
                   const struct pool_choice *choice, bool with_services, cJSON **ret,
                   struct err *err) MUST_CHECK;
 void pod_create(struct sync_run *run);
+/* Does this pod's host pod, as watched, run on the node? */
+bool pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct str node);
 /* True: a change is under way. */
 bool pod_update_down(struct sync_run *run);
 /* True: a write is under way; when it turns out to have changed nothing, pod_settled() follows. */
@@ -261,6 +263,12 @@ struct ledger *ledger_free(struct ledger *l);
 /* --- nodes.c --- */
 struct nodes *nodes_new(struct syncer *s);
 struct nodes *nodes_free(struct nodes *n);
+void nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *before); /* host pods */
+void nodes_host_changed(struct nodes *n); /* the host's nodes are not what they were */
+/* What a tenant means that names this node; ctx of translate_tenant.node_ctx is the nodes. */
+enum translate_node nodes_meaning(void *nodes, struct str name);
+/* True when the host's nodes are known, or known to be unreadable. */
+bool nodes_known(const struct nodes *n);
 /* True when the virtual cluster has this node; else it will, and the pod's key comes again. */
 bool nodes_ensure(struct nodes *n, struct str node, struct str pod_key);
 void nodes_map_event(struct controller *c, const struct store_event *e);

@@ -73,6 +73,30 @@ static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool d
     return 0;
 }
 
+/* A Binding is the word of the host's scheduler, or comes before the host has the pod: then the
+ * host's scheduler is asked for that node (pod_create). A pod it has already it places itself. */
+static int check_binding(struct syncer *s, struct arena *a, const cJSON *pod, const cJSON *old,
+                         struct err *err)
+{
+    struct str ns = json_str_at(pod, "metadata.namespace"),
+               name = json_str_at(pod, "metadata.name");
+    struct str node = json_str_at(pod, "spec.nodeName");
+    struct mapping m = mapping_get(s, a, SYNC_PODS, ns, name);
+
+    if (!node.n || json_str_at(old, "spec.nodeName").n || pod_is_on(s, a, pod, node))
+        return 0;
+    if (nodes_meaning(s->nodes, node) == NODE_UNKNOWN)
+        return err_forbidden(err, STR_NULL, STR("pods"), name,
+                             "target.name: \"%.*s\": this virtual cluster has no such node",
+                             STR_F(node));
+    if (m.tried || m.host_uid.n)
+        return err_conflict(
+            err, STR(""), STR("pods/binding"), name,
+            arena_printf(a, "pod %.*s is with the host cluster's scheduler already", STR_F(name))
+                .p);
+    return 0;
+}
+
 static int before_store(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
                         const cJSON *old, bool dry_run, struct err *err)
 {
@@ -80,6 +104,8 @@ static int before_store(void *ctx, struct arena *a, const struct resource *r, co
 
     if (object && !old && is_core(r, "pods"))
         return store_pod(s, a, object, dry_run, err);
+    if (object && old && is_core(r, "pods"))
+        return check_binding(s, a, object, old, err);
     if (object && !dry_run && is_core(r, "services"))
         service_stored(s, object);
     return 0;

@@ -64,6 +64,10 @@ static void add_owner(struct syncer *s, enum sync_id id, const struct host_objec
 static void pod_changed(struct syncer *s, const struct host_object *now,
                         const struct host_object *before)
 {
+    struct arena *a = arena_new(0);
+
+    nodes_pod_changed(s->nodes, tree_of(a, now), tree_of(a, before));
+    arena_free(a);
     add_owner(s, SYNC_PODS, now, before);
     events_object_known(s, now);
 }
@@ -108,6 +112,7 @@ static void node_changed(struct syncer *s, const struct host_object *now,
                          const struct host_object *before)
 {
     syncer_add(s, SYNC_NODES, STR(""), now ? now->name : before->name);
+    nodes_host_changed(s->nodes);
 }
 
 static void storage_class_changed(struct syncer *s, const struct host_object *now,

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes as the tenant may see them: those its pools offer, plain ones that anybody's pods may use,
- * and any on which a pod of its runs. The host's word is last: what the tenant writes into a
- * mirrored node is written back. Where the host does not let us read nodes, those in use are shown
- * by name only. Must never show a node of another tenant's pool. */
+ * and any on which a host pod of its runs: what the tenant itself says of its pods counts for
+ * nothing. The host's word is last: what the tenant writes into a mirrored node is written back.
+ * Where the host does not let us read nodes, those in use are shown by name only. Must never show a
+ * node of another tenant's pool. */
 #include "engine.h"
 
 #include <string.h>
 
+#include <sublet/notice.h>
 #include <sublet/object.h>
+
+/* How long changes of the host's nodes are gathered before the pools are held against them. */
+#define SETTLE_MS 500
 
 /* A node with ANNOTATION_HOST_UID is ours to change and remove. */
 #define UNREADABLE "unreadable"
@@ -19,9 +24,16 @@ struct waiting {
     size_t n;
 };
 
+struct used {
+    struct map_entry entry; /* node name */
+    char *node;
+    size_t pods; /* host pods of ours there */
+};
+
 struct nodes {
     struct syncer *syncer;
-    struct map waiting;
+    struct map waiting, used;
+    bool check_due; /* the pools are held against the nodes soon */
 };
 
 /* --- who waits for a node --- */
@@ -90,48 +102,82 @@ void nodes_map_event(struct controller *c, const struct store_event *e)
 
 /* --- which nodes are shown --- */
 
-struct usage {
+static void used_add(struct nodes *n, struct str node)
+{
+    struct map_entry *e = map_get(&n->used, node);
+    struct used *u = e ? CONTAINER(e, struct used, entry) : NEW(struct used);
+
+    if (!e) {
+        u->node = mem_strdup(node);
+        map_put(&n->used, &u->entry, str_c(u->node));
+        syncer_add(n->syncer, SYNC_NODES, STR(""), node);
+    }
+    u->pods++;
+}
+
+static void used_free(struct nodes *n, struct used *u)
+{
+    map_remove(&n->used, &u->entry);
+    mem_free(u->node);
+    mem_free(u);
+}
+
+static void used_drop(struct nodes *n, struct str node)
+{
+    struct map_entry *e = map_get(&n->used, node);
+    struct used *u = e ? CONTAINER(e, struct used, entry) : NULL;
+
+    if (!u || --u->pods)
+        return;
+    syncer_add(n->syncer, SYNC_NODES, STR(""), node);
+    used_free(n, u);
+}
+
+void nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *before)
+{
+    struct str to = json_str_at(now, "spec.nodeName"), from = json_str_at(before, "spec.nodeName");
+
+    if (str_eq(to, from))
+        return;
+    if (to.n)
+        used_add(n, to);
+    if (from.n)
+        used_drop(n, from);
+}
+
+static bool is_used(struct syncer *s, struct str node)
+{
+    return map_get(&s->nodes->waiting, node) || map_get(&s->nodes->used, node);
+}
+
+struct mention {
     struct str node;
     bool found;
 };
 
 static bool on_pod(void *ctx, const struct store_object *o)
 {
-    struct usage *u = ctx;
+    struct mention *m = ctx;
     struct str node;
 
-    u->found = labels_get(o->fields, STR("spec.nodeName"), &node) && str_eq(node, u->node);
-    return !u->found;
+    m->found = labels_get(o->fields, STR("spec.nodeName"), &node) && str_eq(node, m->node);
+    return !m->found;
 }
 
-static bool is_used(struct syncer *s, struct str node)
+/* Does a virtual pod name it, such as one that finished there and is kept? */
+static bool is_mentioned(struct syncer *s, struct str node)
 {
-    struct usage u = {.node = node};
+    struct mention m = {.node = node};
     const struct resource *pods = syncer_resource(s, "", "pods");
 
-    if (map_get(&s->nodes->waiting, node))
-        return true;
-    if (store_scan(s->store, pods->storage, STR_NULL, STR_NULL, STR_NULL, 0, on_pod, &u, NULL))
-        return true;
-    return u.found;
-}
-
-static bool has_all(const cJSON *labels, const cJSON *selector)
-{
-    json_each(want, selector)
-    {
-        if (!str_eq(json_str(json_get(labels, want->string)), json_str(want)))
-            return false;
-    }
-    return json_count(selector) > 0;
+    return store_scan(s->store, pods->storage, STR_NULL, STR_NULL, STR_NULL, 0, on_pod, &m, NULL) ||
+           m.found;
 }
 
 static bool is_in_pool(const struct syncer *s, const cJSON *host)
 {
-    const cJSON *labels = json_path(host, "metadata.labels");
-
     for (size_t i = 0; i < s->config->n_bindings; i++)
-        if (has_all(labels, s->config->bindings[i].pool->node_selector))
+        if (pool_has_node(s->config->bindings[i].pool, host))
             return true;
     return false;
 }
@@ -170,11 +216,126 @@ static bool is_reserved(const cJSON *host)
     return false;
 }
 
+/* Pods without devices may run there, by labels and taints. */
+static bool is_open(struct syncer *s, const cJSON *host)
+{
+    struct arena *a;
+    bool open;
+
+    if (has_devices(host) || is_reserved(host))
+        return false;
+    a = arena_new(0);
+    open = translate_node_open(a, s->config, host);
+    arena_free(a);
+    return open;
+}
+
 static bool is_shown(struct syncer *s, const cJSON *host, struct str name)
 {
     if (!host) /* not readable, or gone before the pods on it */
         return is_used(s, name);
-    return is_in_pool(s, host) || (!has_devices(host) && !is_reserved(host)) || is_used(s, name);
+    return is_in_pool(s, host) || is_open(s, host) || is_used(s, name);
+}
+
+static bool is_mirrored(const cJSON *node)
+{
+    return json_get(json_path(node, "metadata.annotations"), ANNOTATION_HOST_UID) != NULL;
+}
+
+/* --- what a tenant's pod means by a name --- */
+
+bool nodes_known(const struct nodes *n)
+{
+    const struct reflector *watch = n->syncer->watches[SYNC_NODES].reflector;
+
+    return reflector_synced(watch) || reflector_refused(watch);
+}
+
+static enum translate_node meaning_in(struct syncer *s, struct arena *a, struct str name)
+{
+    const struct reflector *watch = s->watches[SYNC_NODES].reflector;
+    const struct store_object *o = store_get(s->store, nodes_resource(s)->storage, STR(""), name);
+    const struct host_object *found = reflector_get(watch, name);
+    cJSON *host = NULL;
+
+    if (o && !is_mirrored(vapi_tree(a, o)))
+        return NODE_OWN;
+    if (!nodes_known(s->nodes)) /* as it was before the restart; asked again before it is sent */
+        return o ? NODE_SHOWN : NODE_UNKNOWN;
+    if (found && json_parse(a, found->bytes, &host, NULL))
+        return NODE_UNKNOWN;
+    return is_shown(s, host, name) ? NODE_SHOWN : NODE_UNKNOWN;
+}
+
+enum translate_node nodes_meaning(void *nodes, struct str name)
+{
+    struct nodes *n = nodes;
+    struct arena *a = arena_new(0);
+    enum translate_node ret = meaning_in(n->syncer, a, name);
+
+    arena_free(a);
+    return ret;
+}
+
+/* --- are the pools' nodes what the pools say --- */
+
+struct gather {
+    struct arena *arena;
+    cJSON *nodes;
+};
+
+static void on_host_node(void *ctx, const struct host_object *o)
+{
+    struct gather *g = ctx;
+    cJSON *node = NULL;
+
+    if (!json_parse(g->arena, o->bytes, &node, NULL))
+        json_append(g->nodes, node);
+}
+
+static void report_pool(struct syncer *s, const struct config_pool *pool,
+                        const struct pool_problem *p)
+{
+    struct vapi_notice notice = {.topic = NOTICE_POOL_NODES,
+                                 .subject = pool->name,
+                                 .reason = p->reason,
+                                 .message = p->message,
+                                 .detail = p->detail};
+
+    vapi_notice(s->api, &notice);
+}
+
+static void check_pools(void *ctx)
+{
+    struct nodes *n = ctx;
+    struct syncer *s = n->syncer;
+    struct reflector *watch = s->watches[SYNC_NODES].reflector;
+    struct pool_problem problem;
+    struct gather g;
+
+    n->check_due = false;
+    if (s->closing || !reflector_synced(watch))
+        return;
+    g = (struct gather){.arena = arena_new(0)};
+    g.nodes = json_new_array(g.arena);
+    reflector_each(watch, on_host_node, &g);
+    for (size_t i = 0; i < s->config->n_bindings; i++) {
+        const struct config_pool *pool = s->config->bindings[i].pool;
+
+        if (pool_check_nodes(g.arena, pool, g.nodes, &problem))
+            vapi_notice_over(s->api, NOTICE_POOL_NODES, pool->name);
+        else
+            report_pool(s, pool, &problem);
+    }
+    arena_free(g.arena);
+}
+
+void nodes_host_changed(struct nodes *n)
+{
+    if (n->check_due || !n->syncer->config->n_bindings)
+        return;
+    n->check_due = true;
+    syncer_defer_for(n->syncer, check_pools, n, SETTLE_MS);
 }
 
 /* --- what they look like --- */
@@ -218,11 +379,6 @@ static cJSON *wanted(struct sync_run *run)
         json_set_str(a, json_ensure_path(a, node, "metadata.annotations"), ANNOTATION_HOST_UID,
                      sync_uid(host));
     return node;
-}
-
-static bool is_mirrored(const cJSON *node)
-{
-    return json_get(json_path(node, "metadata.annotations"), ANNOTATION_HOST_UID) != NULL;
 }
 
 /* A heartbeat is no news: writing each of them down would be all that a tenant's disk does. */
@@ -290,7 +446,8 @@ static void reconcile_node(struct reconcile *r)
     if (!reflector_synced(watch) && !reflector_refused(watch))
         return;
     if (!is_shown(s, run.host, run.name)) {
-        if (run.virtual_ && is_mirrored(run.virtual_))
+        /* One that pods still name stays as it was last seen: they would be removed with it. */
+        if (run.virtual_ && is_mirrored(run.virtual_) && !is_mentioned(s, run.name))
             reconcile_delete(r, nodes_resource(s), STR(""), run.name, run.uid, NULL);
         return;
     }
@@ -307,7 +464,7 @@ static void reconcile_node(struct reconcile *r)
 
 /* --- what the virtual cluster tells --- */
 
-/* The last pod of a node that is only shown for it may have gone. */
+/* The last pod that names a node may have gone. */
 static void map_pod(struct controller *c, const struct store_event *e)
 {
     struct arena *a;
@@ -368,6 +525,7 @@ struct nodes *nodes_new(struct syncer *s)
 
     n->syncer = s;
     map_init(&n->waiting, rng_u64(vapi_rng(s->api)));
+    map_init(&n->used, rng_u64(vapi_rng(s->api)));
     return n;
 }
 
@@ -376,12 +534,19 @@ static void free_one(void *ctx, struct map_entry *e)
     waiting_free(ctx, CONTAINER(e, struct waiting, entry));
 }
 
+static void free_used(void *ctx, struct map_entry *e)
+{
+    used_free(ctx, CONTAINER(e, struct used, entry));
+}
+
 struct nodes *nodes_free(struct nodes *n)
 {
     if (!n)
         return NULL;
     map_each(&n->waiting, free_one, n);
     map_fini(&n->waiting);
+    map_each(&n->used, free_used, n);
+    map_fini(&n->used);
     mem_free(n);
     return NULL;
 }

@@ -145,6 +145,41 @@ static bool refs_there(struct sync_run *run)
 
 /* --- create --- */
 
+bool pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct str node)
+{
+    const struct host_object *o;
+    struct str ns, name, uid;
+    char host_name[64];
+    cJSON *host = NULL;
+
+    translate_name(&s->tenant, json_str_at(pod, "metadata.namespace"),
+                   json_str_at(pod, "metadata.name"), host_name);
+    o = reflector_get(s->watches[SYNC_PODS].reflector, str_c(host_name));
+    return o && !json_parse(a, o->bytes, &host, NULL) &&
+           translate_owner(&s->tenant, host, &ns, &name, &uid) && str_eq(uid, sync_uid(pod)) &&
+           str_eq(json_str_at(host, "spec.nodeName"), node);
+}
+
+static bool names_nodes(const cJSON *pod)
+{
+    return json_str_at(pod, "spec.nodeName").n || json_path(pod, "spec.affinity.nodeAffinity");
+}
+
+/* A Binding that is under way would come too late for the host's scheduler, and names of nodes mean
+ * nothing before the nodes are known. */
+static bool may_be_placed(struct sync_run *run)
+{
+    struct syncer *s = run->syncer;
+    const struct resource *r = syncer_resource(s, "", "pods");
+    bool under_way = store_latest(s->store, r->storage, run->ns, run->name) !=
+                     store_get(s->store, r->storage, run->ns, run->name);
+
+    if (!under_way && (nodes_known(s->nodes) || !names_nodes(run->virtual_)))
+        return true;
+    reconcile_again_after(run->reconcile, 1000);
+    return false;
+}
+
 static void refuse(struct sync_run *run, const struct err *err)
 {
     reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
@@ -168,7 +203,8 @@ void pod_create(struct sync_run *run)
         refuse(run, &err);
         return;
     }
-    if (!ledger_admit(run, &choice) || !refs_there(run) || !tokens_ensure(run))
+    if (!ledger_admit(run, &choice) || !refs_there(run) || !tokens_ensure(run) ||
+        !may_be_placed(run))
         return;
     if (pod_translate(run->syncer, run->arena, run->virtual_, &choice, true, &pod, &err))
         refuse(run, &err);

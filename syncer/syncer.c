@@ -209,6 +209,8 @@ static void on_synced(void *ctx)
     syncer_rescan(w->syncer, w->id);
     if (w->id == SYNC_SECRETS || w->id == SYNC_CONFIG_MAPS)
         syncer_rescan(w->syncer, SYNC_PODS);
+    if (w->id == SYNC_NODES) /* there may be none at all */
+        nodes_host_changed(w->syncer->nodes);
 }
 
 static void on_refused(void *ctx, const struct err *err)
@@ -356,6 +358,8 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
         .config = config, .cluster_uid = cluster_uid(s), .host_namespace = config->host_namespace};
     s->reached = was_reached(s);
     make_parts(s);
+    s->tenant.node = nodes_meaning;
+    s->tenant.node_ctx = s->nodes;
     hooks_register(s);
     host_on_up(host, on_up, s);
     vapi_add_check(api, "host-sync", check_host, api);

@@ -104,9 +104,10 @@ def test_what_would_escape_is_refused(vc):
     k = vc.kubectl
     for name, spec, words in [
         ("a", {"hostNetwork": True}, "host"),
-        ("b", {"nodeName": "cpu-1"}, "nodeName"),
+        ("b", {"nodeName": "cpu-9"}, "nodeName"),
         ("c", {"volumes": [{"name": "h", "hostPath": {"path": "/"}}]}, "hostPath"),
-        ("d", {"tolerations": [{"operator": "Exists"}]}, "toleration"),
+        ("d", {"tolerations": [{"key": "sublet.dev/pool", "value": "a100"}]}, "toleration"),
+        ("n", {"nodeSelector": {"sublet.dev/pool": "a100"}}, "sublet.dev/pool"),
         ("e", {"containers": [{"name": "m", "image": "x", "securityContext": {"privileged": True}}]},
          "privileged"),
         ("f", {"containers": [{"name": "m", "image": "x", "env": [
@@ -118,6 +119,29 @@ def test_what_would_escape_is_refused(vc):
         err = k.fails("create", "-f", "-", stdin=json.dumps(body))
         assert "forbidden" in err.lower() and words in err, (name, err)
     assert not vc.host_pods()
+
+
+def test_a_shown_node_is_asked_for_by_name(vc, host):
+    """The host's scheduler decides, inside the fence; what is dropped is said."""
+    k = vc.kubectl
+    body = pod("here")
+    body["spec"].update({"nodeName": "cpu-2", "tolerations": [{"operator": "Exists"}]})
+    _, _, err = k.run("create", "-f", "-", stdin=json.dumps(body))
+    assert "Warning: spec.tolerations[0]: [Exists, all keys] has no effect" in err
+    body = pod("there")
+    body["spec"].update({"nodeName": "gpu-l4-1"})
+    k("create", "-f", "-", stdin=json.dumps(body))
+    running(k, "here")
+    spec = host_pod(vc, "here")["spec"]
+    assert spec["nodeName"] == "cpu-2"
+    assert all(t["key"] in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+               for t in spec["tolerations"])
+    eventually(lambda: host_pod(vc, "there"), 30, "the other host pod")
+    term = host_pod(vc, "there")["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]
+    assert term["matchFields"] == [{"key": "metadata.name", "operator": "In", "values": ["gpu-l4-1"]}]
+    assert {"key": "sublet.dev/pool", "operator": "DoesNotExist"} in term["matchExpressions"]
+    assert "nodeName" not in host_pod(vc, "there")["spec"]
 
 
 def test_a_pod_gets_what_it_refers_to(vc, host):

@@ -74,6 +74,7 @@ struct fake_host {
     struct map created;
     struct line *line;
     unsigned trespasses, requests, uids;
+    char place[64];
     bool closed;
 };
 
@@ -671,6 +672,17 @@ static void run_pod(struct fake_host *h, struct arena *a, cJSON *pod)
     store(h, a, "pods", pod);
 }
 
+/* The node its first required term names, if any. */
+static struct str pinned(const cJSON *spec)
+{
+    const cJSON *terms = json_path(spec, "affinity.nodeAffinity."
+                                         "requiredDuringSchedulingIgnoredDuringExecution."
+                                         "nodeSelectorTerms");
+    const cJSON *field = json_first(json_get(json_first(terms), "matchFields"));
+
+    return json_str(json_first(json_get(field, "values")));
+}
+
 /* One step of one pod. */
 static void advance_pod(struct fake_host *h, struct arena *a, struct object **at)
 {
@@ -680,8 +692,13 @@ static void advance_pod(struct fake_host *h, struct arena *a, struct object **at
     if (json_path(pod, "metadata.deletionTimestamp")) {
         drop(h, a, at);
     } else if (!json_get(spec, "nodeName")) {
-        json_set_str(a, spec, "nodeName",
-                     arena_printf(a, "node-%llu", (unsigned long long)(h->revision % 3)));
+        struct str node = pinned(spec);
+
+        if (!node.n)
+            node = h->place[0]
+                       ? str_c(h->place)
+                       : arena_printf(a, "node-%llu", (unsigned long long)(h->revision % 3));
+        json_set_str(a, spec, "nodeName", node);
         store(h, a, "pods", pod);
     } else if (str_eqc(phase, "Pending")) {
         run_pod(h, a, pod);
@@ -759,6 +776,11 @@ void fake_host_put(struct fake_host *h, const char *plural, const char *json)
     fill(h, a, plural, tree);
     store(h, a, plural, tree);
     arena_free(a);
+}
+
+void fake_host_place(struct fake_host *h, const char *node)
+{
+    snprintf(h->place, sizeof(h->place), "%s", node);
 }
 
 static struct object **choose(struct fake_host *h, struct arena *a, const char *plural)

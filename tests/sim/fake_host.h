@@ -36,6 +36,8 @@ size_t fake_host_count(struct fake_host *h, const char *plural);
 /* Somebody else on the host does it. name NULL: any one of ours, by chance. */
 void fake_host_put(struct fake_host *h, const char *plural, const char *json);
 bool fake_host_remove(struct fake_host *h, const char *plural, const char *name);
+/* From here on, pods that name no node are placed on this one. */
+void fake_host_place(struct fake_host *h, const char *node);
 /* A pod that runs, by chance, becomes Failed or Succeeded. */
 bool fake_host_finish_pod(struct fake_host *h, const char *phase);
 /* How often a pod of this virtual uid was created after the syncer had been told of one before:

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which nodes of the host a tenant is shown, what it may ask for by their names, and what is
+ * reported of the nodes of its pools. The host has node-0 and node-1, and what a test adds. */
+#include "sim.h"
+
+#define POOL                                                                                       \
+    "pools:\n- {name: p, nodeSelector: {sublet.dev/pool: p},\n"                                    \
+    "   tolerations: [{key: sublet.dev/pool, operator: Equal, value: p, effect: NoSchedule}]}\n"   \
+    "bindings:\n- {pool: p, guarantee: \"1\", overQuota: queue}\n"
+#define POD(name, spec)                                                                            \
+    "{'metadata':{'name':'" name "'},'spec':{" spec                                                \
+    "'containers':[{'name':'c','image':'i','resources':{'limits':{'nvidia.com/gpu':'1'}}}]}}"
+#define PLAIN(name)                                                                                \
+    "{'metadata':{'name':'" name "'},'spec':{'automountServiceAccountToken':false,"                \
+    "'containers':[{'name':'c','image':'i'}]}}"
+#define BINDING(pod, node)                                                                         \
+    "{'apiVersion':'v1','kind':'Binding','metadata':{'name':'" pod "'},'target':{'kind':'Node',"   \
+    "'name':'" node "'}}"
+#define PIN(node)                                                                                  \
+    "'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':"                \
+    "{'nodeSelectorTerms':[{'matchFields':[{'key':'metadata.name','operator':'In','values':["      \
+    "'" node "']}]}]}}},"
+/* Nobody's taint keeps the tenant's pods off it; its label does. */
+#define OTHERS                                                                                     \
+    "{\"metadata\":{\"name\":\"gpu-others\",\"labels\":{\"sublet.dev/pool\":\"others\"}}}"
+
+static bool has_node(struct sim *s, const char *name)
+{
+    struct arena *a = arena_new(0);
+    bool found = sim_get(s, a, "nodes", "", name) != NULL;
+
+    arena_free(a);
+    return found;
+}
+
+static bool nodes_are_shown(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool account = sim_get(s, a, "serviceaccounts", "default", "default") != NULL;
+
+    arena_free(a);
+    return account && has_node(s, "node-0") && has_node(s, "node-1");
+}
+
+/* The host pod of this virtual name as it was sent, or NULL. */
+static const cJSON *sent(struct sim *s, struct arena *a, const char *name)
+{
+    json_each(pod, fake_host_list(s->host, a, "pods"))
+    {
+        if (str_eqc(json_str(json_get(json_path(pod, "metadata.annotations"), "sublet.dev/name")),
+                    name))
+            return pod;
+    }
+    return NULL;
+}
+
+static struct str pinned_to(const cJSON *host_pod)
+{
+    const cJSON *terms = json_path(host_pod, "spec.affinity.nodeAffinity."
+                                             "requiredDuringSchedulingIgnoredDuringExecution."
+                                             "nodeSelectorTerms");
+    const cJSON *field = json_first(json_get(json_first(terms), "matchFields"));
+
+    return json_str(json_first(json_get(field, "values")));
+}
+
+static bool runs_on(struct sim *s, const char *name, const char *node)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *host = sent(s, a, name), *pod = sim_get(s, a, "pods", "default", name);
+    bool yes = str_eqc(json_str_at(host, "spec.nodeName"), node) &&
+               str_eqc(json_str_at(pod, "spec.nodeName"), node) &&
+               str_eqc(json_str_at(pod, "status.phase"), "Running");
+
+    arena_free(a);
+    return yes;
+}
+
+static bool a_runs(struct sim *s)
+{
+    return runs_on(s, "a", "node-1");
+}
+
+static bool b_runs(struct sim *s)
+{
+    return runs_on(s, "b", "node-0");
+}
+
+#define assert_refused(text) check_refused(s, (text), __FILE__, __LINE__)
+static void check_refused(struct sim *s, const char *text, const char *file, int line)
+{
+    sim_writes_done(s);
+    if (strcmp(s->refusal, text) != 0) {
+        print_error("got  \"%s\"\nwant \"%s\"\n", s->refusal, text);
+        _fail(file, line);
+    }
+    s->refusal[0] = 0;
+}
+
+static void test_names_of_shown_nodes_go_down(void **state)
+{
+    struct sim *s = sim_new(1, NULL);
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    fake_host_put(s->host, "nodes", OTHERS);
+    sim_until(s, nodes_are_shown, "the nodes");
+    sim_create(s, "pods", "default",
+               "{'metadata':{'name':'a'},'spec':{'nodeName':'node-1','containers':[{'name':'c',"
+               "'image':'i'}]}}");
+    sim_until(s, a_runs, "the pod to run where it was asked for");
+    assert_string_equal(arena_cstr(a, pinned_to(sent(s, a, "a"))), "node-1");
+    sim_create(s, "pods", "default",
+               "{'metadata':{'name':'b'},'spec':{" PIN("node-0") "'containers':[{'name':'c',"
+                                                                 "'image':'i'}]}}");
+    sim_until(s, b_runs, "the pod to run where its affinity says");
+    assert_refused("");
+
+    sim_create(s, "pods", "default",
+               "{'metadata':{'name':'x'},'spec':{'nodeName':'gpu-others','containers':[{'name':"
+               "'c','image':'i'}]}}");
+    assert_refused(
+        "pods \"x\" is forbidden: spec.nodeName: \"gpu-others\": this virtual cluster has "
+        "no such node");
+    sim_create(s, "pods", "default",
+               "{'metadata':{'name':'x','ownerReferences':[{'apiVersion':'apps/v1','kind':"
+               "'DaemonSet','name':'d','uid':'u','controller':true}]},'spec':{" PIN(
+                   "gpu-others") "'containers':[{'name':'c','image':'i'}]}}");
+    assert_refused("pods \"x\" is forbidden: spec.affinity.nodeAffinity: matchFields metadata.name "
+                   "\"gpu-others\": this virtual cluster has no such node");
+    assert_false(has_node(s, "gpu-others"));
+    arena_free(a);
+    sim_free(s);
+}
+
+static bool first_is_down(struct sim *s)
+{
+    return fake_host_count(s->host, "pods") == 1;
+}
+
+static bool has_room(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool gone = !sim_get(s, a, "pods", "default", "first");
+
+    arena_free(a);
+    return gone;
+}
+
+/* The host has the first pod; the second waits for quota, and is the tenant's scheduler's to bind.
+ */
+static void test_binding_asks_the_hosts_scheduler(void **state)
+{
+    struct sim *s = sim_new(2, POOL);
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    fake_host_put(s->host, "nodes", OTHERS);
+    sim_until(s, nodes_are_shown, "the nodes");
+    sim_create(s, "pods", "default", POD("first", ""));
+    sim_until(s, first_is_down, "the first pod");
+    sim_create(s, "pods", "default", POD("a", ""));
+    sim_writes_done(s);
+
+    sim_create(s, "bindings", "default", BINDING("a", "gpu-others"));
+    assert_refused(
+        "pods \"a\" is forbidden: target.name: \"gpu-others\": this virtual cluster has no "
+        "such node");
+    sim_create(s, "bindings", "default", BINDING("a", "nowhere"));
+    assert_refused("pods \"a\" is forbidden: target.name: \"nowhere\": this virtual cluster has no "
+                   "such node");
+    assert_false(has_node(s, "gpu-others"));
+    sim_create(s, "bindings", "default", BINDING("a", "node-1"));
+    assert_refused("");
+    assert_null(sent(s, a, "a"));
+
+    sim_delete(s, "pods", "default", "first", 0);
+    sim_until(s, has_room, "the first pod to go");
+    sim_until(s, a_runs, "the bound pod to run on its node");
+    assert_string_equal(arena_cstr(a, pinned_to(sent(s, a, "a"))), "node-1");
+    assert_false(has_node(s, "gpu-others"));
+    arena_free(a);
+    sim_free(s);
+}
+
+static bool a_is_tried(struct sim *s)
+{
+    struct str record;
+
+    return store_record_get(s->store, RECORD_MAPPING, STR("pods/default/a"), &record) &&
+           str_contains(record, STR(" t "));
+}
+
+/* Two schedulers must not place one pod. */
+static void test_binding_comes_too_late(void **state)
+{
+    struct sim *s = sim_new(3, NULL);
+
+    (void)state;
+    sim_until(s, nodes_are_shown, "the nodes");
+    sim_create(s, "pods", "default", PLAIN("first"));
+    sim_until(s, first_is_down, "the first pod");
+    fake_host_faults(s->host)->refuse = 1000; /* whether it arrived is not known */
+    sim_create(s, "pods", "default", PLAIN("a"));
+    sim_until(s, a_is_tried, "the pod to be sent");
+    sim_create(s, "bindings", "default", BINDING("a", "node-1"));
+    assert_refused("Operation cannot be fulfilled on pods/binding \"a\": pod a is with the host "
+                   "cluster's scheduler already");
+    fake_host_faults(s->host)->refuse = 0;
+    sim_free(s);
+}
+
+static bool others_are_shown(struct sim *s)
+{
+    return has_node(s, "gpu-others");
+}
+
+static bool others_are_hidden(struct sim *s)
+{
+    return !has_node(s, "gpu-others");
+}
+
+/* What the host's scheduler decided is shown, for as long as the tenant has a pod there. */
+static void test_nodes_in_use_are_shown(void **state)
+{
+    struct sim *s = sim_new(4, NULL);
+
+    (void)state;
+    fake_host_put(s->host, "nodes", OTHERS);
+    sim_until(s, nodes_are_shown, "the nodes");
+    assert_false(has_node(s, "gpu-others"));
+    fake_host_place(s->host, "gpu-others");
+    sim_create(s, "pods", "default",
+               "{'metadata':{'name':'a'},'spec':{'containers':[{'name':'c','image':'i'}]}}");
+    sim_until(s, others_are_shown, "the node that is in use");
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_until(s, others_are_hidden, "the node to be hidden again");
+    sim_free(s);
+}
+
+/* ---- the nodes of pools ---- */
+
+static bool reported(struct sim *s, const char *reason, const char *message)
+{
+    struct arena *a = arena_new(0);
+    bool found = false;
+
+    json_each(event, sim_list(s, a, "events", ""))
+    {
+        found |= str_eqc(json_str_at(event, "reason"), reason) &&
+                 str_eqc(json_str_at(event, "message"), message);
+    }
+    arena_free(a);
+    return found;
+}
+
+static bool no_nodes_reported(struct sim *s)
+{
+    return reported(s, "PoolWithoutNodes", "no node of the host has the labels of pool \"p\"");
+}
+
+static bool untainted_reported(struct sim *s)
+{
+    return reported(s, "PoolNodesUntainted", "1 of 2 nodes of pool \"p\" lack its taint");
+}
+
+#define TAINTED(name, taint)                                                                       \
+    "{\"metadata\":{\"name\":\"" name "\",\"labels\":{\"sublet.dev/pool\":\"p\"}},"                \
+    "\"spec\":{\"taints\":[{\"key\":\"sublet.dev/pool\",\"value\":\"" taint                        \
+    "\",\"effect\":\"NoSchedule\"}]}}"
+
+static void test_pools_are_held_against_the_nodes(void **state)
+{
+    struct sim *s = sim_new(5, POOL);
+
+    (void)state;
+    sim_until(s, no_nodes_reported, "the pool without nodes");
+    fake_host_put(s->host, "nodes", TAINTED("gpu-1", "p"));
+    fake_host_put(s->host, "nodes", TAINTED("gpu-2", "other"));
+    sim_until(s, untainted_reported, "the node without the pool's taint");
+    sim_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_of_shown_nodes_go_down),
+        cmocka_unit_test(test_binding_asks_the_hosts_scheduler),
+        cmocka_unit_test(test_binding_comes_too_late),
+        cmocka_unit_test(test_nodes_in_use_are_shown),
+        cmocka_unit_test(test_pools_are_held_against_the_nodes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
