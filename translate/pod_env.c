@@ -68,8 +68,10 @@ static struct str host_text(struct arena *a, struct str ip)
     return str_find(ip, ':') < ip.n ? arena_printf(a, "[%.*s]", STR_F(ip)) : ip;
 }
 
-/* X_PORT_<n>_<PROTO> and what follows from it. */
-static void add_port(struct env_list *e, struct str prefix, struct str ip, const cJSON *port)
+/* X_PORT_<named>_<PROTO> and what follows from it; named is the number of the port, except where
+ * the name has to cover another Service's. */
+static void add_port(struct env_list *e, struct str prefix, int64_t named, struct str ip,
+                     const cJSON *port)
 {
     struct arena *a = e->d->arena;
     struct str protocol = json_str(json_get(port, "protocol")), upper, lower, base, url;
@@ -85,7 +87,7 @@ static void add_port(struct env_list *e, struct str prefix, struct str ip, const
             *p = (char)(*p - 'A' + 'a');
     }
     lower = (struct str){text, upper.n};
-    base = arena_printf(a, "%.*s_PORT_%lld_%.*s", STR_F(prefix), (long long)number, STR_F(upper));
+    base = arena_printf(a, "%.*s_PORT_%lld_%.*s", STR_F(prefix), (long long)named, STR_F(upper));
     url = arena_printf(a, "%.*s://%.*s:%lld", STR_F(lower), STR_F(host_text(a, ip)),
                        (long long)number);
     add(e, base, url);
@@ -123,22 +125,46 @@ static void add_service(struct env_list *e, struct str name, struct str ip, cons
                      STR_F(host_text(a, ip)), (long long)number));
     json_each(one, ports)
     {
-        add_port(e, prefix, ip, one);
+        add_port(e, prefix, json_i64_at(one, "port", 0), ip, one);
     }
 }
 
+/* The port of the host's Service default/kubernetes; kube-apiserver makes it with no other. */
+enum { HOST_API_PORT = 443 };
+
+static cJSON *api_ports(struct arena *a, int64_t number)
+{
+    cJSON *ports = json_new_array(a), *port = json_append(ports, json_new_object(a));
+
+    add_str(a, port, "name", STR("https"));
+    json_set_i64(a, port, "port", number);
+    return ports;
+}
+
+/* The kubelet tells every container the Service default/kubernetes, whatever enableServiceLinks
+ * says (pkg/kubelet/kubelet_pods.go, getServiceEnvVarMap). Only a variable of the same name in env
+ * keeps the host's away, so each of those names is set: to the tenant's API, and to nothing while
+ * its address is not known. They stand first and always: a later variable of the tenant's under
+ * one of the names wins, while the host's value would fill in for one whose optional source is
+ * missing, and for a reference ahead of it. */
 static void add_api(struct env_list *e)
 {
-    struct arena *a = e->d->arena;
-    cJSON *ports, *port;
+    static const char *const names[] = {
+        "SERVICE_HOST", "SERVICE_PORT",       "SERVICE_PORT_HTTPS", "PORT",
+        "PORT_443_TCP", "PORT_443_TCP_PROTO", "PORT_443_TCP_PORT",  "PORT_443_TCP_ADDR"};
+    const struct translate_tenant *t = e->d->tenant;
+    struct env_list first = {e->d, e->list, {0}, 0};
+    cJSON *ports;
 
-    if (!e->d->tenant->api_ip.n)
+    if (!t->api_ip.n) {
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            add(&first, arena_printf(e->d->arena, "KUBERNETES_%s", names[i]), STR(""));
         return;
-    ports = json_new_array(a);
-    port = json_append(ports, json_new_object(a));
-    add_str(a, port, "name", STR("https"));
-    json_set_i64(a, port, "port", e->d->tenant->api_port);
-    add_service(e, STR("kubernetes"), e->d->tenant->api_ip, ports);
+    }
+    ports = api_ports(e->d->arena, t->api_port);
+    add_service(&first, STR("kubernetes"), t->api_ip, ports);
+    if (t->api_port != HOST_API_PORT)
+        add_port(&first, STR("KUBERNETES"), HOST_API_PORT, t->api_ip, json_first(ports));
 }
 
 /* About what a Service's variables weigh in the object. */

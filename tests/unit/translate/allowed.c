@@ -341,6 +341,28 @@ static void check_amounts(struct walk *w, const cJSON *map)
 {
     json_each(amount, map)
     {
+/* The kubelet fills in what of the host's own API no variable of the container names first. */
+static void check_api_env(struct walk *w, const cJSON *container)
+{
+    static const char *const names[] = {
+        "KUBERNETES_SERVICE_HOST",       "KUBERNETES_SERVICE_PORT",
+        "KUBERNETES_SERVICE_PORT_HTTPS", "KUBERNETES_PORT",
+        "KUBERNETES_PORT_443_TCP",       "KUBERNETES_PORT_443_TCP_PROTO",
+        "KUBERNETES_PORT_443_TCP_PORT",  "KUBERNETES_PORT_443_TCP_ADDR"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const cJSON *found = NULL;
+
+        json_each(env, json_get(container, "env"))
+        {
+            if (!found && str_eqc(json_str(json_get(env, "name")), names[i]))
+                found = env;
+        }
+        if (!json_is_string(json_get(found, "value")))
+            bad(w, "env leaves %s to the host", names[i]);
+    }
+}
+
         struct str key = str_c(amount->string);
         bool offered = false;
 
@@ -527,6 +549,7 @@ static void check_container(struct walk *w, const cJSON *c)
                                         "terminationMessagePath",
                                         "terminationMessagePolicy",
                                         "imagePullPolicy",
+    check_api_env(w, c);
                                         "securityContext",
                                         "stdin",
                                         "stdinOnce",
