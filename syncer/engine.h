@@ -89,7 +89,7 @@ struct syncer {
     bool reached; /* the host answered this cluster once, maybe before a restart */
     bool asked;   /* the first question of this start came back, answered or not */
     unsigned open_parts;
-    int64_t started_ms;
+    int64_t started_ms, relabel_until_ms;
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -238,6 +238,14 @@ void pod_say_waiting(struct sync_run *run, const char *reason, struct str messag
 
 /* --- failed.c: the cap on failed pods --- */
 struct failed_pods *failed_new(struct syncer *s);
+/* --- relabel.c: labels that go down under other keys than before --- */
+/* True: pods still lack the keys the Service is about to select by; its key comes again. */
+bool relabel_service_waits(struct sync_run *run, const cJSON *object);
+void relabel_service_changed(struct syncer *s, const struct host_object *now,
+                             const struct host_object *before);
+/* The patch without the removal of keys that a Service still selects by; NULL: nothing is left. */
+cJSON *relabel_pod_keep(struct sync_run *run, const cJSON *wanted, cJSON *patch);
+
 struct failed_pods *failed_free(struct failed_pods *f);
 /* True: this one has to go. */
 bool failed_note(struct failed_pods *f, struct str key, bool failed);

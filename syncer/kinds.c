@@ -98,6 +98,7 @@ static void service_changed(struct syncer *s, const struct host_object *now,
                             const struct host_object *before)
 {
     add_owner(s, SYNC_SERVICES, now, before);
+    relabel_service_changed(s, now, before);
     events_object_known(s, now);
 }
 

@@ -261,6 +261,8 @@ bool pod_update_down(struct sync_run *run)
     }
     ledger_force(run->syncer, &choice, run->uid);
     patch = translate_pod_update(run->arena, run->host, pod);
+    if (patch)
+        patch = relabel_pod_keep(run, pod, patch);
     if (patch) {
         sync_patch(run, patch, "application/merge-patch+json", "");
         return true;

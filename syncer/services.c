@@ -81,6 +81,8 @@ static void service_present(struct sync_run *run)
     }
     if (sync_is_deleting(run->host))
         return; /* made anew when it has left */
+    if (relabel_service_waits(run, object))
+        return;
     patch = translate_service_update(run->arena, run->host, object);
     if (patch)
         sync_patch(run, patch, "application/merge-patch+json", "");

@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels and selectors. Why: host schedulers, meshes, policy engines and cloud controllers obey
- * labels, so only harmless keys keep their name; the rest goes down under a hashed key, which
- * selectors translated by the same function still find. Must never emit a selector that is not
- * narrowed to this tenant, nor let a tenant write a key under sublet.dev/. */
+ * labels, and the admin's own Services, PodMonitors and policies select by the common ones (app,
+ * app.kubernetes.io/name); a ReplicaSet or StatefulSet of the host namespace even adopts pods by
+ * them. So a key keeps its name only where the admin allows it; every other goes down under a
+ * hashed key, which selectors translated by the same function still find. Must never emit a
+ * selector that is not narrowed to this tenant, nor let a tenant write a key under sublet.dev/. */
 
 #include <string.h>
 
 #include "impl.h"
-
-/* What workload controllers set, and the recommended labels. A trailing slash stands for all below.
- */
-static const char *const LISTED[] = {
-    "app",
-    "app.kubernetes.io/",
-    "apps.kubernetes.io/pod-index",
-    "batch.kubernetes.io/",
-    "controller-revision-hash",
-    "controller-uid",
-    "job-name",
-    "k8s-app",
-    "pod-template-generation",
-    "pod-template-hash",
-    "statefulset.kubernetes.io/pod-name",
-};
 
 /* What an API server writes into a pod when it gets its node. The host's does it, too: ours stay
  * here, and selectors look for the host's. */
@@ -36,6 +22,7 @@ static bool key_matches(struct str key, struct str entry)
     return entry.n && str_eq(key, entry);
 }
 
+/* A trailing slash in the list stands for all keys below it. */
 bool labels_key_listed(struct str key, struct str_list allow)
 {
     if (str_has_prefix(key, STR("sublet.dev/")))
@@ -45,15 +32,6 @@ bool labels_key_listed(struct str key, struct str_list allow)
             return true;
     }
     return false;
-}
-
-static bool label_listed(const struct translate_tenant *t, struct str key)
-{
-    for (size_t i = 0; i < sizeof LISTED / sizeof LISTED[0]; i++) {
-        if (key_matches(key, str_c(LISTED[i])))
-            return true;
-    }
-    return labels_key_listed(key, t->config->labels_allow);
 }
 
 static bool written_by_both(struct str key)
@@ -75,7 +53,7 @@ struct str translate_label_key(struct arena *a, const struct translate_tenant *t
 {
     char hash[HASH_CHARS + 1];
 
-    if (label_listed(t, key) || written_by_both(key))
+    if (labels_key_listed(key, t->config->labels_allow) || written_by_both(key))
         return key;
     hash_text(1, &key, hash);
     return arena_printf(a, LABEL_HASHED "%s", hash);

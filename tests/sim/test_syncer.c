@@ -279,6 +279,103 @@ static void test_unknown_objects_of_our_cluster_stay(void **state)
     sim_free(s);
 }
 
+/* --- labels under other keys than before --- */
+
+#define WEB                                                                                        \
+    "{'metadata':{'name':'%s','labels':{'app':'web'}},'spec':{'containers':[{'name':'c',"          \
+    "'image':'i'}]}}"
+
+static size_t selected(const cJSON *selector, const cJSON *pods)
+{
+    size_t n = 0;
+
+    json_each(pod, pods)
+    {
+        const cJSON *labels = json_path(pod, "metadata.labels");
+        bool all = true;
+
+        json_each(want, selector) all &= json_equal(json_get(labels, want->string), want);
+        n += all;
+    }
+    return n;
+}
+
+/* At every look the Service on the host selects all its pods. */
+static bool service_selects(struct sim *s, const char *key, bool alone)
+{
+    struct arena *a = arena_new(0);
+    cJSON *pods = fake_host_list(s->host, a, "pods");
+    const cJSON *service = json_at(fake_host_list(s->host, a, "services"), 0);
+    const cJSON *selector = json_path(service, "spec.selector");
+    bool there = json_get(selector, key) != NULL;
+
+    if (service && json_count(pods) == 3)
+        assert_int_equal(selected(selector, pods), 3);
+    json_each(pod, pods)
+    {
+        there &= json_get(json_path(pod, "metadata.labels"), key) != NULL;
+        there &= !alone || !json_get(json_path(pod, "metadata.labels"), "app");
+    }
+    there &= json_count(pods) == 3;
+    arena_free(a);
+    return there;
+}
+
+static bool selects_by_plain_key(struct sim *s)
+{
+    return service_selects(s, "app", false) && pod_runs(s);
+}
+
+static bool selects_by_hashed_key(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    struct str key = translate_label_key(a, &s->syncer->tenant, STR("app"));
+    bool done = service_selects(s, arena_cstr(a, key), true);
+
+    arena_free(a);
+    return done;
+}
+
+/* A version, or a configuration, that sent the key as it is left it on the host. */
+static void test_labels_move_without_a_gap(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct str before[3];
+    struct sim *s;
+
+    (void)state;
+    for (uint64_t seed = 31; seed < 36; seed++) {
+        cJSON *pods;
+
+        s = new_sim(seed, "policy: {labels: {allow: [app]}}\n");
+        sim_create(s, "services", "default",
+                   "{'metadata':{'name':'web'},'spec':{'selector':{'app':'web'},"
+                   "'ports':[{'port':80}]}}");
+        for (size_t i = 0; i < 3; i++) {
+            char text[256], name[8];
+
+            snprintf(name, sizeof(name), "w%zu", i);
+            snprintf(text, sizeof(text), WEB, name);
+            sim_create(s, "pods", "default", text);
+        }
+        sim_until(s, selects_by_plain_key, "the pods behind their Service");
+        pods = fake_host_list(s->host, a, "pods");
+        for (size_t i = 0; i < 3; i++)
+            before[i] = json_str_at(json_at(pods, i), "metadata.uid");
+        sim_close(s);
+        s->config.labels_allow = (struct str_list){0};
+        fake_host_faults(s->host)->max_delay_ms = 20;
+        sim_open(s);
+        sim_until(s, selects_by_hashed_key, "the hashed key alone");
+        pods = fake_host_list(s->host, a, "pods");
+        for (size_t i = 0; i < 3; i++)
+            assert_true(str_eq(json_str_at(json_at(pods, i), "metadata.uid"), before[i]));
+        assert_int_equal(fake_host_trespasses(s->host), 0);
+        sim_free(s);
+    }
+    arena_free(a);
+}
+
 static bool event_told(struct sim *s)
 {
     struct arena *a = arena_new(0);
@@ -619,6 +716,7 @@ int main(void)
         cmocka_unit_test(test_foreign_object_is_never_touched),
         cmocka_unit_test(test_unknown_objects_of_our_cluster_stay),
         cmocka_unit_test(test_event_ahead_of_its_pod_is_told),
+        cmocka_unit_test(test_labels_move_without_a_gap),
         cmocka_unit_test(test_quota_is_exact),
         cmocka_unit_test(test_successor_keeps_its_charge),
         cmocka_unit_test(test_queue_lets_the_next_one_in),

@@ -69,20 +69,8 @@ static void keys(struct walk *w, const cJSON *object, const char *where, const c
 
 static void check_labels(struct walk *w, const cJSON *labels)
 {
-    static const char *const listed[] = {"app",
-                                         "k8s-app",
-                                         "job-name",
-                                         "controller-uid",
-                                         "pod-template-hash",
-                                         "pod-template-generation",
-                                         "controller-revision-hash",
-                                         "apps.kubernetes.io/pod-index",
-                                         "statefulset.kubernetes.io/pod-name",
-                                         "sublet.dev/cluster",
-                                         "sublet.dev/namespace",
-                                         "sublet.dev/pool",
-                                         "sublet.dev/mode",
-                                         NULL};
+    static const char *const listed[] = {"sublet.dev/cluster", "sublet.dev/namespace",
+                                         "sublet.dev/pool", "sublet.dev/mode", NULL};
 
     if (!str_eq(json_str(json_get(labels, "sublet.dev/cluster")), w->t->cluster_uid))
         bad(w, "labels lack the cluster");
@@ -90,9 +78,7 @@ static void check_labels(struct walk *w, const cJSON *labels)
     {
         struct str key = str_c(label->string);
 
-        if (in(key, listed) || str_has_prefix(key, STR("app.kubernetes.io/")) ||
-            str_has_prefix(key, STR("batch.kubernetes.io/")) ||
-            allowed_by(w->t->config->labels_allow, key))
+        if (in(key, listed) || allowed_by(w->t->config->labels_allow, key))
             continue;
         if (!str_has_prefix(key, STR("sublet.dev/l-")) || key.n != 13 + 16)
             bad(w, "label %s", label->string);
@@ -341,6 +327,18 @@ static void check_amounts(struct walk *w, const cJSON *map)
 {
     json_each(amount, map)
     {
+        struct str key = str_c(amount->string);
+        bool offered = false;
+
+        if (str_find(key, '/') == key.n)
+            continue;
+        for (size_t i = 0; w->pool && i < w->pool->n_resources; i++)
+            offered |= str_eq(w->pool->resources[i].host_name, key);
+        if (!offered)
+            bad(w, "resource %s", amount->string);
+    }
+}
+
 /* The kubelet fills in what of the host's own API no variable of the container names first. */
 static void check_api_env(struct walk *w, const cJSON *container)
 {
@@ -360,18 +358,6 @@ static void check_api_env(struct walk *w, const cJSON *container)
         }
         if (!json_is_string(json_get(found, "value")))
             bad(w, "env leaves %s to the host", names[i]);
-    }
-}
-
-        struct str key = str_c(amount->string);
-        bool offered = false;
-
-        if (str_find(key, '/') == key.n)
-            continue;
-        for (size_t i = 0; w->pool && i < w->pool->n_resources; i++)
-            offered |= str_eq(w->pool->resources[i].host_name, key);
-        if (!offered)
-            bad(w, "resource %s", amount->string);
     }
 }
 
@@ -549,7 +535,6 @@ static void check_container(struct walk *w, const cJSON *c)
                                         "terminationMessagePath",
                                         "terminationMessagePolicy",
                                         "imagePullPolicy",
-    check_api_env(w, c);
                                         "securityContext",
                                         "stdin",
                                         "stdinOnce",
@@ -563,6 +548,7 @@ static void check_container(struct walk *w, const cJSON *c)
     for (size_t i = 0; amounts[i]; i++)
         check_amounts(w, json_get(json_get(c, "resources"), amounts[i]));
     check_env(w, c);
+    check_api_env(w, c);
     check_security(w, json_get(c, "securityContext"), false);
     check_handler(w, json_get(c, "livenessProbe"));
     check_handler(w, json_get(c, "readinessProbe"));
