@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Persistent volume claims: every one goes down, its status and volume come up, and the volume is
- * shown as a PersistentVolume made from what the claim says, so that nothing of the host's volumes
- * need be read. Must never show where the storage is. */
+/* Persistent volume claims: every one goes down with a class by name, its status and volume come
+ * up, and the volume is shown as a PersistentVolume made from what the claim says, so that nothing
+ * of the host's volumes need be read. Must never show where the storage is. */
 #include "engine.h"
 
 #define DRIVER              "host.sublet.dev"
@@ -175,9 +175,10 @@ static void create(struct sync_run *run, struct err *err)
     }
     if (sync_is_deleting(run->virtual_))
         return;
-    if (translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, &object, err))
-        return;
-    sync_create(run, object);
+    if (!translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, NULL, &object, err))
+        sync_create(run, object);
+    else if (err->kind == &ERR_UNAVAILABLE)
+        err_clear(err); /* classes_look() brings every claim back */
 }
 
 static void update(struct sync_run *run, struct err *err)
@@ -187,7 +188,7 @@ static void update(struct sync_run *run, struct err *err)
     refs_wake(run->syncer->refs, SYNC_CLAIMS, run->ns, run->name);
     if (update_up(run) || mirror_volume(run) || sync_is_deleting(run->host))
         return;
-    if (translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, &object, err))
+    if (translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, run->host, &object, err))
         return;
     patch = translate_pvc_update(run->arena, run->host, object);
     if (patch)

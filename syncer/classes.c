@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Classes that come from the host, read-only: the StorageClasses a claim may name, and one
- * PriorityClass per tier that the tenant's pools map. A table says what of each is shown. Must
- * never show parameters: they are the host admin's. */
+ * PriorityClass per tier that the tenant's pools map. A table says what of each is shown. Where the
+ * host does not let us read StorageClasses, a claim in a dry run tells the default, and what is
+ * offered is shown by name. Must never show parameters: they are the host admin's. */
 #include "engine.h"
 
 #include <string.h>
 
 #define ANNOTATION_FROM_HOST "sublet.dev/from-host"
 #define ANNOTATION_DEFAULT   "storageclass.kubernetes.io/is-default-class"
+#define ASK_AGAIN_MS         5000
 
 /* --- storage classes --- */
 
@@ -33,28 +35,161 @@ static cJSON *new_class(struct sync_run *run, const cJSON *host, const char *con
     return object;
 }
 
-static bool is_default(const struct sync_run *run)
+/* What is known of one that cannot be read. */
+static cJSON *stand_in(struct arena *a)
 {
-    struct str_list allowed = run->syncer->config->storage_classes;
-    const cJSON *notes = json_path(run->host, "metadata.annotations");
+    cJSON *class = json_new_object(a);
 
-    if (allowed.n)
-        return str_eq(allowed.items[0], run->name);
-    return str_eqc(json_str(json_get(notes, ANNOTATION_DEFAULT)), "true");
+    json_set_str(a, class, "provisioner", STR("host.sublet.dev"));
+    return class;
+}
+
+static bool is_unreadable(const struct syncer *s)
+{
+    const struct reflector *classes = s->watches[SYNC_STORAGE_CLASSES].reflector;
+
+    return reflector_refused(classes) && !reflector_synced(classes);
 }
 
 static cJSON *wanted_storage(struct sync_run *run)
 {
-    struct str_list allowed = run->syncer->config->storage_classes;
+    const struct translate_tenant *t = &run->syncer->tenant;
+    const cJSON *host = run->host;
     cJSON *object;
 
-    if (!run->host || (allowed.n && !str_list_has(allowed, run->name)))
+    if (!host && is_unreadable(run->syncer))
+        host = stand_in(run->arena);
+    if (!host || !translate_class_offered(t, run->name))
         return NULL;
-    object = new_class(run, run->host, STORAGE_FIELDS);
-    if (is_default(run))
+    object = new_class(run, host, STORAGE_FIELDS);
+    if (str_eq(translate_default_class(t), run->name))
         json_set_str(run->arena, json_path(object, "metadata.annotations"), ANNOTATION_DEFAULT,
                      STR("true"));
     return object;
+}
+
+/* --- the host's default --- */
+
+static void set_default(struct syncer *s, struct str name)
+{
+    bool known = s->tenant.host_class_known;
+
+    if (known && str_eq(s->tenant.host_class, name))
+        return;
+    if (s->tenant.host_class.n)
+        syncer_add(s, SYNC_STORAGE_CLASSES, STR(""), s->tenant.host_class);
+    if (name.n)
+        syncer_add(s, SYNC_STORAGE_CLASSES, STR(""), name);
+    mem_free(s->host_class);
+    s->host_class = mem_strdup(name);
+    s->tenant.host_class = str_c(s->host_class);
+    s->tenant.host_class_known = true;
+    syncer_rescan(s, SYNC_CLAIMS);
+}
+
+struct newest {
+    struct arena *arena;
+    struct str name, created;
+};
+
+/* As the host's own admission finds it: the newest, then the lesser name. */
+static void on_class(void *ctx, const struct host_object *o)
+{
+    struct newest *best = ctx;
+    struct str created;
+    cJSON *tree = NULL;
+    int order;
+
+    if (!str_contains(o->bytes, STR(ANNOTATION_DEFAULT)) ||
+        json_parse(best->arena, o->bytes, &tree, NULL) ||
+        !str_eqc(json_str(json_get(json_path(tree, "metadata.annotations"), ANNOTATION_DEFAULT)),
+                 "true"))
+        return;
+    created = json_str_at(tree, "metadata.creationTimestamp");
+    order = best->name.n ? str_cmp(created, best->created) : 1;
+    if (order > 0 || (order == 0 && str_cmp(o->name, best->name) < 0)) {
+        best->name = o->name;
+        best->created = created;
+    }
+}
+
+static void read_default(struct syncer *s)
+{
+    struct newest best = {.arena = arena_new(0)};
+
+    reflector_each(s->watches[SYNC_STORAGE_CLASSES].reflector, on_class, &best);
+    set_default(s, best.name);
+    arena_free(best.arena);
+}
+
+static void ask_default(struct syncer *s);
+
+static void on_ask_again(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    s->asking_class = false;
+    if (is_unreadable(s))
+        ask_default(s);
+}
+
+/* A refusal, by a quota of the host for example, says that there is none to be had. */
+static void on_claim_judged(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct syncer *s = ctx;
+    struct arena *a;
+    cJSON *claim = NULL;
+
+    s->asking_class = false;
+    if (s->closing || !is_unreadable(s))
+        return;
+    if (err && sync_is_uncertain(err)) {
+        s->asking_class = true;
+        syncer_defer_for(s, on_ask_again, s, ASK_AGAIN_MS);
+        return;
+    }
+    a = arena_new(0);
+    if (!err && json_parse(a, answer->body, &claim, NULL))
+        claim = NULL;
+    set_default(s, json_str_at(claim, "spec.storageClassName"));
+    arena_free(a);
+}
+
+/* Our own namespace is ours to create claims in: the host's admission writes the default into one
+ * without a class, and nothing is kept of a dry run. */
+static void ask_default(struct syncer *s)
+{
+    struct host_request q = {.method = "POST"};
+    struct arena *a;
+
+    if (s->closing || s->asking_class)
+        return;
+    s->asking_class = true;
+    a = arena_new(0);
+    q.path = sync_path(a, s, SYNC_CLAIMS, STR(""), "?dryRun=All");
+    q.body =
+        arena_printf(a,
+                     "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{"
+                     "\"generateName\":\"verdict-\",\"labels\":{\"" LABEL_CLUSTER "\":\"%.*s\"}},"
+                     "\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],\"resources\":{\"requests\":"
+                     "{\"storage\":\"1Gi\"}}}}",
+                     STR_F(s->tenant.cluster_uid));
+    host_send(s->host, &q, on_claim_judged, s);
+    arena_free(a);
+}
+
+void classes_look(struct syncer *s)
+{
+    if (reflector_synced(s->watches[SYNC_STORAGE_CLASSES].reflector)) {
+        read_default(s);
+        return;
+    }
+    if (!is_unreadable(s))
+        return;
+    for (size_t i = 0; i < s->config->storage_classes.n; i++)
+        syncer_add(s, SYNC_STORAGE_CLASSES, STR(""), s->config->storage_classes.items[i]);
+    if (!s->config->storage_classes.n)
+        ask_default(s);
 }
 
 /* --- priority classes: named by tier, valued by the host class it stands for --- */
@@ -146,7 +281,8 @@ static void reconcile_class(struct reconcile *r, enum sync_id id,
     struct sync_run run;
     cJSON *object;
 
-    if (!sync_run_init(&run, r, id) || !reflector_synced(s->watches[id].reflector))
+    if (!sync_run_init(&run, r, id) || (!reflector_synced(s->watches[id].reflector) &&
+                                        (id != SYNC_STORAGE_CLASSES || !is_unreadable(s))))
         return;
     object = wanted(&run);
     if (!object) {

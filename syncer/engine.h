@@ -86,8 +86,10 @@ struct syncer {
     struct uv_timer_s *defer; /* runs what must not run inside the caller */
     struct deferred_call *deferred;
     bool started, address_known, closing;
-    bool reached; /* the host answered this cluster once, maybe before a restart */
-    bool asked;   /* the first question of this start came back, answered or not */
+    bool asking_class;
+    char *host_class; /* behind tenant.host_class */
+    bool reached;     /* the host answered this cluster once, maybe before a restart */
+    bool asked;       /* the first question of this start came back, answered or not */
     unsigned open_parts;
     int64_t started_ms, relabel_until_ms;
     void (*closed)(void *ctx);
@@ -236,8 +238,6 @@ void pod_remove_virtual(struct sync_run *run, int64_t grace_s);
 /* The virtual pod's PodScheduled condition while it is not on the host. */
 void pod_say_waiting(struct sync_run *run, const char *reason, struct str message);
 
-/* --- failed.c: the cap on failed pods --- */
-struct failed_pods *failed_new(struct syncer *s);
 /* --- relabel.c: labels that go down under other keys than before --- */
 /* True: pods still lack the keys the Service is about to select by; its key comes again. */
 bool relabel_service_waits(struct sync_run *run, const cJSON *object);
@@ -246,6 +246,8 @@ void relabel_service_changed(struct syncer *s, const struct host_object *now,
 /* The patch without the removal of keys that a Service still selects by; NULL: nothing is left. */
 cJSON *relabel_pod_keep(struct sync_run *run, const cJSON *wanted, cJSON *patch);
 
+/* --- failed.c: the cap on failed pods --- */
+struct failed_pods *failed_new(struct syncer *s);
 struct failed_pods *failed_free(struct failed_pods *f);
 /* True: this one has to go. */
 bool failed_note(struct failed_pods *f, struct str key, bool failed);
@@ -286,6 +288,8 @@ void node_notice(struct syncer *s, struct arena *a, void (*done)(void *ctx, cons
                  void *ctx);
 
 /* --- classes.c --- */
+/* The host's StorageClasses were read, changed, or may not be read: which is the default? */
+void classes_look(struct syncer *s);
 void classes_priority_changed(struct syncer *s, const struct host_object *now,
                               const struct host_object *before);
 

@@ -25,6 +25,35 @@ static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod
     return 0;
 }
 
+/* Its class is settled, and may come up from there. */
+static bool is_on_host(struct syncer *s, struct arena *a, const cJSON *claim)
+{
+    struct mapping m = mapping_get(s, a, SYNC_CLAIMS, json_str_at(claim, "metadata.namespace"),
+                                   json_str_at(claim, "metadata.name"));
+
+    return m.host_uid.n && str_eq(m.uid, sync_uid(claim));
+}
+
+/* A class is judged when it is chosen. While the host's is not known, that is left to the run that
+ * takes the claim to the host: the API goes on without the host. */
+static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJSON *old,
+                       struct err *err)
+{
+    struct syncer *s = ctx;
+
+    if (translate_check_pvc(a, &s->tenant, claim, err))
+        return -1;
+    if (old && (is_on_host(s, a, old) || json_equal(json_path(old, "spec.storageClassName"),
+                                                    json_path(claim, "spec.storageClassName"))))
+        return 0;
+    if (!translate_check_pvc_class(&s->tenant, claim, err))
+        return 0;
+    if (err->kind != &ERR_UNAVAILABLE)
+        return -1;
+    err_clear(err);
+    return 0;
+}
+
 /* --- the transaction --- */
 
 /* Should the store refuse what follows, the pod's controller finds the record without a pod and
@@ -163,6 +192,7 @@ void hooks_register(struct syncer *s)
     struct vapi_hooks hooks = {.ctx = s,
                                .before_store = before_store,
                                .check_pod = check_pod,
+                               .check_claim = check_claim,
                                .admit = admit,
                                .wants_admit = wants_admit,
                                .admit_undo = admit_undo,

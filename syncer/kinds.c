@@ -120,6 +120,7 @@ static void storage_class_changed(struct syncer *s, const struct host_object *no
                                   const struct host_object *before)
 {
     syncer_add(s, SYNC_STORAGE_CLASSES, STR(""), now ? now->name : before->name);
+    classes_look(s);
 }
 
 #define CORE   "/api/v1"

@@ -207,6 +207,8 @@ static void on_synced(void *ctx)
     struct sync_watch *w = ctx;
 
     syncer_rescan(w->syncer, w->id);
+    if (w->id == SYNC_STORAGE_CLASSES)
+        classes_look(w->syncer);
     if (w->id == SYNC_SECRETS || w->id == SYNC_CONFIG_MAPS)
         syncer_rescan(w->syncer, SYNC_PODS);
     if (w->id == SYNC_NODES) /* there may be none at all */
@@ -226,6 +228,8 @@ static void on_refused(void *ctx, const struct err *err)
                  w->id == SYNC_NODES ? "those in use are shown by name" : "none is shown",
                  STR_F(err->message));
     syncer_rescan(w->syncer, w->id);
+    if (w->id == SYNC_STORAGE_CLASSES)
+        classes_look(w->syncer);
 }
 
 struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
@@ -280,6 +284,7 @@ static void on_up(void *ctx)
         reflector_kick(s->watches[id].reflector);
         syncer_rescan(s, (enum sync_id)id);
     }
+    classes_look(s);
 }
 
 /* --- making --- */
@@ -414,6 +419,7 @@ static void on_defer_closed(uv_handle_t *handle)
     void *ctx = s->closed_ctx;
 
     mem_free(s->defer);
+    mem_free(s->host_class);
     s->refs = refs_free(s->refs);
     s->ledger = ledger_free(s->ledger);
     s->nodes = nodes_free(s->nodes);

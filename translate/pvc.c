@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Persistent volume claims. Why: a claim can name, select or copy storage, and on the host all
- * storage is everybody's. Must never bind to a volume the tenant picked, nor to one that merely has
- * no class. */
+ * storage is everybody's. Must never bind to a volume the tenant picked, nor create a claim without
+ * a class: such a one binds to any classless volume an admin has made by hand. */
 
 #include <string.h>
 
@@ -28,17 +28,52 @@ static int check_source(const cJSON *claim, const cJSON *spec, const char *key, 
     return 0;
 }
 
-static int check_class(const struct translate_tenant *t, const cJSON *claim, const cJSON *spec,
-                       struct err *err)
+/* ---- classes ---- */
+
+struct str translate_default_class(const struct translate_tenant *t)
 {
-    const struct str_list allowed = t->config->storage_classes;
-    const cJSON *node = json_get(spec, "storageClassName");
+    const struct str_list listed = t->config->storage_classes;
+
+    return listed.n ? listed.items[0] : t->host_class;
+}
+
+bool translate_class_offered(const struct translate_tenant *t, struct str class)
+{
+    const struct str_list listed = t->config->storage_classes;
+
+    return class.n && (listed.n ? str_list_has(listed, class) : str_eq(class, t->host_class));
+}
+
+/* The annotation came before the field and wins (storage helpers, GetPersistentVolumeClaimClass).
+ */
+static const cJSON *class_node(const cJSON *claim)
+{
+    const cJSON *old = json_get(json_path(claim, "metadata.annotations"),
+                                "volume.beta.kubernetes.io/storage-class");
+
+    return old ? old : json_path(claim, "spec.storageClassName");
+}
+
+static int refuse_unknown(const struct translate_tenant *t, const cJSON *claim, struct err *err)
+{
+    if (!t->config->storage_classes.n && !t->host_class_known)
+        return err_set(err, &ERR_UNAVAILABLE,
+                       "the storage class of the host cluster is not known yet");
+    return refuse(err, claim, "spec.storageClassName",
+                  "no storage class is offered to this virtual cluster");
+}
+
+int translate_check_pvc_class(const struct translate_tenant *t, const cJSON *claim, struct err *err)
+{
+    const cJSON *node = class_node(claim);
     struct str class = json_str(node);
 
     if (json_is_string(node) && !class.n)
         return refuse(err, claim, "spec.storageClassName",
                       "volumes without a class are bound by hand, which is not allowed");
-    if (!class.n || !allowed.n || str_list_has(allowed, class))
+    if (!translate_default_class(t).n)
+        return refuse_unknown(t, claim, err);
+    if (!class.n || translate_class_offered(t, class))
         return 0;
     return err_forbidden(
         err, STR_NULL, STR("persistentvolumeclaims"), json_str_at(claim, "metadata.name"),
@@ -51,6 +86,7 @@ int translate_check_pvc(struct arena *a, const struct translate_tenant *t, const
     const cJSON *spec = json_get(pvc, "spec"), *selector = json_get(spec, "selector");
 
     (void)a;
+    (void)t;
     /* A stored claim carries the name of the volume the host bound it to. */
     if (json_str(json_get(spec, "volumeName")).n && !json_str_at(pvc, "metadata.resourceVersion").n)
         return refuse(err, pvc, "spec.volumeName", "picking a volume is not allowed");
@@ -60,9 +96,10 @@ int translate_check_pvc(struct arena *a, const struct translate_tenant *t, const
     if (json_str(json_get(spec, "volumeAttributesClassName")).n)
         return refuse(err, pvc, "spec.volumeAttributesClassName",
                       "is not supported by this version");
-    if (check_source(pvc, spec, "dataSource", err) || check_source(pvc, spec, "dataSourceRef", err))
-        return -1;
-    return check_class(t, pvc, spec, err);
+    return check_source(pvc, spec, "dataSource", err) ||
+                   check_source(pvc, spec, "dataSourceRef", err)
+               ? -1
+               : 0;
 }
 
 /* ---- down ---- */
@@ -83,15 +120,15 @@ static const struct field SPEC_FIELDS[] = {
     {"accessModes", FIELD_SCALARS},
     {"volumeMode", FIELD_SCALAR},
     {"resources", FIELD_OBJECT, .fields = RESOURCE_FIELDS},
-    {"storageClassName", FIELD_SCALAR},
     {"dataSource", FIELD_OBJECT, .fields = SOURCE_FIELDS},
     {"dataSourceRef", FIELD_OBJECT, .fields = SOURCE_FIELDS},
     {0},
 };
 
-int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *v, cJSON **ret,
-                  struct err *err)
+int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *v,
+                  const cJSON *host_now, cJSON **ret, struct err *err)
 {
+    struct str class = json_str(class_node(v));
     struct down d = {.arena = a, .tenant = t, .object = v};
     cJSON *claim, *spec;
     char name[64];
@@ -99,7 +136,7 @@ int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON
     d.spec = json_get(v, "spec");
     d.ns = json_str_at(v, "metadata.namespace");
     d.name = json_str_at(v, "metadata.name");
-    if (translate_check_pvc(a, t, v, err))
+    if (translate_check_pvc(a, t, v, err) || (!host_now && translate_check_pvc_class(t, v, err)))
         return -1;
     claim = json_new_object(a);
     add_str(a, claim, "apiVersion", STR("v1"));
@@ -107,8 +144,8 @@ int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON
     translate_name(t, d.ns, d.name, name);
     object_add(a, claim, STR("metadata"), translate_metadata(a, t, v, str_c(name)));
     spec = object_add(a, claim, STR("spec"), shape_copy(&d, SPEC_FIELDS, d.spec));
-    if (!json_get(spec, "storageClassName") && t->config->storage_classes.n)
-        add_str(a, spec, "storageClassName", t->config->storage_classes.items[0]);
+    if (!host_now)
+        add_str(a, spec, "storageClassName", class.n ? class : translate_default_class(t));
     *ret = claim;
     return 0;
 }

@@ -32,7 +32,10 @@ struct translate_tenant {
     struct str host_namespace;
     struct str api_ip; /* of the tenant's API, for KUBERNETES_* and hostAliases */
     int64_t api_port;
-    struct str dns_ip;       /* empty: pods keep the host's DNS policy */
+    struct str dns_ip;     /* empty: pods keep the host's DNS policy */
+    struct str host_class; /* the host's default StorageClass, once it is known; empty: none */
+    bool host_class_known;
+    size_t nodes_shown;      /* how many nodes the tenant sees, for messages that count them */
     const cJSON *namespaces; /* array of the tenant's Namespaces, for namespaceSelector of pod
                                 affinity; NULL: only {} (all of them) selects any */
     /* The same answer for the same name while one object is translated; NULL: all are unknown. */
@@ -77,6 +80,12 @@ int translate_check_service(struct arena *a, const struct translate_tenant *t, c
 int translate_check_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *pvc,
                         struct err *err) MUST_CHECK;
 
+/* Whether the class of a claim is offered: one of policy.storageClasses, of which the first stands
+ * for none, or else the host's default. UNAVAILABLE while that is not known. */
+int translate_check_pvc_class(const struct translate_tenant *t, const cJSON *claim,
+                              struct err *err) MUST_CHECK;
+bool translate_class_offered(const struct translate_tenant *t, struct str class);
+struct str translate_default_class(const struct translate_tenant *t); /* empty: none is known */
 /* What a pod needs on the host before it can start. */
 enum translate_ref_kind { REF_CONFIG_MAP, REF_SECRET, REF_PVC, REF_SERVICE_ACCOUNT };
 typedef void (*translate_ref_cb)(void *ctx, enum translate_ref_kind kind, struct str name,
@@ -110,8 +119,9 @@ int translate_service(struct arena *a, const struct translate_tenant *t, const c
 cJSON *translate_config_map(struct arena *a, const struct translate_tenant *t, const cJSON *v);
 /* Opaque where a host controller would act on the type. */
 cJSON *translate_secret(struct arena *a, const struct translate_tenant *t, const cJSON *v);
-int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *v, cJSON **ret,
-                  struct err *err) MUST_CHECK;
+/* host_now: the host object that is to be updated, whose class is settled; NULL: to be created. */
+int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *v,
+                  const cJSON *host_now, cJSON **ret, struct err *err) MUST_CHECK;
 
 /* Changes a living host object may get from us: a JSON merge patch of the fields we own that
  * differ, or NULL when nothing does. What others added stays. */

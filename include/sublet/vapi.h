@@ -26,6 +26,10 @@ struct vapi_hooks {
     int (*check_pod)(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
                      void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
                      struct err *err);
+    /* The same of a claim that is written (old NULL: created). Templates of claims in a StatefulSet
+     * come as a claim, and its refusal becomes a Warning. */
+    int (*check_claim)(void *ctx, struct arena *a, const cJSON *claim, const cJSON *old,
+                       struct err *err);
     /* May change the object and may take its time (a Service gets its host ClusterIP here). Must
      * call done() exactly once, not before returning. err is NULL for success. The object stays
      * valid until then. */

@@ -384,7 +384,13 @@ def test_without_a_cluster_role_nodes_are_names(release, host):
     """Said once each, and asked again every few minutes only."""
     r = release(POOLS)
     k = r.vc.start().kubectl
-    assert k.names("nodes") == [] and k.names("storageclasses") == []
+    assert k.names("nodes") == []
+    eventually(lambda: k.names("storageclasses") == ["standard"], 30, "the host's default class, from a dry run")
+    k.apply(claim("data"))
+    host_claim = eventually(lambda: r.vc.host_objects("/api/v1", "persistentvolumeclaims"), 30, "the claim on the host")
+    assert host_claim[0]["spec"]["storageClassName"] == "standard"
+    assert "not offered" in k.fails("apply", "-f", "-", stdin=yaml.safe_dump(
+        {**claim("gold"), "spec": {**claim("gold")["spec"], "storageClassName": "gold"}}))
     k.apply(gpu_pod("train"))
     k("wait", "--for=condition=Ready", "pod/train", "--timeout=180s")
     node = k("get", "pod", "train", "-o", "jsonpath={.spec.nodeName}")

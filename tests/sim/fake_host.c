@@ -227,6 +227,16 @@ unsigned fake_host_doubled(struct fake_host *h, struct str uid)
     return c ? c->doubled : 0;
 }
 
+/* DefaultStorageClass: a class marked as the default; there is one at most here. */
+static void fill_class(struct fake_host *h, struct arena *a, cJSON *spec)
+{
+    for (struct object *o = h->objects; o && !json_get(spec, "storageClassName"); o = o->next) {
+        if (!strcmp(o->plural, "storageclasses") &&
+            str_contains(o->bytes, STR("is-default-class\":\"true\"")))
+            json_set_str(a, spec, "storageClassName", str_c(o->name));
+    }
+}
+
 static void fill(struct fake_host *h, struct arena *a, const char *plural, cJSON *tree)
 {
     cJSON *metadata = json_ensure_object(a, tree, "metadata");
@@ -237,6 +247,8 @@ static void fill(struct fake_host *h, struct arena *a, const char *plural, cJSON
     json_set_str(a, metadata, "creationTimestamp", STR("2026-01-01T00:00:00Z"));
     if (!strcmp(plural, "pods"))
         json_set_str(a, json_ensure_object(a, tree, "status"), "phase", STR("Pending"));
+    if (!strcmp(plural, "persistentvolumeclaims"))
+        fill_class(h, a, spec);
     if (!strcmp(plural, "services") && !json_get(spec, "clusterIP")) {
         struct str ip = arena_printf(a, "10.0.%u.%u", h->uids / 250, h->uids % 250 + 1);
 
@@ -534,7 +546,10 @@ static void execute(struct fake_host *h, struct wire *w)
     struct target t;
 
     read_path(w, a, &t);
-    if (strstr(w->query, "watch=1"))
+    if (h->faults.unreadable && !strcmp(t.plural, h->faults.unreadable) && !*t.name &&
+        !strcmp(w->method, "GET"))
+        answer_status(w, 403, "Forbidden");
+    else if (strstr(w->query, "watch=1"))
         do_watch(h, w, &t);
     else if (!strcmp(w->method, "GET"))
         do_get(h, w, &t);

@@ -20,7 +20,8 @@ struct fake_faults {
     unsigned cut;    /* chance, per tick, that a watch is cut */
     unsigned expire; /* watches find their revision gone */
     unsigned max_delay_ms;
-    bool down; /* nothing arrives at all */
+    bool down;              /* nothing arrives at all */
+    const char *unreadable; /* this plural may not be listed or watched: 403 */
 };
 
 struct fake_host *fake_host_new(uv_loop_t *loop, uint64_t seed);

@@ -376,6 +376,169 @@ static void test_labels_move_without_a_gap(void **state)
     arena_free(a);
 }
 
+/* --- storage classes --- */
+
+#define CLASS(name, more)                                                                          \
+    "{\"metadata\":{\"name\":\"" name "\"" more "},\"provisioner\":\"x.example/y\"}"
+#define DEFAULT_CLASS(name)                                                                        \
+    CLASS(name, ",\"annotations\":{\"storageclass.kubernetes.io/is-default-class\":\"true\"}")
+#define CLAIM(name, more)                                                                          \
+    "{'metadata':{'name':'" name "'},'spec':{'accessModes':['ReadWriteOnce'],'resources':{"        \
+    "'requests':{'storage':'1Gi'}}" more "}}"
+
+static bool claim_on_host(struct sim *s)
+{
+    return fake_host_count(s->host, "persistentvolumeclaims") == 1;
+}
+
+/* The class of the only claim on the host. */
+static void assert_host_class(struct sim *s, const char *name)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *claim = json_at(fake_host_list(s->host, a, "persistentvolumeclaims"), 0);
+
+    if (!str_eqc(json_str_at(claim, "spec.storageClassName"), name))
+        fail_msg("the host's claim: %s", json_text(a, claim).p);
+    arena_free(a);
+}
+
+static bool class_known(struct sim *s)
+{
+    return s->syncer->tenant.host_class_known;
+}
+
+static bool default_is_shown(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *list = sim_list(s, a, "storageclasses.storage.k8s.io", "");
+    const cJSON *notes = json_path(json_at(list, 0), "metadata.annotations");
+    bool shown = json_count(list) == 1 &&
+                 str_eqc(json_str_at(json_at(list, 0), "metadata.name"), "standard") &&
+                 json_get(notes, "storageclass.kubernetes.io/is-default-class");
+
+    arena_free(a);
+    return shown;
+}
+
+static void refused_claim(struct sim *s, const char *text, const char *why)
+{
+    s->refusal[0] = 0;
+    sim_create(s, "persistentvolumeclaims", "default", text);
+    sim_writes_done(s);
+    if (!strstr(s->refusal, why))
+        fail_msg("refusal \"%s\", wanted \"%s\"", s->refusal, why);
+}
+
+/* With no list the host's default is all there is; readable or not, it goes down by name. */
+static void test_the_default_class_alone_is_offered(void **state)
+{
+    (void)state;
+    for (int readable = 0; readable < 2; readable++) {
+        struct sim *s = new_sim(41, NULL);
+
+        sim_close(s);
+        if (!readable)
+            fake_host_faults(s->host)->unreadable = "storageclasses";
+        fake_host_put(s->host, "storageclasses", DEFAULT_CLASS("standard"));
+        fake_host_put(s->host, "storageclasses", CLASS("gold", ""));
+        sim_open(s);
+        sim_until(s, default_is_shown, "the default class, and no other");
+        refused_claim(s, CLAIM("a", ",'storageClassName':'gold'"), "\"gold\" is not offered");
+        refused_claim(s, CLAIM("a", ",'storageClassName':''"), "bound by hand");
+        refused_claim(s, CLAIM("a", ",'volumeName':'admins'"), "picking a volume is not allowed");
+        sim_create(s, "persistentvolumeclaims", "default", CLAIM("a", ""));
+        sim_until(s, claim_on_host, "the claim on the host");
+        assert_host_class(s, "standard");
+        sim_delete(s, "persistentvolumeclaims", "default", "a", -1);
+        sim_until(s, is_empty, "the host to be empty");
+        sim_free(s);
+    }
+}
+
+/* A claim without a class would bind to any classless volume of the admin's. */
+static void test_no_class_is_no_claim(void **state)
+{
+    struct sim *s = new_sim(42, NULL);
+
+    (void)state;
+    fake_host_put(s->host, "storageclasses", CLASS("gold", ""));
+    sim_until(s, class_known, "the host's classes");
+    refused_claim(s, CLAIM("a", ""), "no storage class is offered");
+    assert_int_equal(fake_host_count(s->host, "persistentvolumeclaims"), 0);
+    sim_free(s);
+}
+
+static bool refusal_told(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool said = false;
+
+    json_each(event, sim_list(s, a, "events", "")) said |=
+        str_contains(json_str_at(event, "message"), STR("\"gold\" is not offered")) &&
+        (str_eqc(json_str_at(event, "involvedObject.kind"), "StatefulSet") ||
+         str_eqc(json_str_at(event, "involvedObject.kind"), "PersistentVolumeClaim"));
+    arena_free(a);
+    return said;
+}
+
+/* While the host is away claims are taken; what becomes of them is said when it is back. */
+static void test_claims_wait_for_the_class(void **state)
+{
+    struct sim *s = new_sim(43, NULL);
+
+    (void)state;
+    sim_close(s);
+    fake_host_put(s->host, "storageclasses", DEFAULT_CLASS("standard"));
+    fake_host_faults(s->host)->down = true;
+    sim_open(s);
+    sim_create(s, "persistentvolumeclaims", "default", CLAIM("a", ""));
+    sim_create(s, "persistentvolumeclaims", "default", CLAIM("b", ",'storageClassName':'gold'"));
+    sim_writes_done(s);
+    fake_host_faults(s->host)->down = false;
+    sim_until(s, claim_on_host, "the claim without a class");
+    assert_host_class(s, "standard");
+    sim_until(s, refusal_told, "an event of the claim that is refused");
+    assert_int_equal(fake_host_count(s->host, "persistentvolumeclaims"), 1);
+    sim_free(s);
+}
+
+static void test_refused_claims_of_a_set_are_told(void **state)
+{
+    struct sim *s = new_sim(44, "policy: {storageClasses: [standard]}\n");
+
+    (void)state;
+    sim_create(s, "statefulsets.apps", "default",
+               "{'metadata':{'name':'db'},'spec':{'serviceName':'db','selector':{'matchLabels':{"
+               "'app':'db'}},'template':{'metadata':{'labels':{'app':'db'}},'spec':{'containers':[{"
+               "'name':'c','image':'i'}]}},'volumeClaimTemplates':[{'metadata':{'name':'data'},"
+               "'spec':{'storageClassName':'gold','accessModes':['ReadWriteOnce'],'resources':{"
+               "'requests':{'storage':'1Gi'}}}}]}}");
+    sim_until(s, refusal_told, "an event of the set");
+    sim_free(s);
+}
+
+/* A claim that is on the host keeps its class, whatever is offered by now. */
+static void test_claims_on_the_host_stay(void **state)
+{
+    struct sim *s = new_sim(45, "policy: {storageClasses: [gold]}\n");
+    static struct str other[] = {{"standard", 8}};
+
+    (void)state;
+    sim_create(s, "persistentvolumeclaims", "default", CLAIM("a", ""));
+    sim_until(s, claim_on_host, "the claim on the host");
+    assert_host_class(s, "gold");
+    sim_close(s);
+    s->config.storage_classes = (struct str_list){other, 1};
+    sim_open(s);
+    sim_patch(s, "persistentvolumeclaims", "default", "a",
+              "{'spec':{'resources':{'requests':{'storage':'2Gi'}}}}");
+    sim_writes_done(s);
+    sim_run_ms(s, 100);
+    assert_false(refusal_told(s));
+    assert_host_class(s, "gold");
+    sim_free(s);
+}
+
 static bool event_told(struct sim *s)
 {
     struct arena *a = arena_new(0);
@@ -717,6 +880,11 @@ int main(void)
         cmocka_unit_test(test_unknown_objects_of_our_cluster_stay),
         cmocka_unit_test(test_event_ahead_of_its_pod_is_told),
         cmocka_unit_test(test_labels_move_without_a_gap),
+        cmocka_unit_test(test_the_default_class_alone_is_offered),
+        cmocka_unit_test(test_no_class_is_no_claim),
+        cmocka_unit_test(test_claims_wait_for_the_class),
+        cmocka_unit_test(test_refused_claims_of_a_set_are_told),
+        cmocka_unit_test(test_claims_on_the_host_stay),
         cmocka_unit_test(test_quota_is_exact),
         cmocka_unit_test(test_successor_keeps_its_charge),
         cmocka_unit_test(test_queue_lets_the_next_one_in),

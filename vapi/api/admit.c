@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The shape checks of the syncer on pods, and on the pod templates inside other kinds. A pod is
- * refused; a template is only warned about, because the pods made of it are judged again. It must
- * find templates by the type table, so that no kind with one is forgotten. */
+ * The shape checks of the syncer on pods and claims, and on the templates of them inside other
+ * kinds. A pod or claim is refused; a template is only warned about, because what is made of it is
+ * judged again. It must find pod templates by the type table, so that no kind with one is
+ * forgotten. */
 #include "api.h"
 
 #define TEMPLATE_TYPE "io.k8s.api.core.v1.PodTemplateSpec"
@@ -54,12 +55,38 @@ static void on_warning(void *ctx, struct str text)
     call_warn(ctx, text);
 }
 
-int admit_pod_shape(struct call *c, const cJSON *object, struct err *err)
+static void warn_of_claims(struct call *c, const struct vapi_hooks *h, const cJSON *object)
+{
+    json_each(template_, json_path(object, "spec.volumeClaimTemplates"))
+    {
+        struct err why;
+
+        err_init(&why, c->arena);
+        if (h->check_claim(h->ctx, c->arena, template_, NULL, &why))
+            call_warn(c, why.message);
+    }
+}
+
+static int admit_claim_shape(struct call *c, const struct vapi_hooks *h, const cJSON *object,
+                             const cJSON *old, struct err *err)
+{
+    if (!h->check_claim || c->resource->crd)
+        return 0;
+    if (!c->resource->group.n && str_eqc(c->resource->plural, "persistentvolumeclaims"))
+        return h->check_claim(h->ctx, c->arena, object, old, err);
+    if (str_eqc(c->resource->group, "apps") && str_eqc(c->resource->plural, "statefulsets"))
+        warn_of_claims(c, h, object);
+    return 0;
+}
+
+int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct err *err)
 {
     const struct vapi_hooks *h = vapi_get_hooks(c->api);
     const cJSON *template_;
     struct err why;
 
+    if (admit_claim_shape(c, h, object, old, err))
+        return -1;
     if (!h->check_pod)
         return 0;
     if (resource_is_pod(c->resource))

@@ -365,8 +365,9 @@ int managed_apply(struct call *c, cJSON *live, cJSON **ret, struct err *err) MUS
 void managed_keep_times(struct arena *a, cJSON *object, const cJSON *old);
 
 /* admit.c */
-/* hooks.check_pod on a pod (refusal) or on the pod template in object (warning). */
-int admit_pod_shape(struct call *c, const cJSON *object, struct err *err) MUST_CHECK;
+/* hooks.check_pod and check_claim on a pod or claim (refusal), or on the templates of them in
+ * object (warning). old NULL: a create. */
+int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct err *err) MUST_CHECK;
 
 /* sub_*.c */
 void sub_scale(struct call *c);

@@ -640,7 +640,7 @@ static enum outcome step_admit(struct write *w, struct err *err)
 
     if (on_status(c))
         return GO_ON;
-    if (admit_pod_shape(c, w->object, err))
+    if (admit_shape(c, w->object, w->old, err))
         return FAILED;
     if (!h->admit || !h->wants_admit || !h->wants_admit(h->ctx, c->resource, w->object, w->old))
         return GO_ON;

@@ -56,7 +56,9 @@ OPTION(ENUM, tolerations, "policy.tolerations", NULL, "SUBLET_POLICY_TOLERATIONS
 OPTION(LIST, cpu_nodes, "policy.cpuNodes", NULL, "SUBLET_POLICY_CPU_NODES", "", "",
        "labels (key=value) of the nodes for pods without GPUs; empty: all that are in no pool")
 OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STORAGE_CLASSES", "",
-       "", "storage classes claims may name, the first being the default; empty: any")
+       "",
+       "storage classes claims may name, the first being the default; empty: the host's default "
+       "alone")
 OPTION(LIST, node_labels, "sync.nodeLabels", NULL, "SUBLET_SYNC_NODE_LABELS", "", "",
        "further labels of host nodes that are shown")
 OPTION(INT, max_failed_pods, "sync.maxFailedPods", NULL, "SUBLET_SYNC_MAX_FAILED_PODS", "500",

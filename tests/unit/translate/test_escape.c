@@ -681,10 +681,6 @@ static void claims(void **state)
         {"volumeName: pv-of-others", "spec.volumeName: picking a volume is not allowed"},
         {"selector: {}",
          "spec.selector: selecting volumes is not allowed: they could be another tenant's"},
-        {"storageClassName: ''",
-         "spec.storageClassName: volumes without a class are bound by hand, which is not allowed"},
-        {"storageClassName: gold",
-         "spec.storageClassName: \"gold\" is not offered to this virtual cluster"},
         {"dataSource: {kind: VolumeSnapshot, apiGroup: snapshot.storage.k8s.io, name: s}",
          "dataSource: only a PersistentVolumeClaim may be a source"},
         {"dataSourceRef: {kind: PersistentVolumeClaim, name: s, namespace: other}",
@@ -706,7 +702,7 @@ static void claims(void **state)
             translate_check_pvc(f->a, &f->tenant, claim, &f->err),
             arena_cstr(f->a, arena_printf(f->a, "persistentvolumeclaims \"c\" is forbidden: %s",
                                           cases[i].message)));
-        assert_int_equal(translate_pvc(f->a, &f->tenant, claim, &host, &f->err), -1);
+        assert_int_equal(translate_pvc(f->a, &f->tenant, claim, NULL, &host, &f->err), -1);
         err_clear(&f->err);
     }
     assert_ok(translate_pvc(
@@ -715,11 +711,68 @@ static void claims(void **state)
                "{volume.kubernetes.io/selected-node: node}}, spec: {accessModes: [ReadWriteOnce], "
                "resources: {requests: {storage: 1Gi}}, dataSource: {kind: PersistentVolumeClaim, "
                "name: other}}}"),
-        &host, &f->err));
+        NULL, &host, &f->err));
     assert_str(json_str_at(host, "spec.storageClassName"), "standard");
     assert_has(json_str_at(host, "spec.dataSource.name"), "other-");
     assert_null(
         json_get(json_path(host, "metadata.annotations"), "volume.kubernetes.io/selected-node"));
+}
+
+static struct str class_sent(struct fixture *f, const char *claim)
+{
+    cJSON *host;
+
+    assert_ok(translate_pvc(f->a, &f->tenant, doc(f, claim), NULL, &host, &f->err));
+    return json_str_at(host, "spec.storageClassName");
+}
+
+static void class_refused(struct fixture *f, const char *claim, const char *why)
+{
+    cJSON *host;
+    const char *message =
+        arena_cstr(f->a, arena_printf(f->a,
+                                      "persistentvolumeclaims \"c\" is forbidden: "
+                                      "spec.storageClassName: %s",
+                                      why));
+
+    assert_error(translate_check_pvc_class(&f->tenant, doc(f, claim), &f->err), message);
+    assert_error(translate_pvc(f->a, &f->tenant, doc(f, claim), NULL, &host, &f->err), message);
+}
+
+#define CLAIM(spec) "{metadata: {name: c, namespace: ml}, spec: {" spec "}}"
+#define OLD_CLAIM(class)                                                                           \
+    "{metadata: {name: c, namespace: ml, annotations: "                                            \
+    "{volume.beta.kubernetes.io/storage-class: " class "}}}"
+#define BY_HAND "volumes without a class are bound by hand, which is not allowed"
+
+/* No claim goes down without a class: it would bind to what an admin has lying about. */
+static void classes_go_down_by_name(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *host;
+
+    class_refused(f, CLAIM("storageClassName: ''"), BY_HAND);
+    assert_error(translate_pvc(f->a, &f->tenant, doc(f, CLAIM("")), NULL, &host, &f->err),
+                 "the storage class of the host cluster is not known yet");
+    f->tenant.host_class_known = true;
+    class_refused(f, CLAIM(""), "no storage class is offered to this virtual cluster");
+    class_refused(f, CLAIM("storageClassName: gold"),
+                  "no storage class is offered to this virtual cluster");
+
+    f->tenant.host_class = STR("standard");
+    assert_str(class_sent(f, CLAIM("")), "standard");
+    assert_str(class_sent(f, CLAIM("storageClassName: standard")), "standard");
+    assert_str(class_sent(f, OLD_CLAIM("standard")), "standard");
+    class_refused(f, CLAIM("storageClassName: gold"),
+                  "\"gold\" is not offered to this virtual cluster");
+    class_refused(f, OLD_CLAIM("gold"), "\"gold\" is not offered to this virtual cluster");
+    class_refused(f, OLD_CLAIM("''"), BY_HAND);
+
+    use_config(f, "policy: {storageClasses: [fast, gold]}");
+    assert_str(class_sent(f, CLAIM("")), "fast");
+    assert_str(class_sent(f, CLAIM("storageClassName: gold")), "gold");
+    class_refused(f, CLAIM("storageClassName: standard"),
+                  "\"standard\" is not offered to this virtual cluster");
 }
 
 int main(void)
@@ -744,6 +797,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(sizes_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(services, setup, teardown),
         cmocka_unit_test_setup_teardown(claims, setup, teardown),
+        cmocka_unit_test_setup_teardown(classes_go_down_by_name, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static cJSON *translate_case(struct fixture *f, const cJSON *input)
         assert_ok(translate_service(f->a, &f->tenant, object, &ret, &f->err));
         assert_allowed(allowed_service(f->a, &f->tenant, ret));
     } else if (str_eqc(kind, "PersistentVolumeClaim")) {
-        assert_ok(translate_pvc(f->a, &f->tenant, object, &ret, &f->err));
+        assert_ok(translate_pvc(f->a, &f->tenant, object, NULL, &ret, &f->err));
     } else if (str_eqc(kind, "Node")) {
         ret = translate_node_up(f->a, &f->tenant, object);
     } else if (str_eqc(kind, "Secret")) {
