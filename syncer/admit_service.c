@@ -153,11 +153,11 @@ static void on_deferred(void *ctx)
 /* In the tenant's own words where the host has something to say about the object. */
 static void fail(struct admit *w, const struct err *err)
 {
-    struct str text = translate_text_up(w->arena, &w->syncer->tenant, err->message,
-                                        str_c(w->host_name), w->ns, w->name);
+    struct str text = translate_refusal_up(w->arena, &w->syncer->tenant, err, str_c(w->host_name),
+                                           w->ns, w->name);
     const struct err_kind *kind = err->kind;
 
-    if (kind == &ERR_UNAUTHORIZED || kind == &ERR_NOT_FOUND || kind == &ERR_CONFLICT ||
+    if (translate_refusal_is_of_rights(err) || kind == &ERR_NOT_FOUND || kind == &ERR_CONFLICT ||
         kind == &ERR_ALREADY_EXISTS)
         kind = &ERR_UNAVAILABLE; /* between the host and us: not the tenant's to mend */
     err_set(&w->err, kind, "%.*s", STR_F(text));

@@ -145,7 +145,7 @@ static bool update_up(struct sync_run *run)
         reconcile_update(run->reconcile, claims(run), run->virtual_);
         return true;
     }
-    status = translate_pvc_status_up(run->arena, run->host, run->virtual_);
+    status = translate_pvc_status_up(run->arena, &run->syncer->tenant, run->host, run->virtual_);
     if (!status)
         return false;
     json_set(run->arena, run->virtual_, "status", status);

@@ -155,6 +155,27 @@ static void on_claim_judged(void *ctx, const struct host_answer *answer, const s
     arena_free(a);
 }
 
+/* Like any claim of ours, under a name that no virtual object has: no namespace is called "_". */
+static cJSON *classless_claim(struct syncer *s, struct arena *a)
+{
+    static const char spec[] = "{\"accessModes\":[\"ReadWriteOnce\"],"
+                               "\"resources\":{\"requests\":{\"storage\":\"1Gi\"}}}";
+    cJSON *claim = json_new_object(a), *virtual_ = json_new_object(a), *meta, *tree = NULL;
+    char name[64];
+
+    translate_name(&s->tenant, STR("_"), STR("verdict"), name);
+    meta = json_ensure_object(a, virtual_, "metadata");
+    json_set_str(a, meta, "name", STR("verdict"));
+    json_set_str(a, meta, "namespace", STR("default"));
+    json_set_str(a, meta, "uid", s->tenant.cluster_uid);
+    json_set_str(a, claim, "apiVersion", STR("v1"));
+    json_set_str(a, claim, "kind", STR("PersistentVolumeClaim"));
+    json_set(a, claim, "metadata", translate_metadata(a, &s->tenant, virtual_, str_c(name)));
+    if (!json_parse(a, str_c(spec), &tree, NULL))
+        json_set(a, claim, "spec", tree);
+    return claim;
+}
+
 /* Our own namespace is ours to create claims in: the host's admission writes the default into one
  * without a class, and nothing is kept of a dry run. */
 static void ask_default(struct syncer *s)
@@ -167,13 +188,7 @@ static void ask_default(struct syncer *s)
     s->asking_class = true;
     a = arena_new(0);
     q.path = sync_path(a, s, SYNC_CLAIMS, STR(""), "?dryRun=All");
-    q.body =
-        arena_printf(a,
-                     "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{"
-                     "\"generateName\":\"verdict-\",\"labels\":{\"" LABEL_CLUSTER "\":\"%.*s\"}},"
-                     "\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],\"resources\":{\"requests\":"
-                     "{\"storage\":\"1Gi\"}}}}",
-                     STR_F(s->tenant.cluster_uid));
+    q.body = json_text(a, classless_claim(s, a));
     host_send(s->host, &q, on_claim_judged, s);
     arena_free(a);
 }

@@ -185,8 +185,8 @@ void sync_refused(struct sync_run *run, const struct err *err)
     struct str text;
 
     if (!sync_is_uncertain(err) && run->virtual_ && err->kind != &ERR_TOO_MANY_REQUESTS) {
-        text = translate_text_up(run->arena, &run->syncer->tenant, err->message,
-                                 str_c(run->host_name), run->ns, run->name);
+        text = translate_refusal_up(run->arena, &run->syncer->tenant, err, str_c(run->host_name),
+                                    run->ns, run->name);
         reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
                         "the host cluster refuses it: %.*s", STR_F(text));
     }

@@ -104,6 +104,8 @@ bool pod_update_up(struct sync_run *run)
             bind(run, node);
         return true;
     }
+    run->syncer->tenant.nodes_shown =
+        store_count(run->syncer->store, syncer_resource(run->syncer, "", "nodes")->storage);
     status = translate_pod_status_up(run->arena, &run->syncer->tenant, run->host, run->virtual_);
     if (!status)
         return false;

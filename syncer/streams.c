@@ -60,7 +60,14 @@ static struct str names_up(const struct stream *t, struct arena *a, struct str t
 {
     const struct proxy_request *r = proxy_request(t->proxy);
 
-    return translate_text_up(a, &t->syncer->tenant, text, str_c(t->host_name), r->ns, r->name);
+    return translate_names_up(a, &t->syncer->tenant, text, str_c(t->host_name), r->ns, r->name);
+}
+
+static struct str refusal_up(const struct stream *t, struct arena *a, const struct err *err)
+{
+    const struct proxy_request *r = proxy_request(t->proxy);
+
+    return translate_refusal_up(a, &t->syncer->tenant, err, str_c(t->host_name), r->ns, r->name);
 }
 
 static void refuse(struct stream *t, const struct err *err)
@@ -93,9 +100,10 @@ static void tell_refusal(struct stream *t, const cJSON *status)
         err_set(&err, &ERR_UNAVAILABLE, "the host cluster does not let Sublet do this");
     } else if (!status || !status_parse(a, status, &err) || !err.kind) {
         err_clear(&err);
-        err_set(&err, kind_of(t->status), "%.*s", STR_F(names_up(t, a, text)));
+        err_set(&err, kind_of(t->status), "%.*s", STR_F(text));
+        err.message = refusal_up(t, a, &err);
     } else {
-        err.message = names_up(t, a, err.message);
+        err.message = refusal_up(t, a, &err);
         err.name = err.name.n ? proxy_request(t->proxy)->name : err.name;
     }
     refuse(t, &err);

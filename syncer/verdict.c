@@ -211,8 +211,11 @@ static void on_deferred(void *ctx)
     tell(ctx, NULL);
 }
 
+/* That we lack the right to ask says nothing of the pod. */
 static bool is_refusal(const struct err *err)
 {
+    if (translate_refusal_is_of_rights(err))
+        return false;
     return err->kind == &ERR_FORBIDDEN || err->kind == &ERR_INVALID ||
            err->kind == &ERR_BAD_REQUEST;
 }
@@ -221,7 +224,7 @@ static void judge(struct question *q, const struct err *err)
 {
     struct syncer *s = q->syncer;
     struct str text =
-        translate_text_up(q->arena, &s->tenant, err->message, str_c(q->host_name), q->ns, q->name);
+        translate_refusal_up(q->arena, &s->tenant, err, str_c(q->host_name), q->ns, q->name);
     struct err refusal;
 
     if (q->is_template || s->config->verdict == VERDICT_WARN) {

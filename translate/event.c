@@ -49,12 +49,6 @@ static cJSON *involved_up(struct arena *a, const cJSON *from, struct str ns, str
     return ret;
 }
 
-static const struct field SOURCE_FIELDS[] = {
-    {"component", FIELD_SCALAR},
-    {"host", FIELD_SCALAR},
-    {0},
-};
-
 static const struct field SERIES_FIELDS[] = {
     {"count", FIELD_SCALAR},
     {"lastObservedTime", FIELD_SCALAR},
@@ -70,11 +64,41 @@ static const struct field EVENT_FIELDS[] = {
     {"lastTimestamp", FIELD_SCALAR},
     {"eventTime", FIELD_SCALAR},
     {"series", FIELD_OBJECT, .fields = SERIES_FIELDS},
-    {"source", FIELD_OBJECT, .fields = SOURCE_FIELDS},
-    {"reportingComponent", FIELD_SCALAR},
-    {"reportingInstance", FIELD_SCALAR},
     {0},
 };
+
+/* ---- who says it ---- */
+
+/* "ebs.csi.aws.com_ebs-csi-controller-7d9f_1f0c...": a controller's own pod follows its name. */
+static struct str component_up(const cJSON *component)
+{
+    struct str name = json_str(component);
+
+    return str_sub(name, 0, str_find(name, '_'));
+}
+
+/* A kubelet speaks for the node of the pod. Other instances are pods and machines of the admin's.
+ */
+static void reporter_up(struct arena *a, const cJSON *event, cJSON *to)
+{
+    const cJSON *source = json_get(event, "source");
+    struct str component = component_up(json_get(source, "component"));
+    struct str reporting = component_up(json_get(event, "reportingComponent"));
+    struct str instance = json_str(json_get(event, "reportingInstance"));
+    cJSON *copy;
+
+    if (json_is_object(source)) {
+        copy = object_add(a, to, STR("source"), json_new_object(a));
+        if (component.n)
+            add_str(a, copy, "component", component);
+        if (str_eqc(component, "kubelet") && json_str(json_get(source, "host")).n)
+            add_str(a, copy, "host", json_str(json_get(source, "host")));
+    }
+    if (reporting.p)
+        add_str(a, to, "reportingComponent", reporting);
+    if (json_is_string(json_get(event, "reportingInstance")))
+        add_str(a, to, "reportingInstance", str_eqc(reporting, "kubelet") ? instance : reporting);
+}
 
 cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
                           const cJSON *host_event, struct str ns, struct str name, struct str uid)
@@ -101,5 +125,6 @@ cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
         a, ret, "message",
         translate_text_up(a, t, json_str(json_get(host_event, "message")), host_name, ns, name));
     shape_into(&d, EVENT_FIELDS, host_event, ret);
+    reporter_up(a, host_event, ret);
     return ret;
 }

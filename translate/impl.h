@@ -95,10 +95,18 @@ struct text_names {
     struct str host_name, ns, name;
     struct text_name *more;
     size_t n_more;
-    bool ready; /* the host names of more are there */
+    bool ready;   /* the host names of more are there */
+    bool refusal; /* the host's API says it: what it tells of connections is its own */
+    bool program; /* a program of the tenant's says it: names are all that is the host's */
 };
 struct str text_up(struct arena *a, const struct translate_tenant *t, struct str text,
                    struct text_names *names);
+
+/* ---- scheduling.c ---- */
+
+/* A message that counts the host's nodes, with the number of those the tenant is shown; false for
+ * any other message. */
+bool scheduling_up(struct arena *a, struct str text, size_t shown, struct str *ret);
 
 /* ---- map_patch.c ---- */
 

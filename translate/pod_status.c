@@ -105,6 +105,14 @@ static void resources_up(struct up *u, cJSON *holder)
     amounts_up(u, json_get(resources, "requests"));
 }
 
+/* Then the message is what the program left, or the end of its log. */
+static bool has_ended_itself(const cJSON *terminated)
+{
+    struct str reason = json_str(json_get(terminated, "reason"));
+
+    return str_eqc(reason, "Completed") || str_eqc(reason, "Error") || str_eqc(reason, "OOMKilled");
+}
+
 static cJSON *container_up(struct up *u, const cJSON *from)
 {
     static const char *const states[] = {"state", "lastState"};
@@ -113,8 +121,13 @@ static cJSON *container_up(struct up *u, const cJSON *from)
 
     json_remove(ret, "allocatedResourcesStatus"); /* ids of devices */
     resources_up(u, ret);
-    for (size_t i = 0; i < 4; i++)
-        message_up(u, json_get(json_get(ret, states[i / 2]), kinds[i % 2]));
+    for (size_t i = 0; i < 4; i++) {
+        cJSON *state = json_get(json_get(ret, states[i / 2]), kinds[i % 2]);
+
+        u->names.program = i % 2 && has_ended_itself(state);
+        message_up(u, state);
+    }
+    u->names.program = false;
     return ret;
 }
 

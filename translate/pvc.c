@@ -175,14 +175,34 @@ cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON 
 
 /* ---- up ---- */
 
-cJSON *translate_pvc_status_up(struct arena *a, const cJSON *host, const cJSON *v)
+static void messages_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
+                        const cJSON *v, cJSON *status)
+{
+    json_each(condition, json_get(status, "conditions"))
+    {
+        struct str text = json_str(json_get(condition, "message"));
+
+        if (text.n)
+            json_set_str(a, condition, "message",
+                         translate_text_up(a, t, text, json_str_at(host, "metadata.name"),
+                                           json_str_at(v, "metadata.namespace"),
+                                           json_str_at(v, "metadata.name")));
+    }
+}
+
+cJSON *translate_pvc_status_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
+                               const cJSON *v)
 {
     static const char *const keys[] = {
         "phase",      "accessModes",        "capacity",
         "conditions", "allocatedResources", "allocatedResourceStatuses",
         NULL};
 
-    return status_copy(a, keys, json_get(host, "status"), json_get(v, "status"));
+    cJSON *status = json_get(host, "status");
+
+    status = status ? json_copy(a, status) : NULL;
+    messages_up(a, t, host, v, status);
+    return status_copy(a, keys, status, json_get(v, "status"));
 }
 
 cJSON *translate_pvc_spec_up(struct arena *a, const cJSON *host, const cJSON *v)

@@ -10,6 +10,8 @@
 /* Longer messages are cut: the API bounds them, but a host's webhook may not. */
 enum { TEXT_MAX = 32 * 1024 };
 
+#define HIDDEN "(hidden)"
+
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -24,6 +26,21 @@ static bool is_hash(struct str s)
             return false;
     }
     return s.n == HASH_CHARS;
+}
+
+/* Of a host object: a claim's volume, "pvc-<uid>", is a longer word. */
+static bool is_uuid(struct str s)
+{
+    if (s.n != 36)
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        bool hex = (s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f');
+
+        if (dash ? s.p[i] != '-' : !hex)
+            return false;
+    }
+    return true;
 }
 
 static bool is_name_of(const struct translate_tenant *t, struct str ns, struct str word,
@@ -76,6 +93,7 @@ static bool at_namespace(struct str text, size_t from, size_t to)
         return true;
     return str_has_suffix(before, STR("namespace ")) ||
            str_has_suffix(before, STR("namespace \"")) ||
+           str_has_suffix(before, STR("namespaces \"")) ||
            str_has_suffix(before, STR("namespace: "));
 }
 
@@ -84,6 +102,8 @@ static struct str word_up(const struct translate_tenant *t, struct text_names *n
 {
     struct str word = str_sub(text, from, to - from), found;
 
+    if (!names->program && is_uuid(word))
+        return STR(HIDDEN);
     if (names->host_name.n && str_eq(word, names->host_name))
         return names->name;
     if (t->host_namespace.n && str_eq(word, t->host_namespace) && at_namespace(text, from, to))
@@ -94,16 +114,85 @@ static struct str word_up(const struct translate_tenant *t, struct text_names *n
     return word;
 }
 
-/* `untolerated taint {sublet.dev/pool: other-team}` names somebody else's pool. */
-static size_t skip_taint(struct str text, size_t at)
+/* ---- what is the host's own ---- */
+
+static size_t end_of(struct str text, size_t at, const char *stops)
 {
-    struct str lead = STR("untolerated taint {");
+    while (at < text.n && text.p[at] && !strchr(stops, text.p[at]))
+        at++;
+    return at;
+}
+
+/* `untolerated taint {sublet.dev/pool: other-team}` names somebody else's pool. */
+static size_t taint_end(struct str text, size_t at)
+{
+    size_t end = str_find(str_from(text, at), '}');
+
+    return at + end < text.n ? at + end + 1 : text.n;
+}
+
+/* An IPv4 address with its port: where it ends, or at. */
+static size_t address_end(struct str text, size_t at)
+{
+    size_t end = at, dots = 0, colons = 0;
+
+    if (at && ((text.p[at - 1] >= '0' && text.p[at - 1] <= '9') || text.p[at - 1] == '.'))
+        return at;
+    while (end < text.n) {
+        char c = text.p[end];
+
+        if (c == '.' && !colons)
+            dots++;
+        else if (c == ':' && !colons)
+            colons++;
+        else if (c < '0' || c > '9')
+            break;
+        end++;
+    }
+    return dots == 3 && colons ? end : at;
+}
+
+/* What Go says of connections: the resolver it asked and its own end are the node's; in a refusal,
+ * so is the other end. A probe's other end is the tenant's pod. */
+static bool is_hosts_address(const struct text_names *names, struct str text, size_t at, size_t end)
+{
+    struct str before = str_sub(text, 0, at), after = str_from(text, end);
+
+    return str_has_suffix(str_sub(text, at, end - at), STR(":53")) ||
+           str_has_prefix(after, STR("->")) ||
+           (names->refusal &&
+            (str_has_suffix(before, STR("dial tcp ")) || str_has_suffix(before, STR("->")) ||
+             str_has_suffix(before, STR("://"))));
+}
+
+/* Something of the host's begins here: where it ends, and what stands for it. Else at. */
+static size_t hide(const struct text_names *names, struct str text, size_t at, struct str *ret)
+{
+    static const struct {
+        const char *lead;
+        bool refusal;
+    } leads[] = {{"system:serviceaccount:", false},
+                 {"system:node:", false},
+                 {"\"https://", true},
+                 {"\"http://", true}};
+    struct str rest = str_from(text, at);
     size_t end;
 
-    if (!str_has_prefix(str_from(text, at), lead))
-        return at;
-    end = str_find(str_from(text, at), '}');
-    return at + end < text.n ? at + end + 1 : text.n;
+    if (str_has_prefix(rest, STR("untolerated taint {"))) {
+        *ret = STR("untolerated taint");
+        return taint_end(text, at);
+    }
+    *ret = STR(HIDDEN);
+    for (size_t i = 0; !names->program && i < sizeof leads / sizeof leads[0]; i++) {
+        bool quoted = leads[i].lead[0] == '"';
+
+        if ((leads[i].refusal && !names->refusal) || !str_has_prefix(rest, str_c(leads[i].lead)))
+            continue;
+        end = end_of(text, at + quoted, "\" ,;)]'");
+        return quoted && end < text.n ? end + 1 : end;
+    }
+    end = names->program || at == text.n ? at : address_end(text, at);
+    return end > at && is_hosts_address(names, text, at, end) ? end : at;
 }
 
 struct str text_up(struct arena *a, const struct translate_tenant *t, struct str text,
@@ -113,11 +202,13 @@ struct str text_up(struct arena *a, const struct translate_tenant *t, struct str
     struct str ret;
     size_t at = 0;
 
+    if (!names->program && scheduling_up(a, text, t->nodes_shown, &ret))
+        text = ret;
     while (at < text.n) {
-        size_t end = at, after = skip_taint(text, at);
+        size_t end = at, after = hide(names, text, at, &ret);
 
         if (after > at) {
-            buf_addc(&b, "untolerated taint");
+            buf_add(&b, ret);
             at = after;
             continue;
         }
@@ -142,5 +233,41 @@ struct str translate_text_up(struct arena *a, const struct translate_tenant *t, 
 {
     struct text_names names = {.host_name = host_name, .ns = ns, .name = name};
 
+    return text_up(a, t, text, &names);
+}
+
+struct str translate_names_up(struct arena *a, const struct translate_tenant *t, struct str text,
+                              struct str host_name, struct str ns, struct str name)
+{
+    struct text_names names = {.host_name = host_name, .ns = ns, .name = name, .program = true};
+
+    return text_up(a, t, text, &names);
+}
+
+/* ---- refusals ---- */
+
+/* `pods is forbidden: User "..." cannot create resource "pods" ...` (apiserver, responsewriters).
+ */
+bool translate_refusal_is_of_rights(const struct err *refusal)
+{
+    return refusal->kind == &ERR_UNAUTHORIZED ||
+           (str_contains(refusal->message, STR("User \"")) &&
+            str_contains(refusal->message, STR("\" cannot ")));
+}
+
+struct str translate_refusal_up(struct arena *a, const struct translate_tenant *t,
+                                const struct err *refusal, struct str host_name, struct str ns,
+                                struct str name)
+{
+    struct text_names names = {.host_name = host_name, .ns = ns, .name = name, .refusal = true};
+    struct str text = refusal->message;
+
+    if (translate_refusal_is_of_rights(refusal))
+        return STR("the host cluster does not let Sublet do this");
+    if (str_contains(text, STR("failed calling webhook")) ||
+        str_contains(text, STR("failed to call webhook")))
+        return STR("an admission webhook of the host cluster does not answer");
+    if (str_has_prefix(text, STR("the host answered "))) /* no Status: a proxy's page, perhaps */
+        return STR("the host cluster's answer is no Status");
     return text_up(a, t, text, &names);
 }

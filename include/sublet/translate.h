@@ -8,6 +8,7 @@
 
 #include <sublet/pool.h>
 #include <sublet/selector.h>
+#include <sublet/translate_text.h>
 
 #define LABEL_CLUSTER   "sublet.dev/cluster"   /* cluster uid; on every host object */
 #define LABEL_NAMESPACE "sublet.dev/namespace" /* virtual namespace (<= 63 by its name rule) */
@@ -79,13 +80,13 @@ int translate_check_service(struct arena *a, const struct translate_tenant *t, c
                             struct err *err) MUST_CHECK;
 int translate_check_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *pvc,
                         struct err *err) MUST_CHECK;
-
 /* Whether the class of a claim is offered: one of policy.storageClasses, of which the first stands
  * for none, or else the host's default. UNAVAILABLE while that is not known. */
 int translate_check_pvc_class(const struct translate_tenant *t, const cJSON *claim,
                               struct err *err) MUST_CHECK;
 bool translate_class_offered(const struct translate_tenant *t, struct str class);
 struct str translate_default_class(const struct translate_tenant *t); /* empty: none is known */
+
 /* What a pod needs on the host before it can start. */
 enum translate_ref_kind { REF_CONFIG_MAP, REF_SECRET, REF_PVC, REF_SERVICE_ACCOUNT };
 typedef void (*translate_ref_cb)(void *ctx, enum translate_ref_kind kind, struct str name,
@@ -146,7 +147,8 @@ cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJS
  * its volume and class. NULL when it would not change. */
 cJSON *translate_service_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
 cJSON *translate_pvc_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
-cJSON *translate_pvc_status_up(struct arena *a, const cJSON *host, const cJSON *v);
+cJSON *translate_pvc_status_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
+                               const cJSON *v);
 /* May pods without devices run on this host node, by its labels? */
 bool translate_node_open(struct arena *a, const struct config *config, const cJSON *host_node);
 /* A node as the tenant may see it: labels by allow-list, capacity, conditions, no other tenant's
@@ -155,6 +157,3 @@ cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, cons
 /* A host event about one of our objects as a virtual core/v1 Event; NULL when it is not ours. */
 cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
                           const cJSON *host_event, struct str ns, struct str name, struct str uid);
-/* Host names and the host namespace in a message, written back. */
-struct str translate_text_up(struct arena *a, const struct translate_tenant *t, struct str text,
-                             struct str host_name, struct str ns, struct str name);

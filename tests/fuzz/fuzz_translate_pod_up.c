@@ -22,7 +22,8 @@ static void status_settles(struct arena *a, const struct translate_tenant *t, co
     assert(!translate_pod_status_up(a, t, host, next));
 }
 
-static void spec_settles(struct arena *a, const cJSON *host, const cJSON *v)
+static void spec_settles(struct arena *a, const struct translate_tenant *t, const cJSON *host,
+                         const cJSON *v)
 {
     cJSON *spec = translate_service_spec_up(a, host, v), *next;
 
@@ -33,7 +34,7 @@ static void spec_settles(struct arena *a, const cJSON *host, const cJSON *v)
     }
     translate_pvc_spec_up(a, host, v);
     translate_service_status_up(a, host, v);
-    translate_pvc_status_up(a, host, v);
+    translate_pvc_status_up(a, t, host, v);
 }
 
 static void check_node(struct arena *a, const struct translate_tenant *t, const cJSON *host)
@@ -68,7 +69,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         host = json_get(input, "host");
         v = json_get(input, "virtual");
         status_settles(a, &t, host, v);
-        spec_settles(a, host, v);
+        spec_settles(a, &t, host, v);
         check_node(a, &t, host);
         assert(!translate_pod_update(a, host, host) && !translate_data_update(a, host, host));
         assert(!translate_service_update(a, host, host) && !translate_pvc_update(a, host, host));

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from testenv import eventually
+from testenv.nodes import pool_config
 
 GPU = "nvidia.com/gpu"
 
@@ -182,6 +183,27 @@ def test_a_pod_gets_what_it_refers_to(vc, host):
     k("delete", "pod", "app", "--now")
     eventually(lambda: name not in {m["metadata"]["name"] for m in vc.host_objects("/api/v1", "configmaps")},
                30, "what nobody refers to any more to go")
+
+
+def test_a_pod_without_a_node_counts_the_nodes_that_are_shown(tenant, host):
+    k = tenant("few", config={"pools": [pool_config("a100", "a100", kind="dedicated")],
+                              "bindings": [{"pool": "a100", "guarantee": "8"}]}).kubectl
+    body = pod("huge")
+    body["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "4000"}}
+    k.apply(body)
+    shown = eventually(lambda: k.names("nodes") if len(k.names("nodes")) == 4 else None, 30, "the nodes")
+
+    def message():
+        conditions = k.json("get", "pod", "huge")["status"].get("conditions", [])
+        return next((c["message"] for c in conditions if c["type"] == "PodScheduled" and c.get("message")), None)
+
+    said = eventually(message, 60, "the scheduler's word")
+    everywhere = host.kubectl.names("nodes")
+    assert len(shown) < len(everywhere)
+    assert said.startswith("0/4 nodes are available: 2 Insufficient cpu, 2 node(s) didn't match"), said
+    assert "preemption" not in said and f"/{len(everywhere)} " not in said, said
+    eventually(lambda: said in k("get", "events", "--field-selector=reason=FailedScheduling"), 30, "the event")
+    k("delete", "pod", "huge", "--now")
 
 
 def test_a_service_is_the_hosts(vc, host):

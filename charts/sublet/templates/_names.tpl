@@ -21,7 +21,7 @@ sublet:{{ .Release.Namespace }}:{{ include "sublet.name" . }}
 {{- end -}}
 {{- end }}
 
-{{/* Keys of sublet.dev are never a tenant's: its pods may carry any app.kubernetes.io/ label, so none of those
+{{/* Keys of sublet.dev are never a tenant's: its pods may carry app.kubernetes.io/ labels if the admin allows them, so none of those
 may select the control plane. */}}
 {{- define "sublet.selector" -}}
 sublet.dev/control-plane: {{ include "sublet.name" . | quote }}

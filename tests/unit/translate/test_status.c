@@ -164,7 +164,8 @@ static void messages(void **state)
                "the team-research group, settings-aaaaaaaaaaaaaaaa");
     assert_str(text(f, "0/3 nodes are available: 1 node(s) had untolerated taint {sublet.dev/pool: "
                        "other-team}, 2 x."),
-               "0/3 nodes are available: 1 node(s) had untolerated taint, 2 x.");
+               "no node of the host cluster can take the pod: node(s) didn't match Pod's node "
+               "affinity/selector or had untolerated taints.");
     assert_str(text(f, "ünïcode {"), "ünïcode {");
     assert_str(text(f, "untolerated taint {open"), "untolerated taint");
     assert_str(text(f, ""), "");
@@ -266,13 +267,19 @@ static void claims(void **state)
     struct fixture *f = *state;
     cJSON *host = doc(f, "{spec: {volumeName: pv-1, storageClassName: gold, volumeMode: "
                          "Filesystem}, status: {phase: Bound, "
-                         "capacity: {storage: 1Gi}, secret: x}}");
-    cJSON *v = doc(f, "{spec: {accessModes: [ReadWriteOnce]}, status: {phase: Pending}}");
+                         "capacity: {storage: 1Gi}, secret: x, conditions: [{type: "
+                         "ControllerResizeError, message: \"resize claim team-research/data: read "
+                         "tcp 10.0.0.7:4312->10.0.0.9:443: reset\"}]}}");
+    cJSON *v = doc(f, "{metadata: {name: data, namespace: ml}, spec: {accessModes: "
+                      "[ReadWriteOnce]}, status: {phase: Pending}}");
 
     assert_json(translate_pvc_spec_up(f->a, host, v),
                 "{accessModes: [ReadWriteOnce], volumeName: pv-1, storageClassName: gold, "
                 "volumeMode: Filesystem}");
-    assert_json(translate_pvc_status_up(f->a, host, v), "{phase: Bound, capacity: {storage: 1Gi}}");
+    assert_json(
+        translate_pvc_status_up(f->a, &f->tenant, host, v),
+        "{phase: Bound, capacity: {storage: 1Gi}, conditions: [{type: ControllerResizeError, "
+        "message: \"resize claim ml/data: read tcp (hidden)->10.0.0.9:443: reset\"}]}");
 }
 
 int main(void)
