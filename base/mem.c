@@ -6,20 +6,69 @@
 #include <sublet/mem.h>
 
 #include <assert.h>
+#include <fcntl.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arena.h"
 
 enum { ARENA_FIRST = 4096, ARENA_CHUNK_MAX = 65536 };
 
+/* Of the process, as the heap itself is: a budget that each owner of memory would have to be handed
+ * could be forgotten by one of them. */
+static size_t in_use;
+
+#define MALLOC_HEAD sizeof(size_t)
+
 static void *need(void *p)
 {
     if (!p)
         abort();
+    __atomic_fetch_add(&in_use, malloc_usable_size(p) + MALLOC_HEAD, __ATOMIC_RELAXED);
     return p;
+}
+
+static void forget(void *p)
+{
+    if (p)
+        __atomic_fetch_sub(&in_use, malloc_usable_size(p) + MALLOC_HEAD, __ATOMIC_RELAXED);
+}
+
+size_t mem_in_use(void)
+{
+    return __atomic_load_n(&in_use, __ATOMIC_RELAXED);
+}
+
+/* The second number of statm is in pages. */
+size_t mem_resident(void)
+{
+    char text[128];
+    struct str rest, pages;
+    uint64_t n = 0;
+    ssize_t got;
+    int fd;
+
+    if (ARENA_ASAN)
+        return 0;
+    fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    got = fd < 0 ? -1 : read(fd, text, sizeof(text));
+    if (fd >= 0)
+        close(fd);
+    if (got <= 0)
+        return 0;
+    rest = (struct str){text, (size_t)got};
+    (void)str_cut(&rest, ' ');
+    pages = str_cut(&rest, ' ');
+    return str_to_u64(pages, &n) ? (size_t)n * (size_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+void mem_trim(void)
+{
+    malloc_trim(0);
 }
 
 void *mem_alloc(size_t size)
@@ -29,6 +78,7 @@ void *mem_alloc(size_t size)
 
 void *mem_realloc(void *p, size_t size)
 {
+    forget(p);
     return need(realloc(p, size ? size : 1));
 }
 
@@ -39,6 +89,7 @@ void *mem_free(const void *p)
         void *to;
     } pun = {.from = p}; /* a struct str owns memory through a const pointer */
 
+    forget(pun.to);
     free(pun.to);
     return NULL;
 }
@@ -86,6 +137,7 @@ void arena_reset(struct arena *a)
     assert(a->magic == ARENA_MAGIC);
     for (struct arena_chunk *chunk = a->chunks, *next; chunk; chunk = next) {
         next = chunk->next;
+        forget(chunk);
         free(chunk);
     }
     a->chunks = NULL;
@@ -98,6 +150,7 @@ struct arena *arena_free(struct arena *a)
         return NULL;
     arena_reset(a);
     a->magic = 0;
+    forget(a);
     free(a);
     return NULL;
 }

@@ -13,6 +13,12 @@ void *mem_free(const void *p);    /* takes NULL, returns NULL */
 char *mem_strdup(struct str s);   /* NUL-terminated */
 struct str mem_str(struct str s); /* heap copy, NUL after the last byte */
 
+/* What all of these and all arenas hold now, in any thread: what a budget is compared with. */
+size_t mem_in_use(void);
+/* Pages of the process in memory, or 0 where that says nothing (a sanitizer's shadow is in it). */
+size_t mem_resident(void);
+void mem_trim(void); /* gives what is free back to the kernel; milliseconds */
+
 #define NEW(type) ((type *)mem_alloc(sizeof(type)))
 
 /* An arena frees everything at once and nothing singly. Not thread safe: one owner at a time. */

@@ -80,6 +80,27 @@ static void tells_when_over(void **state)
     arena_free(a);
 }
 
+static void counts_what_is_in_use(void **state)
+{
+    size_t before = mem_in_use(), most;
+    char *p = mem_alloc(100000);
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    assert_true(mem_in_use() >= before + 100000);
+    p = mem_realloc(p, 300000);
+    assert_true(mem_in_use() >= before + 300000);
+    arena_alloc(a, 200000);
+    most = mem_in_use();
+    assert_true(most >= before + 500000 && most < before + 520000);
+    arena_reset(a);
+    assert_true(mem_in_use() < most - 190000);
+    arena_free(a);
+    mem_free(p);
+    mem_free(mem_str(STR("text")).p);
+    assert_int_equal(mem_in_use(), before);
+}
+
 static void makes_strings(void **state)
 {
     struct arena *a = arena_new(0);
@@ -110,7 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_on_the_heap),      cmocka_unit_test(allocates_zeroed_and_aligned),
         cmocka_unit_test(keeps_allocations_apart), cmocka_unit_test(tells_when_over),
-        cmocka_unit_test(makes_strings),
+        cmocka_unit_test(counts_what_is_in_use),   cmocka_unit_test(makes_strings),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
