@@ -73,6 +73,10 @@ void net_respond(struct net_exchange *x, int status, const struct net_header *he
  */
 void net_begin(struct net_exchange *x, int status, const struct net_header *headers,
                size_t n_headers);
+/* The same for an answer that ends by itself (a long list): it counts as a request under way until
+ * its end, and net_close() lets it finish. length: of all that will be written, -1: not known. */
+void net_begin_whole(struct net_exchange *x, int status, const struct net_header *headers,
+                     size_t n_headers, int64_t length);
 size_t net_write(struct net_exchange *x, const struct net_slice *slices, size_t n);
 size_t net_backlog(const struct net_exchange *x);
 void net_end(struct net_exchange *x);
@@ -85,6 +89,9 @@ void net_on(struct net_exchange *x, void (*closed)(void *ctx), void (*drained)(v
 /* The reader of this answer may pause for as long as it likes (a person behind a pager): stalled_ms
  * is not for its connection. Only for answers whose writer waits for drained(). */
 void net_patience(struct net_exchange *x);
+/* Frees what the request of a stream that began consists of: path, query, headers, body. All that
+ * points to it is dead then; net_request is empty. */
+void net_forget_request(struct net_exchange *x);
 struct arena *net_arena(struct net_exchange *x);
 /* No callback of yours is ever called inside a call of these, but release() may be. A backlog
  * beyond 64 MiB cuts the exchange. After net_end(), net_abort() or closed() of the connection,

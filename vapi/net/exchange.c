@@ -364,21 +364,49 @@ void net_respond(struct net_exchange *x, int status, const struct net_header *he
     conn_dirty(x->conn);
 }
 
-void net_begin(struct net_exchange *x, int status, const struct net_header *headers,
-               size_t n_headers)
+static void begin(struct net_exchange *x, int status, const struct net_header *headers,
+                  size_t n_headers, int64_t length)
 {
     assert(x->magic == EXCHANGE_MAGIC && x->state == X_RUNNING);
     x->state = X_STREAMING;
     x->status = status;
     x->streamed = true;
     x->bodyless = x->bodyless || has_no_body(status);
-    stop_counting(x);
-    release_head(x); /* streams have a limit of their own */
-
     if (dead(x))
         return;
-    x->conn->proto->answer(x, headers, n_headers, -1);
+    x->conn->proto->answer(x, headers, n_headers, length);
     conn_dirty(x->conn);
+}
+
+void net_begin(struct net_exchange *x, int status, const struct net_header *headers,
+               size_t n_headers)
+{
+    stop_counting(x);
+    release_head(x); /* streams have a limit of their own */
+    begin(x, status, headers, n_headers, -1);
+}
+
+void net_begin_whole(struct net_exchange *x, int status, const struct net_header *headers,
+                     size_t n_headers, int64_t length)
+{
+    x->whole = true;
+    begin(x, status, headers, n_headers, length);
+}
+
+void net_forget_request(struct net_exchange *x)
+{
+    assert(x->magic == EXCHANGE_MAGIC && x->state == X_STREAMING);
+    x->conn->server->bodies -= x->body.n;
+    buf_fini(&x->body);
+    release_head(x);
+    x->request = (struct net_request){.arena = x->arena,
+                                      .method = x->request.method,
+                                      .peer = x->request.peer,
+                                      .tls = x->request.tls,
+                                      .http_major = x->request.http_major};
+    x->headers = NULL;
+    x->n_headers = x->cap_headers = 0;
+    arena_reset(x->arena);
 }
 
 bool net_upgrade(struct net_exchange *x, const struct net_header *headers, size_t n_headers,

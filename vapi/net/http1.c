@@ -390,7 +390,7 @@ static void end_of_input(struct net_conn *c)
     h->keep_alive = false;
     if (h->x && h->x->upgraded)
         conn_dirty(c); /* serve_pipe() tells, in order */
-    else if (!h->stopped && (!h->x || h->x->streamed || !h->complete))
+    else if (!h->stopped && (!h->x || (h->x->streamed && !h->x->whole) || !h->complete))
         conn_close(c);
 }
 

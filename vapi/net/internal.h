@@ -81,7 +81,8 @@ struct net_exchange {
     bool backlogged; /* counted in conn->backlogged */
     bool counted;    /* in server->running */
     bool dispatched; /* the handler knows it */
-    bool streamed;   /* begun by net_begin() */
+    bool streamed;   /* begun by net_begin() or net_begin_whole() */
+    bool whole;      /* by the latter: it ends by itself */
     bool ended;      /* no more slices will come */
     bool upgradable; /* the request asks for it (HTTP/1.1) */
     bool upgraded;   /* a pipe now: raw bytes both ways */

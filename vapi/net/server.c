@@ -446,7 +446,7 @@ static void end_streams(struct net_conn *c)
 
     TAILQ_FOREACH(x, &c->exchanges, in_conn)
     {
-        if (x->state == X_STREAMING && !x->ended)
+        if (x->state == X_STREAMING && !x->ended && !x->whole)
             net_end(x);
     }
 }

@@ -200,6 +200,11 @@ static void on_request(void *ctx, struct net_exchange *x, const struct net_reque
         call->writing = true;
         begin(call, "");
         write_some(call);
+    } else if (str_eqc(r->path, "/whole") || str_eqc(r->path, "/sized")) {
+        net_begin_whole(x, 200, NULL, 0, str_eqc(r->path, "/sized") ? (int64_t)number : -1);
+        call->left = number;
+        call->writing = true;
+        write_some(call);
     } else if (str_eqc(r->path, "/watch")) {
         begin(call, "event\n");
     } else if (str_eqc(r->path, "/abort")) {

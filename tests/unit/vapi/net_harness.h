@@ -6,6 +6,7 @@
  *   GET /hello          "hello"                      any  /echo        the body back
  *   GET /size?N         N bytes, in pieces           GET  /stream?N    N bytes, streamed with
  * drained() GET /patient?N        the same, to a reader that may pause
+ *   GET /whole?N        the same, an answer that ends by itself; /sized?N: with its length
  *   GET /watch          one line, then nothing       GET  /later       "later", 50 ms later
  *   GET /peer           cn|organizations|rejected    GET  /request     method, path, query, headers
  *   GET /never          no answer, until closed      GET  /abort       one line, then cut

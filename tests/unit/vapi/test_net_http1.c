@@ -465,6 +465,49 @@ static void test_patience(void **state)
     net_fixture_close(&f);
 }
 
+/* An answer that is made while it is sent is no watch: its reader may close its half, and the
+ * server, closing, lets it finish. */
+static void do_whole(struct net_fixture *f, void *arg)
+{
+    static const char *const lines[] = {"GET /whole?8000000 HTTP/1.1\r\nhost: x\r\n\r\n",
+                                        "GET /sized?8000000 HTTP/1.1\r\nhost: x\r\n\r\n"};
+    struct buf *got = arg;
+
+    for (size_t i = 0; i < 2; i++) {
+        int fd = raw_connect(f);
+
+        raw_send(fd, str_c(lines[i]));
+        if (i == 0)
+            shutdown(fd, SHUT_WR);
+        raw_receive(fd, &got[i], SIZE_MAX);
+        close(fd);
+    }
+}
+
+static void test_whole_answers(void **state)
+{
+    struct net_fixture f;
+    struct buf got[2] = {BUF_INIT(0), BUF_INIT(0)};
+    struct net_stats stats;
+
+    (void)state;
+    net_fixture_open(&f, false, NULL);
+    net_fixture_start(&f, do_whole, got);
+    while (f.requests < 2)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    net_stats(f.server, &stats);
+    assert_int_equal(stats.requests, 1); /* a stream would not count */
+    net_fixture_shut(&f, 60000);
+    net_fixture_wait(&f);
+    assert_true(str_contains(buf_str(&got[0]), STR("transfer-encoding: chunked")));
+    assert_true(got[0].n > 8000000 && str_has_suffix(buf_str(&got[0]), STR("\r\n0\r\n\r\n")));
+    assert_true(str_contains(buf_str(&got[1]), STR("content-length: 8000000\r\n")));
+    assert_true(got[1].n > 8000000 && got[1].n < 8000500);
+    buf_fini(&got[0]);
+    buf_fini(&got[1]);
+    net_fixture_close(&f);
+}
+
 /* A client that closes its half behind the request still gets the answer; a watch ends. */
 static void do_half_close(struct net_fixture *f, void *arg)
 {
@@ -756,16 +799,27 @@ static void test_graceful_close(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_garbage),         cmocka_unit_test(test_every_split),
-        cmocka_unit_test(test_pipelining),      cmocka_unit_test(test_http_1_0),
-        cmocka_unit_test(test_continue),        cmocka_unit_test(test_continue_too_large),
-        cmocka_unit_test(test_not_understood),  cmocka_unit_test(test_options_of_the_server),
-        cmocka_unit_test(test_floods),          cmocka_unit_test(test_slow_peers),
-        cmocka_unit_test(test_trickle),         cmocka_unit_test(test_stalled_reader),
-        cmocka_unit_test(test_patience),        cmocka_unit_test(test_half_close),
-        cmocka_unit_test(test_max_connections), cmocka_unit_test(test_silent_connections),
-        cmocka_unit_test(test_upgrade),         cmocka_unit_test(test_upgrade_backpressure),
-        cmocka_unit_test(test_no_upgrade),      cmocka_unit_test(test_graceful_close),
+        cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_every_split),
+        cmocka_unit_test(test_pipelining),
+        cmocka_unit_test(test_http_1_0),
+        cmocka_unit_test(test_continue),
+        cmocka_unit_test(test_continue_too_large),
+        cmocka_unit_test(test_not_understood),
+        cmocka_unit_test(test_options_of_the_server),
+        cmocka_unit_test(test_floods),
+        cmocka_unit_test(test_slow_peers),
+        cmocka_unit_test(test_trickle),
+        cmocka_unit_test(test_stalled_reader),
+        cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_half_close),
+        cmocka_unit_test(test_whole_answers),
+        cmocka_unit_test(test_max_connections),
+        cmocka_unit_test(test_silent_connections),
+        cmocka_unit_test(test_upgrade),
+        cmocka_unit_test(test_upgrade_backpressure),
+        cmocka_unit_test(test_no_upgrade),
+        cmocka_unit_test(test_graceful_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
