@@ -413,28 +413,95 @@ static uint32_t root_of(struct str api_version, struct str kind)
     return schema_builtin_root(STR("published"), version.n ? version : STR("v1"), kind);
 }
 
+/* 0: the kind has no message. */
+static uint32_t message_of(const cJSON *object)
+{
+    uint32_t node =
+        root_of(json_str(json_get(object, "apiVersion")), json_str(json_get(object, "kind")));
+
+    return node && node_at(&SCHEMA_BUILTIN, node)->kind == SCHEMA_OBJECT ? node : 0;
+}
+
+/* The members of runtime.Unknown that follow its `raw`. */
+static void put_envelope_tail(struct writer *w)
+{
+    put_text(w, 4, STR(""));
+    put_text(w, 3, STR(""));
+}
+
+/* And what precedes it. */
+static void put_envelope_head(struct writer *w, const cJSON *object)
+{
+    size_t mark = written(w);
+
+    put_text(w, 2, json_str(json_get(object, "kind")));
+    put_text(w, 1, json_str(json_get(object, "apiVersion")));
+    close_message(w, 1, mark);
+    put_bytes(w, PROTO_MAGIC);
+}
+
+static struct str written_bytes(const struct writer *w)
+{
+    return (struct str){w->bytes + w->at, written(w)};
+}
+
 bool proto_encode(struct arena *a, const cJSON *object, struct str *ret)
 {
-    struct str api_version = json_str(json_get(object, "apiVersion"));
-    struct str kind = json_str(json_get(object, "kind"));
     struct writer w = {.arena = a, .schema = &SCHEMA_BUILTIN};
-    uint32_t node = root_of(api_version, kind);
+    uint32_t node = message_of(object);
     size_t mark;
 
-    if (!node || node_at(w.schema, node)->kind != SCHEMA_OBJECT)
+    if (!node)
         return false;
-    put_text(&w, 4, STR(""));
-    put_text(&w, 3, STR(""));
+    put_envelope_tail(&w);
     mark = written(&w);
     put_message(&w, node, object, 1);
     close_message(&w, 2, mark);
-    mark = written(&w);
-    put_text(&w, 2, kind);
-    put_text(&w, 1, api_version);
-    close_message(&w, 1, mark);
-    put_bytes(&w, PROTO_MAGIC);
-    *ret = (struct str){w.bytes + w.at, written(&w)};
+    put_envelope_head(&w, object);
+    *ret = written_bytes(&w);
     return true;
+}
+
+/* ---- lists in pieces ---- */
+
+/* The items must be the last field of the message: what is in the frame stands before them. */
+bool proto_list_open(const cJSON *frame, const char *items, struct proto_list *ret)
+{
+    const struct schema *s = &SCHEMA_BUILTIN;
+    const struct schema_field *last;
+
+    ret->root = message_of(frame);
+    if (!ret->root)
+        return false;
+    last = field_below(s, node_at(s, ret->root), UINT16_MAX + 1u);
+    if (!last || !str_eqc(str_c(schema_text(s, last->name)), items) ||
+        node_at(s, last->node)->kind != SCHEMA_LIST)
+        return false;
+    ret->item = node_at(s, last->node)->elem;
+    ret->number = last->pb;
+    return true;
+}
+
+struct str proto_list_item(struct arena *a, const struct proto_list *l, const cJSON *item)
+{
+    struct writer w = {.arena = a, .schema = &SCHEMA_BUILTIN};
+
+    put_value(&w, l->item, l->number, item, 1);
+    return written_bytes(&w);
+}
+
+void proto_list_ends(struct arena *a, const struct proto_list *l, const cJSON *frame, size_t n,
+                     struct str *ret_head, struct str *ret_tail)
+{
+    struct writer head = {.arena = a, .schema = &SCHEMA_BUILTIN}, tail = head;
+
+    put_envelope_tail(&tail);
+    *ret_tail = written_bytes(&tail);
+    put_message(&head, l->root, frame, 1);
+    put_varint(&head, written(&head) + n);
+    put_key(&head, 2, WIRE_BYTES);
+    put_envelope_head(&head, frame);
+    *ret_head = written_bytes(&head);
 }
 
 bool proto_encode_event(struct arena *a, struct str type, const cJSON *object, struct str *ret)
