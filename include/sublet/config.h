@@ -77,7 +77,8 @@ struct config {
     struct str audit_policy, audit_policy_file, audit_path;   /* text; path; path or "-" */
     int64_t audit_max_size, audit_max_backups, audit_max_age; /* bytes; files; days */
     bool audit_refuse;
-    int64_t max_mutating, max_reading, max_watches, request_timeout_ms;
+    int64_t max_mutating, max_reading, max_watches, max_watches_all, memory_limit,
+        request_timeout_ms;
     struct str kubeconfig_server; /* "https://research.gpu.example"; empty: the listen address */
 };
 

@@ -117,6 +117,18 @@ bool net_upgrade(struct net_exchange *x, const struct net_header *headers, size_
     return true;
 }
 
+void net_begin_whole(struct net_exchange *x, int status, const struct net_header *headers, size_t n,
+                     int64_t length)
+{
+    (void)length;
+    net_begin(x, status, headers, n);
+}
+
+void net_forget_request(struct net_exchange *x)
+{
+    assert(x->streaming);
+}
+
 size_t net_write(struct net_exchange *x, const struct net_slice *slices, size_t n)
 {
     assert(x->streaming);

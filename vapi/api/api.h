@@ -30,12 +30,14 @@ struct events;
 struct expiry;
 struct notices;
 struct api_audit;
+struct budget;
 struct api_metrics;
 struct call_audit;
 struct flow;
 struct flows;
 struct series;
 struct openapi;
+struct streaming;
 struct vapi_renewals;
 
 struct api_check {
@@ -88,6 +90,8 @@ struct vapi {
     struct api_audit *audit;     /* NULL: there is no audit log */
     struct api_metrics *metrics; /* NULL until the first request */
     struct flows *flows;
+    struct streaming *streaming;
+    struct budget *budget;
     struct token_marks tokens;
     struct vapi_address address; /* where it is reached */
     struct arena *address_texts; /* of it; NULL: it was not published yet */
@@ -127,6 +131,7 @@ struct call_entry {
     int64_t began_us;
     bool observed, long_running;
     int stream_code; /* of a streamed answer that began */
+    bool streaming;  /* a whole answer began, and is sent while it is made */
     struct call_audit *audit;
     struct series *series;        /* of the gauge that counts it */
     int64_t due_ms, final_due_ms; /* deadline.c; 0: never */
@@ -139,6 +144,7 @@ struct call_entry {
     uint64_t queued_us;              /* when, while it is queued; then for how long */
     size_t answer_bytes, body_bytes; /* the latter while it waits */
     bool mutating, queued, seated;
+    size_t reserved; /* budget.c */
 };
 
 /* vapi.c */

@@ -358,6 +358,37 @@ static struct str join(struct call *c, const struct net_slice *body, size_t n)
     return STR("");
 }
 
+bool audit_wants_answer(const struct call *c)
+{
+    const struct call_audit *a = audit_of(c);
+
+    return a && a->event.decision.level >= AUDIT_LEVEL_REQUEST_RESPONSE;
+}
+
+size_t audit_most_bytes(void)
+{
+    return MAX_OBJECT;
+}
+
+struct str audit_answer_row(struct call *c, struct arena *a, const cJSON *around)
+{
+    struct str json = json_text(a, around);
+
+    return audit_of(c)->event.decision.omit_managed_fields ? audit_without_managed_fields(a, json)
+                                                           : json;
+}
+
+void audit_answer_text(struct call *c, struct str json)
+{
+    audit_of(c)->event.answer_object = arena_str(c->arena, json);
+}
+
+void audit_answer_left_out(struct call *c)
+{
+    if (audit_wants_answer(c))
+        call_audit_annotate(c, TRUNCATED, STR("true"));
+}
+
 void audit_answer(struct call *c, int status, struct str content_type, const struct net_slice *body,
                   size_t n)
 {

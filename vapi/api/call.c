@@ -11,6 +11,7 @@
  *
  * It must never call done() before the function that started the call has returned, and never
  * twice. */
+#include "budget.h"
 #include "observe.h"
 
 #include <assert.h>
@@ -32,7 +33,7 @@ struct call_entry *call_entry(struct call *c)
 
 struct call *call_new(struct vapi *api)
 {
-    struct arena *a = arena_new(API_CALL_ARENA);
+    struct arena *a = arena_new(budget_call_arena(api));
     struct call_entry *e = ARENA_NEW(a, struct call_entry);
     struct call *c = &e->call;
 

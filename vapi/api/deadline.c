@@ -110,7 +110,8 @@ static void expire(struct call *c)
 
 static bool waits(const struct call_entry *e)
 {
-    return e->due_ms && !e->answered && !e->observed && !e->stream_code && e->exchange_open;
+    return e->due_ms && !e->answered && !e->observed && !e->stream_code && !e->streaming &&
+           e->exchange_open;
 }
 
 static void on_deadline(uv_timer_t *timer);

@@ -11,6 +11,8 @@
  * pkg/util/flowcontrol. */
 #include "flow.h"
 
+#include "budget.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -24,8 +26,9 @@
 #define IDLE_FLOWS      256         /* kept for their next request */
 #define DEFAULT_WRITES  200
 #define DEFAULT_READS   400
-#define DEFAULT_STREAMS 2000
-#define WAIT_PART       4 /* of the deadline is the longest wait, as upstream */
+#define DEFAULT_STREAMS 2000 /* of one user */
+#define DEFAULT_ALL     4000 /* streams of all of them */
+#define WAIT_PART       4    /* of the deadline is the longest wait, as upstream */
 
 struct flows {
     struct vapi *api;
@@ -35,13 +38,13 @@ struct flows {
     struct flow *all;
     uv_idle_t idle;
     unsigned running[2], waiting; /* reads, writes */
-    unsigned most_running[2], most_streams;
-    uint64_t rejected[3], queued_us, n_queued;
+    unsigned most_running[2], most_streams, most_streams_all, streams;
+    uint64_t rejected[4], queued_us, n_queued;
     bool pumping;
 };
 
-enum why { WHY_QUEUE_FULL, WHY_STREAMS, WHY_TIME_OUT };
-static const char *const WHYS[] = {"queue-full", "concurrency-limit", "time-out"};
+enum why { WHY_QUEUE_FULL, WHY_STREAMS, WHY_TIME_OUT, WHY_MEMORY };
+static const char *const WHYS[] = {"queue-full", "concurrency-limit", "time-out", "memory"};
 
 static uint64_t now_us(void)
 {
@@ -64,6 +67,7 @@ void flow_open(struct vapi *api)
     f->most_running[0] = limit_of(config ? config->max_reading : 0, DEFAULT_READS);
     f->most_running[1] = limit_of(config ? config->max_mutating : 0, DEFAULT_WRITES);
     f->most_streams = limit_of(config ? config->max_watches : 0, DEFAULT_STREAMS);
+    f->most_streams_all = limit_of(config ? config->max_watches_all : 0, DEFAULT_ALL);
     uv_idle_init(api->o.loop, &f->idle);
     f->idle.data = f;
     api->open_handles++;
@@ -215,11 +219,19 @@ static bool has_time(const struct flows *f, struct flow *flow)
 
 /* ---- running ---- */
 
+static void charge(struct flow *flow, uint64_t us)
+{
+    struct flow_level *level = flow->level;
+
+    flow->spent_us += us;
+    level->virtual_us += us * 100 / (uint64_t)(level->shares ? level->shares : 1);
+}
+
 static void run_now(struct flows *f, struct call_entry *e)
 {
     struct flow *flow = e->flow;
     struct flow_level *level = flow->level;
-    uint64_t took, began = now_us();
+    uint64_t began = now_us();
 
     e->seated = true;
     f->running[kind_of(e)]++;
@@ -228,9 +240,22 @@ static void run_now(struct flows *f, struct call_entry *e)
     level->dispatched++;
     flow->refs++; /* whatever becomes of the call */
     e->run(e->run_ctx);
-    took = now_us() - began;
-    flow->spent_us += took;
-    level->virtual_us += took * 100 / (uint64_t)(level->shares ? level->shares : 1);
+    charge(flow, now_us() - began);
+    flow->refs--;
+}
+
+void flow_hold(struct flow *flow)
+{
+    if (flow)
+        flow->refs++;
+}
+
+void flow_spend(struct vapi *api, struct flow *flow, uint64_t us)
+{
+    if (!flow)
+        return;
+    (void)has_time(api->flows, flow); /* of this turn of the loop */
+    charge(flow, us);
     flow->refs--;
 }
 
@@ -254,6 +279,7 @@ void flow_leave(struct call *c)
 void flow_stream(struct call *c)
 {
     flow_leave(c);
+    budget_leave(c); /* what it holds from now on is counted as it is */
 }
 
 void flow_answer_bytes(struct call *c, size_t n)
@@ -457,8 +483,11 @@ void flow_enter(struct call *c, const struct attributes *what, void (*run)(void 
     e->run_ctx = ctx;
     flow->refs++;
     flow->streams += e->long_running;
-    if (e->long_running && flow->streams > f->most_streams)
+    f->streams += e->long_running;
+    if (e->long_running && (flow->streams > f->most_streams || f->streams > f->most_streams_all))
         refuse(c, WHY_STREAMS);
+    else if (!budget_enter(c, what))
+        refuse(c, WHY_MEMORY);
     else if (!flow->waiting && has_seat(f, flow, kind_of(e)) && flow->answer_bytes <= MOST_BYTES &&
              has_time(f, flow))
         run_now(f, e);
@@ -479,7 +508,9 @@ void flow_end(struct call *c)
     if (e->queued)
         unqueue(f, e);
     flow_leave(c);
+    budget_leave(c);
     flow->streams -= e->long_running;
+    f->streams -= e->long_running;
     flow->answer_bytes -= e->answer_bytes;
     flow->refs--;
     e->flow = NULL;

@@ -9,6 +9,9 @@
 #include "notice.h"
 #include "observe.h"
 
+#include "budget.h"
+#include "stream.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -445,6 +448,8 @@ bool metrics_handle(struct call *c, struct str path)
     tell_network(api, &out);
     tell_build(api, &out);
     flow_metrics(api, &out);
+    budget_metrics(api, &out);
+    streaming_metrics(api, &out);
     audit_metrics(api, &out);
     notices_metrics(api, &out);
     metrics_process(&out);

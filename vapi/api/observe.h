@@ -39,6 +39,13 @@ void audit_request(struct call *c, const cJSON *object);
 void audit_answer_tree(struct call *c, const cJSON *tree);
 void audit_answer(struct call *c, int status, struct str content_type, const struct net_slice *body,
                   size_t n);
+/* A list that is never a tree as a whole: whether its event has it; how much of a JSON text it
+ * could have; a row of it ({"items":[row]}) as it goes there; the text; or that it is too long. */
+bool audit_wants_answer(const struct call *c);
+size_t audit_most_bytes(void);
+struct str audit_answer_row(struct call *c, struct arena *a, const cJSON *around);
+void audit_answer_text(struct call *c, struct str json);
+void audit_answer_left_out(struct call *c);
 void audit_stream(struct call *c, int status);
 void audit_end(struct call *c);
 void audit_metrics(struct vapi *api, struct buf *out);
@@ -67,6 +74,9 @@ void deadline_restore(struct call *c);
 void flow_leave(struct call *c);  /* it needs no seat any more */
 void flow_stream(struct call *c); /* it streams from now on */
 void flow_end(struct call *c);
+/* Time that was spent for a flow outside of its requests' turns; it is held meanwhile. */
+void flow_hold(struct flow *flow);
+void flow_spend(struct vapi *api, struct flow *flow, uint64_t us);
 void flow_answer_bytes(struct call *c, size_t n);
 int flow_too_many(struct err *err) MUST_CHECK; /* 429 */
 void flow_timed_out(struct call *c);           /* it waited for too long */

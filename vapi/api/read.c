@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET and LIST. A read never builds a tree unless another form or version was asked for: GET is the
- * stored row, LIST is a head and rows joined by commas, sent by reference. A read must never answer
- * with a state older than the resourceVersion it names, nor with one that is not yet durable. */
+/* GET and LIST: what is read, and as of when; list_rows.c sends a list. A read never builds a tree
+ * unless another form or version was asked for: GET is the stored row, by reference. A read must
+ * never answer with a state older than the resourceVersion it names, nor with one that is not yet
+ * durable. */
 #include "api.h"
 
 #include <assert.h>
@@ -142,128 +143,6 @@ static bool on_row(void *ctx, const struct store_object *o)
     }
     list_keep(l, o);
     return true;
-}
-
-void list_release(struct list *l)
-{
-    for (size_t i = 0; i < l->n; i++)
-        store_object_unref(l->objects[i]);
-    l->n = 0;
-}
-
-static void on_list_sent(void *ctx)
-{
-    list_release(ctx);
-}
-
-static cJSON *list_metadata(struct list *l)
-{
-    struct arena *a = l->call->arena;
-    cJSON *meta = json_new_object(a);
-
-    json_set_str(a, meta, "resourceVersion", arena_printf(a, "%lld", (long long)l->revision));
-    /* A list of custom resources has no Go type that would leave it out. */
-    if (!l->more && l->call->resource->crd && l->call->output == OUTPUT_OBJECT)
-        json_set_first(a, meta, "continue", json_new_string(a, STR("")));
-    if (!l->more)
-        return meta;
-    const struct store_object *last = l->objects[l->n - 1];
-    json_set_str(a, meta, "continue", list_token(l->call, l->revision, last->ns, last->name));
-    if (!l->call->options.labels.n && !l->call->options.fields.n)
-        json_set_i64(a, meta, "remainingItemCount", (int64_t)l->rest);
-    return meta;
-}
-
-/* Head and rows by reference. */
-static void answer_rows(struct list *l)
-{
-    struct call *c = l->call;
-    const struct resource *r = c->resource;
-    struct net_slice *slices = arena_alloc(c->arena, (2 * l->n + 2) * sizeof(*slices));
-    bool bare = !(r->flags & RES_ITEM_TYPE_META);
-    size_t n = 0;
-
-    slices[n++].bytes = arena_printf(c->arena,
-                                     "{\"kind\":\"%.*s\",\"apiVersion\":\"%.*s\",\"metadata\":%s,"
-                                     "\"items\":[",
-                                     STR_F(r->list_kind), STR_F(r->api_version),
-                                     json_text(c->arena, list_metadata(l)).p);
-    for (size_t i = 0; i < l->n; i++) {
-        const struct store_object *o = l->objects[i];
-        size_t skip = bare ? o->skip : 0;
-
-        if (skip)
-            slices[n++].bytes = i ? STR(",{") : STR("{");
-        else if (i)
-            slices[n++].bytes = STR(",");
-        slices[n++].bytes = str_from(o->bytes, skip);
-    }
-    slices[n].bytes = STR("]}\n");
-    slices[n].release = on_list_sent;
-    slices[n++].ctx = l;
-    call_slices(c, 200, slices, n);
-}
-
-static cJSON *list_table(struct list *l)
-{
-    struct call *c = l->call;
-    int64_t now = clock_wall_s(vapi_clock(c->api));
-    cJSON *table = table_head(c->arena, c->resource, l->revision, true);
-    cJSON *rows = json_get(table, "rows");
-
-    json_set(c->arena, table, "metadata", list_metadata(l));
-    for (size_t i = 0; i < l->n; i++) {
-        cJSON *object = convert_tree(c->arena, c->resource, l->objects[i]);
-
-        json_append(rows, table_row(c->arena, c->resource, object, c->include, now));
-    }
-    return table;
-}
-
-static cJSON *list_trees(struct list *l)
-{
-    struct call *c = l->call;
-    struct arena *a = c->arena;
-    bool partial = c->output == OUTPUT_PARTIAL;
-    cJSON *list = json_new_object(a);
-
-    json_set_str(a, list, "kind",
-                 partial ? STR("PartialObjectMetadataList") : c->resource->list_kind);
-    json_set_str(a, list, "apiVersion", partial ? STR("meta.k8s.io/v1") : c->resource->api_version);
-    json_set(a, list, "metadata", list_metadata(l));
-    cJSON *items = json_set(a, list, "items", json_new_array(a));
-    for (size_t i = 0; i < l->n; i++) {
-        cJSON *object = convert_tree(a, c->resource, l->objects[i]);
-
-        if (!partial && !(c->resource->flags & RES_ITEM_TYPE_META)) {
-            json_remove(object, "kind");
-            json_remove(object, "apiVersion");
-        }
-        json_append(items, partial ? partial_metadata(a, object) : object);
-    }
-    return list;
-}
-
-static bool all_as_stored(const struct list *l)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        if (!convert_is_identity(l->call->resource, l->objects[i]))
-            return false;
-    }
-    return true;
-}
-
-void list_answer(struct list *l)
-{
-    struct call *c = l->call;
-
-    if (c->output == OUTPUT_OBJECT && all_as_stored(l) && !c->pretty && !c->yaml) {
-        answer_rows(l);
-        return;
-    }
-    cJSON *tree = c->output == OUTPUT_TABLE ? list_table(l) : list_trees(l);
-    on_list_sent(l);
-    call_tree(c, 200, tree);
 }
 
 struct list *list_scan(struct call *c, struct err *err)

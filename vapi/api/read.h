@@ -30,7 +30,7 @@ struct list {
 void read_list_when(struct call *c, void (*next)(struct call *c));
 /* What c's options choose, now. NULL with err when they cannot be met. */
 struct list *list_scan(struct call *c, struct err *err) MUST_CHECK;
-/* Answers in the form that was asked for and lets go of the objects. */
+/* list_rows.c: answers in the form that was asked for and lets go of the objects. */
 void list_answer(struct list *l);
 void list_release(struct list *l);
 

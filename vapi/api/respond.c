@@ -6,10 +6,10 @@
  * ends the call's handler; it must never be called twice for one call. Source: apiserver
  * pkg/endpoints/handlers/responsewriters. */
 #include "observe.h"
+#include "stream.h"
 
 #include <assert.h>
 #include <string.h>
-#include <zlib.h>
 
 #include <sublet/log.h>
 #include <sublet/net.h>
@@ -21,8 +21,6 @@
 #define WARNINGS_ALL  4096 /* characters of all warnings; beyond it each is cut to ... */
 #define WARNINGS_EACH 256
 #define MAX_EXTRA     8 /* of a handler's own */
-#define GZIP_LEVEL    4 /* upstream's choice: most of the gain for a third of the time */
-#define GZIP_WINDOW   (15 + 16)
 
 struct headers {
     struct net_header list[MAX_HEADERS];
@@ -170,44 +168,6 @@ static bool listening(struct call *c, const struct net_slice *body, size_t n)
     return false;
 }
 
-static bool deflate_into(z_stream *z, struct buf *out, struct str in, bool last)
-{
-    unsigned char chunk[16384];
-    union {
-        const char *from;
-        unsigned char *to;
-    } text = {.from = in.p};
-    int rc;
-
-    z->next_in = text.to;
-    z->avail_in = (uInt)in.n;
-    do {
-        z->next_out = chunk;
-        z->avail_out = sizeof(chunk);
-        rc = deflate(z, last ? Z_FINISH : Z_NO_FLUSH);
-        buf_add(out, (struct str){(char *)chunk, sizeof(chunk) - z->avail_out});
-    } while (rc == Z_OK && z->avail_out == 0);
-    return rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR;
-}
-
-/* All pieces as one compressed text; an empty one when zlib fails, and then they go as they are. */
-static struct str compress_slices(const struct net_slice *body, size_t n)
-{
-    struct buf out = BUF_INIT(0);
-    z_stream z = {0};
-    bool fine = true;
-
-    if (deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        return STR_NULL;
-    for (size_t i = 0; i < n && fine; i++)
-        fine = deflate_into(&z, &out, body[i].bytes, false);
-    fine = fine && deflate_into(&z, &out, STR(""), true);
-    deflateEnd(&z);
-    if (!fine)
-        buf_clear(&out);
-    return buf_take(&out);
-}
-
 static struct str content_type_of(const struct headers *h)
 {
     for (size_t i = 0; i < h->n; i++)
@@ -216,30 +176,86 @@ static struct str content_type_of(const struct headers *h)
     return STR("");
 }
 
+/* Pieces that are there, for a stream. */
+struct given {
+    struct net_slice *slices;
+    size_t n, next;
+};
+
+static size_t given_slices(void *ctx, struct net_slice *ret)
+{
+    struct given *g = ctx;
+    size_t n = 0, size = 0;
+
+    while (g->next < g->n && n < STREAM_BATCH && size < STREAM_PIECE) {
+        struct net_slice *left = &g->slices[g->next];
+        struct str part = str_sub(left->bytes, 0, STREAM_PIECE - size);
+
+        ret[n] = (struct net_slice){part, NULL, NULL};
+        size += part.n;
+        left->bytes = str_from(left->bytes, part.n);
+        if (!left->bytes.n) {
+            ret[n].release = left->release;
+            ret[n].ctx = left->ctx;
+            g->next++;
+        }
+        n++;
+    }
+    return n;
+}
+
+static void given_release(void *ctx)
+{
+    struct given *g = ctx;
+
+    drop(g->slices + g->next, g->n - g->next);
+}
+
+/* Compressed while it is sent: a list of megabytes has the loop for some milliseconds at once. */
+static void send_packed(struct call *c, int status, const struct headers *h,
+                        const struct net_slice *body, size_t n, size_t size)
+{
+    struct given *g = ARENA_NEW(c->arena, struct given);
+    struct stream_source source = {.slices = given_slices, .release = given_release, .ctx = g};
+
+    g->slices = arena_alloc(c->arena, n * sizeof(*body));
+    g->n = n;
+    memcpy(g->slices, body, n * sizeof(*body));
+    stream_answer(c, status, h->list, h->n, &source, (int64_t)size);
+}
+
 static void send_body(struct call *c, int status, struct headers *h, const struct net_slice *body,
                       size_t n)
 {
     size_t size = 0;
-    struct net_slice packed;
 
     for (size_t i = 0; i < n; i++)
         size += body[i].bytes.n;
     observe_answer(c, status, content_type_of(h), body, n);
     flow_answer_bytes(c, size);
-    if (!call_entry(c)->gzip || size < API_GZIP_FROM) {
+    if (call_entry(c)->gzip && size >= API_GZIP_FROM)
+        send_packed(c, status, h, body, n, size);
+    else
         send_slices(c, status, h, body, n);
+}
+
+void respond_source(struct call *c, int status, struct str content_type,
+                    const struct stream_source *source, int64_t length)
+{
+    struct headers h = {.n = 0};
+
+    if (!c->exchange) {
+        source->release(source->ctx);
+        call_finish(c, NULL, NULL);
         return;
     }
-    packed = heap_slice(compress_slices(body, n));
-    if (!packed.bytes.n) {
-        on_buffer_sent(packed.ctx);
-        send_slices(c, status, h, body, n);
-        return;
+    common_headers(c, &h, content_type);
+    if (length >= 0) {
+        audit_answer_left_out(c);
+        observe_answer(c, status, content_type, NULL, 0);
+        flow_answer_bytes(c, (size_t)length);
     }
-    drop(body, n);
-    header(h, "content-encoding", STR("gzip"));
-    header(h, "vary", STR("accept-encoding"));
-    send_slices(c, status, h, &packed, 1);
+    stream_answer(c, status, h.list, h.n, source, length);
 }
 
 /* ---- trees ---- */

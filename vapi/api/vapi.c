@@ -10,8 +10,10 @@
  * call, a controller or a uv handle could still come back. */
 #include "observe.h"
 
+#include "budget.h"
 #include "flow.h"
 #include "notice.h"
+#include "stream.h"
 
 #include <assert.h>
 
@@ -76,7 +78,9 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
     uv_unref((uv_handle_t *)&api->deadline);
     api->deadline.data = api;
     api->deadline_ms = INT64_MAX;
+    budget_open(api);
     flow_open(api);
+    streaming_open(api);
 
     api->registry = registry_new(options->store);
     registry_set_clock(api->registry, &api->sequence);
@@ -216,6 +220,8 @@ static void free_api(struct vapi *api)
 
     api->state = API_CLOSED;
     flow_free(api);
+    budget_free(api);
+    streaming_free(api);
     audit_close(api);
     api->metrics = api_metrics_free(api->metrics);
     api->events = events_free(api->events);
@@ -274,6 +280,7 @@ static void finish_close(struct vapi *api)
     uv_close((uv_handle_t *)&api->renewal, on_handle_closed);
     uv_close((uv_handle_t *)&api->deadline, on_handle_closed);
     flow_close(api);
+    streaming_close(api);
 }
 
 static void on_last_turn(void *ctx)

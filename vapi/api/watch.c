@@ -10,6 +10,8 @@
  */
 #include "watch_socket.h"
 
+#include "budget.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -20,6 +22,7 @@
 
 #define WATCH_MAGIC   0x77617463u
 #define BACKLOG_LIMIT (1u << 20)
+#define BACKLOG_TIGHT (16u << 10) /* where memory is short; who falls behind lists again */
 #define BOOKMARK_MS   60000
 #define BOOKMARK_LEAD 2000
 #define INITIAL_CHUNK 512
@@ -79,6 +82,15 @@ static int check_watch_options(struct call *c, struct err *err)
 
 /* --- sending --- */
 
+static bool has_room(const struct watch *w)
+{
+    size_t backlog = net_backlog(w->call->exchange);
+
+    if (backlog <= BACKLOG_TIGHT)
+        return true;
+    return backlog <= BACKLOG_LIMIT && !budget_tight(w->call->api);
+}
+
 static void on_text_sent(void *ctx)
 {
     mem_free(ctx);
@@ -132,12 +144,15 @@ static void send_tree(struct watch *w, const char *type, cJSON *object)
     struct buf text = BUF_INIT(0);
 
     form_version(w->scratch, w->call, object);
-    if (w->call->protobuf && send_frame(w, type, object))
+    if (w->call->protobuf && send_frame(w, type, object)) {
+        arena_reset(w->scratch);
         return;
+    }
     buf_printf(&text, "{\"type\":\"%s\",\"object\":", type);
     json_print(&text, object);
     buf_addc(&text, "}\n");
     send_text(w, &text);
+    arena_reset(w->scratch); /* a quiet watch holds nothing of its last event */
 }
 
 static void on_sent(void *ctx)
@@ -238,6 +253,8 @@ static void on_timer_closed(uv_handle_t *h)
     assert(w->magic == WATCH_MAGIC && w->phase == WATCH_ENDED);
     w->magic = 0;
     arena_free(w->scratch);
+    mem_free(w->after_ns.p);
+    mem_free(w->after_name.p);
     mem_free(w);
 }
 
@@ -311,6 +328,7 @@ void watch_registry_changed(void *ctx)
 
 struct chunk {
     struct watch *watch;
+    const struct store_object *last;
     bool full;
 };
 
@@ -319,16 +337,29 @@ static bool on_initial(void *ctx, const struct store_object *o)
     struct chunk *chunk = ctx;
     struct watch *w = chunk->watch;
 
-    if (w->in_chunk == INITIAL_CHUNK || net_backlog(w->call->exchange) > BACKLOG_LIMIT) {
+    if (w->in_chunk == INITIAL_CHUNK || !has_room(w)) {
         chunk->full = true;
         return false;
     }
     w->in_chunk++;
-    w->after_ns = arena_str(w->call->arena, o->ns);
-    w->after_name = arena_str(w->call->arena, o->name);
+    store_object_unref(chunk->last);
+    chunk->last = store_object_ref(o);
     if (index_match(&w->call->options, o))
         send_event(w, STORE_ADDED, o, o->revision);
     return true;
+}
+
+/* Where the next chunk goes on. */
+static void keep_position(struct watch *w, struct chunk *chunk)
+{
+    if (!chunk->last)
+        return;
+    mem_free(w->after_ns.p);
+    mem_free(w->after_name.p);
+    w->after_ns = mem_str(chunk->last->ns);
+    w->after_name = mem_str(chunk->last->name);
+    store_object_unref(chunk->last);
+    chunk->last = NULL;
 }
 
 /* The state as of w->start, whatever is written meanwhile: the cursor stands right behind it. */
@@ -342,13 +373,16 @@ static void initial_step(struct watch *w)
         chunk.full = false;
         w->in_chunk = 0;
         err_init(&err, c->arena);
-        if (store_scan(vapi_store(c->api), c->resource->storage, c->ns.n ? c->ns : STR_NULL,
-                       w->after_ns, w->after_name, w->start, on_initial, &chunk, &err)) {
+        int failed =
+            store_scan(vapi_store(c->api), c->resource->storage, c->ns.n ? c->ns : STR_NULL,
+                       w->after_ns, w->after_name, w->start, on_initial, &chunk, &err);
+        keep_position(w, &chunk);
+        if (failed) {
             send_error(w, &err);
             watch_end(w);
             return;
         }
-    } while (chunk.full && net_backlog(c->exchange) <= BACKLOG_LIMIT);
+    } while (chunk.full && has_room(w));
     if (chunk.full)
         return; /* drained() goes on */
     w->phase = WATCH_LIVE;
@@ -385,7 +419,7 @@ static void live_step(struct watch *w)
     bool expired = false;
     const struct store_event *e;
 
-    while (net_backlog(w->call->exchange) <= BACKLOG_LIMIT) {
+    while (has_room(w)) {
         e = store_watch_next(w->cursor, &expired);
         if (!e)
             break;
@@ -516,6 +550,8 @@ static void watch_begin(struct watch *w)
     w->socket = watch_socket_open(w->call, on_received);
     if (!w->socket)
         call_begin(w->call, 200, stream_type(w->call));
+    /* Thousands of watches live for an hour: nobody looks at their headers again. */
+    net_forget_request(w->call->exchange);
 }
 
 /* The stream begins before it is known that its revision does not come, or that its time is over.

@@ -85,6 +85,10 @@ OPTION(INT, max_reading, "limits.readRequests", NULL, "SUBLET_LIMITS_READ_REQUES
        "1..10000", "reads under way at once; more of them take turns, by user")
 OPTION(INT, max_watches, "limits.watchesPerUser", NULL, "SUBLET_LIMITS_WATCHES_PER_USER", "2000",
        "10..100000", "watches and streams one user may have open")
+OPTION(INT, max_watches_all, "limits.watches", NULL, "SUBLET_LIMITS_WATCHES", "4000", "10..1000000",
+       "watches and streams of all users together")
+OPTION(QUANTITY, memory_limit, "limits.memory", NULL, "SUBLET_LIMITS_MEMORY", "0", "0..16Ti",
+       "memory beyond which requests get 429; 0: four fifths of the container's limit")
 OPTION(DURATION, request_timeout_ms, "limits.requestTimeout", NULL, "SUBLET_LIMITS_REQUEST_TIMEOUT",
        "1m", "1s..1h", "when a request that is no watch or stream is answered with 504")
 OPTION(STRING, log_level, "log.level", "--log-level", "SUBLET_LOG_LEVEL", "info",

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi (private to vapi/api)
+ *
+ * The memory of the process, and who still gets some of it: see budget.c. */
+#pragma once
+
+#include "api.h"
+
+void budget_open(struct vapi *api); /* by the configuration, else by the container's limit */
+void budget_free(struct vapi *api);
+/* Reserves what the request may need, until budget_leave(); false: 429. */
+bool budget_enter(struct call *c, const struct attributes *what);
+void budget_leave(struct call *c);
+/* The limit of one call's arena. */
+size_t budget_call_arena(const struct vapi *api);
+/* Nothing that can wait is to be held for anybody. */
+bool budget_tight(struct vapi *api);
+void budget_metrics(struct vapi *api, struct buf *out);
