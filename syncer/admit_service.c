@@ -109,17 +109,39 @@ static bool lacks_address(const cJSON *service)
     return !json_str_at(service, "spec.clusterIP").n;
 }
 
-bool service_wants_admit(const struct syncer *s, const cJSON *object, const cJSON *old)
+static int check_change(struct syncer *s, struct arena *a, const cJSON *object, const cJSON *old,
+                        struct err *err)
+{
+    struct str ns = json_str_at(object, "metadata.namespace");
+    struct mapping m = mapping_get(s, a, SYNC_SERVICES, ns, json_str_at(object, "metadata.name"));
+    bool same = m.exists && str_eq(m.uid, sync_uid(object));
+
+    return translate_check_service_change(a, object, old, same ? m.given : STR(""), err);
+}
+
+/* What is refused then is said by service_admit(). */
+static bool picks(struct syncer *s, const cJSON *object, const cJSON *old)
+{
+    struct arena *a = arena_new(0);
+    struct err err;
+    bool refused;
+
+    err_init(&err, a);
+    refused = check_change(s, a, object, old, &err) != 0;
+    arena_free(a);
+    return refused;
+}
+
+bool service_wants_admit(struct syncer *s, const cJSON *object, const cJSON *old)
 {
     struct str ns = json_str_at(object, "metadata.namespace");
 
-    (void)s;
     if (!service_wants_host(object) || service_is_api(ns, json_str_at(object, "metadata.name")) ||
         sync_is_deleting(object))
         return false;
     if (!old)
-        return !str_eqc(json_str_at(object, "spec.clusterIP"), "None");
-    return lacks_address(object) || lacks_node_port(object);
+        return !service_is_headless(object);
+    return lacks_address(object) || lacks_node_port(object) || picks(s, object, old);
 }
 
 /* --- the end --- */
@@ -178,6 +200,8 @@ static void note_host_uid(struct admit *w, const cJSON *host)
 
     mapping_begin(&m, str_c(w->uid));
     m.host_uid = sync_uid(host);
+    m.headless = service_is_headless(host);
+    m.given = translate_service_given(w->arena, host);
     mapping_put(w->syncer, SYNC_SERVICES, w->ns, w->name, &m);
 }
 
@@ -241,15 +265,13 @@ static void on_posted(void *ctx, const struct host_answer *a, const struct err *
 
 static void post(struct admit *w)
 {
+    struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
     cJSON *object = wanted(w);
-    struct str address = json_str_at(w->object, "spec.clusterIP");
 
-    if (!object) {
+    if (!object || service_keep_address(w->arena, &m, w->object, object, &w->err)) {
         answer(w);
         return;
     }
-    if (address.n) /* one the tenant asks for: the host says whether it is free */
-        json_set_str(w->arena, json_ensure_object(w->arena, object, "spec"), "clusterIP", address);
     send(w, "POST", STR(""), json_text(w->arena, object), NULL, on_posted);
 }
 
@@ -376,11 +398,16 @@ static void record(struct admit *w)
 {
     struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
 
-    if (m.host_uid.n && str_eqc(m.uid, w->uid)) {
+    if (service_check_room(w->syncer, w->object, &m, &w->err)) {
+        syncer_defer(w->syncer, on_deferred, w);
+        return;
+    }
+    if (w->dry_run || (m.host_uid.n && str_eqc(m.uid, w->uid) && !m.headless)) {
         begin(w);
         return;
     }
     mapping_begin(&m, str_c(w->uid));
+    m.headless = false;
     m.tried = true;
     mapping_put(w->syncer, SYNC_SERVICES, w->ns, w->name, &m);
     store_on_commit(w->syncer->store, on_recorded, w);
@@ -424,10 +451,9 @@ void service_admit(struct syncer *s, struct arena *a, cJSON *object, const cJSON
         map_put(&s->admits->map, &w->entry, str_c(w->key));
         w->listed = true;
     }
-    if (translate_check_service(a, &s->tenant, object, &w->err))
+    if (translate_check_service(a, &s->tenant, object, &w->err) ||
+        (old && check_change(s, a, object, old, &w->err)))
         syncer_defer(s, on_deferred, w);
-    else if (dry_run)
-        begin(w);
     else
         record(w);
 }

@@ -129,6 +129,8 @@ struct mapping {
     int64_t gone_s;              /* since when a tried one is without its virtual object; 0: not */
     struct str uid;              /* of the virtual object */
     struct str host_uid;         /* empty: not known to have been on the host */
+    struct str given;            /* what the host allocated to it, "a,b"; of Services */
+    bool headless;               /* a Service that takes no address of the host's */
     struct str old[MAPPING_OLD]; /* virtual uids before, whose host objects may linger */
     size_t n_old;
 };
@@ -145,6 +147,9 @@ bool mapping_is_full(const struct mapping *m);
  * first: that it was there must be known all the same. */
 void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
                        struct str uid, struct str host_uid);
+/* How many other Services are, or may be, on the host: with an address there, or headless. */
+size_t mapping_count_services(struct syncer *s, bool headless, struct str but_ns,
+                              struct str but_name);
 /* Was uid ever the uid of a virtual object under this key? The proof before a deletion. */
 bool mapping_knows(const struct mapping *m, struct str uid);
 
@@ -303,13 +308,24 @@ void events_object_known(struct syncer *s, const struct host_object *now);
 
 /* --- services.c, admit_service.c --- */
 bool service_wants_host(const cJSON *service);
+bool service_is_headless(const cJSON *service);
+/* One more of them on the host, of this key: FORBIDDEN in a quota's words beyond sync.maxServices.
+ * m: the key's record; the caller puts it in the same turn of the loop, so the bound is exact. */
+int service_check_room(struct syncer *s, const cJSON *service, const struct mapping *m,
+                       struct err *err) MUST_CHECK;
+/* The address this Service has goes into the host object made for it again, when the record says
+ * that the host gave it. FORBIDDEN for any other. */
+int service_keep_address(struct arena *a, const struct mapping *m, const cJSON *service,
+                         cJSON *host_object, struct err *err) MUST_CHECK;
+int service_before_store(struct syncer *s, struct arena *a, const cJSON *object, bool dry_run,
+                         struct err *err) MUST_CHECK;
 bool service_is_api(struct str ns, struct str name);
 void service_admit(struct syncer *s, struct arena *a, cJSON *object, const cJSON *old, bool dry_run,
                    void (*done)(void *ctx, const struct err *err), void *ctx);
 void service_admit_undo(struct syncer *s, const cJSON *object);
-bool service_wants_admit(const struct syncer *s, const cJSON *object, const cJSON *old);
+bool service_wants_admit(struct syncer *s, const cJSON *object, const cJSON *old);
 bool service_in_admission(const struct syncer *s, struct str ns, struct str name);
-void service_stored(struct syncer *s, const cJSON *object); /* before_store */
+void service_stored(struct syncer *s, const cJSON *object);
 struct admits *admits_new(struct syncer *s);
 struct admits *admits_free(struct admits *a);
 

@@ -135,8 +135,8 @@ static int before_store(void *ctx, struct arena *a, const struct resource *r, co
         return store_pod(s, a, object, dry_run, err);
     if (object && old && is_core(r, "pods"))
         return check_binding(s, a, object, old, err);
-    if (object && !dry_run && is_core(r, "services"))
-        service_stored(s, object);
+    if (object && is_core(r, "services"))
+        return service_before_store(s, a, object, dry_run, err);
     return 0;
 }
 

@@ -4,8 +4,9 @@
  * record still proves that the host object was its. Must never be removed while a host object may
  * exist.
  *
- *   value: "uid host-uid flags gone-since[ old-uid...]", "-" for what is empty; flags: "t" or "-"
- */
+ *   value: "uid host-uid flags gone-since[ @given][ old-uid...]", "-" for what is empty;
+ *   flags: of "t" (tried) and "h" (headless); given: "10.0.0.7,fd00::7,30080". Records without it
+ *   are older. */
 #include "engine.h"
 
 #include <sublet/store.h>
@@ -26,7 +27,7 @@ struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, s
                            struct str name)
 {
     struct mapping m = {0};
-    struct str value, rest;
+    struct str value, rest, flags;
     int64_t gone = 0;
 
     if (!store_record_get(s->store, RECORD_MAPPING, key_of(a, id, ns, name), &value))
@@ -35,9 +36,13 @@ struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, s
     m.exists = true;
     m.uid = field(&rest);
     m.host_uid = field(&rest);
-    m.tried = str_eqc(field(&rest), "t");
+    flags = field(&rest);
+    m.tried = str_contains(flags, STR("t"));
+    m.headless = str_contains(flags, STR("h"));
     if (str_to_i64(field(&rest), &gone))
         m.gone_s = gone;
+    if (rest.n && rest.p[0] == '@')
+        m.given = str_from(str_cut(&rest, ' '), 1);
     while (rest.p && m.n_old < MAPPING_OLD)
         m.old[m.n_old++] = field(&rest);
     return m;
@@ -58,8 +63,10 @@ void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str na
 
     add(&value, m->uid);
     add(&value, m->host_uid);
-    add(&value, m->tried ? STR("t") : STR(""));
+    add(&value, arena_printf(a, "%s%s", m->tried ? "t" : "", m->headless ? "h" : ""));
     add(&value, m->gone_s ? arena_printf(a, "%lld", (long long)m->gone_s) : STR(""));
+    if (m->given.n)
+        add(&value, arena_printf(a, "@%.*s", STR_F(m->given)));
     for (size_t i = 0; i < m->n_old; i++)
         add(&value, m->old[i]);
     store_record_put(s->store, RECORD_MAPPING, key_of(a, id, ns, name), buf_str(&value));
@@ -100,6 +107,8 @@ bool mapping_begin(struct mapping *m, struct str uid)
     m->exists = true;
     m->uid = uid;
     m->host_uid = STR("");
+    m->given = STR("");
+    m->headless = false;
     m->gone_s = 0;
     return true;
 }
@@ -131,4 +140,35 @@ bool mapping_knows(const struct mapping *m, struct str uid)
         if (str_eq(m->old[i], uid))
             return true;
     return str_eq(m->uid, uid);
+}
+
+struct service_count {
+    struct str but; /* this key is not counted */
+    bool headless;
+    size_t n;
+};
+
+static bool on_service_record(void *ctx, struct str key, struct str value)
+{
+    struct service_count *c = ctx;
+    struct str rest = value;
+
+    str_cut(&rest, ' ');
+    str_cut(&rest, ' ');
+    if (!str_eq(key, c->but) && str_contains(str_cut(&rest, ' '), STR("h")) == c->headless)
+        c->n++;
+    return true;
+}
+
+size_t mapping_count_services(struct syncer *s, bool headless, struct str but_ns,
+                              struct str but_name)
+{
+    struct arena *a = arena_new(0);
+    struct service_count c = {key_of(a, SYNC_SERVICES, but_ns, but_name), headless, 0};
+
+    store_record_each(s->store, RECORD_MAPPING,
+                      arena_printf(a, "%s/", SYNC_KINDS[SYNC_SERVICES].plural), on_service_record,
+                      &c);
+    arena_free(a);
+    return c.n;
 }

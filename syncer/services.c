@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Services: made on the host first (admit_service.c), kept alike here: ports and selectors down,
- * load balancer addresses and late allocations up. Must never touch `default/kubernetes`, which is
- * this process itself, nor a Service whose admission is still under way. */
+ * load balancer addresses and late allocations up. What the host allocated is kept in the mapping
+ * record, and only what is there is ever asked for again. Must never touch `default/kubernetes`,
+ * which is this process itself, nor a Service whose admission is still under way. */
 #include "engine.h"
 
 static const struct resource *services(const struct sync_run *run)
@@ -29,14 +30,68 @@ static cJSON *wanted(struct sync_run *run, struct err *err)
     return object;
 }
 
-/* The tenant knows its address already: it is asked for again. */
-static void keep_address(struct sync_run *run, cJSON *object)
+bool service_is_headless(const cJSON *service)
 {
-    struct str address = json_str_at(run->virtual_, "spec.clusterIP");
+    return str_eqc(json_str_at(service, "spec.clusterIP"), "None");
+}
 
-    if (address.n)
-        json_set_str(run->arena, json_ensure_object(run->arena, object, "spec"), "clusterIP",
-                     address);
+int service_check_room(struct syncer *s, const cJSON *service, const struct mapping *m,
+                       struct err *err)
+{
+    struct str ns = json_str_at(service, "metadata.namespace");
+    struct str name = json_str_at(service, "metadata.name");
+    bool headless = service_is_headless(service);
+    const char *what = headless ? "services.headless" : "services";
+    size_t used;
+
+    if (m->exists && str_eq(m->uid, sync_uid(service)) && m->headless == headless)
+        return 0; /* it has its place */
+    used = mapping_count_services(s, headless, ns, name);
+    if (used < (size_t)s->config->max_services)
+        return 0;
+    return err_forbidden(err, STR_NULL, STR("services"), name,
+                         "exceeded quota: sync.maxServices, requested: %s=1, used: %s=%zu, "
+                         "limited: %s=%lld",
+                         what, what, used, what, (long long)s->config->max_services);
+}
+
+int service_keep_address(struct arena *a, const struct mapping *m, const cJSON *service,
+                         cJSON *host_object, struct err *err)
+{
+    const cJSON *address = json_path(service, "spec.clusterIP");
+
+    if (!json_str(address).n || service_is_headless(service))
+        return 0;
+    if (!str_eq(m->uid, sync_uid(service)) || !translate_service_gave(m->given, address))
+        return err_forbidden(err, STR_NULL, STR("services"), json_str_at(service, "metadata.name"),
+                             "spec.clusterIP: the host did not allocate this address to this "
+                             "Service; delete it and create it again");
+    json_set_str(a, json_ensure_object(a, host_object, "spec"), "clusterIP", json_str(address));
+    return 0;
+}
+
+/* Headless ones are made on the host after they were stored: their place is taken with them. What
+ * the store refuses after all, the controller finds as a record without an object. */
+int service_before_store(struct syncer *s, struct arena *a, const cJSON *object, bool dry_run,
+                         struct err *err)
+{
+    struct str ns = json_str_at(object, "metadata.namespace");
+    struct str name = json_str_at(object, "metadata.name");
+    struct mapping m;
+
+    if (service_wants_host(object) && service_is_headless(object) && !service_is_api(ns, name) &&
+        !sync_is_deleting(object)) {
+        m = mapping_get(s, a, SYNC_SERVICES, ns, name);
+        if (service_check_room(s, object, &m, err))
+            return -1;
+        if (!dry_run && (mapping_begin(&m, sync_uid(object)) || !m.headless)) {
+            m.headless = true;
+            mapping_put(s, SYNC_SERVICES, ns, name, &m);
+        }
+    }
+    if (!dry_run)
+        service_stored(s, object);
+    return 0;
 }
 
 static void refuse(struct sync_run *run, const struct err *err)
@@ -63,6 +118,34 @@ static bool update_up(struct sync_run *run)
     return true;
 }
 
+/* Before the tenant sees it, so that it may write it back. */
+static void note_given(struct sync_run *run)
+{
+    struct str given = translate_service_given(run->arena, run->host);
+    bool headless = service_is_headless(run->host);
+
+    if (str_eq(given, run->mapping.given) && headless == run->mapping.headless)
+        return;
+    run->mapping.given = given;
+    run->mapping.headless = headless;
+    mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
+}
+
+static void create(struct sync_run *run, cJSON *object)
+{
+    struct err err;
+
+    err_init(&err, run->arena);
+    if (service_check_room(run->syncer, run->virtual_, &run->mapping, &err) ||
+        service_keep_address(run->arena, &run->mapping, run->virtual_, object, &err)) {
+        refuse(run, &err);
+        return;
+    }
+    mapping_begin(&run->mapping, run->uid);
+    run->mapping.headless = service_is_headless(run->virtual_);
+    sync_create(run, object);
+}
+
 static void service_present(struct sync_run *run)
 {
     struct err err;
@@ -75,12 +158,12 @@ static void service_present(struct sync_run *run)
         return;
     }
     if (!run->host) {
-        keep_address(run, object);
-        sync_create(run, object);
+        create(run, object);
         return;
     }
     if (sync_is_deleting(run->host))
         return; /* made anew when it has left */
+    note_given(run);
     if (relabel_service_waits(run, object))
         return;
     patch = translate_service_update(run->arena, run->host, object);
@@ -88,6 +171,15 @@ static void service_present(struct sync_run *run)
         sync_patch(run, patch, "application/merge-patch+json", "");
     else
         update_up(run);
+}
+
+/* Admitted and not committed yet: by its type it may belong on the host from then on. */
+static bool is_being_written(const struct sync_run *run)
+{
+    unsigned storage = services(run)->storage;
+
+    return store_latest(run->syncer->store, storage, run->ns, run->name) !=
+           store_get(run->syncer->store, storage, run->ns, run->name);
 }
 
 static void reconcile_service(struct reconcile *r)
@@ -103,7 +195,9 @@ static void reconcile_service(struct reconcile *r)
     if (!syncer_ready(s, SYNC_SERVICES, SYNC_SERVICES, SYNC_SERVICES) ||
         !sync_run_init(&run, r, SYNC_SERVICES))
         return;
-    if (!service_wants_host(run.virtual_))
+    if (run.virtual_ && is_being_written(&run))
+        reconcile_again_after(r, 1000); /* the commit brings it back; should it fail, this does */
+    else if (!service_wants_host(run.virtual_))
         sync_finish_gone(&run, -1);
     else if (!sync_settle_owner(&run))
         service_present(&run);

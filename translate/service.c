@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Services. Why: on the host a Service moves traffic, so its selector must never reach another
  * tenant's pods and its addresses are the host's to give. What the host allocates (cluster IP, node
- * ports, load balancer) goes up; none of it is ever sent down. */
+ * ports, load balancer) goes up; a tenant never sets it, neither at once nor by a detour over
+ * another type, and none of it is in what translate_service() makes. */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "shape.h"
@@ -68,6 +70,124 @@ int translate_check_service(struct arena *a, const struct translate_tenant *t, c
     if (check_addresses(service, spec, err))
         return -1;
     return check_picks(service, spec, err);
+}
+
+/* ---- what a change of it may not say ---- */
+
+static bool is_listed(struct str list, struct str value)
+{
+    while (list.n) {
+        if (str_eq(str_cut(&list, ','), value))
+            return true;
+    }
+    return false;
+}
+
+bool translate_service_gave(struct str given, const cJSON *value)
+{
+    char number[24];
+    int64_t port = 0;
+
+    if (json_is_string(value))
+        return is_listed(given, json_str(value));
+    if (!json_i64(value, &port))
+        return false;
+    snprintf(number, sizeof(number), "%lld", (long long)port);
+    return is_listed(given, str_c(number));
+}
+
+static void add_given(struct buf *b, const cJSON *value)
+{
+    int64_t port = 0;
+
+    if (json_is_string(value) && (!json_str(value).n || str_eqc(json_str(value), "None")))
+        return;
+    if (!json_is_string(value) && (!json_i64(value, &port) || !port))
+        return;
+    if (b->n)
+        buf_char(b, ',');
+    if (json_is_string(value))
+        buf_add(b, json_str(value));
+    else
+        buf_printf(b, "%lld", (long long)port);
+}
+
+struct str translate_service_given(struct arena *a, const cJSON *service)
+{
+    const cJSON *spec = json_get(service, "spec"), *ips = json_get(spec, "clusterIPs");
+    struct buf b = BUF_INIT(0);
+    struct str ret;
+
+    if (!json_count(ips))
+        add_given(&b, json_get(spec, "clusterIP"));
+    json_each(ip, ips) add_given(&b, ip);
+    json_each(port, json_get(spec, "ports")) add_given(&b, json_get(port, "nodePort"));
+    add_given(&b, json_get(spec, "healthCheckNodePort"));
+    ret = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return ret;
+}
+
+static int check_given(const cJSON *service, const cJSON *value, struct str before,
+                       struct str given, const char *field, const char *what, struct err *err)
+{
+    char why[96];
+
+    if (!value || json_is_null(value) || translate_service_gave(before, value) ||
+        translate_service_gave(given, value) || (json_is_string(value) && !json_str(value).n) ||
+        str_eqc(json_str(value), "None") || (json_is_number(value) && value->valuedouble == 0))
+        return 0;
+    snprintf(why, sizeof(why),
+             "picking a %s is not allowed; leave it out and the host allocates one", what);
+    return refuse(err, service, field, why);
+}
+
+static bool same_member(const cJSON *a, const cJSON *b, const char *key)
+{
+    const cJSON *x = json_get(a, key), *y = json_get(b, key);
+
+    return x && y && json_equal(x, y);
+}
+
+/* As it was written before this version looked: it stays readable and can be mended. */
+static int check_new_addresses(struct arena *a, const cJSON *service, const cJSON *old,
+                               struct err *err)
+{
+    static const char *const keys[] = {"externalIPs", "loadBalancerIP", "loadBalancerSourceRanges"};
+    cJSON *spec = json_copy(a, json_get(service, "spec"));
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        if (same_member(spec, json_get(old, "spec"), keys[i]))
+            json_remove(spec, keys[i]);
+    }
+    return check_addresses(service, spec, err);
+}
+
+int translate_check_service_change(struct arena *a, const cJSON *service, const cJSON *old,
+                                   struct str given, struct err *err)
+{
+    const cJSON *spec = json_get(service, "spec");
+    bool had = !str_eqc(json_str_at(old, "spec.type"), "ExternalName");
+    struct str before = had ? translate_service_given(a, old) : STR("");
+
+    if (check_new_addresses(a, service, old, err) ||
+        check_given(service, json_get(spec, "clusterIP"), before, given, "spec.clusterIP",
+                    "cluster IP", err) ||
+        check_given(service, json_get(spec, "healthCheckNodePort"), before, given,
+                    "spec.healthCheckNodePort", "node port", err))
+        return -1;
+    json_each(ip, json_get(spec, "clusterIPs"))
+    {
+        if (check_given(service, ip, before, given, "spec.clusterIPs", "cluster IP", err))
+            return -1;
+    }
+    json_each(port, json_get(spec, "ports"))
+    {
+        if (check_given(service, json_get(port, "nodePort"), before, given, "spec.ports.nodePort",
+                        "node port", err))
+            return -1;
+    }
+    return 0;
 }
 
 /* ---- down ---- */

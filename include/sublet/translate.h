@@ -78,6 +78,13 @@ int translate_check_pod(struct arena *a, const struct translate_tenant *t, struc
                         const cJSON *pod, struct err *err) MUST_CHECK;
 int translate_check_service(struct arena *a, const struct translate_tenant *t, const cJSON *service,
                             struct err *err) MUST_CHECK;
+/* What the host allocated to a Service (addresses, node ports), as "10.0.0.7,30080". */
+struct str translate_service_given(struct arena *a, const cJSON *service);
+bool translate_service_gave(struct str given, const cJSON *value);
+/* An update: FORBIDDEN where it sets what the host allocates to a value that neither the Service
+ * had while it was on the host nor `given` lists. */
+int translate_check_service_change(struct arena *a, const cJSON *service, const cJSON *old,
+                                   struct str given, struct err *err) MUST_CHECK;
 int translate_check_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *pvc,
                         struct err *err) MUST_CHECK;
 /* Whether the class of a claim is offered: one of policy.storageClasses, of which the first stands

@@ -38,6 +38,13 @@ struct created {
     bool told;
 };
 
+/* How often it was asked for so. */
+struct asked {
+    char method[8], plural[32];
+    bool dry_run;
+    unsigned n;
+};
+
 struct wire {
     struct wire *next, **prev;
     struct line *line;
@@ -73,6 +80,9 @@ struct fake_host {
     size_t n_events, capacity;
     struct map created;
     struct line *line;
+    char *denied[4]; /* "create services": RBAC refuses it */
+    struct asked asked[64];
+    size_t n_asked;
     unsigned trespasses, requests, uids;
     char place[64];
     bool closed;
@@ -255,6 +265,10 @@ static void fill(struct fake_host *h, struct arena *a, const char *plural, cJSON
         json_set_str(a, spec, "clusterIP", ip);
         json_append(json_set(a, spec, "clusterIPs", json_new_array(a)), json_new_string(a, ip));
     }
+    if (str_eqc(json_str_at(tree, "spec.type"), "NodePort")) {
+        json_each(port, json_get(spec, "ports"))
+            json_set_i64(a, port, "nodePort", 30000 + h->uids % 2000);
+    }
 }
 
 /* --- answers --- */
@@ -397,12 +411,27 @@ static void do_get(struct fake_host *h, struct wire *w, struct target *t)
     answer(w, 200, o->bytes);
 }
 
+static bool is_address_taken(struct fake_host *h, struct target *t, const cJSON *tree)
+{
+    struct str wanted = json_str_at(tree, "spec.clusterIP");
+
+    for (struct object *o = h->objects; o && wanted.n && !str_eqc(wanted, "None"); o = o->next)
+        if (!strcmp(o->plural, "services") &&
+            str_eq(json_str_at(parse(t->arena, o->bytes), "spec.clusterIP"), wanted))
+            return true;
+    return false;
+}
+
 static void do_create(struct fake_host *h, struct wire *w, struct target *t)
 {
     cJSON *tree = parse(t->arena, w->body);
     const char *name;
 
     assert(tree);
+    if (!strcmp(t->plural, "services") && is_address_taken(h, t, tree)) {
+        answer_status(w, 422, "Invalid");
+        return;
+    }
     name = arena_cstr(t->arena, json_str_at(tree, "metadata.name"));
     if (*find(h, t->plural, name)) {
         answer_status(w, 409, "AlreadyExists");
@@ -540,12 +569,64 @@ static void do_watch(struct fake_host *h, struct wire *w, struct target *t)
     feed(h, w);
 }
 
+static void count_asked(struct fake_host *h, const struct wire *w, const struct target *t)
+{
+    struct asked *q = h->asked, *end = h->asked + h->n_asked;
+
+    while (q < end && (strcmp(q->method, w->method) != 0 || strcmp(q->plural, t->plural) != 0 ||
+                       q->dry_run != t->dry_run))
+        q++;
+    if (q == end) {
+        assert(h->n_asked < sizeof(h->asked) / sizeof(*h->asked));
+        h->n_asked++;
+        snprintf(q->method, sizeof(q->method), "%s", w->method);
+        snprintf(q->plural, sizeof(q->plural), "%s", t->plural);
+        q->dry_run = t->dry_run;
+    }
+    q->n++;
+}
+
+static const char *verb_of(const struct wire *w, const struct target *t)
+{
+    if (strstr(w->query, "watch=1"))
+        return "watch";
+    if (!strcmp(w->method, "GET"))
+        return *t->name ? "get" : "list";
+    return !strcmp(w->method, "POST") ? "create" : !strcmp(w->method, "PATCH") ? "patch" : "delete";
+}
+
+static bool is_denied(struct fake_host *h, struct wire *w, const struct target *t)
+{
+    struct str right = arena_printf(t->arena, "%s %s", verb_of(w, t), t->plural);
+    struct str said;
+
+    for (size_t i = 0; i < sizeof(h->denied) / sizeof(*h->denied); i++) {
+        if (!h->denied[i] || !str_eqc(right, h->denied[i]))
+            continue;
+        said = arena_printf(t->arena,
+                            "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"%s is "
+                            "forbidden: User \\\"system:serviceaccount:team:x\\\" cannot %s "
+                            "resource \\\"%s\\\" in API group \\\"\\\" in the namespace "
+                            "\\\"team\\\"\",\"reason\":\"Forbidden\",\"code\":403,"
+                            "\"details\":{\"kind\":\"%s\"}}",
+                            t->plural, verb_of(w, t), t->plural, t->plural);
+        answer(w, 403, said);
+        return true;
+    }
+    return false;
+}
+
 static void execute(struct fake_host *h, struct wire *w)
 {
     struct arena *a = arena_new(0);
     struct target t;
 
     read_path(w, a, &t);
+    count_asked(h, w, &t);
+    if (is_denied(h, w, &t)) {
+        arena_free(a);
+        return;
+    }
     if (h->faults.unreadable && !strcmp(t.plural, h->faults.unreadable) && !*t.name &&
         !strcmp(w->method, "GET"))
         answer_status(w, 403, "Forbidden");
@@ -840,6 +921,29 @@ struct fake_faults *fake_host_faults(struct fake_host *h)
     return &h->faults;
 }
 
+unsigned fake_host_asked(const struct fake_host *h, const char *method, const char *plural,
+                         bool dry_run)
+{
+    for (size_t i = 0; i < h->n_asked; i++)
+        if (!strcmp(h->asked[i].method, method) && !strcmp(h->asked[i].plural, plural) &&
+            h->asked[i].dry_run == dry_run)
+            return h->asked[i].n;
+    return 0;
+}
+
+void fake_host_deny(struct fake_host *h, const char *right, bool deny)
+{
+    size_t n = sizeof(h->denied) / sizeof(*h->denied), at = n;
+
+    for (size_t i = n; i-- > 0;) {
+        if (deny ? !h->denied[i] : h->denied[i] && !strcmp(h->denied[i], right))
+            at = i;
+    }
+    assert(at < n);
+    mem_free(h->denied[at]);
+    h->denied[at] = deny ? mem_strdup(str_c(right)) : NULL;
+}
+
 unsigned fake_host_trespasses(const struct fake_host *h)
 {
     return h->trespasses;
@@ -890,6 +994,8 @@ static void on_closed(uv_handle_t *handle)
         mem_free(h->events[i].bytes.p);
     }
     mem_free(h->events);
+    for (size_t i = 0; i < sizeof(h->denied) / sizeof(*h->denied); i++)
+        mem_free(h->denied[i]);
     map_each(&h->created, created_free, NULL);
     map_fini(&h->created);
     mem_free(h);

@@ -46,4 +46,9 @@ bool fake_host_finish_pod(struct fake_host *h, const char *phase);
 unsigned fake_host_doubled(struct fake_host *h, struct str virtual_uid);
 /* Objects without our label that were changed or removed through the API: must stay 0. */
 unsigned fake_host_trespasses(const struct fake_host *h);
+/* How often a request reached it: fake_host_asked(h, "POST", "pods", true). */
+unsigned fake_host_asked(const struct fake_host *h, const char *method, const char *plural,
+                         bool dry_run);
+/* RBAC of the host refuses (or no longer refuses) a verb: "create services". At most four. */
+void fake_host_deny(struct fake_host *h, const char *right, bool deny);
 unsigned fake_host_requests(const struct fake_host *h);

@@ -63,6 +63,8 @@ OPTION(LIST, node_labels, "sync.nodeLabels", NULL, "SUBLET_SYNC_NODE_LABELS", ""
        "further labels of host nodes that are shown")
 OPTION(INT, max_failed_pods, "sync.maxFailedPods", NULL, "SUBLET_SYNC_MAX_FAILED_PODS", "500",
        "0..100000", "failed pods kept on the host; older ones go first")
+OPTION(INT, max_services, "sync.maxServices", NULL, "SUBLET_SYNC_MAX_SERVICES", "100", "0..100000",
+       "Services with a cluster IP of the host's; as many headless ones may be there too")
 OPTION(BOOL, controllers_native, "controllers", "--controllers", "SUBLET_CONTROLLERS", "native",
        "external|native", "who runs the workload controllers: this process or upstream's manager")
 OPTION(STRING, audit_policy, "audit.policy", NULL, "SUBLET_AUDIT_POLICY", "", "",
