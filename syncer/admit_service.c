@@ -11,6 +11,7 @@
 #include "engine.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #define ADMIT_MAGIC    0x61646d69u
 #define ADMIT_TIMEOUT  10000
@@ -183,6 +184,7 @@ static void fail(struct admit *w, const struct err *err)
         kind == &ERR_ALREADY_EXISTS)
         kind = &ERR_UNAVAILABLE; /* between the host and us: not the tenant's to mend */
     err_set(&w->err, kind, "%.*s", STR_F(text));
+    w->err.retry_after = kind == &ERR_TOO_MANY_REQUESTS;
     answer(w);
 }
 
@@ -200,16 +202,17 @@ static void note_host_uid(struct admit *w, const cJSON *host)
 
     mapping_begin(&m, str_c(w->uid));
     m.host_uid = sync_uid(host);
+    m.tried = false; /* it has the name: no create that was lost can take it any more */
     m.headless = service_is_headless(host);
     m.given = translate_service_given(w->arena, host);
     mapping_put(w->syncer, SYNC_SERVICES, w->ns, w->name, &m);
 }
 
-static void finish(struct admit *w, const struct host_answer *a)
+static void take_answer(struct admit *w, struct str body)
 {
     cJSON *host = NULL;
 
-    if (json_parse(w->arena, a->body, &host, &w->err)) {
+    if (json_parse(w->arena, body, &host, &w->err)) {
         err_wrap(&w->err, "the host's answer");
         answer(w);
         return;
@@ -217,9 +220,14 @@ static void finish(struct admit *w, const struct host_answer *a)
     take_allocation(w, host);
     if (!w->dry_run) {
         note_host_uid(w, host);
-        reflector_learn(w->syncer->watches[SYNC_SERVICES].reflector, a->body);
+        reflector_learn(w->syncer->watches[SYNC_SERVICES].reflector, body);
     }
     answer(w);
+}
+
+static void finish(struct admit *w, const struct host_answer *a)
+{
+    take_answer(w, a->body);
 }
 
 /* --- asking the host --- */
@@ -234,7 +242,8 @@ static void send(struct admit *w, const char *method, struct str name, struct st
                              .content_type = type,
                              .body = body,
                              .timeout_ms = ADMIT_TIMEOUT,
-                             .urgent = true};
+                             .urgent = !w->dry_run,
+                             .dry_run = w->dry_run};
 
     q.path = sync_path(w->arena, w->syncer, SYNC_SERVICES, name,
                        w->dry_run && method[0] != 'G' ? "?dryRun=All" : "");
@@ -263,6 +272,32 @@ static void on_posted(void *ctx, const struct host_answer *a, const struct err *
         fail(w, err);
 }
 
+static void on_judged(void *ctx, struct str host_name, struct str body, const struct err *err)
+{
+    struct admit *w = ctx;
+
+    assert(w->magic == ADMIT_MAGIC);
+    if (err) {
+        snprintf(w->host_name, sizeof(w->host_name), "%.*s", STR_F(host_name));
+        fail(w, err);
+    } else if (body.n) {
+        take_answer(w, body);
+    } else {
+        answer(w); /* too long to be kept: it would be made, and gets its address then */
+    }
+}
+
+/* Nothing is made: which address it would get is the next one's, too. */
+static void judge(struct admit *w, const cJSON *object)
+{
+    struct dry_run q = {.id = SYNC_SERVICES,
+                        .object = object,
+                        .patience = DRY_RUN_PATIENT,
+                        .timeout_ms = w->syncer->config->verdict_timeout_ms};
+
+    dry_run_ask(w->syncer, w->arena, &q, on_judged, w);
+}
+
 static void post(struct admit *w)
 {
     struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
@@ -270,6 +305,10 @@ static void post(struct admit *w)
 
     if (!object || service_keep_address(w->arena, &m, w->object, object, &w->err)) {
         answer(w);
+        return;
+    }
+    if (w->dry_run) {
+        judge(w, object);
         return;
     }
     send(w, "POST", STR(""), json_text(w->arena, object), NULL, on_posted);

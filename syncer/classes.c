@@ -180,7 +180,7 @@ static cJSON *classless_claim(struct syncer *s, struct arena *a)
  * without a class, and nothing is kept of a dry run. */
 static void ask_default(struct syncer *s)
 {
-    struct host_request q = {.method = "POST"};
+    struct host_request q = {.method = "POST", .dry_run = true};
     struct arena *a;
 
     if (s->closing || s->asking_class)

@@ -10,6 +10,7 @@
 #include <sublet/call.h>
 #include <sublet/controller.h>
 #include <sublet/host.h>
+#include <sublet/host_trouble.h>
 #include <sublet/syncer.h>
 #include <sublet/translate.h>
 
@@ -57,7 +58,7 @@ struct sync_watch {
 struct ledger;
 struct refs;
 struct nodes;
-struct verdicts;
+struct dry_runs;
 struct failed_pods;
 struct events_up;
 struct publisher;
@@ -77,7 +78,7 @@ struct syncer {
     struct refs *refs;
     struct ledger *ledger;
     struct nodes *nodes;
-    struct verdicts *verdicts;
+    struct dry_runs *dry_runs;
     struct failed_pods *failed;
     struct events_up *events;
     struct publisher *publisher;
@@ -329,13 +330,35 @@ void service_stored(struct syncer *s, const cJSON *object);
 struct admits *admits_new(struct syncer *s);
 struct admits *admits_free(struct admits *a);
 
+/* --- dry_run.c --- */
+struct dry_runs *dry_runs_new(struct syncer *s);
+struct dry_runs *dry_runs_free(struct dry_runs *d);
+void dry_runs_forget(struct dry_runs *d); /* the host answers otherwise by now */
+enum dry_run_patience {
+    DRY_RUN_NOW,    /* not asked when others have to go first */
+    DRY_RUN_URGENT, /* a write waits for it */
+    DRY_RUN_PATIENT /* a tenant's own dry run: after those */
+};
+struct dry_run {
+    enum sync_id id;
+    const cJSON *object;   /* of the host, under its real name */
+    struct str also_named; /* what else in it is only its own */
+    enum dry_run_patience patience;
+    int64_t timeout_ms;
+};
+/* host_name: under which it was asked about. err NULL: admitted, and body is the answer unless that
+ * was long. TOO_MANY_REQUESTS: it had no turn; refused: see below; other errors: no answer. */
+typedef void (*dry_run_cb)(void *ctx, struct str host_name, struct str body, const struct err *err);
+/* done() comes exactly once, from the loop. */
+void dry_run_ask(struct syncer *s, struct arena *a, const struct dry_run *q, dry_run_cb done,
+                 void *ctx);
+bool dry_run_refused(const struct err *err); /* the host would refuse the object itself */
+
 /* --- verdict.c --- */
-struct verdicts *verdicts_new(struct syncer *s);
-struct verdicts *verdicts_free(struct verdicts *v);
 bool verdict_wanted(const struct syncer *s, const struct resource *r, const cJSON *object,
                     const cJSON *old);
 void verdict_ask(struct syncer *s, struct arena *a, const struct resource *r, const cJSON *object,
-                 void (*done)(void *ctx, const struct err *err), void *ctx);
+                 bool dry_run, void (*done)(void *ctx, const struct err *err), void *ctx);
 
 /* --- streams.c: logs, exec, attach, port-forward, proxies --- */
 struct proxy;
@@ -347,6 +370,12 @@ void descriptions_ask(struct syncer *s, struct str path, int64_t timeout_ms,
                       void (*done)(void *ctx, struct str body, const struct err *err), void *ctx);
 void streams_stop(struct streams *all);            /* ends all of them */
 struct streams *streams_free(struct streams *all); /* takes NULL */
+
+/* --- dialogue.c: what is wrong with the host, as standing notices --- */
+void dialogue_watch(struct syncer *s);
+/* A duty of its own towards the host is not done ("kubeconfig"); reason NULL: it is. */
+void dialogue_note(struct syncer *s, const char *duty, const char *reason, struct str message,
+                   struct str detail);
 
 /* --- hooks.c --- */
 void hooks_register(struct syncer *s);

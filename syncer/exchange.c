@@ -266,6 +266,8 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
         return;
     }
     if (err) {
+        if (dry_run_refused(err))
+            dry_runs_forget(run->syncer->dry_runs);
         sync_attempt_over(run, err);
         sync_refused(run, err);
     } else {

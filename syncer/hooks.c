@@ -166,7 +166,7 @@ static void admit(void *ctx, struct arena *a, const struct resource *r, cJSON *o
     else if (is_core(r, "nodes"))
         node_notice(s, a, done, done_ctx);
     else
-        verdict_ask(s, a, r, object, done, done_ctx);
+        verdict_ask(s, a, r, object, dry_run, done, done_ctx);
 }
 
 static void admit_undo(void *ctx, const struct resource *r, const cJSON *object)

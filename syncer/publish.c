@@ -9,7 +9,6 @@
 #include <uv.h>
 
 #include <sublet/encode.h>
-#include <sublet/log.h>
 
 #define PUBLISHER_MAGIC 0x7075626cu
 #define RETRY_MS        5000
@@ -62,18 +61,35 @@ static void retry(struct publisher *p)
         uv_timer_start(&p->timer, on_timer, RETRY_MS, 0);
 }
 
+static void note(struct publisher *p, const char *reason, const char *message, struct str detail)
+{
+    dialogue_note(p->syncer, "kubeconfig", reason, str_c(message), detail);
+}
+
+static void published(struct publisher *p)
+{
+    p->busy = false;
+    p->published = true;
+    note(p, NULL, "", STR_NULL);
+}
+
+static void failed(struct publisher *p, const struct err *err)
+{
+    note(p, "KubeconfigNotPublished",
+         "the Secret with this virtual cluster's kubeconfig cannot be written on the host cluster",
+         err->message);
+    retry(p);
+}
+
 static void on_written(void *ctx, const struct host_answer *answer, const struct err *err)
 {
     struct publisher *p = ctx;
 
     (void)answer;
-    if (err) {
-        log_warn("syncer: cannot publish the kubeconfig: %.*s", STR_F(err->message));
-        retry(p);
-        return;
-    }
-    p->busy = false;
-    p->published = true;
+    if (err)
+        failed(p, err);
+    else
+        published(p);
 }
 
 static void write_secret(struct publisher *p, bool exists)
@@ -110,13 +126,13 @@ static void take_existing(struct publisher *p, struct str body)
     if (json_parse(a, body, &secret, NULL)) {
         retry(p);
     } else if (!is_ours(p, secret)) {
-        log_error("syncer: Secret %.*s exists on the host and is not ours: the kubeconfig is not "
-                  "published",
-                  STR_F(secret_name(p, a)));
+        note(p, "KubeconfigSecretExists",
+             "the Secret for this virtual cluster's kubeconfig exists on the host cluster and is "
+             "not this virtual cluster's",
+             secret_name(p, a));
         p->busy = false;
     } else if (is_current(p, a, secret)) {
-        p->busy = false;
-        p->published = true;
+        published(p);
     } else {
         write_secret(p, true);
     }
@@ -133,7 +149,7 @@ static void on_looked(void *ctx, const struct host_answer *answer, const struct 
     else if (err->kind == &ERR_NOT_FOUND)
         write_secret(p, false);
     else
-        retry(p);
+        failed(p, err);
 }
 
 static void look(struct publisher *p)

@@ -54,6 +54,8 @@ static bool is_proxy(const struct stream *t)
     return kind == PROXY_POD || kind == PROXY_SERVICE;
 }
 
+static struct str path_of(const struct stream *t);
+
 /* --- refusals --- */
 
 static struct str names_up(const struct stream *t, struct arena *a, struct str text)
@@ -89,6 +91,12 @@ static const struct err_kind *kind_of(int status)
 
 /* What the host said, as a Status of ours. That we may not ask is the admin's business: the tenant
  * is told that much, and not whom it concerns. */
+static void note_right(struct stream *t, const struct err *err)
+{
+    if (!is_proxy(t)) /* a program behind it may say what it likes */
+        host_note_right(t->syncer->host, proxy_request(t->proxy)->method, path_of(t), err);
+}
+
 static void tell_refusal(struct stream *t, const cJSON *status)
 {
     struct arena *a = proxy_request(t->proxy)->arena;
@@ -96,6 +104,9 @@ static void tell_refusal(struct stream *t, const cJSON *status)
     struct err err;
 
     err_init(&err, a);
+    if (status && status_parse(a, status, &err) && err.kind)
+        note_right(t, &err);
+    err_clear(&err);
     if (t->status == 401 || t->status == 403) {
         err_set(&err, &ERR_UNAVAILABLE, "the host cluster does not let Sublet do this");
     } else if (!status || !status_parse(a, status, &err) || !err.kind) {
@@ -173,6 +184,7 @@ static void begin(struct stream *t, int status, const struct net_header *headers
         m++;
     }
     t->state = STREAM_PASSING;
+    note_right(t, NULL);
     proxy_begin(t->proxy, status, list, m);
 }
 
@@ -181,6 +193,7 @@ static void begin_tunnel(struct stream *t, const struct net_header *headers, siz
     struct err err;
 
     if (proxy_upgrade(t->proxy, headers, n)) {
+        note_right(t, NULL);
         t->state = STREAM_TUNNEL;
         return;
     }

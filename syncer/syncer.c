@@ -220,10 +220,10 @@ static void on_refused(void *ctx, const struct err *err)
     struct sync_watch *w = ctx;
 
     /* Without what is cluster scoped a tenant does well, so that is no warning. */
-    if (SYNC_KINDS[w->id].namespaced)
+    if (SYNC_KINDS[w->id].namespaced && err->kind != &ERR_FORBIDDEN) /* see dialogue.c */
         log_warn("syncer: the host does not let us watch %s: %.*s", SYNC_KINDS[w->id].plural,
                  STR_F(err->message));
-    else
+    else if (!SYNC_KINDS[w->id].namespaced)
         log_info("syncer: the host does not let us watch %s, so %s: %.*s", SYNC_KINDS[w->id].plural,
                  w->id == SYNC_NODES ? "those in use are shown by name" : "none is shown",
                  STR_F(err->message));
@@ -336,7 +336,7 @@ static void make_parts(struct syncer *s)
     s->refs = refs_new(s);
     s->ledger = ledger_new(s);
     s->nodes = nodes_new(s);
-    s->verdicts = verdicts_new(s);
+    s->dry_runs = dry_runs_new(s);
     s->failed = failed_new(s);
     s->events = events_up_new(s);
     s->publisher = publisher_new(s);
@@ -367,6 +367,7 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
     s->tenant.node_ctx = s->nodes;
     hooks_register(s);
     host_on_up(host, on_up, s);
+    dialogue_watch(s);
     vapi_add_check(api, "host-sync", check_host, api);
     *ret = s;
     return 0;
@@ -379,7 +380,8 @@ int syncer_new(struct vapi *api, const struct config *config, struct syncer **re
                                    .rng = vapi_rng(api),
                                    .kubeconfig = config->host_kubeconfig,
                                    .qps = config->host_qps,
-                                   .burst = config->host_burst};
+                                   .burst = config->host_burst,
+                                   .dry_qps = config->host_dry_qps};
     struct host *host;
 
     if (host_open(&options, &host, err))
@@ -423,7 +425,7 @@ static void on_defer_closed(uv_handle_t *handle)
     s->refs = refs_free(s->refs);
     s->ledger = ledger_free(s->ledger);
     s->nodes = nodes_free(s->nodes);
-    s->verdicts = verdicts_free(s->verdicts);
+    s->dry_runs = dry_runs_free(s->dry_runs);
     s->failed = failed_free(s->failed);
     s->events = events_up_free(s->events);
     s->admits = admits_free(s->admits);

@@ -1,99 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host's verdict: what a tenant is about to create is translated and sent to the host as a dry
  * run, and the host's refusal becomes the tenant's own, at apply time. A deadline decides: a host
- * that is slow or away never holds a request up. Pods of one shape are asked about once in a while:
- * a verdict is no reservation. Must never refuse for a reason of ours or of the network's. */
+ * that is slow or away never holds a request up, nor does a rate of dry runs that is used up
+ * (dry_run.c): a verdict is advice, the host judges every create itself. Must never refuse for a
+ * reason of ours or of the network's. */
 #include "engine.h"
 
 #include <assert.h>
 
-#include <sublet/encode.h>
 #include <sublet/object.h>
 
 #define VERDICT_MAGIC 0x76657264u
-#define FRESH_MS      10000
-#define CACHE_MAX     128
-
-struct verdict {
-    struct map_entry entry; /* digest of the shape */
-    struct verdict *next;   /* by age, oldest first */
-    int64_t until_ms;
-    char digest[53];
-};
-
-struct verdicts {
-    struct syncer *syncer;
-    struct map map;
-    struct verdict *first, *last;
-};
 
 struct question {
     unsigned magic;
     struct syncer *syncer;
     struct arena *arena; /* the request's */
-    bool is_template;
+    bool is_template, dry_run;
     struct str ns, name;
-    char host_name[64], digest[53];
     void (*done)(void *ctx, const struct err *err);
     void *done_ctx;
 };
-
-/* --- what was asked lately --- */
-
-static void forget_first(struct verdicts *v)
-{
-    struct verdict *old = v->first;
-
-    v->first = old->next;
-    if (!v->first)
-        v->last = NULL;
-    map_remove(&v->map, &old->entry);
-    mem_free(old);
-}
-
-static int64_t now_ms(const struct verdicts *v)
-{
-    return clock_mono_ms(vapi_clock(v->syncer->api));
-}
-
-static bool is_fresh(struct verdicts *v, const char *digest)
-{
-    while (v->first && (v->first->until_ms <= now_ms(v) || v->map.n > CACHE_MAX))
-        forget_first(v);
-    return map_get(&v->map, str_c(digest)) != NULL;
-}
-
-static void remember(struct verdicts *v, const char *digest)
-{
-    struct verdict *new;
-
-    if (is_fresh(v, digest))
-        return;
-    new = NEW(struct verdict);
-    new->until_ms = now_ms(v) + FRESH_MS;
-    for (size_t i = 0; i < sizeof(new->digest); i++)
-        new->digest[i] = digest[i];
-    map_put(&v->map, &new->entry, str_c(new->digest));
-    if (v->last)
-        v->last->next = new;
-    else
-        v->first = new;
-    v->last = new;
-}
-
-/* The shape: the pod without what makes it this one. */
-static void digest_of(struct arena *a, const cJSON *pod, char out[53])
-{
-    cJSON *shape = json_copy(a, pod), *metadata = json_get(shape, "metadata");
-    unsigned char digest[32];
-
-    json_remove(metadata, "name");
-    json_remove(metadata, "annotations");
-    json_remove(json_get(shape, "spec"), "hostname");
-    sha256(json_text(a, shape), digest);
-    base32_lower(digest, sizeof(digest), out, 52);
-    out[52] = 0;
-}
 
 /* --- asking --- */
 
@@ -211,20 +138,10 @@ static void on_deferred(void *ctx)
     tell(ctx, NULL);
 }
 
-/* That we lack the right to ask says nothing of the pod. */
-static bool is_refusal(const struct err *err)
-{
-    if (translate_refusal_is_of_rights(err))
-        return false;
-    return err->kind == &ERR_FORBIDDEN || err->kind == &ERR_INVALID ||
-           err->kind == &ERR_BAD_REQUEST;
-}
-
-static void judge(struct question *q, const struct err *err)
+static void judge(struct question *q, struct str host_name, const struct err *err)
 {
     struct syncer *s = q->syncer;
-    struct str text =
-        translate_refusal_up(q->arena, &s->tenant, err, str_c(q->host_name), q->ns, q->name);
+    struct str text = translate_refusal_up(q->arena, &s->tenant, err, host_name, q->ns, q->name);
     struct err refusal;
 
     if (q->is_template || s->config->verdict == VERDICT_WARN) {
@@ -240,18 +157,19 @@ static void judge(struct question *q, const struct err *err)
     tell(q, &refusal);
 }
 
-static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
+static void on_answer(void *ctx, struct str host_name, struct str body, const struct err *err)
 {
     struct question *q = ctx;
 
-    (void)answer;
+    (void)body;
     assert(q->magic == VERDICT_MAGIC);
-    if (err && is_refusal(err)) {
-        judge(q, err);
+    if (err && dry_run_refused(err)) {
+        judge(q, host_name, err);
         return;
     }
-    if (!err)
-        remember(q->syncer->verdicts, q->digest);
+    if (err && q->dry_run)
+        vapi_admit_warn(q->done_ctx,
+                        STR("the host cluster has not judged it: it gave no answer in time"));
     tell(q, NULL);
 }
 
@@ -266,28 +184,29 @@ static bool translate(struct question *q, const cJSON *pod, cJSON **ret)
            !pod_translate(q->syncer, q->arena, pod, &choice, false, ret, &err);
 }
 
-static void ask(struct question *q, cJSON *pod)
+/* A write that nothing depends on is not held up for its turn: the host judges the pod itself. */
+static enum dry_run_patience patience_of(const struct question *q)
 {
-    struct syncer *s = q->syncer;
-    struct host_request request = {
-        .method = "POST", .timeout_ms = s->config->verdict_timeout_ms, .urgent = true};
-    cJSON *metadata = json_get(pod, "metadata");
-    char suffix[11];
-    struct str name;
+    if (q->dry_run)
+        return DRY_RUN_PATIENT;
+    return q->syncer->config->verdict == VERDICT_ENFORCE ? DRY_RUN_URGENT : DRY_RUN_NOW;
+}
 
-    /* Its own name may still be held by a predecessor on its way out. */
-    rng_suffix(vapi_rng(s->api), suffix, sizeof(suffix) - 1);
-    name = arena_printf(q->arena, "verdict-%s", suffix);
-    json_set_str(q->arena, metadata, "name", name);
-    for (size_t i = 0; i < name.n; i++)
-        q->host_name[i] = name.p[i];
-    request.path = sync_path(q->arena, s, SYNC_PODS, STR(""), "?dryRun=All");
-    request.body = json_text(q->arena, pod);
-    host_send(s->host, &request, on_answer, q);
+static void ask(struct question *q, const cJSON *pod)
+{
+    struct dry_run ask = {.id = SYNC_PODS,
+                          .object = pod,
+                          .patience = patience_of(q),
+                          .timeout_ms = q->syncer->config->verdict_timeout_ms};
+    char tokens[64];
+
+    translate_token_secret_name(&q->syncer->tenant, q->ns, q->name, tokens);
+    ask.also_named = str_c(tokens);
+    dry_run_ask(q->syncer, q->arena, &ask, on_answer, q);
 }
 
 void verdict_ask(struct syncer *s, struct arena *a, const struct resource *r, const cJSON *object,
-                 void (*done)(void *ctx, const struct err *err), void *ctx)
+                 bool dry_run, void (*done)(void *ctx, const struct err *err), void *ctx)
 {
     struct question *q = ARENA_NEW(a, struct question);
     cJSON *pod = pod_of(a, r, object), *host = NULL;
@@ -296,39 +215,13 @@ void verdict_ask(struct syncer *s, struct arena *a, const struct resource *r, co
                            .syncer = s,
                            .arena = a,
                            .is_template = !is_pod(r),
+                           .dry_run = dry_run,
                            .ns = json_str_at(pod, "metadata.namespace"),
                            .name = json_str_at(pod, "metadata.name"),
                            .done = done,
                            .done_ctx = ctx};
-    if (!translate(q, pod, &host)) {
-        syncer_defer(s, on_deferred, q);
-        return;
-    }
-    digest_of(a, host, q->digest);
-    if (is_fresh(s->verdicts, q->digest))
-        syncer_defer(s, on_deferred, q);
-    else
+    if (translate(q, pod, &host))
         ask(q, host);
-}
-
-/* --- life --- */
-
-struct verdicts *verdicts_new(struct syncer *s)
-{
-    struct verdicts *v = NEW(struct verdicts);
-
-    v->syncer = s;
-    map_init(&v->map, rng_u64(vapi_rng(s->api)));
-    return v;
-}
-
-struct verdicts *verdicts_free(struct verdicts *v)
-{
-    if (!v)
-        return NULL;
-    while (v->first)
-        forget_first(v);
-    map_fini(&v->map);
-    mem_free(v);
-    return NULL;
+    else
+        syncer_defer(s, on_deferred, q);
 }

@@ -22,6 +22,7 @@ struct host_options {
     const struct rng *rng;
     struct str kubeconfig;  /* path; empty: in-cluster credentials */
     int64_t qps, burst;     /* 0: no limit */
+    int64_t dry_qps;        /* of dry runs, which have this rate to themselves; 0: no limit */
     unsigned max_in_flight; /* default 64; watches do not count */
     size_t max_queued;      /* default 20,000; more fail with TOO_MANY_REQUESTS */
     int64_t timeout_ms;     /* of a request, waiting in our queue included; default 30,000 */
@@ -46,7 +47,8 @@ struct host_request {
     const char *accept;       /* NULL: application/json */
     struct str body;
     int64_t timeout_ms; /* 0: the host's */
-    bool urgent;        /* somebody waits for it: goes before what is queued */
+    bool urgent;        /* a request of a tenant waits for it: goes before what is queued */
+    bool dry_run;       /* asks and changes nothing: goes by the rate of dry runs */
 };
 struct host_answer {
     int status;
@@ -93,6 +95,9 @@ struct host_pipe *host_pipe_open(struct host *h, const struct host_pipe_request 
 size_t host_pipe_write(struct host_pipe *p, struct str bytes);
 void host_pipe_pause(struct host_pipe *p, bool pause); /* data() */
 void host_pipe_close(struct host_pipe *p);             /* takes NULL; no callback after it */
+
+/* May an urgent dry run go out now, without a wait for its turn? */
+bool host_has_dry_turn(struct host *h);
 
 /* Up: the last request was answered, whatever the answer. While down the host is probed. */
 bool host_is_up(const struct host *h);

@@ -24,16 +24,38 @@
 #define LINE_LIMIT   (16u << 20)
 #define SLEEP_MAX_MS 10000
 
+/* Dry runs: so many of a burst stay for those that are urgent, and so many are under way. */
+#define DRY_BURST     4 /* seconds of its rate */
+#define DRY_IN_FLIGHT 16
+
 enum call_state { CALL_QUEUED, CALL_RUNNING, CALL_SLEEPING, CALL_FINISHED };
 
 struct call_list {
     struct host_call *first, *last;
 };
 
+const struct host_trouble_text HOST_TROUBLES[N_HOST_TROUBLES] = {
+#define HOST_TROUBLE(name, reason, message) [HOST_##name] = {reason, message},
+#include <sublet/tbl/host_troubles.h>
+#undef HOST_TROUBLE
+};
+
+#define ERRORS_IN_A_ROW 3 /* answers of 5xx: one of them is an accident */
+
+/* What goes by one rate. Dry runs have their own, so that they never hold up what changes things.
+ */
+struct lane {
+    struct call_list urgent, queued;
+    int64_t qps, burst, reserve; /* qps 0: no limit; reserve: for urgent ones alone */
+    double tokens;
+    unsigned in_flight, max_in_flight;
+};
+
 struct host_call {
     unsigned magic;
     enum call_state state;
     struct host *host;
+    struct lane *lane;
     struct call_list *in;
     struct host_call *next, *prev;
     const char *content_type, *accept;
@@ -58,10 +80,10 @@ struct host {
     struct kubeconfig kubeconfig;
     struct transport *transport;
     uv_timer_t timer, probe_timer;
-    struct call_list urgent, queued, running, sleeping, finished;
+    struct lane work, dry;
+    struct call_list running, sleeping, finished;
     size_t n_queued;
-    unsigned in_flight, n_pipes;
-    double tokens;
+    unsigned n_pipes;
     int64_t tokens_ms;
     bool stopped, up, reached, delivering;
     unsigned probes;
@@ -69,6 +91,13 @@ struct host {
     bool current_cancelled;
     void (*on_up)(void *ctx);
     void *on_up_ctx;
+    enum host_trouble trouble;
+    unsigned errors; /* answers of 5xx in a row */
+    void (*on_trouble)(void *ctx, enum host_trouble now, struct str detail);
+    void *on_trouble_ctx;
+    struct rights rights;
+    void (*on_right)(void *ctx, struct str right, bool granted, struct str detail);
+    void *on_right_ctx;
     unsigned closing_parts;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -118,7 +147,7 @@ static void move(struct host_call *c, enum call_state state, struct call_list *l
         if (c->state == CALL_QUEUED)
             h->n_queued--;
         if (c->state == CALL_RUNNING && !c->stream)
-            h->in_flight--;
+            c->lane->in_flight--;
         list_remove(c);
     }
     c->state = state;
@@ -127,7 +156,7 @@ static void move(struct host_call *c, enum call_state state, struct call_list *l
     if (state == CALL_QUEUED)
         h->n_queued++;
     if (state == CALL_RUNNING && !c->stream)
-        h->in_flight++;
+        c->lane->in_flight++;
     list_add(list, c);
 }
 
@@ -184,6 +213,44 @@ static void note_reachable(struct host *h, bool answered)
     } else if (was_up || !uv_is_active((uv_handle_t *)&h->probe_timer)) {
         schedule_probe(h);
     }
+}
+
+/* --- how the dialogue fares --- */
+
+static void set_trouble(struct host *h, enum host_trouble now, struct str detail)
+{
+    if (h->trouble == now || h->stopped)
+        return;
+    h->trouble = now;
+    if (h->on_trouble)
+        h->on_trouble(h->on_trouble_ctx, now, detail);
+}
+
+/* Credentials that one request shows are those of all. */
+static void note_status(struct host *h, int status)
+{
+    h->errors = status >= 500 ? h->errors + 1 : 0;
+    if (status == 401)
+        set_trouble(h, HOST_UNAUTHORIZED, STR("401 Unauthorized"));
+    else if (status < 500)
+        set_trouble(h, HOST_FINE, STR_NULL);
+    else if (h->errors >= ERRORS_IN_A_ROW)
+        set_trouble(h, HOST_ERRORS, str_c(status == 503 ? "503 Service Unavailable" : "5xx"));
+    else if (h->trouble != HOST_UNAUTHORIZED && h->trouble != HOST_ERRORS)
+        set_trouble(h, HOST_FINE, STR_NULL); /* it answers, at least */
+}
+
+void host_note_right(struct host *h, const char *method, struct str path, const struct err *err)
+{
+    char right[96];
+    bool denied = rights_is_denial(err);
+
+    assert(h->magic == HOST_MAGIC);
+    if (h->stopped || (!denied && !h->rights.n) || (err && !denied) ||
+        !rights_name(method, path, right))
+        return;
+    if ((denied ? rights_deny : rights_grant)(&h->rights, right) && h->on_right)
+        h->on_right(h->on_right_ctx, str_c(right), !denied, denied ? err->message : STR_NULL);
 }
 
 static void on_probed(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -262,12 +329,14 @@ static void call_answered(struct host_call *c, int status)
     struct err err;
 
     if (status >= 200 && status < 300) {
+        host_note_right(c->host, c->method, str_c(c->path), NULL);
         call_done(c, &answer, NULL);
         return;
     }
     a = arena_new(0);
     err_init(&err, a);
     read_refusal(a, status, answer.body, &err);
+    host_note_right(c->host, c->method, str_c(c->path), &err);
     call_done(c, &answer, &err);
     arena_free(a);
 }
@@ -315,6 +384,7 @@ static void give_lines(struct host_call *c, struct str bytes)
             buf_add(&c->body, line);
             line = buf_str(&c->body);
         }
+        host_note_right(h, c->method, str_c(c->path), NULL);
         c->line(c->ctx, line);
         if (!h->current_cancelled)
             buf_clear(&c->body);
@@ -341,31 +411,35 @@ static void on_data(void *ctx, struct str bytes)
 
 /* A stream that was cut says nothing of the host, nor does a short deadline that passed: the next
  * request, or a probe, will. */
-static void note_outcome(struct host_call *c, int status, bool timed_out)
+static void note_outcome(struct host_call *c, int status, const struct wire_failure *failure)
 {
     struct host *h = c->host;
+    bool decides = c == h->probe || !c->stream || !c->got_data;
 
-    if (status || c == h->probe)
-        note_reachable(h, status != 0);
-    else if (timed_out)
+    if (status) {
+        note_status(h, status);
+        note_reachable(h, true);
+    } else if (failure->trouble == HOST_TIMEOUT && c != h->probe) {
         send_probe(h);
-    else if (!c->stream || !c->got_data)
+    } else if (decides) {
+        set_trouble(h, failure->trouble, failure->detail);
         note_reachable(h, false);
+    }
 }
 
-static void on_end(void *ctx, int status, int64_t retry_after_s, const char *failure,
-                   bool timed_out)
+static void on_end(void *ctx, int status, int64_t retry_after_s, const struct wire_failure *failure)
 {
     struct host_call *c = ctx;
     struct host *h = c->host;
+    bool timed_out = failure && failure->trouble == HOST_TIMEOUT;
 
     assert(c->magic == CALL_MAGIC && c->state == CALL_RUNNING);
     c->wire = NULL;
-    note_outcome(c, status, timed_out);
+    note_outcome(c, status, failure);
     if (c->body.failed)
         call_failed(c, &ERR_TOO_LARGE, "the answer is too large");
     else if (!status)
-        call_failed(c, timed_out ? &ERR_TIMEOUT : &ERR_UNAVAILABLE, failure);
+        call_failed(c, timed_out ? &ERR_TIMEOUT : &ERR_UNAVAILABLE, failure->text);
     else if (status != 429 || !sleep_and_repeat(c, retry_after_s))
         call_answered(c, status);
     tick(h);
@@ -373,15 +447,20 @@ static void on_end(void *ctx, int status, int64_t retry_after_s, const char *fai
 
 /* --- sending --- */
 
+static void refill_lane(struct lane *lane, int64_t passed_ms)
+{
+    lane->tokens += (double)passed_ms * (double)lane->qps / 1000.0;
+    if (lane->tokens > (double)lane->burst)
+        lane->tokens = (double)lane->burst;
+}
+
 static void refill(struct host *h)
 {
-    int64_t now = now_ms(h);
-    double more = (double)(now - h->tokens_ms) * (double)h->o.qps / 1000.0;
+    int64_t now = now_ms(h), passed = now - h->tokens_ms;
 
     h->tokens_ms = now;
-    h->tokens += more;
-    if (h->tokens > (double)h->o.burst)
-        h->tokens = (double)h->o.burst;
+    refill_lane(&h->work, passed);
+    refill_lane(&h->dry, passed);
 }
 
 static void call_start(struct host_call *c)
@@ -396,8 +475,8 @@ static void call_start(struct host_call *c)
                              .accept = c->accept,
                              .timeout_ms = c->stream ? 0 : left};
 
-    if (h->o.qps)
-        h->tokens -= 1;
+    if (c->lane->qps)
+        c->lane->tokens -= 1;
     move(c, CALL_RUNNING, &h->running);
     c->wire = h->transport->ops->start(h->transport, &q, &handler);
 }
@@ -409,29 +488,44 @@ static void drop_wire(struct host_call *c)
     c->wire = NULL;
 }
 
-static bool may_start(struct host *h, const struct host_call *c)
+/* Tokens there must be for what waits there. */
+static double price(const struct lane *lane, bool urgent)
 {
-    if (h->o.qps && h->tokens < 1)
-        return false;
-    return c->stream || h->in_flight < h->o.max_in_flight;
+    return urgent ? 1 : 1 + (double)lane->reserve;
 }
 
-static void start_from(struct host *h, struct call_list *list)
+static bool may_start(const struct lane *lane, const struct host_call *c)
 {
-    while (list->first && may_start(h, list->first))
+    if (lane->qps && lane->tokens < price(lane, c->in == &lane->urgent))
+        return false;
+    return c->stream || lane->in_flight < lane->max_in_flight;
+}
+
+static void start_from(struct lane *lane, struct call_list *list)
+{
+    while (list->first && may_start(lane, list->first))
         call_start(list->first);
 }
 
-static void expire(struct host *h, struct call_list *list, int64_t now)
+static void start_all(struct host *h)
+{
+    start_from(&h->work, &h->work.urgent);
+    start_from(&h->work, &h->work.queued);
+    start_from(&h->dry, &h->dry.urgent);
+    start_from(&h->dry, &h->dry.queued);
+}
+
+static void expire(struct call_list *list, int64_t now)
 {
     struct host_call *next;
 
     for (struct host_call *c = list->first; c; c = next) {
         next = c->next;
         if (!c->stream && c->deadline_ms <= now)
-            finish_later(c, &ERR_TIMEOUT, "no turn within the deadline");
+            finish_later(c, c->lane == &c->host->dry ? &ERR_TOO_MANY_REQUESTS : &ERR_TIMEOUT,
+                         "no turn within the deadline");
         else if (c->state == CALL_SLEEPING && c->wake_ms <= now)
-            move(c, CALL_QUEUED, c->urgent ? &h->urgent : &h->queued);
+            move(c, CALL_QUEUED, c->urgent ? &c->lane->urgent : &c->lane->queued);
     }
 }
 
@@ -453,6 +547,8 @@ static int64_t earliest(const struct call_list *list, int64_t soonest)
  * connection somebody else opens shows whether they may share it. */
 static void expire_running(struct host *h)
 {
+    static const struct wire_failure late = {
+        HOST_TIMEOUT, "Timeout was reached", {"no answer within the deadline", 29}};
     int64_t now = now_ms(h);
     struct host_call *next;
 
@@ -461,8 +557,8 @@ static void expire_running(struct host *h)
         if (c->stream || c->deadline_ms > now)
             continue;
         drop_wire(c);
-        note_outcome(c, 0, true);
-        finish_later(c, &ERR_TIMEOUT, "Timeout was reached");
+        note_outcome(c, 0, &late);
+        finish_later(c, &ERR_TIMEOUT, late.text);
     }
 }
 
@@ -475,6 +571,25 @@ static void on_timer(uv_timer_t *timer)
     tick(h);
 }
 
+static int64_t next_token(const struct lane *lane, const struct call_list *list, int64_t now,
+                          int64_t soonest)
+{
+    double missing = price(lane, list == &lane->urgent) - lane->tokens;
+    int64_t at;
+
+    if (!list->first || !lane->qps || missing <= 0)
+        return soonest;
+    at = now + 1 + (int64_t)(missing * 1000.0 / (double)lane->qps);
+    return at < soonest ? at : soonest;
+}
+
+static int64_t lane_earliest(const struct lane *lane, int64_t now, int64_t soonest)
+{
+    soonest = next_token(lane, &lane->urgent, now, soonest);
+    soonest = next_token(lane, &lane->queued, now, soonest);
+    return earliest(&lane->urgent, earliest(&lane->queued, soonest));
+}
+
 /* The timer is for the next token, sleeper or deadline, and for answers that wait for a turn. */
 static void arm(struct host *h)
 {
@@ -482,9 +597,8 @@ static void arm(struct host *h)
 
     if (h->finished.first)
         at = now;
-    else if ((h->urgent.first || h->queued.first) && h->o.qps && h->tokens < 1)
-        at = now + 1 + (int64_t)((1 - h->tokens) * 1000.0 / (double)h->o.qps);
-    at = earliest(&h->sleeping, earliest(&h->urgent, earliest(&h->queued, at)));
+    at = lane_earliest(&h->work, now, lane_earliest(&h->dry, now, at));
+    at = earliest(&h->sleeping, at);
     at = earliest(&h->running, at);
     if (at == INT64_MAX) {
         uv_timer_stop(&h->timer);
@@ -514,11 +628,12 @@ static void tick(struct host *h)
     if (h->delivering)
         return;
     refill(h);
-    expire(h, &h->sleeping, now);
-    expire(h, &h->urgent, now);
-    expire(h, &h->queued, now);
-    start_from(h, &h->urgent);
-    start_from(h, &h->queued);
+    expire(&h->sleeping, now);
+    expire(&h->work.urgent, now);
+    expire(&h->work.queued, now);
+    expire(&h->dry.urgent, now);
+    expire(&h->dry.queued, now);
+    start_all(h);
     h->delivering = true;
     deliver(h);
     h->delivering = false;
@@ -534,6 +649,7 @@ static struct host_call *call_new(struct host *h, const struct host_request *q, 
     assert(h->magic == HOST_MAGIC && strlen(q->method) < sizeof(c->method));
     *c = (struct host_call){.magic = CALL_MAGIC,
                             .host = h,
+                            .lane = q->dry_run ? &h->dry : &h->work,
                             .content_type = q->content_type ? q->content_type : "application/json",
                             .accept = q->accept ? q->accept : "application/json",
                             .path = mem_strdup(q->path),
@@ -557,10 +673,9 @@ static void enqueue(struct host *h, struct host_call *c)
     } else if (h->n_queued >= h->o.max_queued) {
         finish_later(c, &ERR_TOO_MANY_REQUESTS, "too many requests wait for it");
     } else {
-        move(c, CALL_QUEUED, c->urgent ? &h->urgent : &h->queued);
+        move(c, CALL_QUEUED, c->urgent ? &c->lane->urgent : &c->lane->queued);
         refill(h);
-        start_from(h, &h->urgent);
-        start_from(h, &h->queued);
+        start_all(h);
     }
     if (!h->delivering)
         arm(h);
@@ -614,7 +729,7 @@ struct transport *host_pipe_enter(struct host *h, struct err *err)
     refill(h);
     if (h->stopped || !h->transport->ops->raw)
         err_set(err, &ERR_UNAVAILABLE, "the host cluster: no connection is to be had");
-    else if (h->n_pipes >= h->o.max_pipes || (h->o.qps && h->tokens < 1))
+    else if (h->n_pipes >= h->o.max_pipes || (h->work.qps && h->work.tokens < 1))
         err_set(err, &ERR_TOO_MANY_REQUESTS, "the host cluster: too many %s",
                 h->n_pipes >= h->o.max_pipes ? "streams are open" : "requests at once");
     if (err->kind) {
@@ -622,7 +737,7 @@ struct transport *host_pipe_enter(struct host *h, struct err *err)
         return NULL;
     }
     h->n_pipes++;
-    h->tokens -= h->o.qps ? 1 : 0;
+    h->work.tokens -= h->work.qps ? 1 : 0;
     return h->transport;
 }
 
@@ -630,6 +745,36 @@ void host_pipe_left(struct host *h)
 {
     assert(h->n_pipes > 0);
     h->n_pipes--;
+}
+
+bool host_has_dry_turn(struct host *h)
+{
+    assert(h->magic == HOST_MAGIC);
+    refill(h);
+    return (!h->dry.qps || h->dry.tokens >= 1) && h->dry.in_flight < h->dry.max_in_flight &&
+           !h->dry.urgent.first;
+}
+
+void host_pipe_failed(struct host *h)
+{
+    assert(h->magic == HOST_MAGIC);
+    send_probe(h);
+}
+
+void host_on_trouble(struct host *h,
+                     void (*trouble)(void *ctx, enum host_trouble now, struct str detail),
+                     void *ctx)
+{
+    h->on_trouble = trouble;
+    h->on_trouble_ctx = ctx;
+}
+
+void host_on_right(struct host *h,
+                   void (*right)(void *ctx, struct str right, bool granted, struct str detail),
+                   void *ctx)
+{
+    h->on_right = right;
+    h->on_right_ctx = ctx;
 }
 
 bool host_is_up(const struct host *h)
@@ -668,6 +813,19 @@ static void set_defaults(struct host_options *o)
         o->burst = 1;
 }
 
+static void open_lanes(struct host *h)
+{
+    int64_t burst = h->o.dry_qps * DRY_BURST;
+
+    h->work =
+        (struct lane){.qps = h->o.qps, .burst = h->o.burst, .max_in_flight = h->o.max_in_flight};
+    h->dry = (struct lane){
+        .qps = h->o.dry_qps, .burst = burst, .reserve = burst / 2, .max_in_flight = DRY_IN_FLIGHT};
+    h->work.tokens = (double)h->work.burst;
+    h->dry.tokens = (double)h->dry.burst;
+    h->tokens_ms = now_ms(h);
+}
+
 int host_open(const struct host_options *options, struct host **ret, struct err *err)
 {
     struct host *h = NEW(struct host);
@@ -683,8 +841,7 @@ int host_open(const struct host_options *options, struct host **ret, struct err 
     h->transport = options->transport
                        ? options->transport
                        : transport_curl_new(options->loop, options->clock, &h->kubeconfig);
-    h->tokens = (double)h->o.burst;
-    h->tokens_ms = now_ms(h);
+    open_lanes(h);
     uv_timer_init(h->o.loop, &h->timer);
     uv_timer_init(h->o.loop, &h->probe_timer);
     h->timer.data = h;
@@ -708,8 +865,10 @@ void host_stop(struct host *h)
     assert(h->magic == HOST_MAGIC);
     h->stopped = true;
     uv_timer_stop(&h->probe_timer);
-    fail_all(&h->urgent);
-    fail_all(&h->queued);
+    fail_all(&h->work.urgent);
+    fail_all(&h->work.queued);
+    fail_all(&h->dry.urgent);
+    fail_all(&h->dry.queued);
     fail_all(&h->running);
     fail_all(&h->sleeping);
     if (!h->delivering)
@@ -724,6 +883,7 @@ static void part_closed(struct host *h)
     void *ctx = h->closed_ctx;
 
     arena_free(h->arena);
+    rights_fini(&h->rights);
     h->magic = 0;
     mem_free(h);
     closed(ctx);

@@ -41,9 +41,41 @@ void curl_wire_free(struct wire *w)
     mem_free(w);
 }
 
+static enum host_trouble trouble_of(CURLcode result)
+{
+    switch (result) {
+    case CURLE_OPERATION_TIMEDOUT:
+        return HOST_TIMEOUT;
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+        return HOST_DNS;
+    case CURLE_COULDNT_CONNECT:
+        return HOST_REFUSED;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_SSL_ISSUER_ERROR:
+        return HOST_TLS;
+    default:
+        return HOST_BROKEN;
+    }
+}
+
+static void tell_failure(const struct wire_handler *handler, CURLcode result, const char *detail)
+{
+    struct wire_failure failure = {trouble_of(result), curl_easy_strerror(result), str_c(detail)};
+
+    if (result == CURLE_WRITE_ERROR)
+        failure.text = "the answer is too large";
+    handler->end(handler->ctx, 0, 0, &failure);
+}
+
 static void tell_end(struct wire *w)
 {
     struct wire_handler handler = w->handler;
+    char detail[CURL_ERROR_SIZE];
     CURLcode result = w->result;
     struct raw *raw = w->raw;
     curl_off_t retry_after = 0;
@@ -59,14 +91,12 @@ static void tell_end(struct wire *w)
     /* A new CA or token may be what it takes. */
     if (result == CURLE_PEER_FAILED_VERIFICATION || status == 401)
         w->transport->credentials_at = INT64_MIN / 2;
+    memcpy(detail, w->error, sizeof(detail));
     curl_wire_free(w);
     if (result == CURLE_OK)
-        handler.end(handler.ctx, (int)status, (int64_t)retry_after, NULL, false);
-    else if (result == CURLE_WRITE_ERROR)
-        handler.end(handler.ctx, 0, 0, "the answer is too large", false);
+        handler.end(handler.ctx, (int)status, (int64_t)retry_after, NULL);
     else
-        handler.end(handler.ctx, 0, 0, curl_easy_strerror(result),
-                    result == CURLE_OPERATION_TIMEDOUT);
+        tell_failure(&handler, result, detail);
 }
 
 /* One wire that has something to tell, or NULL. */
@@ -385,6 +415,7 @@ static void set_common(struct wire *w, struct str path, int64_t timeout_ms)
     }
     arena_free(a);
     curl_easy_setopt(w->easy, CURLOPT_PRIVATE, w);
+    curl_easy_setopt(w->easy, CURLOPT_ERRORBUFFER, w->error);
     curl_easy_setopt(w->easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(w->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(w->easy, CURLOPT_PIPEWAIT, 1L);

@@ -31,6 +31,7 @@ struct wire {
     struct raw *raw; /* it only connects, for this one */
     bool ended;
     CURLcode result;
+    char error[CURL_ERROR_SIZE]; /* libcurl's own words, with names and addresses */
 };
 
 struct curl_transport {

@@ -280,8 +280,10 @@ static void on_opened(void *ctx, const char *failure)
 
     assert(p->magic == PIPE_MAGIC && p->state == PIPE_CONNECTING);
     p->state = PIPE_HEAD;
-    if (failure)
+    if (failure) {
+        host_pipe_failed(p->host);
         finish(p, &ERR_UNAVAILABLE, failure);
+    }
     settle(p);
 }
 

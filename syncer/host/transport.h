@@ -10,6 +10,7 @@
 #include <sublet/buf.h>
 #include <sublet/clock.h>
 #include <sublet/err.h>
+#include <sublet/host_trouble.h>
 
 struct uv_loop_s;
 struct transport;
@@ -21,12 +22,18 @@ struct wire_request {
     int64_t timeout_ms; /* 0: none (a stream) */
 };
 
+/* Why there was no answer. */
+struct wire_failure {
+    enum host_trouble trouble;
+    const char *text;  /* a literal that names nothing of the host */
+    struct str detail; /* good until end() returns */
+};
+
 /* What comes back. Never called from within start(); nothing is called after end() or cancel(). */
 struct wire_handler {
     void (*data)(void *ctx, struct str bytes);
-    /* status 0: no answer, failure says why (a literal), timed_out if that. retry_after_s: 0 if
-     * none. */
-    void (*end)(void *ctx, int status, int64_t retry_after_s, const char *failure, bool timed_out);
+    /* status 0: no answer, failure says why; NULL otherwise. retry_after_s: 0 if none. */
+    void (*end)(void *ctx, int status, int64_t retry_after_s, const struct wire_failure *failure);
     void *ctx;
 };
 

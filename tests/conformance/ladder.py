@@ -22,7 +22,8 @@ HOST = threading.Lock()  # it has one connection
 DONGLES = {"name": "dongles", "kind": "shared", "mode": "exclusive",
            "nodeSelector": {"sublet.dev/pool": "dongles"},
            "resources": {"example.com/dongle": {"gpuEq": "1"}}}
-CONFIG = {"policy": {"verdict": "off", "podSecurity": "privileged"},
+CONFIG = {"sync": {"maxServices": 1000},  # a test of latency makes 200 Services at once
+          "policy": {"verdict": "off", "podSecurity": "privileged"},
           "pools": [DONGLES], "bindings": [{"pool": "dongles", "guarantee": "8", "default": True}]}
 
 # Who else there is beside the API server, and what the configuration says of it: the controllers in the

@@ -97,7 +97,8 @@ def test_a_release_is_all_a_tenant_needs_and_nothing_cluster_wide(helm):
         ["StatefulSet", "Service", "ServiceAccount", "Role", "RoleBinding", "ConfigMap", "ResourceQuota",
          "LimitRange"] + 3 * ["NetworkPolicy"])
     assert yaml.safe_load(config_of(objects)) == {
-        "name": "research", "host": {"namespace": "team-research"}, "store": {"maxBytes": "256Mi"},
+        "name": "research", "host": {"namespace": "team-research", "qps": 50, "burst": 500},
+        "store": {"maxBytes": "256Mi"},
         "kubeconfig": {"server": "https://research.team-research.svc"}, "pools": [], "bindings": []}
     rules = by_kind(objects, "Role")["rules"]
     assert not [r for r in rules if "*" in r["verbs"] + r["resources"] + r["apiGroups"]]

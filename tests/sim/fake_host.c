@@ -308,9 +308,12 @@ static void kill_wire(struct wire *w)
 static void end(struct wire *w, int status, const char *failure)
 {
     struct wire_handler handler = w->handler;
+    struct wire_failure why = {w->line->host->faults.trouble, failure, str_c(failure)};
 
+    if (why.trouble == HOST_FINE)
+        why.trouble = HOST_REFUSED;
     kill_wire(w);
-    handler.end(handler.ctx, status, 0, failure, false);
+    handler.end(handler.ctx, status, 0, status ? NULL : &why);
 }
 
 static void answer(struct wire *w, int status, struct str body)
@@ -645,13 +648,12 @@ static void execute(struct fake_host *h, struct wire *w)
 
 /* --- the transport --- */
 
-static void ignore_end(void *ctx, int status, int64_t retry, const char *failure, bool timed_out)
+static void ignore_end(void *ctx, int status, int64_t retry, const struct wire_failure *failure)
 {
     (void)ctx;
     (void)status;
     (void)retry;
     (void)failure;
-    (void)timed_out;
 }
 
 static bool is_stream(const struct wire *w)
@@ -661,11 +663,12 @@ static bool is_stream(const struct wire *w)
 
 static void lose_answer(struct fake_host *h, struct wire *w)
 {
+    static const struct wire_failure reset = {HOST_BROKEN, "connection reset", {NULL, 0}};
     struct wire_handler real = w->handler;
 
     w->handler = (struct wire_handler){ignore_data, ignore_end, NULL};
     execute(h, w);
-    real.end(real.ctx, 0, 0, "connection reset", false);
+    real.end(real.ctx, 0, 0, &reset);
 }
 
 static void on_due(uv_timer_t *timer)
@@ -677,6 +680,8 @@ static void on_due(uv_timer_t *timer)
     h->requests++;
     if (f->down || chance(h, f->refuse))
         end(w, 0, "connection refused");
+    else if (f->unauthorized)
+        answer_status(w, 401, "Unauthorized");
     else if (!is_stream(w) && chance(h, f->busy))
         answer_status(w, 429, "TooManyRequests");
     else if (!is_stream(w) && chance(h, f->fail))

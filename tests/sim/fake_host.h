@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include <sublet/host.h>
+#include <sublet/host_trouble.h>
 
 struct transport;
 struct fake_host;
@@ -20,8 +21,10 @@ struct fake_faults {
     unsigned cut;    /* chance, per tick, that a watch is cut */
     unsigned expire; /* watches find their revision gone */
     unsigned max_delay_ms;
-    bool down;              /* nothing arrives at all */
-    const char *unreadable; /* this plural may not be listed or watched: 403 */
+    const char *unreadable;    /* this plural may not be listed or watched: 403 */
+    bool down;                 /* nothing arrives at all */
+    enum host_trouble trouble; /* ... and this is why; none: refused */
+    bool unauthorized;         /* it knows our credentials no longer */
 };
 
 struct fake_host *fake_host_new(uv_loop_t *loop, uint64_t seed);

@@ -91,6 +91,7 @@ static void open_syncer(struct sim *s, struct err *err)
                                    .clock = &s->clock,
                                    .rng = &RNG_SYSTEM,
                                    .timeout_ms = 2000,
+                                   .dry_qps = s->config.host_dry_qps,
                                    .backoff_ms = 1,
                                    .backoff_max_ms = 20,
                                    .transport = fake_host_transport(s->host)};

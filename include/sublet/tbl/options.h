@@ -20,6 +20,9 @@ OPTION(INT, host_qps, "host.qps", NULL, "SUBLET_HOST_QPS", "500", "1..100000",
        "requests per second toward the host")
 OPTION(INT, host_burst, "host.burst", NULL, "SUBLET_HOST_BURST", "1000", "1..100000",
        "requests toward the host beyond the rate, at once")
+OPTION(INT, host_dry_qps, "host.dryRunQps", NULL, "SUBLET_HOST_DRY_RUN_QPS", "10", "1..100000",
+       "dry runs per second toward the host, verdicts included, beside host.qps; four seconds of "
+       "them at once")
 OPTION(STRING, listen_address, "listen.address", "--listen", "SUBLET_LISTEN_ADDRESS",
        "0.0.0.0:8443", "", "address and port the API is served on")
 OPTION(LIST, listen_names, "listen.names", NULL, "SUBLET_LISTEN_NAMES", "", "",

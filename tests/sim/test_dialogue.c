@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A host that cannot be reached, trusted or used is reported, once, and so is its recovery; and a
+ * tenant's dry runs are not handed on to the host one by one. */
+#include "sim.h"
+
+#include "engine.h"
+
+#define POD "{'metadata':{'name':'%s'},'spec':{'containers':[{'name':'c','image':'%s'}]}}"
+
+static void create_pod(struct sim *s, const char *name, const char *image)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), POD, name, image);
+    sim_create(s, "pods", "default", text);
+}
+
+static bool account_is_there(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool there = sim_get(s, a, "serviceaccounts", "default", "default") != NULL;
+
+    arena_free(a);
+    return there;
+}
+
+static struct sim *new_sim(uint64_t seed)
+{
+    struct sim *s = sim_new(seed, NULL);
+
+    sim_until(s, account_is_there, "the default service account");
+    return s;
+}
+
+static const char *wanted_reason, *wanted_text;
+
+static bool is_reported(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool found = false;
+
+    json_each(event, sim_list(s, a, "events", ""))
+    {
+        struct str message = json_str_at(event, "message");
+
+        if (!str_eqc(json_str_at(event, "reason"), wanted_reason) ||
+            !str_contains(message, str_c(wanted_text)))
+            continue;
+        found = true;
+        assert_false(str_contains(message, STR("system:serviceaccount")));
+    }
+    arena_free(a);
+    return found;
+}
+
+static void expect(struct sim *s, const char *reason, const char *text)
+{
+    wanted_reason = reason;
+    wanted_text = text;
+    sim_until(s, is_reported, reason);
+}
+
+static void reported_as(enum host_trouble trouble, bool unauthorized, const char *reason)
+{
+    struct sim *s = new_sim(20 + trouble);
+    struct fake_faults *f = fake_host_faults(s->host);
+
+    f->trouble = trouble;
+    f->unauthorized = unauthorized;
+    f->down = !unauthorized;
+    create_pod(s, "a", "i");
+    expect(s, reason, "the host cluster: ");
+    sim_free(s);
+}
+
+static void test_every_trouble_has_its_reason(void **state)
+{
+    (void)state;
+    reported_as(HOST_TLS, false, "TLSVerificationFailed");
+    reported_as(HOST_DNS, false, "NameResolutionFailed");
+    reported_as(HOST_REFUSED, false, "ConnectionFailed");
+    reported_as(HOST_TIMEOUT, false, "Timeout");
+    reported_as(HOST_FINE, true, "Unauthorized");
+}
+
+static bool a_is_there(struct sim *s)
+{
+    return fake_host_count(s->host, "configmaps") + fake_host_count(s->host, "pods") > 0;
+}
+
+static void test_missing_right_is_reported(void **state)
+{
+    struct sim *s = new_sim(31);
+
+    (void)state;
+    fake_host_deny(s->host, "create pods", true);
+    create_pod(s, "a", "i");
+    expect(s, "Forbidden", "does not permit this virtual cluster to create pods");
+    fake_host_deny(s->host, "create pods", false);
+    sim_until(s, a_is_there, "the pod, once it is permitted");
+    sim_free(s);
+}
+
+static void test_unpublished_kubeconfig_is_reported(void **state)
+{
+    struct sim *s = new_sim(32);
+
+    (void)state;
+    fake_host_deny(s->host, "create secrets", true);
+    fake_host_remove(s->host, "secrets", "sim-kubeconfig");
+    syncer_publish_kubeconfig(s->syncer, STR("another"));
+    expect(s, "KubeconfigNotPublished", "cannot be written on the host cluster");
+    sim_free(s);
+}
+
+/* --- dry runs --- */
+
+static unsigned dry_posts(struct sim *s, const char *plural)
+{
+    return fake_host_asked(s->host, "POST", plural, true);
+}
+
+static bool host_is_watched(struct sim *s)
+{
+    return reflector_synced(s->syncer->watches[SYNC_NODES].reflector);
+}
+
+/* Alike but for their names: one question. Each of its own: no more than the budget of dry runs
+ * lets through at once. */
+static void test_verdicts_are_asked_for_once(void **state)
+{
+    struct sim *s = new_sim(33);
+    uint64_t start = uv_hrtime();
+    char name[32], image[32];
+    unsigned budget;
+
+    (void)state;
+    sim_until(s, host_is_watched, "the host");
+    for (unsigned i = 0; i < 60; i++) {
+        snprintf(name, sizeof(name), "alike-%u", i);
+        create_pod(s, name, "i");
+    }
+    sim_writes_done(s);
+    assert_int_equal(s->refusal[0], 0);
+    assert_int_equal(dry_posts(s, "pods"), 1);
+    for (unsigned i = 0; i < 400; i++) {
+        snprintf(name, sizeof(name), "other-%u", i);
+        snprintf(image, sizeof(image), "image-%u", i);
+        create_pod(s, name, image);
+    }
+    sim_writes_done(s); /* all are stored: the host judges them when they get there */
+    assert_int_equal(s->refusal[0], 0);
+    budget = 40 + 10 * (unsigned)((uv_hrtime() - start) / 1000000000 + 1);
+    assert_in_range(dry_posts(s, "pods"), 2, budget);
+    sim_free(s);
+}
+
+struct judged {
+    struct sim *sim;
+    struct arena *arena;
+    unsigned refused, admitted, no_turn, no_answer, n;
+};
+
+static void on_judged(void *ctx, struct str host_name, struct str body, const struct err *err)
+{
+    struct judged *j = ctx;
+
+    (void)body;
+    assert_true(str_has_prefix(host_name, STR("verdict-")) || err);
+    j->n++;
+    j->admitted += !err;
+    j->refused += err && dry_run_refused(err);
+    j->no_turn += err && err->kind == &ERR_TOO_MANY_REQUESTS;
+    j->no_answer += err && !dry_run_refused(err) && err->kind != &ERR_TOO_MANY_REQUESTS;
+}
+
+static void ask(struct judged *j, const char *name, const char *type)
+{
+    struct arena *a = j->arena;
+    cJSON *service = json_new_object(a);
+    struct dry_run q = {
+        .id = SYNC_SERVICES, .object = service, .patience = DRY_RUN_URGENT, .timeout_ms = 500};
+
+    json_set_str(a, json_ensure_object(a, service, "metadata"), "name",
+                 arena_printf(a, "%s-0123456789abcdef", name)); /* as host names end */
+    json_set_str(a, json_ensure_object(a, service, "spec"), "type", str_c(type));
+    dry_run_ask(j->sim->syncer, a, &q, on_judged, j);
+}
+
+static unsigned wanted_n;
+static struct judged *the_judged;
+
+static bool all_judged(struct sim *s)
+{
+    (void)s;
+    return the_judged->n == wanted_n;
+}
+
+static void wait_for(struct judged *j, unsigned n)
+{
+    the_judged = j;
+    wanted_n = n;
+    sim_until(j->sim, all_judged, "dry runs");
+}
+
+static void test_answers_are_kept_and_failures_are_not(void **state)
+{
+    struct sim *s = new_sim(34);
+    struct judged j = {.sim = s, .arena = arena_new(0)};
+
+    (void)state;
+    sim_until(s, host_is_watched, "the host");
+    fake_host_faults(s->host)->fail = 1000;
+    ask(&j, "a", "ClusterIP");
+    wait_for(&j, 1);
+    assert_int_equal(j.no_answer, 1);
+    fake_host_faults(s->host)->fail = 0;
+    for (int i = 0; i < 5; i++)
+        ask(&j, i % 2 ? "a" : "b", "ClusterIP");
+    wait_for(&j, 6);
+    assert_int_equal(j.admitted, 5);
+    assert_int_equal(dry_posts(s, "services"), 1); /* what failed did not arrive */
+    ask(&j, "c", "ClusterIP");
+    wait_for(&j, 7);
+    assert_int_equal(dry_posts(s, "services"), 1);
+    dry_runs_forget(s->syncer->dry_runs);
+    fake_host_deny(s->host, "create services", true);
+    ask(&j, "d", "ClusterIP");
+    wait_for(&j, 8);
+    ask(&j, "e", "ClusterIP");
+    wait_for(&j, 9);
+    assert_int_equal(j.refused, 0); /* a missing right is no verdict, but as certain as one */
+    assert_int_equal(j.no_answer, 3);
+    assert_int_equal(dry_posts(s, "services"), 2);
+    ask(&j, "e", "NodePort"); /* not alike */
+    wait_for(&j, 10);
+    assert_int_equal(dry_posts(s, "services"), 3);
+    arena_free(j.arena);
+    sim_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_trouble_has_its_reason),
+        cmocka_unit_test(test_missing_right_is_reported),
+        cmocka_unit_test(test_unpublished_kubeconfig_is_reported),
+        cmocka_unit_test(test_verdicts_are_asked_for_once),
+        cmocka_unit_test(test_answers_are_kept_and_failures_are_not),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
