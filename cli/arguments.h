@@ -27,6 +27,20 @@ static inline const char *arguments_take(int *argc, char **argv, const char *nam
     return NULL;
 }
 
+/* True when `name` was there; it leaves argv. */
+static inline bool arguments_take_switch(int *argc, char **argv, const char *name)
+{
+    for (int i = 0; i < *argc; i++) {
+        if (strcmp(argv[i], name) != 0)
+            continue;
+        for (int k = i; k + 1 < *argc; k++)
+            argv[k] = argv[k + 1];
+        --*argc;
+        return true;
+    }
+    return false;
+}
+
 static inline bool arguments_want_help(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)

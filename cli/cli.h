@@ -18,6 +18,8 @@ int cmd_restore(int argc, char **argv);
 
 /* Reads --config's file and everything that goes over it. Prints what is wrong; -1 then. */
 int cli_config(struct arena *a, int argc, char **argv, struct config *ret);
+/* The same of the `config:` part of the chart's values at path. */
+int cli_values(struct arena *a, const char *path, int argc, char **argv, struct config *ret);
 /* Runs one control plane until a signal ends it. host: of an embedded host; NULL: a virtual
  * cluster. Everything lives in a. Returns the exit code. */
 int cli_run(struct arena *a, const struct config *config, const struct embedded_options *host);

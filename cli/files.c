@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files and configuration for the commands. A file that is read is bounded; a file that is written
  * is whole or not there. */
-#include "arguments.h"
 #include "cli.h"
 
 #include <errno.h>
@@ -135,8 +134,7 @@ int cli_config(struct arena *a, int argc, char **argv, struct config *ret)
     return 0;
 }
 
-/* The configuration inside the values of the chart. */
-static int load_values(struct arena *a, const char *path, int argc, char **argv, struct config *ret)
+int cli_values(struct arena *a, const char *path, int argc, char **argv, struct config *ret)
 {
     struct str text;
     cJSON *values = NULL;
@@ -175,31 +173,4 @@ int cmd_kubeconfig(int argc, char **argv)
     }
     arena_free(a);
     return code;
-}
-
-static const char CHECK_HELP[] =
-    "usage: sublet check [--config FILE | --values FILE] [flags of serve]\n\n"
-    "Reads the configuration as `sublet serve` would, or the `config:` part of the chart's "
-    "values,\n"
-    "and says what is wrong with it.\n";
-
-int cmd_check(int argc, char **argv)
-{
-    const char *values = arguments_take(&argc, argv, "--values");
-    struct arena *a;
-    struct config config;
-    int code;
-
-    if (arguments_want_help(argc, argv)) {
-        fputs(CHECK_HELP, stdout);
-        return 0;
-    }
-    a = arena_new(0);
-    code =
-        values ? load_values(a, values, argc, argv, &config) : cli_config(a, argc, argv, &config);
-    if (!code)
-        printf("%.*s: %zu pools, %zu bindings\n", STR_F(config.name), config.n_pools,
-               config.n_bindings);
-    arena_free(a);
-    return code ? 1 : 0;
 }

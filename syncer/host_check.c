@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sublet check --host`: one look after the other, each a request and what follows from its answer.
+ * A new look is a row of LOOKS. Must never change anything on the host, and never take what it may
+ * not read for what is not there.
+ *
+ *   version --answered--> rights, one by one --> LOOKS, one by one --> over
+ *      '--no connection, 401--> over */
+#include <sublet/host_check.h>
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include <sublet/host.h>
+#include <sublet/host_trouble.h>
+#include <sublet/pool.h>
+
+#define TIMEOUT_MS 10000
+
+struct right {
+    bool cluster, required;
+    const char *group, *resource, *verbs, *without;
+};
+
+#define NAMESPACE false
+#define CLUSTER   true
+#define REQUIRED  true
+#define OPTIONAL  false
+static const struct right RIGHTS[] = {
+#define HOST_RIGHT(scope, need, group, resource, verbs, without)                                   \
+    {scope, need, group, resource, verbs, without},
+#include <sublet/tbl/host_rights.h>
+#undef HOST_RIGHT
+};
+#define N_RIGHTS (sizeof(RIGHTS) / sizeof(*RIGHTS))
+
+struct check {
+    struct arena *arena;
+    const struct config *config;
+    uv_loop_t loop;
+    struct host *host;
+    host_finding_cb found;
+    void *ctx;
+    int missing;
+    struct str trouble; /* why the dialogue fails as a whole */
+    size_t right, look;
+    struct str verbs;    /* of that right, not asked for yet */
+    struct buf lacking;  /* verbs of it that are refused */
+    bool unsure, closed; /* unsure: a review of it had no answer */
+};
+
+static void say(struct check *c, enum host_finding level, const char *what, struct str text)
+{
+    c->missing += level == HOST_FINDING_MISSING;
+    c->found(c->ctx, level, str_c(what), text);
+}
+
+static void over(struct check *c);
+static void next(struct check *c);
+
+static void ask(struct check *c, const char *method, struct str path, struct str body,
+                host_done_cb done)
+{
+    struct host_request q = {
+        .method = method, .path = path, .body = body, .timeout_ms = TIMEOUT_MS, .urgent = true};
+
+    host_send(c->host, &q, done, c);
+}
+
+static cJSON *read_body(struct check *c, const struct host_answer *answer)
+{
+    cJSON *tree = NULL;
+
+    return answer && !json_parse(c->arena, answer->body, &tree, NULL) ? tree : NULL;
+}
+
+/* --- the connection --- */
+
+static void on_trouble(void *ctx, enum host_trouble now, struct str detail)
+{
+    struct check *c = ctx;
+
+    c->trouble = arena_printf(c->arena, "%s: %s%s%.*s%s", HOST_TROUBLES[now].reason,
+                              HOST_TROUBLES[now].message, detail.n ? " (" : "", STR_F(detail),
+                              detail.n ? ")" : "");
+}
+
+static void on_version(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct check *c = ctx;
+    cJSON *version = read_body(c, answer);
+
+    if (err && err->kind == &ERR_UNAUTHORIZED) {
+        say(c, HOST_FINDING_MISSING, "credentials",
+            STR("Unauthorized: the host does not accept them: expired, revoked or of another "
+                "cluster"));
+        over(c);
+        return;
+    }
+    if (err && (!answer || err->kind->code >= 500)) {
+        say(c, HOST_FINDING_MISSING, "connection", c->trouble.n ? c->trouble : err->message);
+        over(c);
+        return;
+    }
+    say(c, HOST_FINDING_OK, "connection",
+        err ? STR("answers; its version may not be read")
+            : arena_printf(c->arena, "Kubernetes %.*s",
+                           STR_F(json_str(json_get(version, "gitVersion")))));
+    next(c);
+}
+
+/* --- rights --- */
+
+static cJSON *review(struct check *c, const struct right *r, struct str verb)
+{
+    struct arena *a = c->arena;
+    struct str resource = str_c(r->resource), plural = str_cut(&resource, '/');
+    cJSON *body = json_new_object(a), *attributes;
+
+    json_set_str(a, body, "apiVersion", STR("authorization.k8s.io/v1"));
+    json_set_str(a, body, "kind", STR("SelfSubjectAccessReview"));
+    attributes = json_ensure_object(a, json_ensure_object(a, body, "spec"), "resourceAttributes");
+    json_set_str(a, attributes, "verb", verb);
+    json_set_str(a, attributes, "group", str_c(r->group));
+    json_set_str(a, attributes, "resource", plural);
+    if (resource.n)
+        json_set_str(a, attributes, "subresource", resource);
+    if (!r->cluster)
+        json_set_str(a, attributes, "namespace", c->config->host_namespace);
+    return body;
+}
+
+static void right_done(struct check *c)
+{
+    const struct right *r = &RIGHTS[c->right++];
+    const char *what = arena_printf(c->arena, "right %s", r->resource).p;
+    struct str lacking = arena_str(c->arena, buf_str(&c->lacking));
+
+    buf_clear(&c->lacking);
+    if (c->unsure)
+        say(c, HOST_FINDING_WARNING, what, STR("the host does not answer access reviews"));
+    else if (!lacking.n)
+        say(c, HOST_FINDING_OK, what, str_c(r->verbs));
+    else if (r->required)
+        say(c, HOST_FINDING_MISSING, what,
+            arena_printf(c->arena, "not permitted: %.*s", STR_F(lacking)));
+    else
+        say(c, HOST_FINDING_WARNING, what,
+            arena_printf(c->arena, "not permitted: %.*s; %s", STR_F(lacking), r->without));
+    c->unsure = false;
+}
+
+static void ask_verb(struct check *c);
+
+static void on_reviewed(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct check *c = ctx;
+    cJSON *tree = read_body(c, answer);
+    struct str verb = json_str_at(tree, "spec.resourceAttributes.verb");
+
+    if (err || !verb.n)
+        c->unsure = true;
+    else if (!json_true(json_path(tree, "status.allowed")))
+        buf_printf(&c->lacking, "%s%.*s", c->lacking.n ? ", " : "", STR_F(verb));
+    ask_verb(c);
+}
+
+static void ask_verb(struct check *c)
+{
+    struct str verb;
+
+    if (!c->verbs.n) {
+        right_done(c);
+        next(c);
+        return;
+    }
+    verb = str_cut(&c->verbs, ',');
+    ask(c, "POST", STR("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+        json_text(c->arena, review(c, &RIGHTS[c->right], verb)), on_reviewed);
+}
+
+/* --- what there is --- */
+
+static void judge_namespace(struct check *c, const cJSON *namespace)
+{
+    struct str level = json_str(
+        json_get(json_path(namespace, "metadata.labels"), "pod-security.kubernetes.io/enforce"));
+
+    say(c, HOST_FINDING_OK, "namespace", STR("exists"));
+    if (!level.n || str_eqc(level, "privileged"))
+        say(c, HOST_FINDING_WARNING, "pod security",
+            STR("the namespace has no label pod-security.kubernetes.io/enforce with baseline or "
+                "restricted: the host's own admission stops no pod"));
+    else
+        say(c, HOST_FINDING_OK, "pod security", level);
+}
+
+static void judge_quota(struct check *c, const cJSON *list)
+{
+    if (json_count(json_get(list, "items")))
+        say(c, HOST_FINDING_OK, "resource quota", STR("exists"));
+    else
+        say(c, HOST_FINDING_WARNING, "resource quota",
+            STR("none in the namespace: the host bounds nothing by itself"));
+}
+
+static bool has_default_memory(const cJSON *list)
+{
+    json_each(range, json_get(list, "items"))
+    {
+        json_each(limit, json_path(range, "spec.limits"))
+        {
+            if (str_eqc(json_str(json_get(limit, "type")), "Container") &&
+                json_path(limit, "default.memory"))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void judge_limits(struct check *c, const cJSON *list)
+{
+    if (has_default_memory(list))
+        say(c, HOST_FINDING_OK, "limit range", STR("sets a default memory limit"));
+    else
+        say(c, HOST_FINDING_WARNING, "limit range",
+            STR("no default memory limit: a container that sets none may use all of a node's"));
+}
+
+static bool matches(const cJSON *node, const cJSON *selector)
+{
+    const cJSON *labels = json_path(node, "metadata.labels");
+
+    json_each(wanted, selector)
+    {
+        if (!str_eq(json_str(json_get(labels, wanted->string)), json_str(wanted)))
+            return false;
+    }
+    return json_count(selector) > 0;
+}
+
+static void judge_nodes(struct check *c, const cJSON *list)
+{
+    for (size_t i = 0; i < c->config->n_pools; i++) {
+        const struct config_pool *pool = &c->config->pools[i];
+        const char *what = arena_printf(c->arena, "pool %.*s", STR_F(pool->name)).p;
+        size_t n = 0;
+
+        json_each(node, json_get(list, "items")) n += matches(node, pool->node_selector);
+        say(c, n ? HOST_FINDING_OK : HOST_FINDING_WARNING, what,
+            n ? arena_printf(c->arena, "%zu nodes", n)
+              : STR("no node of the host matches its nodeSelector"));
+    }
+}
+
+static bool is_default_class(const cJSON *class)
+{
+    return str_eqc(json_str(json_get(json_path(class, "metadata.annotations"),
+                                     "storageclass.kubernetes.io/is-default-class")),
+                   "true");
+}
+
+static void judge_default_class(struct check *c, const cJSON *list)
+{
+    json_each(class, json_get(list, "items"))
+    {
+        if (is_default_class(class)) {
+            say(c, HOST_FINDING_OK, "storage class",
+                arena_printf(c->arena, "%.*s is the host's default",
+                             STR_F(json_str_at(class, "metadata.name"))));
+            return;
+        }
+    }
+    say(c, HOST_FINDING_WARNING, "storage class",
+        STR("the host has no default class: claims that name none stay pending"));
+}
+
+static void judge_classes(struct check *c, const cJSON *list)
+{
+    const struct str_list *wanted = &c->config->storage_classes;
+
+    for (size_t i = 0; i < wanted->n; i++) {
+        bool there = false;
+
+        json_each(class, json_get(list, "items")) there |=
+            str_eq(json_str_at(class, "metadata.name"), wanted->items[i]);
+        say(c, there ? HOST_FINDING_OK : HOST_FINDING_MISSING, "storage class",
+            arena_printf(c->arena, "%.*s %s", STR_F(wanted->items[i]),
+                         there ? "exists" : "of policy.storageClasses does not exist"));
+    }
+    if (!wanted->n)
+        judge_default_class(c, list);
+}
+
+static const struct look {
+    const char *what, *root, *path; /* root, then namespaces/NAME where path begins with a slash */
+    bool in_namespace;
+    void (*judge)(struct check *c, const cJSON *tree);
+} LOOKS[] = {
+    {"namespace", "/api/v1", "", true, judge_namespace},
+    {"resource quota", "/api/v1", "/resourcequotas", true, judge_quota},
+    {"limit range", "/api/v1", "/limitranges", true, judge_limits},
+    {"nodes", "/api/v1", "/nodes", false, judge_nodes},
+    {"storage class", "/apis/storage.k8s.io/v1", "/storageclasses", false, judge_classes},
+};
+#define N_LOOKS (sizeof(LOOKS) / sizeof(*LOOKS))
+
+static void on_looked(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct check *c = ctx;
+    const struct look *look = &LOOKS[c->look++];
+    cJSON *tree = read_body(c, answer);
+
+    if (!err && tree)
+        look->judge(c, tree);
+    else if (err && err->kind == &ERR_NOT_FOUND)
+        say(c, HOST_FINDING_MISSING, look->what,
+            arena_printf(c->arena, "%.*s does not exist", STR_F(c->config->host_namespace)));
+    else if (err && err->kind == &ERR_FORBIDDEN)
+        say(c, HOST_FINDING_WARNING, look->what,
+            STR("may not be read with these credentials: not checked"));
+    else
+        say(c, HOST_FINDING_WARNING, look->what,
+            err ? arena_printf(c->arena, "not checked: %.*s", STR_F(err->message))
+                : STR("not checked: the answer cannot be read"));
+    next(c);
+}
+
+static void ask_look(struct check *c)
+{
+    const struct look *l = &LOOKS[c->look];
+    struct str ns = c->config->host_namespace;
+
+    ask(c, "GET",
+        arena_printf(c->arena, "%s%s%.*s%s", l->root, l->in_namespace ? "/namespaces/" : "",
+                     STR_F(l->in_namespace ? ns : STR("")), l->path),
+        STR_NULL, on_looked);
+}
+
+static void next(struct check *c)
+{
+    if (c->right < N_RIGHTS) {
+        c->verbs = str_c(RIGHTS[c->right].verbs);
+        ask_verb(c);
+    } else if (c->look < N_LOOKS) {
+        ask_look(c);
+    } else {
+        over(c);
+    }
+}
+
+/* --- life --- */
+
+static void on_closed(void *ctx)
+{
+    ((struct check *)ctx)->closed = true;
+}
+
+static void over(struct check *c)
+{
+    host_stop(c->host);
+    uv_stop(&c->loop);
+}
+
+static int open_host(struct check *c, struct err *err)
+{
+    struct host_options options = {.loop = &c->loop,
+                                   .clock = &CLOCK_SYSTEM,
+                                   .rng = &RNG_SYSTEM,
+                                   .kubeconfig = c->config->host_kubeconfig};
+
+    if (host_open(&options, &c->host, err))
+        return -1;
+    host_on_trouble(c->host, on_trouble, c);
+    return 0;
+}
+
+int host_check(struct arena *a, const struct config *config, host_finding_cb found, void *ctx,
+               struct err *err)
+{
+    struct check c = {.arena = a, .config = config, .found = found, .ctx = ctx};
+
+    c.lacking = BUF_INIT(0);
+    uv_loop_init(&c.loop);
+    if (open_host(&c, err)) {
+        uv_loop_close(&c.loop);
+        return -1;
+    }
+    ask(&c, "GET", STR("/version"), STR_NULL, on_version);
+    uv_run(&c.loop, UV_RUN_DEFAULT); /* until over() */
+    host_close(c.host, on_closed, &c);
+    uv_run(&c.loop, UV_RUN_DEFAULT);
+    assert(c.closed);
+    uv_loop_close(&c.loop);
+    buf_fini(&c.lacking);
+    return c.missing;
+}

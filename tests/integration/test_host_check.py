@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host that cannot be reached, trusted or used is reported: by `sublet check --host` before a virtual cluster
+counts on it, and by a virtual cluster that serves, once, in its log, /readyz, Events and metrics."""
+import os
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from testenv import Port, binaries, eventually
+from testenv.binaries import TREE
+from testenv.helm import CHART, Helm
+from testenv.pki import Pki, derive_kubeconfig
+
+RIGHT = re.compile(r'^HOST_RIGHT\((\w+), (\w+), "([^"]*)", "([^"]+)",\s*"([^"]+)"', re.M)
+EVERYTHING = {"rbac": {"clusterRole": {"enabled": True}}}
+
+
+def table():
+    """{scope: {(group, resource): verbs}} of the one table of rights."""
+    with open(os.path.join(TREE, "include/sublet/tbl/host_rights.h"), encoding="utf-8") as f:
+        rows = RIGHT.findall(f.read())
+    assert len(rows) > 10
+    out = {"NAMESPACE": {}, "CLUSTER": {}}
+    for scope, _, group, resource, verbs in rows:
+        out[scope][group, resource] = set(verbs.split(","))
+    return out
+
+
+def rules_of(role):
+    out = {}
+    for rule in role["rules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                out.setdefault((group, resource), set()).update(rule["verbs"])
+    return out
+
+
+@pytest.fixture(scope="module")
+def chart(tmp_path_factory):
+    """The chart's Role and ClusterRole."""
+    objects = Helm(tmp_path_factory.mktemp("helm")).template("research", "t", EVERYTHING)
+    return {o["kind"]: o for o in objects if o["kind"] in ("Role", "ClusterRole")}
+
+
+def test_the_chart_grants_what_the_syncer_uses(chart):
+    granted = {"NAMESPACE": rules_of(chart["Role"]), "CLUSTER": rules_of(chart["ClusterRole"])}
+    for scope, rows in table().items():
+        for (group, resource), verbs in rows.items():
+            assert verbs <= granted[scope].get((group, resource), set()), (scope, group, resource)
+
+
+# --- sublet check --host --------------------------------------------------------------------------------
+
+@pytest.fixture
+def team(host, chart, request):
+    """A host namespace with an account that has the chart's rights there: (namespace, kubeconfig)."""
+    namespace = "team-check-" + os.urandom(3).hex()
+    host.create_namespace(namespace)
+    request.addfinalizer(lambda: host.delete_namespace(namespace))
+    kubeconfig = host.service_account_kubeconfig(namespace, "runner")
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "runner"},
+            "rules": chart["Role"]["rules"]}
+    host.api.post(f"{rbac}/roles", role)
+    host.api.post(f"{rbac}/rolebindings", {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "runner"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "runner"},
+        "subjects": [{"kind": "ServiceAccount", "name": "runner", "namespace": namespace}]})
+    return namespace, kubeconfig
+
+
+def set_rules(host, namespace, rules):
+    host.api.patch(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/runner", {"rules": rules})
+
+
+def without(rules, resource, verb):
+    """The rules, less one verb of one resource."""
+    out = []
+    for rule in rules:
+        kept = [r for r in rule["resources"] if r != resource]
+        out.append({**rule, "resources": kept or ["none"]})
+        if resource in rule["resources"]:
+            out.append({**rule, "resources": [resource], "verbs": [v for v in rule["verbs"] if v != verb]})
+    return out
+
+
+def check_host(tmp_path, namespace, kubeconfig):
+    """The exit code of `sublet check --host`, and {what: (level, text)} of its table."""
+    config = tmp_path / "check.yaml"
+    config.write_text(yaml.safe_dump({"name": "check", "host": {"namespace": namespace, "kubeconfig": kubeconfig},
+                                      "policy": {"storageClasses": ["no-such-class"]}}))
+    r = subprocess.run([binaries.sublet(), "check", "--config", config, "--host"], capture_output=True, text=True,
+                       check=False, timeout=120)
+    lines = [(x[:8].strip(), x[9:39].strip(), x[40:]) for x in r.stdout.splitlines()[1:-1]]
+    assert lines and all(all(x) for x in lines), r.stdout + r.stderr
+    return r.returncode, {what: (level, text) for level, what, text in lines}
+
+
+def test_check_says_what_a_host_lacks(host, team, chart, tmp_path):
+    namespace, kubeconfig = team
+    code, found = check_host(tmp_path, namespace, kubeconfig)
+    assert found["connection"][0] == "ok" and "v1." in found["connection"][1]
+    assert found["right pods"] == ("ok", "get,list,watch,create,patch,delete")
+    assert found["right nodes"][0] == "warning" and "list, watch" in found["right nodes"][1]
+    assert found["storage class"][0] == "warning" and "may not be read" in found["storage class"][1]
+    assert code == 0, found # what is missing is optional
+    set_rules(host, namespace, without(chart["Role"]["rules"], "services", "create"))
+
+    def refused():
+        return check_host(tmp_path, namespace, kubeconfig)[1]["right services"][0] == "missing"
+
+    eventually(refused, 30, "the host's authorizer to see the Role")
+    code, found = check_host(tmp_path, namespace, kubeconfig)
+    assert (code, found["right services"]) == (1, ("missing", "not permitted: create"))
+    assert found["right pods"][0] == "ok"
+
+
+def test_check_as_an_admin_sees_the_rest(host, team, tmp_path):
+    namespace, _ = team
+    code, found = check_host(tmp_path, namespace, host.kubeconfig)
+    assert code == 1 and found["storage class"] == ("missing", "no-such-class of policy.storageClasses does not exist")
+    assert {x: found[x][0] for x in ("namespace", "pod security", "resource quota", "limit range")} == {
+        "namespace": "ok", "pod security": "warning", "resource quota": "warning", "limit range": "warning"}
+    host.api.patch(f"/api/v1/namespaces/{namespace}",
+                   {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}})
+    assert check_host(tmp_path, namespace, host.kubeconfig)[1]["pod security"] == ("ok", "baseline")
+    code, found = check_host(tmp_path, "no-such-namespace", host.kubeconfig)
+    assert code == 1 and found["namespace"] == ("missing", "no-such-namespace does not exist")
+
+
+def other_host(tmp_path, kubeconfig, **cluster):
+    """The kubeconfig with another cluster entry."""
+    with open(kubeconfig, encoding="utf-8") as f:
+        config = yaml.safe_load(f)
+    config["clusters"][0]["cluster"].update(cluster)
+    path = tmp_path / "other.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+def wrong_ca(tmp_path, kubeconfig):
+    import base64
+    directory = tmp_path / "other-ca"
+    directory.mkdir()
+    with open(Pki(str(directory)).path("ca.crt"), "rb") as f:
+        return other_host(tmp_path, kubeconfig, **{"certificate-authority-data": base64.b64encode(f.read()).decode()})
+
+
+def test_check_says_why_there_is_no_dialogue(host, team, tmp_path):
+    namespace, kubeconfig = team
+    code, found = check_host(tmp_path, namespace, wrong_ca(tmp_path, kubeconfig))
+    assert code == 1 and list(found) == ["connection"]
+    assert found["connection"][1].startswith("TLSVerificationFailed: ")
+    port = Port()
+    code, found = check_host(tmp_path, namespace, other_host(tmp_path, kubeconfig, server=f"https://127.0.0.1:{port}"))
+    port.close()
+    assert code == 1 and found["connection"][1].startswith("ConnectionFailed: ")
+    expired = derive_kubeconfig(str(tmp_path / "token.kubeconfig"), kubeconfig, token="nonsense")
+    code, found = check_host(tmp_path, namespace, expired)
+    assert code == 1 and found["credentials"][1].startswith("Unauthorized: ")
+
+
+# --- a virtual cluster that serves ----------------------------------------------------------------------
+
+def notices(vc):
+    """topic -> its reasons, as /readyz?verbose shows them."""
+    return vc.api.raw("GET", "/readyz", query={"verbose": ""})[1].decode()
+
+
+def metric(vc, topic):
+    text = vc.api.raw("GET", "/metrics")[1].decode()
+    return [x for x in text.splitlines() if x.startswith(f'sublet_notices{{topic="{topic}"') and x.endswith(" 1")]
+
+
+def events(vc, reason):
+    items = vc.api.get("/api/v1/events")["items"]
+    return [e["message"] for e in items if e["reason"] == reason]
+
+
+def test_a_host_that_is_not_trusted_is_reported(host, team, tenant, tmp_path):
+    namespace, kubeconfig = team
+    vc = tenant("distrust", host_kubeconfig=wrong_ca(tmp_path, kubeconfig))
+    eventually(lambda: "TLSVerificationFailed" in notices(vc), 30, "the notice at /readyz")
+    assert vc.api.raw("GET", "/readyz")[0] == 200
+    assert eventually(lambda: events(vc, "TLSVerificationFailed"), 30, "the Event")[0].startswith("the host cluster: ")
+    assert eventually(lambda: metric(vc, "host"), 30, "the metric")
+    assert not any("127.0.0.1" in m for m in events(vc, "TLSVerificationFailed"))
+    vc.kubectl("create", "configmap", "serves", "--from-literal=a=b")
+    lines = [x for x in vc.process.output().splitlines() if "TLSVerificationFailed" in x]
+    assert len(lines) == 1, lines # once, however often it is tried
+
+
+def test_a_missing_right_is_reported_until_it_is_there(host, team, chart, tenant):
+    namespace, kubeconfig = team
+    rules = chart["Role"]["rules"]
+    set_rules(host, namespace, without(rules, "services", "create"))
+    vc = tenant("rights", {"host": {"namespace": namespace}}, host_kubeconfig=kubeconfig)
+
+    def create(name):
+        return vc.api.raw("POST", "/api/v1/namespaces/default/services",
+                          {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+                           "spec": {"ports": [{"port": 80}]}})[0]
+
+    eventually(lambda: create("early-" + os.urandom(3).hex()) == 403, 30, "the refusal")
+    eventually(lambda: "host-rights" in notices(vc) and "Forbidden" in notices(vc), 30, "the notice")
+    assert eventually(lambda: [m for m in events(vc, "Forbidden") if "create services" in m], 30, "the Event")
+    assert eventually(lambda: metric(vc, "host-rights"), 30, "the metric")
+    set_rules(host, namespace, rules)
+    eventually(lambda: create("late-" + os.urandom(3).hex()) == 201, 30, "the Service")
+    eventually(lambda: not metric(vc, "host-rights"), 30, "the notice to end")
+    lines = [x for x in vc.process.output().splitlines() if 'Forbidden subject="create services"' in x]
+    assert len(lines) == 1, lines
