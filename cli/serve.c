@@ -263,6 +263,7 @@ static int open_pki(struct serve *s, struct err *err)
     struct config *c = &s->config;
     struct str domain = c->cluster_domain, address = c->listen_address;
     struct str host = str_sub(address, 0, str_rfind(address, ':'));
+    struct str ns = c->service_namespace.n ? c->service_namespace : c->host_namespace;
     struct str names[16 + 64] = {
         STR("localhost"),
         STR("127.0.0.1"),
@@ -272,8 +273,8 @@ static int open_pki(struct serve *s, struct err *err)
         STR("kubernetes.default.svc"),
         arena_printf(s->arena, "kubernetes.default.svc.%.*s", STR_F(domain)),
         c->name,
-        arena_printf(s->arena, "%.*s.%.*s", STR_F(c->name), STR_F(c->host_namespace)),
-        arena_printf(s->arena, "%.*s.%.*s.svc", STR_F(c->name), STR_F(c->host_namespace)),
+        arena_printf(s->arena, "%.*s.%.*s", STR_F(c->name), STR_F(ns)),
+        arena_printf(s->arena, "%.*s.%.*s.svc", STR_F(c->name), STR_F(ns)),
     };
     size_t n = 10;
 

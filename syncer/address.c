@@ -75,13 +75,16 @@ static void on_service(void *ctx, const struct host_answer *answer, const struct
 
 static void ask_host(struct syncer *s)
 {
+    struct str ns = s->config->service_namespace;
     struct host_request q = {.method = "GET"};
     struct arena *a;
 
     if (s->closing || s->address_known)
         return;
     a = arena_new(0);
-    q.path = sync_path(a, s, SYNC_SERVICES, s->config->name, "");
+    q.path = ns.n ? arena_printf(a, "/api/v1/namespaces/%.*s/services/%.*s", STR_F(ns),
+                                 STR_F(s->config->name))
+                  : sync_path(a, s, SYNC_SERVICES, s->config->name, "");
     host_send(s->host, &q, on_service, s);
     arena_free(a);
 }

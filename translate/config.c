@@ -266,6 +266,13 @@ static int check_values(struct config *config, struct err *err)
     why = config->host_namespace.n ? name_check_dns1123_label(config->host_namespace) : NULL;
     if (why)
         return bad_value(err, "host.namespace", config->host_namespace, why);
+    why = config->service_namespace.n ? name_check_dns1123_label(config->service_namespace) : NULL;
+    if (why)
+        return bad_value(err, "host.serviceNamespace", config->service_namespace, why);
+    why = config->pod_service_account.n ? name_check_dns1123_subdomain(config->pod_service_account)
+                                        : NULL;
+    if (why)
+        return bad_value(err, "host.podServiceAccount", config->pod_service_account, why);
     if (!address_valid(config->listen_address))
         return bad_value(err, "listen.address", config->listen_address, "want address:port");
     if (!config->data_dir.n)

@@ -44,7 +44,7 @@ struct config {
     struct arena *arena;
     const cJSON *tree; /* merged: file, then environment, then flags */
     struct str name;   /* the virtual cluster */
-    struct str host_namespace, host_kubeconfig;
+    struct str host_namespace, host_kubeconfig, service_namespace, pod_service_account;
     struct str listen_address;    /* "0.0.0.0:8443" */
     struct str_list listen_names; /* further names of the serving certificate */
     int64_t certificate_life_ms;

@@ -16,6 +16,11 @@ OPTION(STRING, host_namespace, "host.namespace", "--namespace", "SUBLET_HOST_NAM
        "host namespace of everything this virtual cluster runs; empty: the pod's own")
 OPTION(STRING, host_kubeconfig, "host.kubeconfig", "--host-kubeconfig", "SUBLET_HOST_KUBECONFIG",
        "", "", "kubeconfig of the host; empty: in-cluster credentials")
+OPTION(STRING, service_namespace, "host.serviceNamespace", NULL, "SUBLET_HOST_SERVICE_NAMESPACE",
+       "", "", "host namespace of this program's own Service; empty: host.namespace")
+OPTION(STRING, pod_service_account, "host.podServiceAccount", NULL,
+       "SUBLET_HOST_POD_SERVICE_ACCOUNT", "", "",
+       "ServiceAccount of the host that the tenant's pods carry, without its token; empty: default")
 OPTION(INT, host_qps, "host.qps", NULL, "SUBLET_HOST_QPS", "500", "1..100000",
        "requests per second toward the host")
 OPTION(INT, host_burst, "host.burst", NULL, "SUBLET_HOST_BURST", "1000", "1..100000",

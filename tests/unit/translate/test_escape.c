@@ -775,6 +775,23 @@ static void classes_go_down_by_name(void **state)
                   "\"standard\" is not offered to this virtual cluster");
 }
 
+/* The tenant's own accounts say nothing to the host; the admin may name one for all its pods. */
+static void the_account_on_the_host_is_the_admins(void **state)
+{
+    static const char spec[] =
+        "serviceAccountName: mine, automountServiceAccountToken: true, " C "}]";
+    struct fixture *f = *state;
+    struct pool_choice choice = {0};
+    const cJSON *pod = pod_of(f, spec);
+    cJSON *host = NULL;
+
+    assert_null(json_get(emit_spec(f, spec), "serviceAccountName"));
+    f->config.pod_service_account = STR("research-pods");
+    assert_ok(translate_pod(f->a, &f->tenant, &choice, pod, NULL, &host, &f->err));
+    assert_str(json_str_at(host, "spec.serviceAccountName"), "research-pods");
+    assert_false(json_true(json_path(host, "spec.automountServiceAccountToken")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -795,6 +812,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(debug_containers_get_no_device, setup, teardown),
         cmocka_unit_test_setup_teardown(data_that_would_become_variables, setup, teardown),
         cmocka_unit_test_setup_teardown(sizes_are_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_account_on_the_host_is_the_admins, setup, teardown),
         cmocka_unit_test_setup_teardown(services, setup, teardown),
         cmocka_unit_test_setup_teardown(claims, setup, teardown),
         cmocka_unit_test_setup_teardown(classes_go_down_by_name, setup, teardown),
