@@ -18,7 +18,7 @@ from testenv.pki import derive_kubeconfig
 from testenv.virtual import merge
 
 GPU = "nvidia.com/gpu"
-METADATA = ipaddress.ip_network("169.254.0.0/16")
+METADATA = ["169.254.0.0/16", "168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32", "fd00:ec2::254/128", "fe80::/10"]
 
 POOLS = {"config": {
     "pools": [pool_config("a100", "a100", kind="dedicated", per_pod=4),
@@ -37,7 +37,9 @@ EVERYTHING = merge(POOLS, {
     "rbac": {"clusterRole": {"enabled": True}},
     "serviceAccount": {"name": "runner", "annotations": {"a": "b"}},
     "networkPolicy": {"dns": {"cidrs": ["169.254.20.10/32"]}, "publicEgress": {"enabled": True},
-                      "clients": [{"namespaceSelector": {}}], "hostApi": {"cidrs": ["10.0.0.1/32"]},
+                      "clients": [{"namespaceSelector": {}}], "hostApi": {"cidrs": ["10.0.0.1/32", "fd12::1/128"]},
+                      "forbidden": ["10.20.0.0/16", "203.0.113.7/32"],
+                      "controlPlaneEgress": [{"to": [{"ipBlock": {"cidr": "198.51.100.7/32"}}], "ports": [{"port": 443}]}],
                       "egress": [{"to": [{"ipBlock": {"cidr": "10.9.0.0/16"}}]}],
                       "ingress": [{"from": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]}]},
     "limitRange": {"max": {"memory": "64Gi"}, "min": {"cpu": "10m"}},
@@ -84,7 +86,7 @@ def test_lint_and_render(helm, tmp_path, values):
         key = (o["kind"], o["metadata"]["name"])
         assert key not in seen and o["apiVersion"], key
         seen.add(key)
-        if not o["kind"].startswith("Cluster"):
+        if not o["kind"].startswith(("Cluster", "Validating")):
             assert o["metadata"]["namespace"] == "team-research", key
         assert o["metadata"]["labels"]["app.kubernetes.io/instance"] == "research", key
     answer = check(tmp_path, config_of(objects))
@@ -94,16 +96,38 @@ def test_lint_and_render(helm, tmp_path, values):
 def test_a_release_is_all_a_tenant_needs_and_nothing_cluster_wide(helm):
     objects = helm.template("research", "team-research")
     assert sorted(o["kind"] for o in objects) == sorted(
-        ["StatefulSet", "Service", "ServiceAccount", "Role", "RoleBinding", "ConfigMap", "ResourceQuota",
-         "LimitRange"] + 3 * ["NetworkPolicy"])
+        ["StatefulSet", "Service", "Role", "RoleBinding", "ConfigMap", "ResourceQuota", "LimitRange"] +
+        2 * ["ServiceAccount"] + 3 * ["NetworkPolicy"])
     assert yaml.safe_load(config_of(objects)) == {
-        "name": "research", "host": {"namespace": "team-research", "qps": 50, "burst": 500},
+        "name": "research", "host": {"namespace": "team-research", "podServiceAccount": "research-pods", "qps": 50,
+                                     "burst": 500},
         "store": {"maxBytes": "256Mi"},
         "kubeconfig": {"server": "https://research.team-research.svc"}, "pools": [], "bindings": []}
     rules = by_kind(objects, "Role")["rules"]
     assert not [r for r in rules if "*" in r["verbs"] + r["resources"] + r["apiGroups"]]
     assert by_kind(helm.template("research", "t", {"service": {"port": 8443}}), "ConfigMap")["data"][
         "config.yaml"].count("server: https://research.t.svc:8443\n") == 1
+
+
+def test_what_is_the_tenants_goes_to_its_namespace(helm):
+    objects = helm.template("research", "t", merge(EVERYTHING, {"tenantNamespace": "apart"}))
+    where = {}
+    for o in objects:
+        where.setdefault(o["metadata"].get("namespace"), set()).add(o["kind"])
+    assert where["apart"] == {"Role", "RoleBinding", "ServiceAccount", "ResourceQuota", "LimitRange", "NetworkPolicy"}
+    assert where["t"] == {"StatefulSet", "Service", "ServiceAccount", "ConfigMap", "Role", "RoleBinding", "NetworkPolicy"}
+    config = yaml.safe_load(config_of(objects))["host"]
+    assert (config["namespace"], config["serviceNamespace"]) == ("apart", "t")
+    beside = next(o for o in objects if o["kind"] == "Role" and o["metadata"]["namespace"] == "t")
+    assert beside["rules"] == [{"apiGroups": [""], "resources": ["services"], "resourceNames": ["lab"], "verbs": ["get"]}]
+    for o in objects:
+        if o["kind"] == "RoleBinding":
+            assert o["subjects"] == [{"kind": "ServiceAccount", "name": "runner", "namespace": "t"}]
+    tenant = by_kind(objects, "NetworkPolicy", "lab-tenant")["spec"]["egress"]
+    peer = next(p for rule in tenant for p in rule["to"] if "sublet.dev/control-plane" in str(p))
+    assert peer["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "t"}}
+    clients = by_kind(objects, "NetworkPolicy", "lab-control-plane")["spec"]["ingress"][0]["from"]
+    assert clients[0]["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "apart"}}
 
 
 def test_cluster_roles_are_asked_for(helm):
@@ -143,20 +167,47 @@ def test_a_tenant_cannot_pose_as_its_control_plane(helm):
     assert all(selectors[0].items() <= labels.items() for _ in selectors)
 
 
-@pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["defaults", "everything"])
+def blocks(objects):
+    """(CIDR, its exceptions) of every egress rule."""
+    for policy in (o["spec"] for o in objects if o["kind"] == "NetworkPolicy"):
+        for rule in policy.get("egress", []):
+            assert rule["to"], "a rule without `to` allows everything"
+            for block in (peer["ipBlock"] for peer in rule["to"] if "ipBlock" in peer):
+                yield ipaddress.ip_network(block["cidr"]), [ipaddress.ip_network(e) for e in block.get("except", [])]
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING, {"networkPolicy": {"publicEgress": {"enabled": True}}}],
+                         ids=["defaults", "everything", "public"])
 def test_no_policy_opens_what_machines_keep(helm, values):
     objects = helm.template("research", "t", values)
-    policies = [o["spec"] for o in objects if o["kind"] == "NetworkPolicy"]
-    assert {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]} in policies
-    named = (values.get("networkPolicy", {}).get("dns") or {}).get("cidrs", [])
-    for rule in [r for p in policies for r in p.get("egress", [])]:
-        assert rule["to"], "a rule without `to` allows everything"
-        for peer in rule["to"]:
-            block = peer.get("ipBlock")
-            if not block or block["cidr"] in named or ":" in block["cidr"]:
+    assert {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]} in [
+        o["spec"] for o in objects if o["kind"] == "NetworkPolicy"]
+    given = values.get("networkPolicy", {})
+    named = [ipaddress.ip_network(c) for c in given.get("dns", {}).get("cidrs", []) +
+             given.get("hostApi", {}).get("cidrs", [])]
+    kept = [ipaddress.ip_network(c) for c in METADATA + given.get("forbidden", []) + given.get("hostApi", {}).get("cidrs", [])]
+    for cidr, exceptions in blocks(objects):
+        for one in kept:
+            if cidr in named or cidr.version != one.version or not cidr.overlaps(one):
                 continue
-            if ipaddress.ip_network(block["cidr"]).overlaps(METADATA):
-                assert str(METADATA) in block["except"]
+            assert one.subnet_of(cidr) and any(one.subnet_of(e) for e in exceptions), (cidr, one)
+        for e in exceptions:
+            assert e.subnet_of(cidr) and e != cidr, (cidr, e)  # what the API server asks for
+
+
+def test_an_unknown_api_server_is_not_everywhere(helm):
+    for cidr, _ in blocks(helm.template("research", "t")):
+        assert cidr.is_private or cidr == ipaddress.ip_network("100.64.0.0/10"), cidr
+    jwt = {"issuer": {"url": "https://issuer.example", "audiences": ["a"]}, "claimMappings": {"username": {
+        "claim": "sub", "prefix": "x:"}}}
+
+    def control_plane(values):
+        return by_kind(helm.template("research", "t", values), "NetworkPolicy", "research-control-plane")["spec"]["egress"]
+
+    assert len(control_plane({})) == 1, "the control plane asks no DNS and calls no pod"
+    assert len(control_plane(in_config(authentication={"jwt": [jwt]}))) == 2
+    tenant = by_kind(helm.template("research", "t"), "NetworkPolicy", "research-tenant")["spec"]
+    assert len(tenant["ingress"]) == 1 and len(tenant["ingress"][0]["from"]) == 1
 
 
 NODES = {"nodeSelector": {"sublet.dev/pool": "p"}}
@@ -187,6 +238,25 @@ def test_the_hosts_gpu_quota_follows_the_bindings(helm):
     assert "requests.nvidia.com/gpu" not in hard
 
 
+BOUNDED = ["pods", "count/pods", "count/services", "services.nodeports", "services.loadbalancers", "count/secrets",
+           "count/configmaps", "count/persistentvolumeclaims", "requests.storage", "requests.cpu", "requests.memory",
+           "limits.memory", "requests.ephemeral-storage", "limits.ephemeral-storage", "requests.hugepages-2Mi",
+           "requests.hugepages-1Gi", "requests.nvidia.com/gpu"]
+
+
+def test_everything_a_tenant_can_use_up_is_bounded(helm):
+    objects = helm.template("research", "t")
+    hard = by_kind(objects, "ResourceQuota")["spec"]["hard"]
+    assert sorted(hard) == sorted(BOUNDED)
+    limits = by_kind(objects, "LimitRange")["spec"]["limits"][0]
+    for key in BOUNDED:  # or the host refuses pods that do not say it
+        part, _, resource = key.partition(".")
+        if resource in ("cpu", "memory", "ephemeral-storage"):
+            assert limits[{"requests": "defaultRequest", "limits": "default"}[part]][resource], key
+    assert "limits.memory" not in quota_of(helm, {"quota": {"hard": {"limits.memory": None}}})
+    assert quota_of(helm, {"quota": {"hard": {"count/services": 7}}})["count/services"] == "8"
+
+
 # --- mistakes -------------------------------------------------------------------------------------------
 
 def in_config(**keys):
@@ -194,6 +264,10 @@ def in_config(**keys):
 
 
 POOL = {"name": "a", **NODES}
+
+
+def egress(cidr, *exceptions):
+    return {"networkPolicy": {"egress": [{"to": [{"ipBlock": {"cidr": cidr, "except": list(exceptions)}}]}]}}
 
 
 MISTAKES = {
@@ -229,8 +303,21 @@ MISTAKES = {
                                     r'quota\.hard: "nvidia.com/gpu" would count nothing: .*requests\.nvidia\.com/gpu'),
     "an open egress": ({"networkPolicy": {"egress": [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]}},
                        r"networkPolicy\.egress\[0\]: 0\.0\.0\.0/0 needs except: \[169\.254\.0\.0/16\]"),
-    "an egress to all": ({"networkPolicy": {"egress": [{"ports": [{"port": 443}]}]}},
-                         r"networkPolicy\.egress\[0\]: a rule without `to`"),
+    "an egress to the lower half": (egress("0.0.0.0/1"), r"egress\[0\]: 0\.0\.0\.0/1 needs except: \[100\.100\.100\.200/32\]"),
+    "an egress to the upper half": (egress("128.0.0.0/1"), r"egress\[0\]: 128\.0\.0\.0/1 needs except: \[169\.254\.0\.0/16\]"),
+    "an egress to a quarter": (egress("128.0.0.0/2"), r"egress\[0\]: 128\.0\.0\.0/2 needs except: \[169\.254\.0\.0/16\]"),
+    "an egress to all of IPv6": (egress("::/0"), r"egress\[0\]: ::/0 needs except: \[fd00:ec2::254/128\]"),
+    "an egress to half of IPv6": (egress("8000::/1"), r"egress\[0\]: 8000::/1 needs except: \[fd00:ec2::254/128\]"),
+    "an egress to metadata": (egress("169.254.169.254/32"), r"169\.254\.169\.254/32 leads to 169\.254\.0\.0/16"),
+    "an egress to Azure's": (egress("168.63.0.0/16", "168.63.129.0/28"), r"needs except: \[168\.63\.129\.16/32\]"),
+    "an egress to the API server": (merge(egress("10.0.0.0/8"), {"networkPolicy": {"hostApi": {"cidrs": ["10.0.0.1/32"]}}}),
+                                    r"egress\[0\]: 10\.0\.0\.0/8 needs except: \[10\.0\.0\.1/32\]"),
+    "an egress to nodes": (merge(egress("10.7.1.0/24"), {"networkPolicy": {"forbidden": ["10.7.0.0/16"]}}),
+                           r"egress\[0\]: 10\.7\.1\.0/24 leads to 10\.7\.0\.0/16"),
+    "a control plane to metadata": ({"networkPolicy": {"controlPlaneEgress": [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]}},
+                                    r"controlPlaneEgress\[0\]: 0\.0\.0\.0/0 needs except"),
+    "no CIDR": ({"networkPolicy": {"forbidden": ["10.0.0.1"]}}, r"at '/networkPolicy/forbidden/0': '10.0.0.1' does not match"),
+    "no CIDR of the host": ({"networkPolicy": {"hostApi": {"cidrs": ["10.0.0.1/33"]}}}, r'"10\.0\.0\.1/33" is not a CIDR'),
 }
 
 
@@ -238,6 +325,14 @@ MISTAKES = {
 def test_mistakes_are_told(helm, values, message):
     text = helm.fails("template", "research", CHART, "-n", "t", values=values)
     assert re.search(message, text), text
+
+
+@pytest.mark.parametrize("values", [
+    egress("0.0.0.0/0", "169.254.0.0/16", "168.63.129.16/32", "100.64.0.0/10", "192.0.0.0/24"),
+    egress("128.0.0.0/1", "160.0.0.0/4", "192.0.0.0/8"), egress("::/0", "fd00::/8", "fe80::/10"), egress("2001:db8::/32"),
+    egress("10.0.0.0/8"), egress("203.0.113.0/24")])
+def test_rules_that_lead_nowhere_forbidden(helm, values):
+    assert helm.template("research", "t", values)
 
 
 def test_a_release_name_that_is_no_label(helm):
@@ -298,6 +393,33 @@ def test_a_real_server_accepts_it(on_host, host, team, values):
         host.delete_namespace(strict)
 
 
+def test_a_namespace_without_pod_security(on_host, host, team):
+    """The label is asked for where it can be seen; a namespace that is made by the install is warned about."""
+    labels = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": None}}}
+    host.api.patch(f"/api/v1/namespaces/{team}", labels)
+    said = on_host.fails("install", "research", CHART, "-n", team, values={})
+    assert f"namespace {team}: label pod-security.kubernetes.io/enforce is \"\": set it to baseline or restricted" in said
+    labels["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "privileged"
+    host.api.patch(f"/api/v1/namespaces/{team}", labels)
+    assert 'enforce is "privileged"' in on_host.fails("install", "research", CHART, "-n", team, values={})
+    for values in ({"namespaceCheck": False}, in_config(policy={"podSecurity": "privileged"})):
+        assert on_host("install", "research", CHART, "-n", team, "--dry-run=server", values=values)
+    out = on_host("install", "research", CHART, "-n", f"{team}-new", "--create-namespace", "--dry-run=client", values={})
+    assert f"WARNING: namespace {team}-new could not be looked at" in out
+
+
+def test_what_is_off_is_said(on_host, team):
+    out = on_host("install", "research", CHART, "-n", team, "--dry-run=server", values=merge(LITTLE, {
+        "serviceAccount": {"create": True}, "rbac": {"create": True}, "networkPolicy": {"enabled": True}}))
+    for said in ("the quota is off", "networkPolicy.hostApi.cidrs is empty", "persistence is off"):
+        assert f"WARNING: {said}" in out, said
+    out = on_host("install", "research", CHART, "-n", team, "--dry-run=server", values={"limitRange": {"enabled": False}})
+    assert "WARNING: pods without limits.memory are refused" in out
+    out = on_host("install", "research", CHART, "-n", team, "--dry-run=server", values=merge(EVERYTHING, {
+        "priorityClassName": None}))
+    assert "WARNING" not in out.split("NOTES:")[1], out
+
+
 class Release:
     """A release on the host, and `sublet serve` run beside it with the service account's own token."""
 
@@ -306,7 +428,8 @@ class Release:
         helm("install", "research", CHART, "-n", namespace, "--wait", "--timeout", "300s", values=values)
         config = yaml.safe_load(self.object("/api/v1", "configmaps", "research")["data"]["config.yaml"])
         config["kubeconfig"] = None  # its URL leads nowhere from here
-        self.vc = VirtualCluster("research", directory, host, namespace, config, self.token_kubeconfig())
+        tenants = config["host"]["namespace"]
+        self.vc = VirtualCluster("research", directory, host, tenants, config, self.token_kubeconfig())
 
     def object(self, group, resource, name):
         return self.host.api.get(f"{group}/namespaces/{self.namespace}/{resource}/{name}")
@@ -368,17 +491,59 @@ def test_the_role_is_enough_for_the_main_job(release, host):
     assert not [p for p in r.vc.host_pods() for key in ("sublet.dev/control-plane", "app.kubernetes.io/name", "app")
                 if key in p["metadata"]["labels"]]  # nor does a Service of the admin's select them
     assert all("sublet.dev/cluster" in p["metadata"]["labels"] for p in r.vc.host_pods())  # what policies select by
+    assert {p["spec"]["serviceAccountName"] for p in r.vc.host_pods()} == {"research-pods"}
+    k("label", "pod", "train", "stage=two")
+    k("set", "image", "deployment/web", "nginx=nginx:2")
+    k("rollout", "status", "deployment/web", "--timeout=180s")
+    waits = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "waits"}, "spec": {
+        "nodeSelector": {"rack": "none"}, "containers": [{"name": "main", "image": "busybox:1", "resources": {
+            "requests": {"cpu": "100m", "memory": "64Mi"}}}]}}  # simulated kubelets report no resources of running ones
+    k.apply(waits)
+    eventually(lambda: [p for p in r.vc.host_pods() if "rack" in p["spec"].get("nodeSelector", {})], 30, "the waiting pod")
+    k("patch", "pod", "waits", "--subresource=resize", "--type=strategic", "-p",
+      '{"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "250m"}}}]}}')
+    eventually(lambda: [c for p in r.vc.host_pods() for c in p["spec"]["containers"]
+                        if c["resources"].get("requests", {}).get("cpu") == "250m"], 30, "the resize")
+    assert k("exec", "train", "--", "echo", "hello") == "hello\n"
+    k("patch", "service", "web", "--type=json", "-p", '[{"op": "replace", "path": "/spec/ports/0/port", "value": 81}]')
+    eventually(lambda: [s for s in r.vc.host_objects("/api/v1", "services") if 81 in
+                        [p["port"] for p in s["spec"]["ports"]]], 30, "the new port")
     ip = k("get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
     assert ip in {s["spec"].get("clusterIP") for s in r.vc.host_objects("/api/v1", "services")}
     api = r.object("/api/v1", "services", "research")["spec"]["clusterIP"]
     assert k("get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}") == f"{api}:443"
     k("label", "configmap", "settings", "x=y")
-    k("delete", "deployment/web", "service/web", "pod/train", "pvc/data", "--timeout=180s")
+    k("delete", "deployment/web", "service/web", "pod/train", "pod/waits", "pvc/data", "--timeout=180s")
     eventually(lambda: not r.vc.host_pods() and not r.vc.host_objects("/api/v1", "services"), 60, "all of it to go")
     secret = eventually(lambda: r.object("/api/v1", "secrets", "research-kubeconfig"), 20, "the kubeconfig")
     assert b"https://127.0.0.1" in base64.b64decode(secret["data"]["value"])
     used = r.object("/api/v1", "resourcequotas", "research")["status"]["hard"]
     assert used["requests.nvidia.com/gpu"] == "16"
+
+
+def test_a_namespace_apart_from_the_control_plane(release, host, team):
+    """The account reads no Secret of the release's namespace: neither Helm's records nor what else is kept there."""
+    apart = f"{team}-apart"
+    host.create_namespace(apart, {"pod-security.kubernetes.io/enforce": "baseline"})
+    try:
+        r = release(merge(POOLS, {"tenantNamespace": apart}))
+        k = r.vc.start().kubectl
+        k("create", "secret", "generic", "key", "--from-literal=token=abc")
+        k.apply([claim("data"), gpu_pod("train")])
+        k("wait", "--for=condition=Ready", "pod/train", "--timeout=180s")
+        api = r.object("/api/v1", "services", "research")["spec"]["clusterIP"]
+        assert k("get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}") == api
+        eventually(lambda: host.api.get(f"/api/v1/namespaces/{apart}/secrets/research-kubeconfig"), 20, "the kubeconfig")
+        assert host.api.get(f"/api/v1/namespaces/{apart}/resourcequotas/research")["status"]["used"]["pods"] == "1"
+        account = r.vc.kubectl_as(r.token_kubeconfig())
+        for verb, what in (("list", "secrets"), ("get", "secrets"), ("create", "secrets"), ("create", "pods"),
+                           ("get", "configmaps"), ("list", "services")):
+            code, out, _ = account.run("auth", "can-i", verb, what, "-n", team)
+            assert (code, out.strip()) == (1, "no"), (verb, what)
+        k("delete", "pod/train", "pvc/data", "--timeout=180s")
+        eventually(lambda: not r.vc.host_pods(), 60, "the pod to go")
+    finally:
+        host.delete_namespace(apart)
 
 
 def test_without_a_cluster_role_nodes_are_names(release, host):

@@ -10,12 +10,13 @@ GPU_MODELS = {
 }
 
 POOL_KEY = "sublet.dev/pool"
+DISK = {"ephemeral-storage": "1000Gi"}
 SIMULATED = {"kwok.x-k8s.io/node": "fake"}
 
 
 def cpu_node(name, cpu="32", memory="256Gi", pods="500", labels=None):
     """A machine without a GPU."""
-    return _node(name, {"cpu": cpu, "memory": memory, "pods": pods}, labels or {}, [])
+    return _node(name, {"cpu": cpu, "memory": memory, "pods": pods, **DISK}, labels or {}, [])
 
 
 def gpu_node(name, pool, model="a100", gpus=8, replicas=1, resource="nvidia.com/gpu", taint=True,
@@ -27,7 +28,7 @@ def gpu_node(name, pool, model="a100", gpus=8, replicas=1, resource="nvidia.com/
     taints = [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]
     if taint:
         taints.append({"key": POOL_KEY, "value": pool, "effect": "NoSchedule"})
-    capacity = {"cpu": cpu, "memory": memory, "pods": pods, resource: str(gpus * replicas)}
+    capacity = {"cpu": cpu, "memory": memory, "pods": pods, **DISK, resource: str(gpus * replicas)}
     return _node(name, capacity,
                  {POOL_KEY: pool, **_gfd_labels(model, gpus, replicas), **(labels or {})}, taints)
 

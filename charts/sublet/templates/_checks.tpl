@@ -9,8 +9,8 @@ only the program can tell, `sublet check` says. */}}
 {{- fail (printf "config.name: %q (the release's name unless given) must be a DNS label of at most 52 characters: lower case letters, digits and \"-\"" $name) -}}
 {{- end -}}
 {{- with ($config.host).namespace -}}
-{{- if ne . $.Release.Namespace -}}
-{{- fail (printf "config.host.namespace: %q is not the namespace of this release, %q: install into the team's namespace with -n" . $.Release.Namespace) -}}
+{{- if ne . (include "sublet.tenantNamespace" $) -}}
+{{- fail (printf "config.host.namespace: %q is not the namespace of this release, %q: install into the team's namespace with -n, or set tenantNamespace" . (include "sublet.tenantNamespace" $)) -}}
 {{- end -}}
 {{- end -}}
 {{- if ($config.host).kubeconfig -}}
@@ -23,7 +23,12 @@ only the program can tell, `sublet check` says. */}}
 {{- end -}}
 {{- include "sublet.checkBindings" $config -}}
 {{- include "sublet.checkQuota" .Values.quota -}}
-{{- include "sublet.checkEgress" .Values.networkPolicy -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- include "sublet.checkEgress" . -}}
+{{- end -}}
+{{- if .Values.namespaceCheck -}}
+{{- include "sublet.checkNamespace" . -}}
+{{- end -}}
 {{- end }}
 
 {{- define "sublet.checkBindings" -}}
@@ -54,16 +59,52 @@ only the program can tell, `sublet check` says. */}}
 {{- end -}}
 {{- end }}
 
-{{/* 169.254.0.0/16 is where clouds hand out a machine's credentials. */}}
+{{/* A rule may not lead to a forbidden address: none at all, one inside its block without an exception, or all. */}}
 {{- define "sublet.checkEgress" -}}
-{{- range $i, $rule := .egress -}}
+{{- $forbidden := include "sublet.forbiddenCIDRs" . | fromJsonArray -}}
+{{- range $key := list "egress" "controlPlaneEgress" -}}
+{{- range $i, $rule := get $.Values.networkPolicy $key -}}
+{{- $place := printf "networkPolicy.%s[%d]" $key $i -}}
 {{- range $rule.to -}}
-{{- if and .ipBlock (eq .ipBlock.cidr "0.0.0.0/0") (not (has "169.254.0.0/16" (.ipBlock.except | default list))) -}}
-{{- fail (printf "networkPolicy.egress[%d]: 0.0.0.0/0 needs except: [169.254.0.0/16]: machines' credentials are there" $i) -}}
+{{- if .ipBlock -}}
+{{- include "sublet.checkBlock" (list $place .ipBlock $forbidden) -}}
 {{- end -}}
 {{- end -}}
 {{- if not $rule.to -}}
-{{- fail (printf "networkPolicy.egress[%d]: a rule without `to` allows every address: say which" $i) -}}
+{{- fail (printf "%s: a rule without `to` allows every address: say which" $place) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "sublet.checkBlock" -}}
+{{- $place := index . 0 -}}
+{{- $block := index . 1 -}}
+{{- range $one := index . 2 -}}
+{{- if include "sublet.cidr.holds" (list $one $block.cidr) -}}
+{{- fail (printf "%s: %s leads to %s, where machines' credentials or the host's own servers are" $place $block.cidr $one) -}}
+{{- else if include "sublet.cidr.holds" (list $block.cidr $one) -}}
+{{- $excepted := false -}}
+{{- range ($block.except | default list) -}}
+{{- if include "sublet.cidr.holds" (list . $one) -}}
+{{- $excepted = true -}}
+{{- end -}}
+{{- end -}}
+{{- if not $excepted -}}
+{{- fail (printf "%s: %s needs except: [%s]: machines' credentials or the host's own servers are there" $place $block.cidr $one) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* What the program lets through, the host must not judge more mildly. Nothing is known without a cluster (helm
+template), or of a namespace that this very install makes. */}}
+{{- define "sublet.checkNamespace" -}}
+{{- $level := ((.Values.config).policy).podSecurity | default "baseline" -}}
+{{- with lookup "v1" "Namespace" "" (include "sublet.tenantNamespace" .) -}}
+{{- $enforced := get (.metadata.labels | default dict) "pod-security.kubernetes.io/enforce" -}}
+{{- if and (ne $level "privileged") (not (has $enforced (list "baseline" "restricted"))) -}}
+{{- fail (printf "namespace %s: label pod-security.kubernetes.io/enforce is %q: set it to baseline or restricted (kubectl label namespace %s pod-security.kubernetes.io/enforce=baseline), or namespaceCheck to false" .metadata.name $enforced .metadata.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

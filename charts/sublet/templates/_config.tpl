@@ -1,5 +1,5 @@
 {{/* SPDX-License-Identifier: Apache-2.0
-The file of `sublet serve`: what the admin gave, with the three keys a release knows better. */}}
+The file of `sublet serve`: what the admin gave, with the keys a release knows better. */}}
 
 {{- define "sublet.config" -}}
 {{- $name := include "sublet.name" . -}}
@@ -7,6 +7,10 @@ The file of `sublet serve`: what the admin gave, with the three keys a release k
 {{- if ne (int .Values.service.port) 443 -}}
 {{- $server = printf "%s:%d" $server (int .Values.service.port) -}}
 {{- end -}}
-{{- $own := dict "name" $name "host" (dict "namespace" .Release.Namespace) "kubeconfig" (dict "server" $server) -}}
+{{- $host := dict "namespace" (include "sublet.tenantNamespace" .) "podServiceAccount" (include "sublet.podServiceAccount" .) -}}
+{{- if ne $host.namespace .Release.Namespace -}}
+{{- $_ := set $host "serviceNamespace" .Release.Namespace -}}
+{{- end -}}
+{{- $own := dict "name" $name "host" $host "kubeconfig" (dict "server" $server) -}}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.config) (dict "name" $name)) -}}
 {{- end }}

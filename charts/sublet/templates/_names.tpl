@@ -10,6 +10,16 @@ Service by it. */}}
 {{ .Values.serviceAccount.name | default (include "sublet.name" .) }}
 {{- end }}
 
+{{/* Where everything is that the program writes. */}}
+{{- define "sublet.tenantNamespace" -}}
+{{ .Values.tenantNamespace | default .Release.Namespace }}
+{{- end }}
+
+{{/* Of the tenant's pods: without rights, and its token is in none of them. */}}
+{{- define "sublet.podServiceAccount" -}}
+{{ ((.Values.config).host).podServiceAccount | default (printf "%s-pods" (include "sublet.name" .)) }}
+{{- end }}
+
 {{/* Cluster scoped, so the namespace is part of it. */}}
 {{- define "sublet.clusterName" -}}
 sublet:{{ .Release.Namespace }}:{{ include "sublet.name" . }}
@@ -38,6 +48,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "sublet.metadata" -}}
 name: {{ include "sublet.name" . }}
 namespace: {{ .Release.Namespace }}
+labels:
+  {{- include "sublet.labels" . | nindent 2 }}
+{{- end }}
+
+{{- define "sublet.tenantMetadata" -}}
+name: {{ include "sublet.name" . }}
+namespace: {{ include "sublet.tenantNamespace" . }}
 labels:
   {{- include "sublet.labels" . | nindent 2 }}
 {{- end }}

@@ -11,7 +11,7 @@ summed over the pools. Exact: amounts are fractions of whole numbers. */}}
 {{- end -}}
 {{- end }}
 
-{{/* What of each count the chart itself takes in the namespace. */}}
+{{/* What of each count the chart itself takes in the namespace: of Secrets, Helm keeps one per revision. */}}
 {{- define "sublet.ownCounts" -}}
 {{- $claims := ternary 1 0 .Values.persistence.enabled -}}
 pods: 1
@@ -24,8 +24,8 @@ persistentvolumeclaims: {{ $claims }}
 count/persistentvolumeclaims: {{ $claims }}
 configmaps: 2
 count/configmaps: 2
-secrets: 1
-count/secrets: 1
+secrets: 12
+count/secrets: 12
 {{- end }}
 
 {{/* "4", 0.25 or "1/7" as [numerator, denominator] */}}
