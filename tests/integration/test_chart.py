@@ -35,6 +35,9 @@ EVERYTHING = merge(POOLS, {
                 "loadBalancerSourceRanges": ["10.0.0.0/8"]},
     "persistence": {"storageClass": "standard", "annotations": {"a": "b"}},
     "rbac": {"clusterRole": {"enabled": True}},
+    "hostFence": {"enabled": True, "allow": {"labels": ["a.example/b"], "annotations": ["a.example/b"], "finalizers": ["a/b"],
+                  "tolerations": [{"key": "a", "operator": "Exists", "tolerationSeconds": 5}], "schedulerNames": ["s"],
+                  "runtimeClasses": ["r"], "priorityClasses": ["p"], "serviceAccounts": ["a"], "imagePullSecrets": ["i"]}},
     "serviceAccount": {"name": "runner", "annotations": {"a": "b"}},
     "networkPolicy": {"dns": {"cidrs": ["169.254.20.10/32"]}, "publicEgress": {"enabled": True},
                       "clients": [{"namespaceSelector": {}}], "hostApi": {"cidrs": ["10.0.0.1/32", "fd12::1/128"]},
@@ -318,6 +321,9 @@ MISTAKES = {
                                     r"controlPlaneEgress\[0\]: 0\.0\.0\.0/0 needs except"),
     "no CIDR": ({"networkPolicy": {"forbidden": ["10.0.0.1"]}}, r"at '/networkPolicy/forbidden/0': '10.0.0.1' does not match"),
     "no CIDR of the host": ({"networkPolicy": {"hostApi": {"cidrs": ["10.0.0.1/33"]}}}, r'"10\.0\.0\.1/33" is not a CIDR'),
+    "a fence's key": ({"hostFence": {"allow": {"nodes": ["a"]}}}, r"at '/hostFence/allow': additional properties 'nodes'"),
+    "an egress to all": ({"networkPolicy": {"egress": [{"ports": [{"port": 443}]}]}},
+                         r"networkPolicy\.egress\[0\]: a rule without `to`"),
 }
 
 
@@ -411,7 +417,7 @@ def test_a_namespace_without_pod_security(on_host, host, team):
 def test_what_is_off_is_said(on_host, team):
     out = on_host("install", "research", CHART, "-n", team, "--dry-run=server", values=merge(LITTLE, {
         "serviceAccount": {"create": True}, "rbac": {"create": True}, "networkPolicy": {"enabled": True}}))
-    for said in ("the quota is off", "networkPolicy.hostApi.cidrs is empty", "persistence is off"):
+    for said in ("the host fence is off", "the quota is off", "networkPolicy.hostApi.cidrs is empty", "persistence is off"):
         assert f"WARNING: {said}" in out, said
     out = on_host("install", "research", CHART, "-n", team, "--dry-run=server", values={"limitRange": {"enabled": False}})
     assert "WARNING: pods without limits.memory are refused" in out
@@ -468,8 +474,9 @@ def claim(name):
         "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
 
 
-def test_the_role_is_enough_for_the_main_job(release, host):
-    r = release(POOLS)
+@pytest.mark.parametrize("fence", [False, True], ids=["role", "role and fence"])
+def test_the_role_is_enough_for_the_main_job(release, host, fence):
+    r = release(merge(POOLS, {"hostFence": {"enabled": fence}}))
     assert r.object("/apis/apps/v1", "statefulsets", "research")["status"]["readyReplicas"] == 1
     k = r.vc.start().kubectl
     k("create", "configmap", "settings", "--from-literal=mode=fast")
@@ -526,7 +533,7 @@ def test_a_namespace_apart_from_the_control_plane(release, host, team):
     apart = f"{team}-apart"
     host.create_namespace(apart, {"pod-security.kubernetes.io/enforce": "baseline"})
     try:
-        r = release(merge(POOLS, {"tenantNamespace": apart}))
+        r = release(merge(POOLS, {"tenantNamespace": apart, "hostFence": {"enabled": True}}))
         k = r.vc.start().kubectl
         k("create", "secret", "generic", "key", "--from-literal=token=abc")
         k.apply([claim("data"), gpu_pod("train")])

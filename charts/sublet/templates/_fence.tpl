@@ -1,0 +1,152 @@
+{{/* SPDX-License-Identifier: Apache-2.0
+The expressions of the host fence (hostfence.yaml), made of files/fence.json, which is generated from the tables of the
+program, and of config.pools. CEL takes JSON's strings and lists as they are. */}}
+
+{{- define "sublet.fence.validation" -}}
+- expression: {{ index . 0 | toJson }}
+  message: {{ printf "Sublet host fence: %s" (index . 1) | toJson }}
+  reason: Forbidden
+{{- end }}
+
+{{/* One policy and its binding: (root, what, resourceRules, variables, validations) */}}
+{{- define "sublet.fence.policy" -}}
+{{- $root := .root -}}
+{{- $name := printf "%s.%s.%s.sublet.dev" (include "sublet.name" $root) $root.Release.Namespace .what -}}
+{{- "\n---\n" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "sublet.labels" $root | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+      {{- range .resources }}
+      - apiGroups: {{ index . 0 | toJson }}
+        apiVersions: ["*"]
+        resources: {{ index . 1 | toJson }}
+        operations: {{ index . 2 | toJson }}
+      {{- end }}
+  matchConditions:
+    - name: the-control-plane
+      expression: {{ printf "request.userInfo.username == %s" (printf "system:serviceaccount:%s:%s" $root.Release.Namespace (include "sublet.serviceAccount" $root) | toJson) | toJson }}
+  {{- with .variables }}
+  variables:
+    {{- range . }}
+    - name: {{ index . 0 }}
+      expression: {{ index . 1 | toJson }}
+    {{- end }}
+  {{- end }}
+  validations:
+    {{- range .validations }}
+    {{- include "sublet.fence.validation" . | nindent 4 }}
+    {{- end }}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "sublet.labels" $root | nindent 4 }}
+spec:
+  policyName: {{ $name }}
+  validationActions: [Deny]
+  {{- with .inNamespace }}
+  matchResources:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ . | quote }}}}
+  {{- end }}
+{{- end }}
+
+{{/* What the bound pools add, as JSON: devices, schedulers, runtimeClasses, priorityClasses, tolerations. */}}
+{{- define "sublet.fence.pools" -}}
+{{- $allow := .Values.hostFence.allow -}}
+{{- $bound := list -}}
+{{- range (.Values.config).bindings -}}
+{{- $bound = append $bound .pool -}}
+{{- end -}}
+{{- $devices := list -}}
+{{- $schedulers := concat (list "default-scheduler") $allow.schedulerNames -}}
+{{- $runtimes := $allow.runtimeClasses -}}
+{{- $priorities := $allow.priorityClasses -}}
+{{- $tolerations := $allow.tolerations -}}
+{{- range (.Values.config).pools -}}
+{{- if has .name $bound -}}
+{{- $offered := keys (.resources | default dict) -}}
+{{- if kindIs "map" .profiles -}}
+{{- range $profile, $_ := .profiles -}}
+{{- $offered = append $offered (printf "nvidia.com/mig-%s" ($profile | replace "+" ".")) -}}
+{{- end -}}
+{{- end -}}
+{{- $rename := .rename | default dict -}}
+{{- range (empty $offered | ternary (list "nvidia.com/gpu") $offered) -}}
+{{- $devices = append $devices (get $rename . | default .) -}}
+{{- end -}}
+{{- with (.scheduler).name -}}
+{{- $schedulers = append $schedulers . -}}
+{{- end -}}
+{{- with .runtimeClass -}}
+{{- $runtimes = append $runtimes . -}}
+{{- end -}}
+{{- with .priorityTiers -}}
+{{- $priorities = concat $priorities (values .) -}}
+{{- end -}}
+{{- with .tolerations -}}
+{{- $tolerations = concat $tolerations . -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) | toJson -}}
+{{- end }}
+
+{{/* CEL: t is this toleration. */}}
+{{- define "sublet.fence.toleration" -}}
+(t.?key.orValue("") == {{ .key | default "" | toJson }} && t.?operator.orValue("Equal") == {{ .operator | default "Equal" | toJson }} && t.?value.orValue("") == {{ .value | default "" | toString | toJson }} && t.?effect.orValue("") == {{ .effect | default "" | toJson }} && {{ if hasKey . "tolerationSeconds" }}t.?tolerationSeconds.orValue(-1) == {{ int64 .tolerationSeconds }}{{ else }}!has(t.tolerationSeconds){{ end }})
+{{- end }}
+
+{{/* CEL: t is a toleration that the program sends, or that the host adds for a device. */}}
+{{- define "sublet.fence.tolerated" -}}
+{{- $any := list (printf "(t.?key.orValue(\"\") in %s && t.?operator.orValue(\"Equal\") == \"Exists\" && t.?effect.orValue(\"\") == \"NoExecute\" && t.?tolerationSeconds.orValue(%d) <= %d)" (toJson .tolerated.keys) (add (int64 .tolerated.seconds) 1) (int64 .tolerated.seconds)) -}}
+{{- $any = append $any (printf "(t.?key.orValue(\"\") in %s && t.?operator.orValue(\"Equal\") == \"Exists\" && t.?effect.orValue(\"\") == \"NoSchedule\")" (toJson .pools.devices)) -}}
+{{- range .pools.tolerations -}}
+{{- $any = append $any (include "sublet.fence.toleration" .) -}}
+{{- end -}}
+{{- join " || " $any -}}
+{{- end }}
+
+{{/* CEL: the key k of a map is one the program writes, one that the host adds, or unchanged:
+(keys, of the map, its name in metadata, name pattern of hashes) */}}
+{{- define "sublet.fence.keys" -}}
+{{- $any := list (printf "k in %s" (toJson .keys)) -}}
+{{- range .prefixes -}}
+{{- $any = append $any (printf "k.startsWith(%s)" (toJson .)) -}}
+{{- end -}}
+{{- $hash := .hash -}}
+{{- range .hashed -}}
+{{- $any = append $any (printf "k.matches(%s)" (printf "^%s%s$" (replace "." "\\." .) $hash | toJson)) -}}
+{{- end -}}
+{{- $any = append $any (printf "(request.operation == \"UPDATE\" && variables.%s[?k] == variables.old%s[?k])" .map (title .map)) -}}
+{{- join " || " $any -}}
+{{- end }}
+
+{{/* The rules of one shape as JSON: [[expression, message]]: (shape, level, around: CEL with %s for the rule, ours, fence) */}}
+{{- define "sublet.fence.shape" -}}
+{{- $level := .level -}}
+{{- $around := .around -}}
+{{- $ours := .ours -}}
+{{- $out := list -}}
+{{- range .shape.rules -}}
+{{- $keys := .keys -}}
+{{- if eq $level "privileged" -}}
+{{- $keys = concat $keys .privileged | sortAlpha -}}
+{{- end -}}
+{{- $out = append $out (list (printf $around (.cel | replace "KEYS" (toJson $keys))) (printf "%s: only %s are sent" .path (join ", " $keys))) -}}
+{{- end -}}
+{{- if .shape.names -}}
+{{- $names := join " && " .shape.names -}}
+{{- $names = regexReplaceAll "OURS\\(([^()]*)\\)" $names (printf "(${1}.matches(%s) || $1 in %s)" (toJson .form | replace "$" "$$") (toJson .named)) -}}
+{{- $out = append $out (list (printf $around (printf "(%s)" $names)) (printf "%s: names an object that is not this virtual cluster's" (index .shape.rules 0).path)) -}}
+{{- end -}}
+{{- toJson $out -}}
+{{- end }}

@@ -1,0 +1,474 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The second fence: whoever holds the control plane's own credentials, and more rights than the chart gives them, still
+writes only what the program would. Every attack is admitted in a namespace without the fence, so each can fail."""
+import copy
+import os
+import secrets
+
+import pytest
+
+from testenv import ApiError, eventually
+from testenv.api import Api
+from testenv.helm import CHART, Helm
+from testenv.nodes import pool_config
+from testenv.pki import derive_kubeconfig
+from testenv.virtual import merge
+
+GPU = "nvidia.com/gpu"
+CORE = "/api/v1"
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+HASH = "abcdefghijklmnop"
+VALUES = {
+    "namespaceCheck": False, "persistence": {"enabled": False}, "quota": {"hard": {"services.loadbalancers": "9",
+                                                                                        "services.nodeports": "9"}},
+    "config": {"pools": [pool_config("a100", "a100", priorityTiers={"high": "fence-bound"}, runtimeClass="fence-bound",
+                                     scheduler={"name": "gpu-scheduler"}),
+                         pool_config("shared", "l4", kind="shared", priorityTiers={"high": "fence-unbound"})],
+               "bindings": [{"pool": "a100", "guarantee": 8}]}}
+
+
+class Side:
+    """A release in a namespace of its own, and its account with every right there is."""
+
+    def __init__(self, host, helm, fence):
+        self.namespace = f"team-fence-{secrets.token_hex(3)}"
+        host.create_namespace(self.namespace)
+        helm("install", "research", CHART, "-n", self.namespace, values=merge(VALUES, {"hostFence": {"enabled": fence}}))
+        host.api.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+            "metadata": {"name": self.namespace},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": "research", "namespace": self.namespace}]})
+        answer = host.api.post(f"{CORE}/namespaces/{self.namespace}/serviceaccounts/research/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
+        self.admin = host.api
+        self.api = Api(derive_kubeconfig(os.path.join(helm.directory, f"{self.namespace}.kubeconfig"), host.kubeconfig,
+                                         token=answer["status"]["token"]))
+
+    def path(self, resource, name="", subresource="", group=CORE, namespace=None):
+        parts = [f"{group}/namespaces/{namespace or self.namespace}/{resource}", name, subresource]
+        return "/".join(p for p in parts if p)
+
+    def make(self, resource, body):
+        """An object that is there for later requests, as the program would have made it."""
+        self.api.post(self.path(resource), body)
+        return body["metadata"]["name"]
+
+
+@pytest.fixture(scope="module")
+def sides(real_host, tmp_path_factory):
+    """(with the fence, without it)"""
+    helm = Helm(tmp_path_factory.mktemp("fence"), real_host.kubeconfig)
+    made = [("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": n}, "value": 5})
+            for n in ("fence-bound", "fence-unbound")]
+    made += [("/apis/node.k8s.io/v1/runtimeclasses", {"metadata": {"name": n}, "handler": "runc"})
+             for n in ("fence-bound", "fence-unbound")]
+    for path, body in made:
+        real_host.api.post(path, body)
+    both = [Side(real_host, helm, fence) for fence in (True, False)]
+
+    def refused():
+        with pytest.raises(ApiError, match="host fence"):
+            both[0].api.post(both[0].path("endpoints"), {"metadata": {"name": "x"}}, dryRun="All")
+        for name in policies(real_host, both[0]):
+            assert real_host.api.get(f"{POLICIES}/{name}")["status"]["observedGeneration"] == 1
+        return True
+
+    eventually(refused, 60, "the policies")
+    for side in both:
+        eventually(lambda s=side: s.api.get(s.path("serviceaccounts", "research-pods")), 30, "the account of pods")
+    yield both
+    for side in both:
+        helm("uninstall", "research", "-n", side.namespace)
+        real_host.delete_namespace(side.namespace)
+        real_host.api.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{side.namespace}")
+    for path, body in made:
+        real_host.api.delete(f"{path}/{body['metadata']['name']}")
+
+
+def policies(host, side):
+    names = [p["metadata"]["name"] for p in host.api.get(POLICIES)["items"]]
+    return [n for n in names if n.startswith(f"research.{side.namespace}.")]
+
+
+# --- what the program sends -----------------------------------------------------------------------------------
+
+def metadata(name):
+    return {"name": f"{name}-{HASH}",
+            "labels": {"sublet.dev/cluster": "uid", "sublet.dev/namespace": "default", f"sublet.dev/l-{HASH}": "x"},
+            "annotations": {"sublet.dev/name": name, "sublet.dev/namespace": "default", "sublet.dev/uid": "u"}}
+
+
+def pod(name="train"):
+    return {"metadata": metadata(name), "spec": {
+        "serviceAccountName": "research-pods", "automountServiceAccountToken": False, "enableServiceLinks": False,
+        "containers": [{"name": "c", "image": "busybox:1"}]}}
+
+
+def service(name="web"):
+    return {"metadata": metadata(name), "spec": {"ports": [{"port": 80}], "selector": {
+        "sublet.dev/cluster": "uid", "sublet.dev/namespace": "default"}}}
+
+
+def secret(name="key"):
+    return {"metadata": metadata(name), "type": "Opaque", "data": {"a": "YQ=="}}
+
+
+def claim(name="data"):
+    return {"metadata": metadata(name), "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "standard",
+                                                 "resources": {"requests": {"storage": "1Gi"}}}}
+
+
+def config_map(name="settings"):
+    return {"metadata": metadata(name), "data": {"a": "b"}}
+
+
+def change(body, path, value):
+    """body with what stands at the path ("spec.containers.0.image") replaced, or removed for None."""
+    body = copy.deepcopy(body)
+    *outer, last = path.split(".")
+    at = body
+    for key in outer:
+        at = at[int(key)] if isinstance(at, list) else at.setdefault(key, {})
+    last = int(last) if isinstance(at, list) else last
+    if value is None:
+        del at[last]
+    else:
+        at[last] = value
+    return body
+
+
+# --- creates ---------------------------------------------------------------------------------------------------
+
+def container(key, value):
+    return change(pod(), f"spec.containers.0.{key}", value)
+
+
+def security(key, value):
+    return container("securityContext", {key: value})
+
+
+def volume(**source):
+    return change(pod(), "spec.volumes", [{"name": "v", **source}])
+
+
+def with_label(key):
+    out = metadata("train")
+    out["labels"][key] = "x"
+    return change(pod(), "metadata", out)
+
+
+def without(what, key, body=None):
+    body = copy.deepcopy(body or pod())
+    del body["metadata"][what][key]
+    return body
+
+
+POD = {
+    "a node": (change(pod(), "spec.nodeName", "gpu-a100-1"), "spec.nodeName: is the scheduler's to set"),
+    "an account": (change(pod(), "spec.serviceAccountName", "research"), "spec.serviceAccountName: is not the account"),
+    "the default account": (change(pod(), "spec.serviceAccountName", None), "spec.serviceAccountName: is not the account"),
+    "its token": (change(pod(), "spec.automountServiceAccountToken", True), "spec.automountServiceAccountToken: must be"),
+    "every taint": (change(pod(), "spec.tolerations", [{"operator": "Exists"}]), "spec.tolerations: a toleration that no"),
+    "a taint of an unbound pool": (change(pod(), "spec.tolerations", [
+        {"key": "sublet.dev/pool", "operator": "Equal", "value": "shared", "effect": "NoSchedule"}]), "spec.tolerations: a"),
+    "a gone node for ever": (change(pod(), "spec.tolerations", [
+        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]), "spec.tolerations: a toler"),
+    "a scheduler": (change(pod(), "spec.schedulerName", "mine"), "spec.schedulerName: a scheduler that no bound pool has"),
+    "a runtime class": (change(pod(), "spec.runtimeClassName", "fence-unbound"), "spec.runtimeClassName: a class that no"),
+    "a priority": (change(pod(), "spec.priorityClassName", "fence-unbound"), "spec.priorityClassName: a class that no bound"),
+    "the node's network": (change(pod(), "spec.hostNetwork", True), "pod: only "),
+    "the node's processes": (change(pod(), "spec.hostPID", True), "pod: only "),
+    "the node's IPC": (change(pod(), "spec.hostIPC", True), "pod: only "),
+    "a resource claim": (change(pod(), "spec.resourceClaims", [{"name": "r", "resourceClaimName": "x"}]), "pod: only "),
+    "a scheduling gate": (change(pod(), "spec.schedulingGates", [{"name": "a.example/b"}]), "pod: only "),
+    "a sysctl": (change(pod(), "spec.securityContext", {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}),
+                 "spec.securityContext.sysctls: is not allowed"),
+    "a pull secret": (change(pod(), "spec.imagePullSecrets", [{"name": "registry"}]), "pod: names an object that is not"),
+    "other namespaces": (change(pod(), "spec.affinity", {"podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname",
+                                                            "namespaceSelector": {}}]}}), "spec.affinity: a term that looks"),
+    "other namespaces, preferred": (change(pod(), "spec.affinity", {"podAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": {
+            "topologyKey": "kubernetes.io/hostname", "namespaces": ["kube-system"]}}]}}), "spec.affinity: a term that looks"),
+    "a directory of the node": (volume(hostPath={"path": "/"}), "volume: only "),
+    "a CSI driver": (volume(csi={"driver": "secrets-store.csi.k8s.io"}), "volume: only "),
+    "a file server": (volume(nfs={"server": "10.0.0.1", "path": "/"}), "volume: only "),
+    "another volume": (volume(iscsi={"targetPortal": "10.0.0.1", "iqn": "iqn.2001-04.com.example:x", "lun": 0}),
+                       "volume: only "),
+    "a volume of its own": (volume(ephemeral={"volumeClaimTemplate": {"spec": claim()["spec"]}}), "volume: only "),
+    "a token volume": (volume(projected={"sources": [{"serviceAccountToken": {"path": "t"}}]}),
+                       "volume.projected.sources[]: only configMap, downwardAPI, secret are sent"),
+    "the control plane's kubeconfig": (volume(secret={"secretName": "research-kubeconfig"}), "volume: names an object that"),
+    "a release of Helm": (volume(projected={"sources": [{"secret": {"name": "sh.helm.release.v1.research.v1"}}]}),
+                          "volume: names an object that is not this virtual cluster's"),
+    "the control plane's store": (volume(persistentVolumeClaim={"claimName": "data-research-0"}), "volume: names an object"),
+    "a Secret as variables": (container("envFrom", [{"secretRef": {"name": "research-kubeconfig"}}]),
+                              "container: names an object that is not this virtual cluster's"),
+    "a Secret as a variable": (container("env", [{"name": "A", "valueFrom": {"secretKeyRef": {
+        "name": "research-kubeconfig", "key": "value"}}}]), "container: names an object that is not this virtual cluster's"),
+    "privileged": (security("privileged", True), "container.securityContext: only "),
+    "the node's proc": (change(change(pod(), "spec.hostUsers", False), "spec.containers.0.securityContext",
+                               {"procMount": "Unmasked"}), "container.securityContext: only "),
+    "a capability": (security("capabilities", {"add": ["SYS_ADMIN"]}), "securityContext.capabilities.add: only AUDIT_WRITE"),
+    "no seccomp": (security("seccompProfile", {"type": "Unconfined"}), "seccompProfile and appArmorProfile can only be"),
+    "no AppArmor": (security("appArmorProfile", {"type": "Unconfined"}), "seccompProfile and appArmorProfile can only be"),
+    "a profile of the node": (security("seccompProfile", {"type": "Localhost", "localhostProfile": "x"}),
+                              "container.securityContext.seccompProfile: only type are sent"),
+    "an SELinux type": (security("seLinuxOptions", {"type": "spc_t"}), "securityContext.seLinuxOptions.type: is not"),
+    "a port of the node": (container("ports", [{"containerPort": 80, "hostPort": 80}]), "container.ports[]: only "),
+    "a probe of elsewhere": (container("livenessProbe", {"httpGet": {"port": 80, "host": "169.254.169.254"}}),
+                             "container.livenessProbe.httpGet: only "),
+    "a hook of elsewhere": (container("lifecycle", {"preStop": {"tcpSocket": {"port": 80, "host": "10.0.0.1"}}}),
+                            "container.lifecycle.preStop.tcpSocket: only "),
+    "mounts that spread": (change(volume(emptyDir={}), "spec.containers.0", {
+        "name": "c", "image": "i", "securityContext": {"privileged": False}, "volumeMounts": [
+            {"name": "v", "mountPath": "/v", "mountPropagation": "HostToContainer"}]}), "container"),
+    "a device of no pool": (container("resources", {"limits": {"example.com/fpga": "1"}}), "resources: a device that no"),
+    "a claimed device": (change(change(pod(), "spec.resourceClaims", [{"name": "r", "resourceClaimName": "x"}]),
+                                "spec.containers.0.resources", {"claims": [{"name": "r"}]}), "only "),
+    "a name": (change(pod(), "metadata.name", "train"), "metadata.name: is not the name of an object"),
+    "a name like ours": (change(pod(), "metadata.name", "train-abcdefghijklmno1"), "metadata.name: is not the name of an"),
+    "a name of a verdict": (change(pod(), "metadata.name", "verdict-abcdefghij.x"), "metadata.name: is not the name of"),
+    "no cluster": (without("labels", "sublet.dev/cluster"), "metadata.labels: sublet.dev/cluster and"),
+    "no namespace": (without("labels", "sublet.dev/namespace"), "metadata.labels: sublet.dev/cluster and"),
+    "no owner": (without("annotations", "sublet.dev/uid"), "metadata.annotations: sublet.dev/name, sublet.dev/namespace and"),
+    "a label hosts obey": (with_label("sidecar.istio.io/inject"), "metadata.labels: a key that is neither listed nor hashed"),
+    "the control plane's label": (with_label("sublet.dev/control-plane"), "metadata.labels: a key that is neither listed"),
+    "an annotation hosts obey": (change(pod(), "metadata.annotations", {
+        **metadata("train")["annotations"], "k8s.v1.cni.cncf.io/networks": "kube-system/x"}), "metadata.annotations: a key"),
+    "an owner": (change(pod(), "metadata.ownerReferences", [
+        {"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "x"}]), "metadata.ownerReferences: are not sent"),
+    "a finalizer": (change(pod(), "metadata.finalizers", ["a.example/b"]), "metadata.finalizers: are not sent"),
+    "a generated name": (change(pod(), "metadata.generateName", "x-"), "metadata.generateName: is not sent"),
+}
+SERVICE = {
+    "another's name": (change(service(), "spec", {"type": "ExternalName", "externalName": "kube-dns.kube-system.svc"}),
+                       "spec.type: ExternalName is not sent"),
+    "an address": (change(service(), "spec.externalIPs", ["10.1.1.1"]), "spec.externalIPs: are not sent"),
+    "a balancer": (change(change(service(), "spec.type", "LoadBalancer"), "spec.loadBalancerClass", "a.example/b"),
+                   "spec: loadBalancerIP, loadBalancerClass and"),
+    "a balancer's address": (change(change(service(), "spec.type", "LoadBalancer"), "spec.loadBalancerIP", "1.1.1.1"),
+                             "spec: loadBalancerIP, loadBalancerClass and"),
+    "a balancer's clients": (change(change(service(), "spec.type", "LoadBalancer"), "spec.loadBalancerSourceRanges",
+                                    ["0.0.0.0/0"]), "spec: loadBalancerIP, loadBalancerClass and"),
+    "others' pods": (change(service(), "spec.selector", {"app": "x"}), "spec.selector: is not narrowed to this virtual"),
+    "a Service's name": (change(service(), "metadata.name", "kubernetes"), "metadata.name: is not the name of an object"),
+}
+SECRET = {
+    "a type controllers obey": (change(secret(), "type", "bootstrap.kubernetes.io/token"), "type: only Opaque, "),
+    "a release": (change(secret(), "type", "helm.sh/release.v1"), "type: only Opaque, "),
+    "a Secret's name": (change(secret(), "metadata.name", "sh.helm.release.v1.research.v9"), "metadata.name: is not the"),
+}
+CLAIM = {
+    "a volume": (change(claim(), "spec.volumeName", "pv"), "spec.volumeName: is the host's to set"),
+    "a choice of volumes": (change(claim(), "spec.selector", {"matchLabels": {"a": "b"}}), "spec.selector: is not sent"),
+    "no class": (change(claim(), "spec.storageClassName", ""), "spec.storageClassName: a class that is not offered"),
+    "a snapshot": (change(claim(), "spec.dataSource", {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot",
+                                                       "name": "x"}), "only a PersistentVolumeClaim may be a source"),
+    "another's claim": (change(claim(), "spec.dataSource", {"kind": "PersistentVolumeClaim", "name": "data-research-0"}),
+                        "claim: names an object that is not this virtual cluster's"),
+    "attributes": (change(claim(), "spec.volumeAttributesClassName", "fast"),
+                   "spec.volumeAttributesClassName: is not sent"),
+}
+CREATES = [pytest.param(resource, body, message, id=f"{resource}: {name}")
+           for resource, cases in (("pods", POD), ("services", SERVICE), ("secrets", SECRET),
+                                   ("persistentvolumeclaims", CLAIM)) for name, (body, message) in cases.items()]
+
+
+def refused(side, message, request):
+    """The fence says no, and says why."""
+    with pytest.raises(ApiError) as e:
+        request(side)
+    said = str(e.value)
+    assert e.value.code == 403 and "ValidatingAdmissionPolicy" in said, said
+    assert f"Sublet host fence: {message}" in said or (message in said and "Sublet host fence: " in said), said
+
+
+@pytest.mark.parametrize("resource,body,message", CREATES)
+def test_creates_that_the_program_never_sends(sides, resource, body, message):
+    fenced, open_ = sides
+
+    def create(side):
+        return side.api.post(side.path(resource), body, dryRun="All")
+
+    assert create(open_)["metadata"]["name"]
+    refused(fenced, message, create)
+
+
+GOOD = {"pods": pod, "services": service, "secrets": secret, "persistentvolumeclaims": claim, "configmaps": config_map}
+
+
+@pytest.mark.parametrize("resource", GOOD)
+def test_what_the_program_sends_passes(sides, resource):
+    fenced, _ = sides
+    assert fenced.api.post(fenced.path(resource), GOOD[resource](), dryRun="All")
+
+
+def test_what_bound_pools_have_passes(sides):
+    fenced, _ = sides
+    body = change(pod(), "spec.tolerations", [
+        {"key": "sublet.dev/pool", "operator": "Equal", "value": "a100", "effect": "NoSchedule"},
+        {"key": GPU, "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}])
+    body["spec"].update({"schedulerName": "gpu-scheduler", "runtimeClassName": "fence-bound",
+                         "priorityClassName": "fence-bound"})
+    body["spec"]["containers"][0]["resources"] = {"limits": {GPU: "2"}}
+    assert fenced.api.post(fenced.path("pods"), body, dryRun="All")
+    copied = change(claim(), "spec.dataSource", {"kind": "PersistentVolumeClaim", "name": f"other-{HASH}"})
+    assert fenced.api.post(fenced.path("persistentvolumeclaims"), copied, dryRun="All")
+    verdict = change(pod(), "metadata.name", "verdict-abcdefghij")
+    assert fenced.api.post(fenced.path("pods"), verdict, dryRun="All")
+    refused(fenced, "metadata.name: is not the name", lambda s: s.api.post(s.path("pods"), verdict))
+
+
+def test_others_are_not_judged(sides, real_host):
+    """The policies are about one account: the host's own controllers and admins work on."""
+    fenced, _ = sides
+    assert real_host.api.post(fenced.path("pods"), change(pod(), "spec.nodeName", "gpu-a100-1"), dryRun="All")
+    assert fenced.api.post(f"{CORE}/namespaces/{fenced.namespace}/pods", pod(), dryRun="All")
+
+
+# --- updates and deletes ------------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def objects(sides):
+    """An object of each kind on both sides."""
+    for side in sides:
+        for resource, body in GOOD.items():
+            side.make(resource, body("there"))
+        side.admin.post(side.path("secrets"), {"metadata": {"name": "registry"}, "data": {"a": "YQ=="}})
+        side.admin.post(side.path("persistentvolumeclaims"), {**claim(), "metadata": {"name": "data-research-0"}})
+    return f"there-{HASH}"
+
+
+DEBUG = {"name": "d", "image": "i", "securityContext": {"privileged": True}}
+PATCHES = {
+    "a debug container": ("pods", "ephemeralcontainers", {"spec": {"ephemeralContainers": [DEBUG]}},
+                          "container.securityContext: only "),
+    "a toleration": ("pods", "", [{"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}],
+                     "spec.tolerations: a toleration"),
+    "no cluster": ("pods", "", {"metadata": {"labels": {"sublet.dev/cluster": None}}}, "metadata.labels: sublet.dev/cluster"),
+    "another cluster": ("pods", "", {"metadata": {"labels": {"sublet.dev/cluster": "other"}}},
+                        "metadata.labels: sublet.dev/cluster never changes"),
+    "a finalizer": ("pods", "", {"metadata": {"finalizers": ["a.example/b"]}}, "metadata.finalizers: are not sent"),
+    "an owner": ("configmaps", "", {"metadata": {"ownerReferences": [
+        {"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "x"}]}}, "metadata.ownerReferences: are not sent"),
+    "a label": ("pods", "", {"metadata": {"labels": {"a.example/b": "c"}}}, "metadata.labels: a key that is neither"),
+    "an annotation": ("services", "", {"metadata": {"annotations": {"service.beta.kubernetes.io/x": "y"}}},
+                      "metadata.annotations: a key that is neither"),
+    "no finalizer": ("persistentvolumeclaims", "", {"metadata": {"finalizers": None}}, "metadata.finalizers: are not sent"),
+    "a name elsewhere": ("services", "", {"spec": {"type": "ExternalName", "externalName": "a.example", "clusterIP": None,
+                                                   "clusterIPs": None}}, "spec.type: ExternalName is not sent"),
+    "addresses": ("services", "", {"spec": {"externalIPs": ["10.1.1.1"]}}, "spec.externalIPs: are not sent"),
+    "others' pods": ("services", "", {"spec": {"selector": {"sublet.dev/cluster": None}}}, "spec.selector: is not narrowed"),
+}
+
+
+@pytest.mark.parametrize("resource,subresource,patch,message", PATCHES.values(), ids=PATCHES.keys())
+def test_updates_that_the_program_never_sends(sides, objects, resource, subresource, patch, message):
+    fenced, open_ = sides
+
+    def send(side):
+        kind = "json" if isinstance(patch, list) else "strategic-merge" if subresource else "merge"
+        return side.api.patch(side.path(resource, objects, subresource), patch, dryRun="All", kind=kind)
+
+    assert send(open_)["metadata"]["name"] == objects
+    refused(fenced, message, send)
+
+
+# What the account does not own, and kinds that are none of its business: (method, resource, name, body, message; empty
+# where two rules refuse it).
+NOT_OURS = {
+    "its configuration": ("PATCH", "configmaps", "research", {"data": {"config.yaml": "x"}}, "metadata.name: is not"),
+    "a Secret": ("PATCH", "secrets", "registry", {"data": {"a": "Yg=="}}, "metadata.name: is not the name"),
+    "a release of Helm": ("PATCH", "secrets", "sh.helm.release.v1.research.v1", {"data": {"release": "YQ=="}},
+                          ""),
+    "a release of Helm, deleted": ("DELETE", "secrets", "sh.helm.release.v1.research.v1", None, "metadata.name: is not the"),
+    "its store, deleted": ("DELETE", "persistentvolumeclaims", "data-research-0", None, "metadata.name: is not the name"),
+    "its own pod, deleted": ("DELETE", "pods", "research-0", None, "metadata.name: is not the name"),
+    "its Service": ("PATCH", "services", "research", {"metadata": {"labels": {"a": "b"}}}, ""),
+    "endpoints": ("POST", "endpoints", "", {"metadata": {"name": "x"}}, "only pods, services, "),
+    "an account": ("POST", "serviceaccounts", "", {"metadata": {"name": "x"}}, "only pods, services, "),
+    "a token": ("POST", "serviceaccounts/default/token", "", {"spec": {"expirationSeconds": 600}}, "only pods, services, "),
+    "an eviction": ("POST", f"pods/there-{HASH}/eviction", "", {
+        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": f"there-{HASH}"}}, "only pods, services, "),
+    "a status": ("PATCH", f"pods/there-{HASH}/status", "", {"status": {"message": "x"}}, "only pods, services, "),
+    "the quota": ("PATCH", "resourcequotas", "research", {"spec": {"hard": {"pods": "9999"}}}, "only pods, services, "),
+    "the account of pods": ("PATCH", "serviceaccounts", "research-pods", {"automountServiceAccountToken": True},
+                            "only pods, services, "),
+}
+
+
+@pytest.mark.parametrize("method,resource,name,body,message", NOT_OURS.values(), ids=NOT_OURS.keys())
+def test_what_is_not_the_programs(sides, objects, method, resource, name, body, message):
+    fenced, open_ = sides
+    for side in sides:
+        if name == "research-0":
+            eventually(lambda s=side: s.admin.get(s.path("pods", "research-0")), 60, "the control plane's pod")
+
+    def send(side):
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        return side.api.request(method, side.path(resource, name), body or {"dryRun": ["All"]}, content_type=kind,
+                                query={"dryRun": "All"})
+
+    assert send(open_)
+    refused(fenced, message, send)
+
+
+def test_what_is_cluster_scoped_or_elsewhere(sides):
+    """With every right there is, the account writes in its namespace alone."""
+    for path, body in ((f"{CORE}/namespaces/default/configmaps", config_map()),
+                       (f"{CORE}/namespaces", {"metadata": {"name": "x"}}),
+                       ("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+                           "metadata": {"name": "x"}, "roleRef": {"kind": "ClusterRole", "name": "cluster-admin",
+                                                                  "apiGroup": "rbac.authorization.k8s.io"}})):
+        def create(side, path=path, body=body):
+            return side.api.post(path, body, dryRun="All")
+
+        assert create(sides[1])
+        refused(sides[0], "", create)
+
+
+def test_the_kubeconfigs_secret_is_the_programs(sides):
+    fenced, _ = sides
+    body = {"metadata": {"name": "research-kubeconfig", "labels": {"app.kubernetes.io/managed-by": "sublet"}},
+            "data": {"value": "YQ=="}}
+    fenced.api.post(fenced.path("secrets"), body)
+    fenced.api.patch(fenced.path("secrets", "research-kubeconfig"), {"data": {"value": "Yg=="}})
+    refused(fenced, "metadata.finalizers: are not sent", lambda s: s.api.patch(
+        s.path("secrets", "research-kubeconfig"), {"metadata": {"finalizers": ["a.example/b"]}}))
+    refused(fenced, "metadata.name: is not the name", lambda s: s.api.delete(s.path("secrets", "research-kubeconfig")))
+
+
+def test_updates_are_judged_by_what_changed(sides, real_host):
+    """What webhooks, schedulers and admins put there since is theirs, and stays."""
+    fenced, _ = sides
+    name = fenced.make("pods", pod("touched"))
+    path = fenced.path("pods", name)
+    uid = real_host.api.get(f"{CORE}/namespaces/{fenced.namespace}")["metadata"]["uid"]
+    real_host.api.patch(path, {"metadata": {
+        "labels": {"admin.example/x": "y"}, "annotations": {"admin.example/x": "y"}, "finalizers": ["admin.example/x"],
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": fenced.namespace, "uid": uid}]}})
+    now = real_host.api.get(path)["spec"].get("tolerations", [])
+    real_host.api.patch(path, {"spec": {"tolerations": now + [{"key": "admin.example/x", "operator": "Exists"}]}})
+    eventually(lambda: real_host.api.get(path)["spec"].get("nodeName"), 60, "the scheduler")
+    fenced.api.patch(path, {"metadata": {"labels": {f"sublet.dev/l-{HASH}": "z"}}})
+    fenced.api.patch(path, {"spec": {"containers": [{"name": "c", "image": "busybox:2"}]}}, kind="strategic-merge")
+    fenced.api.patch(fenced.path("pods", name, "ephemeralcontainers"), {
+        "spec": {"ephemeralContainers": [{"name": "look", "image": "i"}]}}, kind="strategic-merge")
+    waits = fenced.make("pods", change(pod("waits"), "spec.nodeSelector", {"rack": "none"}))
+    fenced.api.patch(fenced.path("pods", waits, "resize"), {  # simulated kubelets report no resources of running pods
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "150m"}}}]}}, kind="strategic-merge")
+    refused(fenced, "metadata.labels: a key", lambda s: s.api.patch(path, {"metadata": {"labels": {"admin.example/x": "z"}}}))
+    real_host.api.patch(path, {"metadata": {"finalizers": None}})
+    fenced.api.delete(path)
+
+
+def test_the_expressions_fit_the_types(sides, real_host):
+    """kube-controller-manager checks them against the schemas of what they match."""
+    fenced, open_ = sides
+    assert len(policies(real_host, fenced)) == 6 and not policies(real_host, open_)
+    for name in policies(real_host, fenced):
+        policy = real_host.api.get(f"{POLICIES}/{name}")
+        assert not policy["status"].get("typeChecking", {}).get("expressionWarnings"), policy["status"]
+        assert policy["spec"]["failurePolicy"] == "Fail"
