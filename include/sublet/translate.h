@@ -8,7 +8,7 @@
 
 #include <sublet/pool.h>
 #include <sublet/selector.h>
-#include <sublet/translate_text.h>
+#include <sublet/translate_up.h>
 
 #define LABEL_CLUSTER   "sublet.dev/cluster"   /* cluster uid; on every host object */
 #define LABEL_NAMESPACE "sublet.dev/namespace" /* virtual namespace (<= 63 by its name rule) */
@@ -140,27 +140,3 @@ cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJ
 cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 /* data, labels, annotations of ConfigMaps and Secrets. */
 cJSON *translate_data_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
-
-/* Status up: the virtual status that follows from the host's, field by field; the virtual object's
- * own readiness-gate conditions stay. Returns NULL when it would not change. */
-cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t,
-                               const cJSON *host_pod, const cJSON *vpod);
-/* Readiness gates are the tenant's to open, but the host's kubelet waits for them: a strategic
- * merge patch of the host pod's status with the gate conditions that differ; NULL when none does.
- */
-cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJSON *vpod);
-cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJSON *v);
-/* The virtual spec with what the host allocated: cluster IP, IP families, node ports; for a claim
- * its volume and class. NULL when it would not change. */
-cJSON *translate_service_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
-cJSON *translate_pvc_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
-cJSON *translate_pvc_status_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
-                               const cJSON *v);
-/* May pods without devices run on this host node, by its labels? */
-bool translate_node_open(struct arena *a, const struct config *config, const cJSON *host_node);
-/* A node as the tenant may see it: labels by allow-list, capacity, conditions, no other tenant's
- * trace. */
-cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_node);
-/* A host event about one of our objects as a virtual core/v1 Event; NULL when it is not ours. */
-cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
-                          const cJSON *host_event, struct str ns, struct str name, struct str uid);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See fake_host.h. Just enough of a Kubernetes API to be wrong about nothing the syncer relies on:
  * uid preconditions, revisions, graceful deletion of pods, 410 for what is forgotten. Must never do
- * what a real host would not. */
+ * what a real host would not. Its size: requests, watches, rights and pods' lives share one table
+ * of objects, as they do in a real one. */
 #include "fake_host.h"
 
 #include <assert.h>

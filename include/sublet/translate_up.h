@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: translate
+ *
+ * The way up: what the host made of an object and what it says, as the tenant may read it. Pure
+ * functions, as the rest of the room. */
+#pragma once
+
+#include <sublet/err.h>
+#include <sublet/json.h>
+
+struct config;
+struct translate_tenant;
+
+/* Status up: the virtual status that follows from the host's, field by field; the virtual object's
+ * own readiness-gate conditions stay. Returns NULL when it would not change. */
+cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t,
+                               const cJSON *host_pod, const cJSON *vpod);
+/* Readiness gates are the tenant's to open, but the host's kubelet waits for them: a strategic
+ * merge patch of the host pod's status with the gate conditions that differ; NULL when none does.
+ */
+cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJSON *vpod);
+cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJSON *v);
+/* The virtual spec with what the host allocated: cluster IP, IP families, node ports; for a claim
+ * its volume and class. NULL when it would not change. */
+cJSON *translate_service_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
+cJSON *translate_pvc_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
+cJSON *translate_pvc_status_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
+                               const cJSON *v);
+/* May pods without devices run on this host node, by its labels? */
+bool translate_node_open(struct arena *a, const struct config *config, const cJSON *host_node);
+/* A node as the tenant may see it: labels by allow-list, capacity, conditions, no other tenant's
+ * trace. */
+cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_node);
+/* A host event about one of our objects as a virtual core/v1 Event; NULL when it is not ours. */
+cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
+                          const cJSON *host_event, struct str ns, struct str name, struct str uid);
+
+/* A message of the host about an object of the tenant's: host names and the host namespace are
+ * written back; uids, accounts and addresses of the host are left out, and nodes are counted as the
+ * tenant sees them. */
+struct str translate_text_up(struct arena *a, const struct translate_tenant *t, struct str text,
+                             struct str host_name, struct str ns, struct str name);
+/* Names alone, in what is not the host's to say: a header of a program behind a proxy. */
+struct str translate_names_up(struct arena *a, const struct translate_tenant *t, struct str text,
+                              struct str host_name, struct str ns, struct str name);
+/* Is it that we may not ask, and nothing about what we asked for? */
+bool translate_refusal_is_of_rights(const struct err *refusal);
+/* What the host's API answers to a request of ours, as the tenant may read it. That we lack a right
+ * there, or that a webhook of the admin's is away, is a fixed sentence; the words of quotas,
+ * policies and validation come through. */
+struct str translate_refusal_up(struct arena *a, const struct translate_tenant *t,
+                                const struct err *refusal, struct str host_name, struct str ns,
+                                struct str name);
