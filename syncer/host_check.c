@@ -229,30 +229,27 @@ static void judge_limits(struct check *c, const cJSON *list)
             STR("no default memory limit: a container that sets none may use all of a node's"));
 }
 
-static bool matches(const cJSON *node, const cJSON *selector)
+static void judge_pool(struct check *c, const struct config_pool *pool, const cJSON *nodes)
 {
-    const cJSON *labels = json_path(node, "metadata.labels");
+    const char *what = arena_printf(c->arena, "pool %.*s", STR_F(pool->name)).p;
+    struct pool_problem problem;
+    size_t n = 0;
 
-    json_each(wanted, selector)
-    {
-        if (!str_eq(json_str(json_get(labels, wanted->string)), json_str(wanted)))
-            return false;
+    if (!pool_check_nodes(c->arena, pool, nodes, &problem)) {
+        say(c, HOST_FINDING_WARNING, what,
+            problem.detail.n ? arena_printf(c->arena, "%.*s: %.*s", STR_F(problem.message),
+                                            STR_F(problem.detail))
+                             : problem.message);
+        return;
     }
-    return json_count(selector) > 0;
+    json_each(node, nodes) n += pool_has_node(pool, node);
+    say(c, HOST_FINDING_OK, what, arena_printf(c->arena, "%zu nodes with its taint", n));
 }
 
 static void judge_nodes(struct check *c, const cJSON *list)
 {
-    for (size_t i = 0; i < c->config->n_pools; i++) {
-        const struct config_pool *pool = &c->config->pools[i];
-        const char *what = arena_printf(c->arena, "pool %.*s", STR_F(pool->name)).p;
-        size_t n = 0;
-
-        json_each(node, json_get(list, "items")) n += matches(node, pool->node_selector);
-        say(c, n ? HOST_FINDING_OK : HOST_FINDING_WARNING, what,
-            n ? arena_printf(c->arena, "%zu nodes", n)
-              : STR("no node of the host matches its nodeSelector"));
-    }
+    for (size_t i = 0; i < c->config->n_pools; i++)
+        judge_pool(c, &c->config->pools[i], json_get(list, "items"));
 }
 
 static bool is_default_class(const cJSON *class)
@@ -274,7 +271,7 @@ static void judge_default_class(struct check *c, const cJSON *list)
         }
     }
     say(c, HOST_FINDING_WARNING, "storage class",
-        STR("the host has no default class: claims that name none stay pending"));
+        STR("the host has no default class: claims that name none are refused"));
 }
 
 static void judge_classes(struct check *c, const cJSON *list)

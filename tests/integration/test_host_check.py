@@ -86,11 +86,11 @@ def without(rules, resource, verb):
     return out
 
 
-def check_host(tmp_path, namespace, kubeconfig):
+def check_host(tmp_path, namespace, kubeconfig, pools=()):
     """The exit code of `sublet check --host`, and {what: (level, text)} of its table."""
     config = tmp_path / "check.yaml"
     config.write_text(yaml.safe_dump({"name": "check", "host": {"namespace": namespace, "kubeconfig": kubeconfig},
-                                      "policy": {"storageClasses": ["no-such-class"]}}))
+                                      "policy": {"storageClasses": ["no-such-class"]}, "pools": list(pools)}))
     r = subprocess.run([binaries.sublet(), "check", "--config", config, "--host"], capture_output=True, text=True,
                        check=False, timeout=120)
     lines = [(x[:8].strip(), x[9:39].strip(), x[40:]) for x in r.stdout.splitlines()[1:-1]]
@@ -128,6 +128,23 @@ def test_check_as_an_admin_sees_the_rest(host, team, tmp_path):
     assert check_host(tmp_path, namespace, host.kubeconfig)[1]["pod security"] == ("ok", "baseline")
     code, found = check_host(tmp_path, "no-such-namespace", host.kubeconfig)
     assert code == 1 and found["namespace"] == ("missing", "no-such-namespace does not exist")
+
+
+def pool(label):
+    return {"name": label, "kind": "shared", "mode": "exclusive", "nodeSelector": {"sublet.dev/pool": label},
+            "tolerations": [{"key": "sublet.dev/pool", "operator": "Equal", "value": label, "effect": "NoSchedule"}]}
+
+
+def test_check_looks_at_the_nodes_of_pools(host, team, tmp_path, request):
+    namespace, _ = team
+    bare = "bare-" + os.urandom(3).hex()
+    host.api.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {
+        "name": bare, "labels": {"sublet.dev/pool": bare}}})
+    request.addfinalizer(lambda: host.api.delete(f"/api/v1/nodes/{bare}"))
+    _, found = check_host(tmp_path, namespace, host.kubeconfig, [pool("a100"), pool(bare), pool("nowhere")])
+    assert found["pool a100"] == ("ok", "2 nodes with its taint")
+    assert found[f"pool {bare}"][0] == "warning" and found[f"pool {bare}"][1].endswith(bare), found
+    assert found["pool nowhere"][0] == "warning"
 
 
 def other_host(tmp_path, kubeconfig, **cluster):
