@@ -267,7 +267,7 @@ struct str pki_key_pem(struct arena *a, EVP_PKEY *key)
 {
     BIO *bio = BIO_new(BIO_s_secmem());
 
-    PEM_write_bio_PKCS8PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL);
+    PEM_write_bio_PrivateKey_traditional(bio, key, NULL, NULL, 0, NULL, NULL);
     return bio_text(a, bio);
 }
 

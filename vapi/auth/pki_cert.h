@@ -34,10 +34,12 @@ int pki_cert_issue(const struct cert_request *r, EVP_PKEY *key, X509 *ca, EVP_PK
                    X509 **ret, struct err *err) MUST_CHECK;
 
 struct str pki_cert_pem(struct arena *a, X509 *cert);
-struct str pki_key_pem(struct arena *a, EVP_PKEY *key); /* PKCS #8 */
-X509 *pki_cert_read(struct str pem);                    /* NULL when it is none */
-size_t pki_cert_count(struct str pem);                  /* 0 as well when one cannot be read */
-EVP_PKEY *pki_key_read(struct str pem);                 /* NULL unless a P-256 private key */
+/* As upstream's tools write it (SEC 1, "EC PRIVATE KEY"): what reads PKCS #8 may take it for RSA.
+ */
+struct str pki_key_pem(struct arena *a, EVP_PKEY *key);
+X509 *pki_cert_read(struct str pem);    /* NULL when it is none */
+size_t pki_cert_count(struct str pem);  /* 0 as well when one cannot be read */
+EVP_PKEY *pki_key_read(struct str pem); /* NULL unless a P-256 private key */
 int64_t pki_cert_not_before(const X509 *cert);
 int64_t pki_cert_not_after(const X509 *cert);
 /* True when the certificate names exactly these. */

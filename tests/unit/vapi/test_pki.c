@@ -261,6 +261,41 @@ static void test_bad_names(void **state)
     assert_int_equal(open_pki(w), -1);
 }
 
+/* Java clients take a key for RSA unless its first line says EC, and then read an ECPrivateKey with
+ * its curve. Source: fabric8 kubernetes-client Config.getKeyAlgorithm(), CertUtils. Keys that were
+ * stored in PKCS #8 are still read. */
+static void check_key_forms(struct str pem, EVP_PKEY *key)
+{
+    BIO *bio = BIO_new(BIO_s_mem());
+    const unsigned char *at;
+    unsigned char *der;
+    char *name, *header, *text;
+    long n;
+    EVP_PKEY *again;
+
+    assert_true(str_has_prefix(pem, STR("-----BEGIN EC PRIVATE KEY-----\n")));
+    assert_int_equal(PEM_write_bio_PKCS8PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL), 1);
+    n = BIO_get_mem_data(bio, &text);
+    assert_true(str_has_prefix((struct str){text, (size_t)n}, STR("-----BEGIN PRIVATE KEY-----")));
+    again = pki_key_read((struct str){text, (size_t)n});
+    assert_int_equal(EVP_PKEY_eq(again, key), 1);
+    EVP_PKEY_free(again);
+    BIO_free(bio);
+
+    bio = BIO_new_mem_buf(pem.p, (int)pem.n);
+    assert_int_equal(PEM_read_bio(bio, &name, &header, &der, &n), 1);
+    assert_string_equal(name, "EC PRIVATE KEY");
+    at = der;
+    again = d2i_PrivateKey(EVP_PKEY_EC, NULL, &at, n);
+    assert_int_equal(EVP_PKEY_eq(again, key), 1);
+    assert_ptr_equal(at, der + n);
+    EVP_PKEY_free(again);
+    OPENSSL_free(name);
+    OPENSSL_free(header);
+    OPENSSL_free(der);
+    BIO_free(bio);
+}
+
 static void test_client(void **state)
 {
     struct world *w = *state;
@@ -277,6 +312,7 @@ static void test_client(void **state)
     x = pki_cert_read(cert);
     k = pki_key_read(key);
     assert_int_equal(X509_check_private_key(x, k), 1);
+    check_key_forms(key, k);
     assert_int_equal(pki_cert_not_after(x), w->now + 3600);
     assert_int_equal(X509_NAME_entry_count(X509_get_subject_name(x)), 3);
     X509_free(x);
