@@ -81,13 +81,34 @@ static void touch(struct store *s, struct table *t)
     s->touched[s->n_touched++] = t;
 }
 
+/* A version that cannot be read was hidden while it was there, and stays so in the event that ends
+ * it: what the writer made of it stands for it, with its revision. */
+static const struct store_object *stand_in(const struct store_object *hidden,
+                                           const struct store_object *after)
+{
+    struct db_version v = {.resource = after->resource,
+                           .skip = after->skip,
+                           .revision = hidden->revision,
+                           .ns = after->ns,
+                           .name = after->name,
+                           .uid = after->uid,
+                           .bytes = after->bytes,
+                           .labels = after->labels,
+                           .fields = after->fields};
+
+    store_object_unref(hidden);
+    return object_new(&v);
+}
+
 static void publish(struct store *s, struct op *op)
 {
     const struct store_object *object = op->version.object;
     struct table *t = table_get(s, object->resource);
-    bool gone = op->type == STORE_DELETED;
+    bool gone = op->type == STORE_DELETED, hidden = op->version.entry->quarantined;
     const struct store_object *previous =
         entry_commit(s, t, op->version.entry, gone ? NULL : store_object_ref(object));
+    if (hidden)
+        previous = stand_in(previous, object);
     struct store_event event = {
         .type = (enum store_event_type)op->type,
         .revision = object->revision,
@@ -98,10 +119,26 @@ static void publish(struct store *s, struct op *op)
     assert(object->revision > s->revision && !previous == (op->type == STORE_ADDED));
     s->revision = object->revision;
     history_add(&s->history, &event, op->version.at);
+    t->rows++;
     touch(s, t);
     entry_pop(t, op->version.entry);
     store_object_unref(previous);
     store_object_unref(object);
+}
+
+/* The rows are gone from disk, and with the last of them what kept a released resource. */
+static void drops_done(struct store *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct history_drop drop;
+
+        history_drop_at(&s->history, i, &drop);
+        struct table *t = table_get(s, drop.resource);
+        assert(t->rows);
+        t->rows--;
+        table_settle(s, t);
+    }
+    history_drops_done(&s->history, n);
 }
 
 void batch_commit(struct store *s, struct batch *b)
@@ -114,6 +151,11 @@ void batch_commit(struct store *s, struct batch *b)
             break;
         case OP_RESOURCE:
             op->resource.table->saved = true;
+            op->resource.table->saving = false;
+            break;
+        case OP_RESOURCE_DROP:
+            op->resource.table->saved = op->resource.table->dropping = false;
+            table_settle(s, op->resource.table);
             break;
         case OP_RECORD_PUT:
         case OP_RECORD_DELETE:
@@ -127,8 +169,17 @@ void batch_commit(struct store *s, struct batch *b)
             break;
         }
     }
-    history_drops_done(&s->history, b->n_drops);
+    drops_done(s, b->n_drops);
     s->waiting_bytes -= b->bytes;
+}
+
+static void undo_version(struct store *s, struct op *op)
+{
+    struct table *t = table_get(s, op->version.object->resource);
+
+    entry_pop(t, op->version.entry);
+    store_object_unref(op->version.object);
+    table_settle(s, t);
 }
 
 static void undo(struct store *s, struct batch *b)
@@ -137,11 +188,15 @@ static void undo(struct store *s, struct batch *b)
         struct op *op = &b->ops[i];
         switch (op->kind) {
         case OP_VERSION:
-            entry_pop(table_get(s, op->version.object->resource), op->version.entry);
-            store_object_unref(op->version.object);
+            undo_version(s, op);
             break;
         case OP_RESOURCE:
             op->resource.table->saving = false;
+            table_settle(s, op->resource.table);
+            break;
+        case OP_RESOURCE_DROP:
+            op->resource.table->dropping = false;
+            table_settle(s, op->resource.table);
             break;
         case OP_RECORD_PUT:
         case OP_RECORD_DELETE:

@@ -9,7 +9,15 @@
 struct db;
 
 /* One write of a transaction. Everything pointed to stays put until the transaction is answered. */
-enum op_kind { OP_RESOURCE, OP_VERSION, OP_RECORD_PUT, OP_RECORD_DELETE, OP_DROP, OP_REVISION };
+enum op_kind {
+    OP_RESOURCE,
+    OP_RESOURCE_DROP,
+    OP_VERSION,
+    OP_RECORD_PUT,
+    OP_RECORD_DELETE,
+    OP_DROP,
+    OP_REVISION
+};
 
 struct object_entry;
 struct record_entry;
@@ -19,7 +27,7 @@ struct op {
     enum op_kind kind;
     unsigned type; /* OP_VERSION: enum store_event_type; OP_RECORD_*: enum store_record */
     union {
-        struct { /* OP_RESOURCE */
+        struct { /* OP_RESOURCE, OP_RESOURCE_DROP */
             struct table *table;
             struct str name;
             unsigned id;

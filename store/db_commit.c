@@ -13,6 +13,7 @@ static const char *const SQL[SQL_COUNT] = {
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
     [SQL_RESOURCE] = "INSERT INTO resource (id, name) VALUES (?1, ?2)",
+    [SQL_RESOURCE_DELETE] = "DELETE FROM resource WHERE id = ?1",
     [SQL_VERSION] =
         ("INSERT INTO version (revision, at, type, resource, skip, ns, name, uid, labels,"
          " fields, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"),
@@ -146,6 +147,12 @@ static int put_resource(struct db *db, const struct op *op)
     return db_run(db, SQL_RESOURCE);
 }
 
+static int drop_resource(struct db *db, const struct op *op)
+{
+    sqlite3_bind_int(db_statement(db, SQL_RESOURCE_DELETE), 1, (int)op->resource.id);
+    return db_run(db, SQL_RESOURCE_DELETE);
+}
+
 static int drop_versions(struct db *db, const struct op *op)
 {
     for (int i = 0; i < 2; i++) {
@@ -166,8 +173,10 @@ static int put_revision(struct db *db, const struct op *op)
 
 typedef int (*op_fn)(struct db *db, const struct op *op);
 static const op_fn OPS[] = {
-    [OP_RESOURCE] = put_resource,       [OP_VERSION] = put_version, [OP_RECORD_PUT] = put_record,
-    [OP_RECORD_DELETE] = delete_record, [OP_DROP] = drop_versions,  [OP_REVISION] = put_revision,
+    [OP_RESOURCE_DROP] = drop_resource, [OP_RESOURCE] = put_resource,
+    [OP_VERSION] = put_version,         [OP_RECORD_PUT] = put_record,
+    [OP_RECORD_DELETE] = delete_record, [OP_DROP] = drop_versions,
+    [OP_REVISION] = put_revision,
 };
 
 static int64_t statement_number(struct db *db, enum statement which)

@@ -126,6 +126,7 @@ void history_drop_first(struct history *h)
     struct store_event *e = &slot->event;
     struct history_drop drop = {
         .floor = e->revision,
+        .resource = e->object->resource,
         .dead = {e->previous ? e->previous->revision : 0,
                  e->type == STORE_DELETED ? e->revision : 0},
     };

@@ -12,6 +12,7 @@ struct history_slot {
 
 struct history_drop {
     int64_t floor, dead[2];
+    unsigned resource;
 };
 
 struct history {

@@ -5,6 +5,7 @@
 
 #include <uv.h>
 #include <sublet/store_admin.h>
+#include <sublet/store_quarantine.h>
 #include "db.h"
 #include "history.h"
 #include "table.h"
@@ -42,6 +43,7 @@ struct store {
     int64_t load_floor;                  /* floor of resources that appear later */
     size_t live_objects, live_bytes;     /* committed */
     size_t latest_objects, latest_bytes; /* with what is under way */
+    size_t quarantined;                  /* live objects that readers do not see */
 
     struct table **tables; /* by id; [0] and holes are NULL */
     size_t n_tables, cap_tables;

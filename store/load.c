@@ -14,7 +14,7 @@ static bool on_resource(void *ctx, unsigned id, struct str name)
     struct table *t = name.n ? table_add(l->store, id, name) : NULL;
 
     if (t)
-        t->saved = t->saving = true;
+        t->saved = t->released = true; /* until store_resource() gives its id */
     return t != NULL;
 }
 
@@ -40,12 +40,20 @@ static bool on_version(void *ctx, const struct db_version *v)
     struct object_entry *e = table_find_or_add(t, o);
     bool fits = type_fits(l, v, e->committed);
     bool gone = v->type == STORE_DELETED;
+    bool readable = !s->options.readable || s->options.readable(t->name, o);
+    bool shows_bad = !readable || e->quarantined;
     const struct store_object *previous = entry_commit(s, t, e, gone ? NULL : store_object_ref(o));
 
     if (fits && v->revision > l->floor) {
         struct store_event event = {v->type, v->revision, o, previous};
         history_add(&s->history, &event, v->at);
+        t->rows++;
+        /* Who watches must list again instead: no event with such a version is ever delivered. */
+        if (shows_bad)
+            t->floor = v->revision;
     }
+    e->quarantined = !gone && !readable;
+    s->quarantined += e->quarantined;
     entry_settle(t, e);
     store_object_unref(previous);
     store_object_unref(o);

@@ -63,7 +63,8 @@ static struct object_entry *next_entry(struct object_entry *e, const struct rang
 static void scan_now(struct table *t, const struct range *r, store_scan_cb each, void *ctx)
 {
     for (struct object_entry *e = first_entry(t, r); e; e = next_entry(e, r)) {
-        if (e->committed && !each(ctx, e->committed))
+        const struct store_object *o = entry_visible(e);
+        if (o && !each(ctx, o))
             return;
     }
 }
@@ -114,7 +115,7 @@ static void scan_then(struct table *t, const struct range *r, const struct store
     while (e || i < n) {
         const struct store_object *o;
         int c = !e ? 1 : i == n ? -1 : object_key_cmp(e->key, undo[i]->object);
-        o = c < 0 ? e->committed : undo[i]->previous;
+        o = c < 0 ? entry_visible(e) : undo[i]->previous;
         if (c <= 0)
             e = next_entry(e, r);
         if (c >= 0)
@@ -158,7 +159,7 @@ void store_scan_latest(struct store *s, unsigned resource, struct str ns, store_
     struct table *t = table_get(s, resource);
 
     for (struct object_entry *e = first_entry(t, &range); e; e = next_entry(e, &range)) {
-        const struct store_object *o = entry_latest(e);
+        const struct store_object *o = e->n_pending ? entry_latest(e) : entry_visible(e);
         if (o && !each(ctx, o))
             return;
     }

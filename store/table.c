@@ -66,14 +66,59 @@ unsigned store_resource(struct store *s, struct str name)
     struct table probe = {.name = name};
     struct table *t = RB_FIND(table_tree, &s->names, &probe);
 
-    if (t)
+    if (t) {
+        t->released = false;
         return t->id;
+    }
     /* Ids that nothing was written under before a restart are holes, and used again. */
     while (s->free_id < s->n_tables && s->tables[s->free_id])
         s->free_id++;
     if (s->free_id > STORE_MAX_RESOURCES)
         return 0;
     return table_add(s, s->free_id, name)->id;
+}
+
+struct str store_resource_name(const struct store *s, unsigned resource)
+{
+    assert(s->magic == STORE_MAGIC);
+    return table_get(s, resource)->name;
+}
+
+static void table_free(struct table *t);
+
+/* An object, an event that can be watched, a row on disk that still names the id, and a watch keep
+ * a table; so do operations under way, which point to it. */
+static bool is_kept(const struct table *t)
+{
+    return !t->released || !RB_EMPTY(&t->objects) || t->rows || t->watches || t->touched ||
+           t->saving || t->dropping;
+}
+
+void table_settle(struct store *s, struct table *t)
+{
+    if (s->closing || is_kept(t))
+        return;
+    if (t->saved) {
+        t->dropping = true;
+        struct op *op = batch_add(s, OP_RESOURCE_DROP, 0);
+        op->resource.table = t;
+        op->resource.id = t->id;
+        return;
+    }
+    RB_REMOVE(table_tree, &s->names, t);
+    s->tables[t->id] = NULL;
+    if (t->id < s->free_id)
+        s->free_id = t->id;
+    table_free(t);
+}
+
+void store_resource_release(struct store *s, unsigned resource)
+{
+    assert(s->magic == STORE_MAGIC);
+    struct table *t = table_get(s, resource);
+
+    t->released = true;
+    table_settle(s, t);
 }
 
 static void table_free(struct table *t)
@@ -141,6 +186,11 @@ const struct store_object *entry_latest(const struct object_entry *e)
     return e->deleting ? NULL : e->pending;
 }
 
+const struct store_object *entry_visible(const struct object_entry *e)
+{
+    return e->quarantined ? NULL : e->committed;
+}
+
 /* Both versions name the same key, so the tree's order does not change. */
 static void rekey(struct object_entry *e)
 {
@@ -153,6 +203,8 @@ const struct store_object *entry_commit(struct store *s, struct table *t, struct
     const struct store_object *before = e->committed;
 
     e->committed = object;
+    s->quarantined -= e->quarantined;
+    e->quarantined = false;
     rekey(e);
     if (before) {
         t->count--;
@@ -203,7 +255,7 @@ const struct store_object *store_get(struct store *s, unsigned resource, struct 
     assert(s->magic == STORE_MAGIC);
     struct object_entry *e = table_find(table_get(s, resource), ns, name);
 
-    return e ? e->committed : NULL;
+    return e ? entry_visible(e) : NULL;
 }
 
 const struct store_object *store_latest(struct store *s, unsigned resource, struct str ns,
@@ -212,7 +264,42 @@ const struct store_object *store_latest(struct store *s, unsigned resource, stru
     assert(s->magic == STORE_MAGIC);
     struct object_entry *e = table_find(table_get(s, resource), ns, name);
 
-    return e ? entry_latest(e) : NULL;
+    if (!e || (e->quarantined && !e->n_pending))
+        return NULL;
+    return entry_latest(e);
+}
+
+const struct store_object *store_quarantined(struct store *s, unsigned resource, struct str ns,
+                                             struct str name)
+{
+    assert(s->magic == STORE_MAGIC);
+    struct object_entry *e = s->quarantined ? table_find(table_get(s, resource), ns, name) : NULL;
+
+    return e && e->quarantined && !e->n_pending ? e->committed : NULL;
+}
+
+static bool scan_quarantined(struct table *t, struct str ns, store_scan_cb each, void *ctx)
+{
+    struct object_entry *e;
+
+    RB_FOREACH(e, object_tree, &t->objects)
+    {
+        if (e->quarantined && !e->n_pending && (!ns.p || str_eq(ns, e->key->ns)) &&
+            !each(ctx, e->committed))
+            return false;
+    }
+    return true;
+}
+
+void store_scan_quarantined(struct store *s, unsigned resource, struct str ns, store_scan_cb each,
+                            void *ctx)
+{
+    assert(s->magic == STORE_MAGIC);
+    for (size_t id = 1; s->quarantined && id < s->n_tables; id++) {
+        if (s->tables[id] && (!resource || resource == id) &&
+            !scan_quarantined(s->tables[id], ns, each, ctx))
+            return;
+    }
 }
 
 size_t store_count(const struct store *s, unsigned resource)

@@ -20,6 +20,7 @@ struct object_entry {
     const struct store_object *pending;   /* owned; what the last write under way leaves behind */
     unsigned n_pending;                   /* writes under way */
     bool deleting;                        /* the last of them is a delete */
+    bool quarantined;                     /* committed cannot be read: hidden from readers */
 };
 RB_HEAD(object_tree, object_entry);
 
@@ -29,7 +30,10 @@ struct table {
     struct str name; /* owned */
     unsigned id;
     bool saved, saving; /* its row is durable; is under way */
+    bool dropping;      /* the removal of its row is under way */
+    bool released;      /* no caller uses the id: freed once nothing of it is left */
     bool touched;       /* has events in the batch that is being published */
+    size_t rows;        /* events of the history, and those whose dead rows are still on disk */
     int64_t floor;      /* of its own events, all after this revision are in the history */
     size_t count;       /* committed objects */
     struct object_tree objects;
@@ -61,6 +65,9 @@ size_t object_size(const struct store_object *o); /* what limits count */
 int object_key_cmp(const struct store_object *a, const struct store_object *b);
 struct table *table_get(const struct store *s, unsigned id);
 struct table *table_add(struct store *s, unsigned id, struct str name);
+/* Frees a released table of which nothing is left, or first removes its row. Call it where one of
+ * the things that keep a table ended; it may be gone afterwards. */
+void table_settle(struct store *s, struct table *t);
 void tables_fini(struct store *s);
 struct object_entry *table_find(struct table *t, struct str ns, struct str name);
 struct object_entry *table_find_or_add(struct table *t, const struct store_object *key);
@@ -68,6 +75,8 @@ struct object_entry *table_find_or_add(struct table *t, const struct store_objec
 struct object_entry *table_seek(struct table *t, struct str ns, struct str name);
 struct object_entry *table_next(struct object_entry *e);
 const struct store_object *entry_latest(const struct object_entry *e);
+/* What readers may see of `committed`. */
+const struct store_object *entry_visible(const struct object_entry *e);
 /* Takes over one reference of `object` (NULL: deleted); returns the version before, owned. */
 const struct store_object *entry_commit(struct store *s, struct table *t, struct object_entry *e,
                                         const struct store_object *object);

@@ -114,6 +114,8 @@ struct store_watch *store_watch_close(struct store_watch *w)
     if (w->next)
         w->next->link = w->link;
     w->store->stats.watches--;
+    if (w->table)
+        table_settle(w->store, w->table);
     w->magic = 0;
     mem_free(w);
     return NULL;
@@ -134,8 +136,11 @@ void watches_wake(struct store *s)
     if (s->n_touched)
         wake_list(s, s->watches);
     for (size_t i = 0; i < s->n_touched; i++) {
-        s->touched[i]->touched = false;
-        wake_list(s, s->touched[i]->watches);
+        struct table *t = s->touched[i];
+
+        wake_list(s, t->watches);
+        t->touched = false;
+        table_settle(s, t);
     }
     s->n_touched = 0;
 }

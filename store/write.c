@@ -60,7 +60,7 @@ static const enum store_event_type EVENT_OF[] = {
 
 static void save_resource(struct store *s, struct table *t)
 {
-    if (t->saved || t->saving)
+    if ((t->saved && !t->dropping) || t->saving)
         return;
     struct op *op = batch_add(s, OP_RESOURCE, 0);
 

@@ -22,6 +22,7 @@
 
 struct uv_loop_s;
 struct store;
+struct store_object;
 
 struct store_options {
     const char *path;         /* directory; the database is <path>/state.db */
@@ -31,6 +32,7 @@ struct store_options {
     size_t max_bytes;         /* live bytes of the tenant; beyond it creates fail with FORBIDDEN, */
     size_t max_objects;       /* and growing updates an eighth later; 0: no limit */
     int64_t (*wall_us)(void); /* NULL: the system's */
+    bool (*readable)(struct str resource, const struct store_object *o); /* store_quarantine.h */
 };
 
 /* Opens or creates; loads everything. Errors name the file and what SQLite said. */
@@ -102,8 +104,7 @@ struct store_write {
  * waits for the disk; STORAGE when the store is closing. */
 int store_write(struct store *s, const struct store_write *w, struct err *err) MUST_CHECK;
 
-/* Uses up a revision though no object changes: store_revision() is past today's once it is durable.
- * Nothing happens when that fails. */
+/* Uses up a revision though no object changes: seen once it is durable, or not at all. */
 void store_advance(struct store *s);
 
 /* Records: small rows beside the objects, without revisions or watches (mappings, ledger, keys).
@@ -118,8 +119,7 @@ void store_record_each(struct store *s, enum store_record kind, struct str prefi
                        store_record_cb each, void *ctx); /* in key order; each() must not write */
 
 /* Calls back once everything written so far is durable and visible (err NULL), or has failed. Never
- * before this returns. Callbacks run in the order they were asked for, before watchers are woken.
- */
+ * before this returns. Callbacks run in the order of the calls, before watchers are woken. */
 typedef void (*store_done_cb)(void *ctx, const struct err *err);
 void store_on_commit(struct store *s, store_done_cb done, void *ctx);
 
