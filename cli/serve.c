@@ -20,6 +20,7 @@
 
 #include <uv.h>
 
+#include <sublet/kinds.h>
 #include <sublet/log.h>
 #include <sublet/syncer.h>
 
@@ -217,6 +218,7 @@ static int open_store(struct serve *s, struct err *err)
         .max_objects = (size_t)s->config.max_objects,
         .max_bytes = (size_t)s->config.max_bytes,
         .history_events = (size_t)s->config.history_events,
+        .readable = kinds_stored_readable,
     };
 
     mkdir(path, 0700); /* what is wrong with it, store_open() says */

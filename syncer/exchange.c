@@ -5,6 +5,8 @@
  * to be gone, and never overwrite what is not ours. */
 #include "engine.h"
 
+#include <sublet/store_quarantine.h>
+
 #include <assert.h>
 
 /* The host gives up on a request of ours after a minute: a create whose answer was lost is not
@@ -59,12 +61,22 @@ static bool is_under_way(struct sync_run *run)
     return latest && !str_eq(latest->uid, run->uid);
 }
 
+/* An object that cannot be read is there: its host object stays as it is, until the event of its
+ * deletion brings the key back. */
+static bool is_unreadable(const struct sync_run *run)
+{
+    const struct sync_kind *k = &SYNC_KINDS[run->id];
+    const struct resource *r = syncer_resource(run->syncer, k->group, k->plural);
+
+    return store_quarantined(run->syncer->store, r->storage, run->ns, run->name) != NULL;
+}
+
 bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
 {
     struct syncer *s = syncer_of(r);
 
     *run = (struct sync_run){.syncer = s, .reconcile = r, .arena = reconcile_arena(r), .id = id};
-    if (!key_split(reconcile_key(r), &run->ns, &run->name))
+    if (!key_split(reconcile_key(r), &run->ns, &run->name) || is_unreadable(run))
         return false;
     translate_name(&s->tenant, run->ns, run->name, run->host_name);
     run->mapping = mapping_get(s, run->arena, id, run->ns, run->name);

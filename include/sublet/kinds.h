@@ -19,6 +19,10 @@ void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *
 /* Why upstream's conversion could not read a body of r's kind, in its words; NULL: it could. */
 const char *kinds_unreadable(struct arena *a, const struct resource *r, const cJSON *body);
 
+/* For store_options.readable: whether bytes that were on disk are an object of their resource. */
+bool kinds_stored_readable(struct str resource, const struct store_object *o);
+const char *kinds_stored_problem(struct str resource, const struct store_object *o); /* or NULL */
+
 /* Shared pieces of validation. */
 void validate_labels(struct field_errors *e, const struct field_path *p, const cJSON *labels);
 void validate_label_selector(struct field_errors *e, const struct field_path *p,

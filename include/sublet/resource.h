@@ -142,8 +142,8 @@ bool registry_has_group(const struct registry *g, struct str group,
 typedef bool (*registry_cb)(void *ctx, const struct resource *r);
 /* In discovery order: groups by priority, versions by preference, resources by name. */
 void registry_each(const struct registry *g, registry_cb each, void *ctx);
-/* For CRDs; the registry takes r (mem_alloc'ed with all it points to owned by r->crd). */
-void registry_add(struct registry *g, struct resource *r);
+/* For CRDs; on success the registry takes r (mem_alloc'ed, all it points to owned by r->crd). */
+int registry_add(struct registry *g, struct resource *r, struct err *err) MUST_CHECK;
 void registry_remove(struct registry *g, struct resource *r, void (*freed)(void *ctx), void *ctx);
 /* Grows with every change; for ETags and caches. At most 8 listeners. */
 uint64_t registry_generation(const struct registry *g);

@@ -199,7 +199,7 @@ def test_names_do_not_clash(crons):
         return {c["type"]: c for c in o.get("status", {}).get("conditions", [])}
 
     eventually(lambda: conditions().get("NamesAccepted", {}).get("status") == "False", 10, "a refusal")
-    assert conditions()["NamesAccepted"]["reason"] == "KindConflict"
+    assert conditions()["NamesAccepted"]["reason"] == "ListKindConflict"  # the last of them, as upstream
     assert conditions()["Established"]["status"] == "False"
 
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <sublet/kinds.h>
 #include <sublet/log.h>
 
 #include "engine.h"
@@ -104,8 +105,10 @@ static void open_syncer(struct sim *s, struct err *err)
 
 void sim_open(struct sim *s)
 {
-    struct store_options so = {
-        .path = s->dir, .max_bytes = (size_t)s->config.max_bytes, .max_objects = 100000};
+    struct store_options so = {.path = s->dir,
+                               .readable = kinds_stored_readable,
+                               .max_bytes = (size_t)s->config.max_bytes,
+                               .max_objects = 100000};
     struct str name = STR("localhost");
     struct pki_options po = {.clock = &s->clock,
                              .rng = &RNG_SYSTEM,

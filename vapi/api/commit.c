@@ -5,6 +5,7 @@
  * bytes, the store. All of it happens without returning to the loop, so that what was checked is
  * what is stored. It must never hand anything to the store that the hooks did not see. */
 #include "api.h"
+#include "quarantine.h"
 
 #include <assert.h>
 #include <string.h>
@@ -30,6 +31,10 @@ bool resource_is_namespace(const struct resource *r)
 
 int commit_not_found(struct call *c, struct err *err)
 {
+    const struct store_object *unreadable = quarantine_of(c);
+
+    if (unreadable)
+        return quarantine_refuse(c, unreadable, err);
     return err_not_found(err, c->resource->group, c->resource->plural, c->name);
 }
 

@@ -30,10 +30,15 @@ cJSON *vapi_tree(struct arena *a, const struct store_object *o)
     struct err err;
 
     err_init(&err, a);
-    int failed = json_parse(a, o->bytes, &tree, &err);
-    /* We printed these bytes ourselves. */
-    if (failed)
-        __builtin_trap();
+    if (!json_parse(a, o->bytes, &tree, &err) && json_is_object(tree))
+        return tree;
+    /* What is loaded is looked at before it can be seen (store_options.readable), and what is
+     * written is ours: this is for a store that is read without. */
+    tree = json_new_object(a);
+    json_set_str(a, json_ensure_object(a, tree, "metadata"), "name", o->name);
+    json_set_str(a, json_get(tree, "metadata"), "uid", o->uid);
+    if (o->ns.n)
+        json_set_str(a, json_get(tree, "metadata"), "namespace", o->ns);
     return tree;
 }
 

@@ -10,6 +10,7 @@
  * Source: apiserver pkg/registry/generic/registry/store.go, pkg/registry/rest/delete.go, and the
  * pod and namespace strategies of k8s.io/kubernetes. */
 #include "api.h"
+#include "quarantine.h"
 
 #include <assert.h>
 
@@ -27,7 +28,8 @@ struct removal {
     const cJSON *old;
     cJSON *object;
     enum fate fate;
-    bool marked; /* object has another time to go than old */
+    bool marked;     /* object has another time to go than old */
+    bool unreadable; /* base is not readable: old says no more than what it is */
     const struct store_object *stored;
     struct err err;
 };
@@ -248,10 +250,28 @@ static bool plan_held(struct removal *d)
     return true;
 }
 
+/* Kinds whose content or instances go first still hold themselves; nothing else is known that could
+ * keep it. */
+static enum fate plan_unreadable(struct removal *d)
+{
+    struct arena *a = d->call->arena;
+
+    if (!resource_is_namespace(d->call->resource))
+        return plan_held(d) ? MARK : REMOVE;
+    json_append(
+        json_set(a, json_ensure_object(a, d->object, "spec"), "finalizers", json_new_array(a)),
+        json_new_string(a, STR("kubernetes")));
+    json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
+    json_set_str(a, json_ensure_object(a, d->object, "status"), "phase", STR("Terminating"));
+    return MARK;
+}
+
 static enum fate plan(struct removal *d)
 {
     int64_t grace;
 
+    if (d->unreadable)
+        return plan_unreadable(d);
     if (resource_is_namespace(d->call->resource))
         return plan_namespace(d);
     if (plan_held(d))
@@ -313,10 +333,13 @@ static void on_committed(void *ctx, const struct err *err)
     struct removal *d = ctx;
 
     assert(d->call->magic == CALL_MAGIC);
-    if (err)
+    if (err) {
         fail(d, err);
-    else
-        answer(d);
+        return;
+    }
+    if (d->unreadable)
+        quarantine_over(d->call->api, d->call->resource, d->base->ns, d->base->name);
+    answer(d);
 }
 
 /* ---- the way ---- */
@@ -356,7 +379,8 @@ static void run(struct removal *d)
     struct call *c = d->call;
     bool waits = d->base->revision > store_revision(vapi_store(c->api));
 
-    d->object = vapi_tree(c->arena, d->base);
+    d->object = d->unreadable ? quarantine_stand_in(c->arena, c->resource, d->base)
+                              : vapi_tree(c->arena, d->base);
     json_set_str(c->arena, d->object, "apiVersion", c->resource->api_version);
     d->old = json_copy(c->arena, d->object);
     if (delete_preconditions(c, d->base, &d->err) || admit(d)) {
@@ -397,6 +421,9 @@ void call_delete(struct call *c)
     d->call = c;
     err_init(&d->err, c->arena);
     d->base = store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+    d->unreadable = !d->base;
+    if (d->unreadable)
+        d->base = quarantine_of(c);
     if (!d->base) {
         if (commit_not_found(c, &d->err))
             call_error(c, &d->err);

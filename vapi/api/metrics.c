@@ -68,7 +68,7 @@ struct series {
     unsigned storage;
     unsigned char verb, scope, dry_run, apply;
     const struct path_name *path;
-    char *version, *sub;
+    char *resource, *version, *sub; /* ids of resources are used again: the name decides */
 };
 
 /* The last few that were found, by what a call has at hand. */
@@ -99,6 +99,7 @@ struct api_metrics *api_metrics_free(struct api_metrics *m)
     {
         HASH_DEL(m->all, s);
         mem_free(s->labels);
+        mem_free(s->resource);
         mem_free(s->version);
         mem_free(s->sub);
         mem_free(s);
@@ -142,7 +143,8 @@ static bool is_same(const struct series *s, const struct call *c, const struct p
     if (path)
         return s->path == path && s->verb == (unsigned char)c->verb;
     return !s->path && s->storage == c->resource->storage && s->verb == (unsigned char)c->verb &&
-           s->scope == scope_of(c) && s->dry_run == c->options.dry_run && s->apply == is_apply(c) &&
+           str_eqc(c->resource->group_resource, s->resource) && s->scope == scope_of(c) &&
+           s->dry_run == c->options.dry_run && s->apply == is_apply(c) &&
            str_eqc(c->resource->version, s->version) && str_eqc(sub_of(c), s->sub);
 }
 
@@ -175,6 +177,7 @@ static struct series *new_series(struct api_metrics *m, const struct call *c,
         s->scope = (unsigned char)scope_of(c);
         s->dry_run = c->options.dry_run;
         s->apply = is_apply(c);
+        s->resource = mem_strdup(c->resource->group_resource);
         s->version = mem_strdup(c->resource->version);
         s->sub = mem_strdup(sub_of(c));
     }

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "quarantine.h"
 #include "read.h"
 
 /* 410 with a token that goes on from the same key at whatever revision there is now. */
@@ -104,8 +105,8 @@ static void get_now(struct call *c)
         return;
     }
     err_init(&err, c->arena);
-    err_not_found(&err, c->resource->group, c->resource->plural, c->name);
-    call_error(c, &err);
+    if (commit_not_found(c, &err))
+        call_error(c, &err);
 }
 
 void call_get(struct call *c)

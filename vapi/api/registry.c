@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include <sublet/kinds.h>
+#include <sublet/store_quarantine.h>
 
 #define MAX_LISTENERS 8
-#define MAX_STORAGE   65536u
 
 struct removed {
     struct removed *next;
@@ -246,7 +246,6 @@ static void place(struct registry *g, struct resource *r)
 
     if (!r->storage)
         return;
-    assert(r->storage < MAX_STORAGE);
     if (r->storage >= g->n_storage) {
         size_t want = (size_t)r->storage + 64;
 
@@ -317,6 +316,28 @@ static void free_text(struct str s)
     } text = {.from = s.p};
 
     mem_free(text.to);
+}
+
+/* Nothing that is registered, or may still be read by a call, has its objects. */
+static bool is_last_of_storage(const struct registry *g, const struct resource *r)
+{
+    for (size_t i = lower_bound(g, r->group, r->plural, STR_NULL);
+         i < g->n && compare_key(g->sorted[i], r->group, r->plural, STR_NULL) == 0; i++) {
+        if (g->sorted[i]->storage == r->storage)
+            return false;
+    }
+    for (const struct removed *gone = g->removed; gone; gone = gone->next) {
+        if (gone->resource->storage == r->storage)
+            return false;
+    }
+    return true;
+}
+
+/* After it left the lists above. */
+static void release_storage(struct registry *g, const struct resource *r)
+{
+    if (r->storage && is_last_of_storage(g, r))
+        store_resource_release(g->store, r->storage);
 }
 
 static void free_resource(struct resource *r)
@@ -416,14 +437,41 @@ static void changed(struct registry *g)
         g->listeners[i].changed(g->listeners[i].ctx);
 }
 
-void registry_add(struct registry *g, struct resource *r)
+/* In whatever version: its objects are never a CRD's. */
+static bool is_builtin(const struct registry *g, struct str group, struct str plural)
+{
+    const struct resource *r = registry_find_group_resource(g, group, plural);
+
+    return r && !r->crd;
+}
+
+static int check_names(const struct registry *g, const struct resource *r, struct err *err)
+{
+    if (!r->group.n || !r->version.n || !r->plural.n || !r->kind.n)
+        return err_set(err, &ERR_INVALID,
+                       "\"%.*s\" names no group, version, plural and kind to be served under",
+                       STR_F(r->group_resource));
+    if (is_builtin(g, r->group, r->plural) || registry_find(g, r->group, r->version, r->plural))
+        return err_set(err, &ERR_ALREADY_EXISTS, "\"%.*s\" is already in use", STR_F(r->plural));
+    return 0;
+}
+
+int registry_add(struct registry *g, struct resource *r, struct err *err)
 {
     assert(r->crd);
-    assert(!registry_find(g, r->group, r->version, r->plural));
+    if (check_names(g, r, err))
+        return -1;
+    r->storage = store_resource(g->store, r->group_resource);
     if (!r->storage)
-        r->storage = store_resource(g->store, r->group_resource);
+        return err_set(err, &ERR_TOO_MANY_REQUESTS, "the store has no id left for \"%.*s\"",
+                       STR_F(r->group_resource));
+    const struct resource *owner = registry_by_storage(g, r->storage);
+    if (owner && (!owner->crd || !str_eq(owner->group_resource, r->group_resource)))
+        return err_set(err, &ERR_ALREADY_EXISTS, "the objects of \"%.*s\" are those of \"%.*s\"",
+                       STR_F(r->group_resource), STR_F(owner->group_resource));
     place(g, r);
     changed(g);
+    return 0;
 }
 
 /* Another version of the same objects takes the removed one's place, if there is one. */
@@ -468,6 +516,7 @@ void registry_sweep(struct registry *g, uint64_t oldest_call)
             continue;
         }
         *link = gone->next;
+        release_storage(g, gone->resource);
         free_resource(gone->resource);
         if (gone->freed)
             gone->freed(gone->ctx);

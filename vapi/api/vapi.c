@@ -9,6 +9,7 @@
  * It must never listen before what the API promises is in place, and never free anything while a
  * call, a controller or a uv handle could still come back. */
 #include "observe.h"
+#include "quarantine.h"
 
 #include "budget.h"
 #include "flow.h"
@@ -202,6 +203,7 @@ int vapi_start(struct vapi *api, void (*ready)(void *ctx, const struct err *err)
     api->ready = ready;
     api->ready_ctx = ctx;
     api->crds = crds_start(api);
+    quarantine_report(api);
     bootstrap_objects(api, on_bootstrapped, api);
     return 0;
 }

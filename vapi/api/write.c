@@ -11,6 +11,7 @@
  *
  * A step must never change the base's tree, and nothing may be stored that VALIDATE did not see. */
 #include "observe.h"
+#include "quarantine.h"
 
 #include <assert.h>
 
@@ -153,7 +154,7 @@ static enum outcome allow_create_on_update(struct write *w, struct err *err)
     bool applies = c->verb == CALL_PATCH && c->patch == PATCH_TYPE_APPLY;
     bool may = applies || (r->flags & RES_CREATE_ON_UPDATE && c->verb == CALL_UPDATE);
 
-    if (!may || c->sub)
+    if (!may || c->sub || quarantine_of(c))
         return commit_not_found(c, err) ? FAILED : GO_ON;
     if (!c->done && !auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason))
         return auth_forbidden(err, c->arena, &c->user, &what, reason) ? FAILED : GO_ON;
@@ -688,7 +689,7 @@ static enum outcome refuse_existing(struct write *w, struct err *err)
         return FAILED;
     }
     err_already_exists(err, w->asked->group, w->asked->plural, c->name);
-    if (json_get(json_get(vapi_tree(c->arena, now), "metadata"), "deletionTimestamp"))
+    if (now && json_get(json_get(vapi_tree(c->arena, now), "metadata"), "deletionTimestamp"))
         err_wrap(err, "object is being deleted");
     return FAILED;
 }
@@ -747,7 +748,7 @@ static enum outcome step_commit(struct write *w, struct err *err)
 {
     struct call *c = w->call;
 
-    if (base_moved(w)) {
+    if (base_moved(w) || (w->creating && quarantine_of(c))) {
         if (w->creating && c->verb == CALL_CREATE)
             return refuse_existing(w, err);
         undo_admission(w);

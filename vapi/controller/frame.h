@@ -43,6 +43,7 @@ struct reconcile {
     struct op *last;
     unsigned pending; /* writes and holds under way, and 1 while a phase of the run itself runs */
     bool failed, quiet_retry;
+    bool unreadable; /* met an object that cannot be read: it deletes nothing */
     struct err err;
     int64_t again_ms; /* -1: not asked for */
     reconcile_phase next;

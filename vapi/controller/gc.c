@@ -9,6 +9,8 @@
  * pkg/controller/garbagecollector of Kubernetes 1.36. */
 #include "util.h"
 
+#include <sublet/store_quarantine.h>
+
 #include "gc_index.h"
 
 #define FOREGROUND "foregroundDeletion"
@@ -126,9 +128,11 @@ static enum owner_state owner_state(struct reconcile *r, struct str ns, const cJ
         return OWNER_GONE;
     if (!res || (resource_namespaced(res) && !ns.n))
         return OWNER_SOLID; /* not ours to judge */
-    const struct store_object *o =
-        store_get(vapi_store(reconcile_api(r)), res->storage,
-                  resource_namespaced(res) ? ns : STR(""), json_str_at(ref, "name"));
+    struct str where = resource_namespaced(res) ? ns : STR(""), name = json_str_at(ref, "name");
+    struct store *store = vapi_store(reconcile_api(r));
+    const struct store_object *o = store_get(store, res->storage, where, name);
+    if (!o && store_quarantined(store, res->storage, where, name))
+        return OWNER_SOLID; /* it cannot be read, but it is there */
     if (!o || !str_eq(o->uid, uid))
         return OWNER_GONE;
     if (!may_be_collecting(o))

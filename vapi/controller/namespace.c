@@ -9,6 +9,8 @@
  * Source: pkg/controller/namespace/deletion of Kubernetes 1.36. */
 #include "util.h"
 
+#include <sublet/store_quarantine.h>
+
 #include <stdlib.h>
 
 #define DELETES_A_RUN 2000
@@ -85,6 +87,21 @@ static bool on_object(void *ctx, const struct store_object *o)
     return --c->budget > 0;
 }
 
+/* It has no marks that can be read; a delete ends it. */
+static bool on_unreadable(void *ctx, const struct store_object *o)
+{
+    struct sweep *s = ctx;
+    struct content *c = s->content;
+    struct arena *a = reconcile_arena(c->run);
+
+    s->n++;
+    if (!c->removing)
+        return true;
+    reconcile_delete(c->run, s->resource, arena_str(a, o->ns), arena_str(a, o->name),
+                     arena_str(a, o->uid), NULL);
+    return --c->budget > 0;
+}
+
 static bool on_resource(void *ctx, const struct resource *res)
 {
     struct content *c = ctx;
@@ -99,6 +116,9 @@ static bool on_resource(void *ctx, const struct resource *res)
     if (store_scan(vapi_store(reconcile_api(c->run)), res->storage, meta_name(c->ns), STR_NULL,
                    STR_NULL, 0, on_object, &s, &err))
         reconcile_fail(c->run, &err);
+    if (c->budget > 0)
+        store_scan_quarantined(vapi_store(reconcile_api(c->run)), res->storage, meta_name(c->ns),
+                               on_unreadable, &s);
     c->n += s.n;
     if (s.n && !c->removing)
         tally_get(reconcile_arena(c->run), &c->kinds, &c->n_kinds,

@@ -4,6 +4,7 @@
  * it was answered. Must never let a refusal that another writer's progress explains look like a
  * failure. */
 #include <sublet/controller.h>
+#include <sublet/store_quarantine.h>
 
 #include <assert.h>
 #include <stdarg.h>
@@ -111,8 +112,14 @@ void reconcile_patch(struct reconcile *r, const struct resource *res, struct str
 static void issue_delete(struct reconcile *r, const struct resource *res, struct str ns,
                          struct str name, const struct vapi_delete *options)
 {
-    struct op *op = op_new(r);
+    struct op *op;
 
+    /* Nothing goes because an object that cannot be read seemed not to be there. */
+    if (r->unreadable) {
+        r->last = ARENA_NEW(r->arena, struct op);
+        return;
+    }
+    op = op_new(r);
     op->removes = true;
     vapi_delete(r->controller->api, res, ns, name, options, on_answer, op);
 }
@@ -229,6 +236,8 @@ cJSON *reconcile_get(struct reconcile *r, const struct resource *res, struct str
     const struct store_object *o =
         store_get(vapi_store(r->controller->api), res->storage, ns, name);
 
+    if (!o && store_quarantined(vapi_store(r->controller->api), res->storage, ns, name))
+        r->unreadable = true;
     return o ? vapi_tree(r->arena, o) : NULL;
 }
 

@@ -8,9 +8,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "names.h"
 #include "version_new.h"
 
 #include <sublet/hash.h>
+#include <sublet/notice.h>
+#include <sublet/store_quarantine.h>
 
 #define CRDS_MAGIC 0x63726473u
 #define FINALIZER  "customresourcecleanup.apiextensions.k8s.io"
@@ -58,16 +61,41 @@ static uint64_t spec_digest(struct arena *a, const cJSON *crd)
     return str_hash(json_text(a, json_get(crd, "spec")), 0);
 }
 
-/* Puts the served versions up, or changes them; nothing happens when the spec is the same. */
-static void put_up(struct crds *x, struct arena *a, const cJSON *crd)
+static int put_up_version(struct crds *x, struct served *s, const cJSON *crd, const cJSON *version,
+                          struct err *err)
 {
+    struct crd_version *v = version_new(crd, version);
+
+    if (registry_add(vapi_registry(x->api), v->resource, err)) {
+        mem_free(v->resource);
+        version_free(v);
+        return -1;
+    }
+    s->versions[s->n++] = v;
+    return 0;
+}
+
+/* What the checks ask of every definition before it is stored; one that was not written by them has
+ * nothing to be served under. */
+static bool is_complete(const cJSON *crd)
+{
+    const cJSON *spec = json_get(crd, "spec"), *names = json_get(spec, "names");
+
+    return json_str_at(spec, "group").n && json_str_at(names, "plural").n &&
+           json_str_at(names, "kind").n && json_count(json_get(spec, "versions"));
+}
+
+/* Puts the served versions up, or changes them; nothing happens when the spec is the same. All or
+ * none: a definition that cannot be registered is not served. */
+static int put_up(struct crds *x, struct arena *a, const cJSON *stored, struct err *err)
+{
+    const cJSON *crd = names_serving(a, stored), *versions = json_path(crd, "spec.versions");
     struct str name = json_str_at(crd, "metadata.name");
     struct served *s = served_find(x, name);
     uint64_t digest = spec_digest(a, crd);
-    const cJSON *versions = json_path(crd, "spec.versions");
 
     if (s && s->digest == digest)
-        return;
+        return 0;
     if (s)
         take_down(x, s);
     s = NEW(struct served);
@@ -76,13 +104,14 @@ static void put_up(struct crds *x, struct arena *a, const cJSON *crd)
     s->versions = mem_alloc((json_count(versions) + 1) * sizeof(struct crd_version *));
     json_each(version, versions)
     {
-        if (!json_true(json_get(version, "served")))
+        if (!json_true(json_get(version, "served")) || !put_up_version(x, s, crd, version, err))
             continue;
-        s->versions[s->n] = version_new(crd, version);
-        registry_add(vapi_registry(x->api), s->versions[s->n]->resource);
-        s->n++;
+        HASH_ADD_KEYPTR(hh, x->served, s->name, (unsigned)name.n, s);
+        take_down(x, s);
+        return -1;
     }
     HASH_ADD_KEYPTR(hh, x->served, s->name, (unsigned)name.n, s);
+    return 0;
 }
 
 /* --- conditions --- */
@@ -91,85 +120,6 @@ static bool say(struct arena *a, cJSON *crd, const char *type, bool holds, const
                 struct str message, int64_t now)
 {
     return condition_set(a, crd, type, holds ? "True" : "False", reason, message, now);
-}
-
-/* --- names --- */
-
-struct clash {
-    struct arena *arena;
-    const cJSON *crd, *names;
-    struct str group, plural;
-    const char *reason;
-    struct str message;
-};
-
-static bool is_short_name(const struct resource *r, struct str s)
-{
-    for (const char *const *n = r->short_names; n && *n; n++) {
-        if (str_eqc(s, *n))
-            return true;
-    }
-    return false;
-}
-
-static bool resource_has(const struct resource *r, struct str s)
-{
-    return s.n && (str_eq(r->plural, s) || str_eq(r->singular, s) || is_short_name(r, s));
-}
-
-static bool kind_has(const struct resource *r, struct str s)
-{
-    return s.n && (str_eq(r->kind, s) || str_eq(r->list_kind, s));
-}
-
-static void note_clash(struct clash *k, const char *reason, struct str name)
-{
-    if (k->reason)
-        return;
-    k->reason = reason;
-    k->message = arena_printf(k->arena, "\"%.*s\" is already in use", STR_F(name));
-}
-
-static bool on_other(void *ctx, const struct resource *r)
-{
-    static const struct {
-        const char *field, *reason;
-    } resources[] = {{"plural", "PluralConflict"}, {"singular", "SingularConflict"}},
-      kinds[] = {{"kind", "KindConflict"}, {"listKind", "ListKindConflict"}};
-    struct clash *k = ctx;
-
-    if (!str_eq(r->group, k->group) || str_eq(r->plural, k->plural))
-        return true;
-    for (size_t i = 0; i < 2; i++) {
-        struct str name = json_str_at(k->names, resources[i].field);
-
-        if (resource_has(r, name))
-            note_clash(k, resources[i].reason, name);
-    }
-    json_each(name, json_get(k->names, "shortNames"))
-    {
-        if (resource_has(r, json_str(name)))
-            note_clash(k, "ShortNamesConflict", json_str(name));
-    }
-    for (size_t i = 0; i < 2; i++) {
-        struct str name = json_str_at(k->names, kinds[i].field);
-
-        if (kind_has(r, name))
-            note_clash(k, kinds[i].reason, name);
-    }
-    return true;
-}
-
-static struct clash find_clash(struct crds *x, struct arena *a, const cJSON *crd)
-{
-    struct clash k = {.arena = a,
-                      .crd = crd,
-                      .names = json_path(crd, "spec.names"),
-                      .group = json_str_at(crd, "spec.group")};
-
-    k.plural = json_str_at(k.names, "plural");
-    registry_each(vapi_registry(x->api), on_other, &k);
-    return k;
 }
 
 /* --- status --- */
@@ -196,21 +146,28 @@ static bool stored_versions(struct arena *a, cJSON *crd)
 /* Returns whether the CRD may be served; *changed: its status has to be written. */
 static bool judge(struct crds *x, struct arena *a, cJSON *crd, int64_t now, bool *changed)
 {
-    struct clash k = find_clash(x, a, crd);
     cJSON *status = json_ensure_object(a, crd, "status");
+    struct names_verdict v = names_judge(x->api, a, crd);
+    bool established = condition_is_true(json_get(status, "conditions"), "Established");
 
     *changed = stored_versions(a, crd);
-    if (k.reason) {
-        *changed |= say(a, crd, "NamesAccepted", false, k.reason, k.message, now);
+    if (!json_equal(json_get(status, "acceptedNames"), v.accepted)) {
+        json_set(a, status, "acceptedNames", v.accepted);
+        *changed = true;
+    }
+    if (v.reason)
+        *changed |= say(a, crd, "NamesAccepted", false, v.reason, v.message, now);
+    else
+        *changed |=
+            say(a, crd, "NamesAccepted", true, "NoConflicts", STR("no conflicts found"), now);
+    /* What was established stays so, under the names it has. */
+    if (v.reason && established && !v.shadows)
+        return true;
+    if (v.reason) {
         *changed |= say(a, crd, "Established", false, "NotAccepted",
                         STR("not all names are accepted"), now);
         return false;
     }
-    if (!json_equal(json_get(status, "acceptedNames"), json_path(crd, "spec.names"))) {
-        json_set(a, status, "acceptedNames", json_copy(a, json_path(crd, "spec.names")));
-        *changed = true;
-    }
-    *changed |= say(a, crd, "NamesAccepted", true, "NoConflicts", STR("no conflicts found"), now);
     *changed |= say(a, crd, "Established", true, "InitialNamesAccepted",
                     STR("the initial names have been accepted"), now);
     return true;
@@ -236,6 +193,18 @@ static bool on_instance(void *ctx, const struct store_object *o)
     return true;
 }
 
+/* One that cannot be read is deleted as it is. */
+static bool on_unreadable(void *ctx, const struct store_object *o)
+{
+    struct purge *p = ctx;
+    struct arena *a = reconcile_arena(p->run);
+
+    p->left++;
+    reconcile_delete(p->run, p->resource, arena_str(a, o->ns), arena_str(a, o->name),
+                     arena_str(a, o->uid), NULL);
+    return true;
+}
+
 static void terminate(struct crds *x, struct reconcile *r, const struct resource *res, cJSON *crd)
 {
     struct arena *a = reconcile_arena(r);
@@ -249,6 +218,9 @@ static void terminate(struct crds *x, struct reconcile *r, const struct resource
         store_scan(vapi_store(x->api), p.resource->storage, STR_NULL, STR_NULL, STR_NULL, 0,
                    on_instance, &p, &err))
         reconcile_fail(r, &err);
+    if (p.resource && p.resource->crd)
+        store_scan_quarantined(vapi_store(x->api), p.resource->storage, STR_NULL, on_unreadable,
+                               &p);
     if (!p.left) {
         finalizer_drop(r, res, crd, FINALIZER);
         return;
@@ -260,12 +232,62 @@ static void terminate(struct crds *x, struct reconcile *r, const struct resource
 
 /* --- the loop --- */
 
+struct neighbours {
+    struct controller *controller;
+    struct str name, group;
+};
+
+static bool on_neighbour(void *ctx, const struct store_object *o)
+{
+    struct neighbours *n = ctx;
+    struct str group = o->name;
+
+    str_cut(&group, '.');
+    if (str_eq(group, n->group) && !str_eq(o->name, n->name) &&
+        str_contains(o->bytes, STR("is already in use")))
+        controller_add_name(n->controller, STR(""), o->name);
+    return true;
+}
+
+/* Names may be free now that others of the group wait for. */
+static void reconsider_group(struct reconcile *r, struct str name)
+{
+    struct neighbours n = {reconcile_controller(r), name, name};
+    const struct resource *res =
+        reconcile_resource(r, "apiextensions.k8s.io", "customresourcedefinitions");
+
+    str_cut(&n.group, '.');
+    store_scan_latest(vapi_store(reconcile_api(r)), res->storage, STR_NULL, on_neighbour, &n);
+}
+
+static struct str subject_of(struct arena *a, struct str name)
+{
+    return arena_printf(a, "customresourcedefinitions.apiextensions.k8s.io %.*s", STR_F(name));
+}
+
+static void report(struct crds *x, struct str name, const cJSON *crd)
+{
+    struct arena *a = arena_new(0);
+
+    vapi_notice(x->api,
+                &(struct vapi_notice){
+                    .topic = NOTICE_STORED_OBJECT,
+                    .subject = subject_of(a, name),
+                    .reason = "DefinitionIncomplete",
+                    .message = STR("the stored definition has no group, names or versions to be "
+                                   "served under"),
+                    .involved = crd,
+                });
+    arena_free(a);
+}
+
 static void crd_reconcile(struct reconcile *r)
 {
     struct crds *x = controller_state(reconcile_controller(r));
     const struct resource *res =
         reconcile_resource(r, "apiextensions.k8s.io", "customresourcedefinitions");
     struct str ignored, name;
+    struct err err;
     bool changed;
 
     if (!key_split(reconcile_key(r), &ignored, &name))
@@ -275,6 +297,8 @@ static void crd_reconcile(struct reconcile *r)
     if (!crd) {
         if (s)
             take_down(x, s);
+        vapi_notice_over(x->api, NOTICE_STORED_OBJECT, subject_of(reconcile_arena(r), name));
+        reconsider_group(r, name);
         return;
     }
     if (json_path(crd, "metadata.deletionTimestamp")) {
@@ -282,13 +306,24 @@ static void crd_reconcile(struct reconcile *r)
             terminate(x, r, res, crd);
         return;
     }
+    if (!is_complete(crd)) {
+        if (s)
+            take_down(x, s);
+        report(x, name, crd);
+        return;
+    }
+    vapi_notice_over(x->api, NOTICE_STORED_OBJECT, subject_of(reconcile_arena(r), name));
     bool fine = judge(x, reconcile_arena(r), crd, reconcile_now_s(r), &changed);
-    if (fine)
-        put_up(x, reconcile_arena(r), crd);
-    else if (s)
+    err_init(&err, reconcile_arena(r));
+    if (fine && put_up(x, reconcile_arena(r), crd, &err))
+        changed |= say(reconcile_arena(r), crd, "Established", false, "NotRegistered", err.message,
+                       reconcile_now_s(r));
+    else if (!fine && s)
         take_down(x, s);
-    if (changed)
-        reconcile_update_status(r, res, crd);
+    if (!changed)
+        return;
+    reconcile_update_status(r, res, crd);
+    reconsider_group(r, name);
 }
 
 /* An instance left, or one was made while its definition was on its way out; or, when events were
@@ -329,9 +364,12 @@ static bool on_stored(void *ctx, const struct store_object *o)
     struct crds *x = ctx;
     struct arena *a = arena_new(0);
     const cJSON *crd = vapi_tree(a, o);
+    struct err err;
 
-    if (condition_is_true(json_path(crd, "status.conditions"), "Established"))
-        put_up(x, a, crd);
+    /* What cannot be registered is not served; its conditions say so once the controller ran. */
+    err_init(&err, a);
+    if (is_complete(crd) && condition_is_true(json_path(crd, "status.conditions"), "Established"))
+        (void)!put_up(x, a, crd, &err);
     arena_free(a);
     return true;
 }

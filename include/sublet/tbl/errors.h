@@ -20,6 +20,7 @@ ERR_KIND(TOO_MANY_REQUESTS, "TooManyRequests", 429)
 ERR_KIND(HEADERS_TOO_LARGE, "", 431)
 ERR_KIND(UNKNOWN, "", 500) /* what upstream answers to errors it has no reason for */
 ERR_KIND(INTERNAL, "InternalError", 500)
+ERR_KIND(STORE_READ, "StorageReadError", 500) /* a stored object cannot be read */
 ERR_KIND(NOT_IMPLEMENTED, "NotImplemented", 501)
 ERR_KIND(UNAVAILABLE, "ServiceUnavailable", 503)
 ERR_KIND(TIMEOUT, "Timeout", 504)

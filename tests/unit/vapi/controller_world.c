@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include <sublet/kinds.h>
 #include <sublet/log.h>
 #include <sublet/store.h>
 
@@ -117,7 +118,7 @@ static void on_closed(void *ctx)
 
 static void open_all(struct world *w)
 {
-    struct store_options so = {.path = w->dir};
+    struct store_options so = {.path = w->dir, .readable = kinds_stored_readable};
     struct str name = STR("localhost");
     struct pki_options po = {.clock = &w->clock,
                              .rng = &w->rng,
@@ -200,9 +201,9 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
     return remove(path);
 }
 
-void world_free(struct world *w)
+static void close_api(struct world *w)
 {
-    struct flag api_closed = {w, false}, store_closed = {w, false};
+    struct flag api_closed = {w, false};
     struct flag guest_closed = {w, false};
 
     if (w->guest) {
@@ -212,8 +213,30 @@ void world_free(struct world *w)
     vapi_close(w->api, on_closed, &api_closed);
     run_until(&api_closed);
     w->pki = pki_free(w->pki);
-    store_close(w->store, on_closed, &store_closed);
-    run_until(&store_closed);
+}
+
+static void close_store(struct world *w)
+{
+    struct flag closed = {w, false};
+
+    store_close(w->store, on_closed, &closed);
+    run_until(&closed);
+}
+
+void world_restart(struct world *w, void (*offline)(struct store *store, void *ctx), void *ctx)
+{
+    close_api(w);
+    offline(w->store, ctx);
+    close_store(w);
+    w->ready = (struct flag){w, false};
+    open_all(w);
+    world_settle(w);
+}
+
+void world_free(struct world *w)
+{
+    close_api(w);
+    close_store(w);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&w->loop), 0);
     nftw(w->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);

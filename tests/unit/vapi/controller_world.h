@@ -27,6 +27,8 @@ struct world_guest {
 struct world *world_new(uint64_t seed);
 struct world *world_new_with(uint64_t seed, const struct world_guest *guest); /* pods are its own */
 void world_free(struct world *w);
+/* Ends the API, lets offline() write to its store, closes that and starts both again. */
+void world_restart(struct world *w, void (*offline)(struct store *store, void *ctx), void *ctx);
 struct vapi *world_api(struct world *w);
 struct arena *world_arena(struct world *w);
 struct config *world_config(struct world *w); /* what the API reads from now on */

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of a store that are no objects any more: they are hidden, reported, and can be deleted; the rest serves."""
+import json
+import os
+import sqlite3
+
+import pytest
+
+from testenv import eventually
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture
+def vc(tenant, pools):
+    return tenant("research", config=pools)
+
+
+def damage(vc, name, text):
+    with sqlite3.connect(os.path.join(vc.store, "state.db")) as db:
+        db.execute("UPDATE version SET bytes = ? WHERE revision = (SELECT max(revision) FROM version WHERE name = ?)",
+                   (text, name))
+    db.close()
+
+
+def test_unreadable_objects_are_hidden_and_deletable(vc):
+    for name in ("kept", "torn"):
+        vc.api.post(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+    vc.kubectl("run", "runs", "--image=busybox:1")
+    vc.kubectl("wait", "--for=condition=Ready", "pod/runs", "--timeout=180s")
+    vc.stop()
+    damage(vc, "torn", '{"kind":"ConfigMap","api')
+    damage(vc, "runs", "{}")
+    vc.start()
+
+    for path, kind in ((CONFIG_MAPS + "/torn", "configmaps"), ("/api/v1/namespaces/default/pods/runs", "pods")):
+        code, _, text = vc.api.raw("GET", path)
+        status = json.loads(text)
+        assert (code, status["reason"]) == (500, "StorageReadError"), status
+        assert f'failed to read {kind} "' in status["message"]
+    names = [i["metadata"]["name"] for i in vc.api.get(CONFIG_MAPS)["items"]]
+    assert "kept" in names and "torn" not in names
+    assert ("default", "runs") in vc.host_pods()  # what cannot be read is not gone
+    code, _, text = vc.api.raw("GET", "/readyz/warnings")
+    assert b"configmaps default/torn" in text and b"pods default/runs" in text, text
+    events = eventually(lambda: [e for e in vc.api.get("/api/v1/namespaces/default/events")["items"]
+                                 if e["reason"] == "StoredObjectUnreadable"], 60, "the Events")
+    assert {e["involvedObject"]["name"] for e in events} <= {"torn", "runs"}
+
+    code, _, text = vc.api.raw("PUT", CONFIG_MAPS + "/torn", json.dumps(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "torn"}}).encode(), "application/json")
+    assert (code, json.loads(text)["reason"]) == (500, "StorageReadError"), text
+    vc.kubectl("delete", "configmap", "torn", "--wait=false")
+    vc.kubectl("delete", "pod", "runs", "--wait=false")
+    eventually(lambda: ("default", "runs") not in vc.host_pods(), 60, "the end of the host pod")
+    assert b"torn" not in vc.api.raw("GET", "/readyz/warnings")[2]
+    vc.api.post(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "torn"}})

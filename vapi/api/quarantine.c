@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stored objects that cannot be read keep their key and their bytes: they are reported, answered
+ * with an error, and can be deleted. Must never show what such an object holds. */
+#include "quarantine.h"
+
+#include <sublet/kinds.h>
+#include <sublet/notice.h>
+#include <sublet/store_quarantine.h>
+
+const struct store_object *quarantine_of(const struct call *c)
+{
+    if (!c->resource->storage || !c->name.n)
+        return NULL;
+    return store_quarantined(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+}
+
+int quarantine_refuse(const struct call *c, const struct store_object *o, struct err *err)
+{
+    const char *why = kinds_stored_problem(store_resource_name(vapi_store(c->api), o->resource), o);
+
+    return err_set(err, &ERR_STORE_READ,
+                   "failed to read %.*s \"%.*s\" from the storage: %s; it can only be deleted",
+                   STR_F(c->resource->group_resource), STR_F(c->name),
+                   why ? why : "it cannot be decoded");
+}
+
+cJSON *quarantine_stand_in(struct arena *a, const struct resource *r, const struct store_object *o)
+{
+    cJSON *tree = json_new_object(a), *metadata;
+
+    json_set_str(a, tree, "kind", r->kind);
+    json_set_str(a, tree, "apiVersion", r->storage_version);
+    metadata = json_set(a, tree, "metadata", json_new_object(a));
+    json_set_str(a, metadata, "name", o->name);
+    if (o->ns.n)
+        json_set_str(a, metadata, "namespace", o->ns);
+    json_set_str(a, metadata, "uid", o->uid);
+    return tree;
+}
+
+static struct str subject_of(struct arena *a, struct str resource, struct str ns, struct str name)
+{
+    return arena_printf(a, "%.*s %.*s%s%.*s", STR_F(resource), STR_F(ns), ns.n ? "/" : "",
+                        STR_F(name));
+}
+
+static cJSON *reference_of(struct arena *a, const struct resource *r, const struct store_object *o)
+{
+    cJSON *reference = json_new_object(a);
+
+    json_set_str(a, reference, "kind", r->kind);
+    json_set_str(a, reference, "apiVersion", r->storage_version);
+    json_set_str(a, reference, "name", o->name);
+    if (o->ns.n)
+        json_set_str(a, reference, "namespace", o->ns);
+    json_set_str(a, reference, "uid", o->uid);
+    return reference;
+}
+
+static bool report_one(void *ctx, const struct store_object *o)
+{
+    struct vapi *api = ctx;
+    struct arena *a = arena_new(0);
+    struct str resource = store_resource_name(vapi_store(api), o->resource);
+    const struct resource *r = registry_by_storage(vapi_registry(api), o->resource);
+    const char *why = kinds_stored_problem(resource, o);
+    struct vapi_notice n = {
+        .topic = NOTICE_STORED_OBJECT,
+        .subject = subject_of(a, resource, o->ns, o->name),
+        .reason = "StoredObjectUnreadable",
+        .involved = r ? reference_of(a, r, o) : NULL,
+    };
+
+    n.message = arena_printf(a,
+                             "%.*s is stored but cannot be read: %s; it is not served and can only "
+                             "be deleted",
+                             STR_F(n.subject), why ? why : "it cannot be decoded");
+    vapi_notice(api, &n);
+    arena_free(a);
+    return true;
+}
+
+void quarantine_report(struct vapi *api)
+{
+    store_scan_quarantined(vapi_store(api), 0, STR_NULL, report_one, api);
+}
+
+void quarantine_over(struct vapi *api, const struct resource *r, struct str ns, struct str name)
+{
+    struct arena *a = arena_new(0);
+    struct str resource = store_resource_name(vapi_store(api), r->storage);
+
+    vapi_notice_over(api, NOTICE_STORED_OBJECT, subject_of(a, resource, ns, name));
+    arena_free(a);
+}
