@@ -23,6 +23,10 @@ const char *kinds_unreadable(struct arena *a, const struct resource *r, const cJ
 bool kinds_stored_readable(struct str resource, const struct store_object *o);
 const char *kinds_stored_problem(struct str resource, const struct store_object *o); /* or NULL */
 
+/* A warning for all of object, of any write of it but of its status, that does nothing yet. */
+void kinds_warn_no_effect(struct arena *a, const struct resource *r, const cJSON *object,
+                          void (*warn)(void *ctx, struct str text), void *ctx);
+
 /* Shared pieces of validation. */
 void validate_labels(struct field_errors *e, const struct field_path *p, const cJSON *labels);
 void validate_label_selector(struct field_errors *e, const struct field_path *p,

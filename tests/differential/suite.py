@@ -16,7 +16,7 @@ import zlib
 
 import yaml
 
-from .compare import Answer, differences
+from .compare import Answer, differences, said_more
 from .mutate import Mutator, change, reaches
 from .schema import Shapes
 
@@ -134,6 +134,8 @@ class Worker:
             return
         assert here, f"no answer to {case} of {self.collection} with {changes}"
         self.compared += 1
+        if here.code < 300:
+            here.warnings = said_more(here.warnings, self.obj["kind"], case == "status")
         for what, a, b in differences(here, there):
             self.found.append(Difference(self.obj["kind"], case, what, a, b, changes))
 

@@ -339,6 +339,9 @@ def _arguments(text):
     return words
 
 
+# Said beside upstream's own warnings when such an object is written.
+NO_EFFECT = {"Warning: NetworkPolicy has no effect yet: the traffic of pods is not restricted by it"}
+
 # What differs for a reason, by command.
 REVIEWED = {
     "describe pvc claim": "a claim in use is kept by the host, not by a finalizer",

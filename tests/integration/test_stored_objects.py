@@ -9,6 +9,10 @@ import pytest
 from testenv import eventually
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+WARNING = "NetworkPolicy has no effect yet: the traffic of pods is not restricted by it"
+POLICY = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "closed"},
+          "spec": {"podSelector": {}}}
+POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 
 
 @pytest.fixture
@@ -55,3 +59,20 @@ def test_unreadable_objects_are_hidden_and_deletable(vc):
     eventually(lambda: ("default", "runs") not in vc.host_pods(), 60, "the end of the host pod")
     assert b"torn" not in vc.api.raw("GET", "/readyz/warnings")[2]
     vc.api.post(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "torn"}})
+
+
+def test_writes_without_effect_are_answered_with_a_warning(vc):
+    def warned(method, path, body, content="application/json"):
+        code, headers, text = vc.api.raw(method, path, json.dumps(body).encode(), content)
+        assert code < 300, text
+        assert headers.get_all("warning") == [f'299 - "{WARNING}"'], (method, path)
+
+    warned("POST", POLICIES + "?dryRun=All", POLICY)
+    warned("POST", POLICIES, POLICY)
+    warned("PUT", POLICIES + "/closed", POLICY)
+    warned("PATCH", POLICIES + "/closed", {"metadata": {"labels": {"a": "b"}}}, "application/merge-patch+json")
+    warned("PATCH", POLICIES + "/closed", {"spec": {"podSelector": {}}}, "application/strategic-merge-patch+json")
+    warned("PATCH", POLICIES + "/closed?fieldManager=me&force=true", POLICY, "application/apply-patch+yaml")
+    warned("PATCH", POLICIES + "/other?fieldManager=me&dryRun=All",
+           {**POLICY, "metadata": {"name": "other"}}, "application/apply-patch+yaml")
+    assert vc.api.raw("DELETE", POLICIES + "/closed")[1].get_all("warning") is None

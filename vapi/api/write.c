@@ -605,6 +605,8 @@ static enum outcome step_validate(struct write *w, struct err *err)
         meta_warn_finalizers(c, w->object, w->old);
     if (r->ops && r->ops->warnings && !on_status(c) && warns(w))
         r->ops->warnings(c->arena, w->object, on_kind_warning, c);
+    if (!on_status(c))
+        kinds_warn_no_effect(c->arena, r, w->object, on_kind_warning, c);
     return GO_ON;
 }
 

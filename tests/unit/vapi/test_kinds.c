@@ -332,9 +332,83 @@ static void unreadable(void **state)
     arena_free(a);
 }
 
+/* ---- what has no effect yet ---- */
+
+struct said {
+    struct str text;
+    size_t n;
+};
+
+static void on_said(void *ctx, struct str text)
+{
+    struct said *s = ctx;
+
+    s->text = text;
+    s->n++;
+}
+
+static const struct {
+    const char *group, *plural, *object, *begins; /* begins NULL: it works */
+} NO_EFFECT[] = {
+    {"networking.k8s.io", "networkpolicies", "{}", "NetworkPolicy has no effect yet: "},
+    {"networking.k8s.io", "servicecidrs", "{}", "ServiceCIDR has no effect yet: "},
+    {"networking.k8s.io", "ingresses", "{}", NULL},
+    {"admissionregistration.k8s.io", "validatingwebhookconfigurations", "{}",
+     "ValidatingWebhookConfiguration has no effect yet: "},
+    {"admissionregistration.k8s.io", "mutatingwebhookconfigurations", "{}",
+     "MutatingWebhookConfiguration has no effect yet: "},
+    {"admissionregistration.k8s.io", "validatingadmissionpolicies", "{}",
+     "ValidatingAdmissionPolicy has no effect yet: "},
+    {"admissionregistration.k8s.io", "validatingadmissionpolicybindings", "{}",
+     "ValidatingAdmissionPolicyBinding has no effect yet: "},
+    {"admissionregistration.k8s.io", "mutatingadmissionpolicies", "{}",
+     "MutatingAdmissionPolicy has no effect yet: "},
+    {"admissionregistration.k8s.io", "mutatingadmissionpolicybindings", "{}",
+     "MutatingAdmissionPolicyBinding has no effect yet: "},
+    {"apiregistration.k8s.io", "apiservices", "{\"spec\":{\"group\":\"g\"}}", NULL},
+    {"apiregistration.k8s.io", "apiservices", "{\"spec\":{\"service\":{\"name\":\"s\"}}}",
+     "spec.service of an APIService has no effect yet: "},
+    {"apiextensions.k8s.io", "customresourcedefinitions",
+     "{\"spec\":{\"conversion\":{\"strategy\":\"None\"},\"versions\":[{\"schema\":{"
+     "\"openAPIV3Schema\":{\"properties\":{\"x-kubernetes-validations\":{\"type\":\"string\"}}}}}]}"
+     "}",
+     NULL},
+    {"apiextensions.k8s.io", "customresourcedefinitions",
+     "{\"spec\":{\"conversion\":{\"strategy\":\"Webhook\"}}}",
+     "spec.conversion.webhook of a CustomResourceDefinition has no effect yet: "},
+    {"apiextensions.k8s.io", "customresourcedefinitions",
+     "{\"spec\":{\"versions\":[{},{\"schema\":{\"openAPIV3Schema\":{\"properties\":{\"a\":{"
+     "\"x-kubernetes-validations\":[{\"rule\":\"true\"}]}}}}}]}}",
+     "x-kubernetes-validations of a CustomResourceDefinition has no effect yet: "},
+    {"", "pods", "{}", NULL},
+};
+
+static void test_no_effect(void **state)
+{
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(NO_EFFECT) / sizeof(NO_EFFECT[0]); i++) {
+        struct resource r = {.group = str_c(NO_EFFECT[i].group),
+                             .plural = str_c(NO_EFFECT[i].plural)};
+        struct said said = {0};
+        cJSON *object;
+        struct err err;
+
+        err_init(&err, a);
+        assert_int_equal(json_parse(a, str_c(NO_EFFECT[i].object), &object, &err), 0);
+        kinds_warn_no_effect(a, &r, object, on_said, &said);
+        assert_int_equal(said.n, NO_EFFECT[i].begins != NULL);
+        if (said.n)
+            assert_true(str_has_prefix(said.text, str_c(NO_EFFECT[i].begins)));
+    }
+    arena_free(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_upstream), cmocka_unit_test(unreadable)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_effect),
+                                       cmocka_unit_test(as_upstream), cmocka_unit_test(unreadable)};
 
     return cmocka_run_group_tests_name("kinds", tests, NULL, NULL);
 }
