@@ -79,6 +79,26 @@ static int admit_claim_shape(struct call *c, const struct vapi_hooks *h, const c
     return 0;
 }
 
+/* While gates hold a pod back, its nodes may still be chosen: such a choice is judged as that of a
+ * new pod. */
+static const cJSON *pod_to_judge(struct call *c, const cJSON *object, const cJSON *old)
+{
+    static const char *const placement[] = {"spec.nodeSelector", "spec.affinity"};
+    bool same = true;
+    cJSON *copy;
+
+    for (size_t i = 0; old && i < sizeof placement / sizeof placement[0]; i++) {
+        const cJSON *was = json_path(old, placement[i]), *is = json_path(object, placement[i]);
+
+        same &= was && is ? json_equal(was, is) : !is;
+    }
+    if (!old || same)
+        return object;
+    copy = json_copy(c->arena, object);
+    json_remove(json_get(copy, "metadata"), "resourceVersion");
+    return copy;
+}
+
 int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct err *err)
 {
     const struct vapi_hooks *h = vapi_get_hooks(c->api);
@@ -90,7 +110,8 @@ int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct er
     if (!h->check_pod)
         return 0;
     if (resource_is_pod(c->resource))
-        return h->check_pod(h->ctx, c->arena, c->ns, object, false, on_warning, c, err);
+        return h->check_pod(h->ctx, c->arena, c->ns, pod_to_judge(c, object, old), false,
+                            on_warning, c, err);
     template_ = find_template(c->resource, object);
     if (!template_)
         return 0;
