@@ -75,6 +75,7 @@ def meson_suite(build, suite):
         for test, (code, out) in zip(tests, pool.map(run_one, tests)):
             good, bad = count_tap(code, out)
             passed, failed = passed + good, failed + len(bad)
+            print("".join(f"{line}\n" for line in out.splitlines() if line.startswith("escape: ")), end="")
             if bad:
                 print(f"--- {test['name']} ({' '.join(test['cmd'])})\n{out.rstrip()}")
                 print("\n".join(f"FAILED {test['name']}: {b}" for b in bad))
