@@ -283,6 +283,10 @@ void nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *before); 
 void nodes_host_changed(struct nodes *n); /* the host's nodes are not what they were */
 /* What a tenant means that names this node; ctx of translate_tenant.node_ctx is the nodes. */
 enum translate_node nodes_meaning(void *nodes, struct str name);
+/* The hook: would the host place what the syncer makes of this pod on the node? True where nothing
+ * is known of it, or it is the tenant's own. */
+bool nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJSON *pod,
+                 struct str node);
 /* True when the host's nodes are known, or known to be unreadable. */
 bool nodes_known(const struct nodes *n);
 /* True when the virtual cluster has this node; else it will, and the pod's key comes again. */

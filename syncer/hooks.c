@@ -54,6 +54,12 @@ static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJS
     return 0;
 }
 
+static bool node_admits(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
+                        struct str node)
+{
+    return nodes_admit(ctx, a, ns, pod, node);
+}
+
 /* --- the transaction --- */
 
 /* Should the store refuse what follows, the pod's controller finds the record without a pod and
@@ -192,6 +198,7 @@ void hooks_register(struct syncer *s)
     struct vapi_hooks hooks = {.ctx = s,
                                .before_store = before_store,
                                .check_pod = check_pod,
+                               .node_admits = node_admits,
                                .check_claim = check_claim,
                                .admit = admit,
                                .wants_admit = wants_admit,

@@ -277,6 +277,22 @@ enum translate_node nodes_meaning(void *nodes, struct str name)
     return ret;
 }
 
+/* A refusal of the pod is for whoever creates it to read. */
+bool nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJSON *pod,
+                 struct str node)
+{
+    const struct host_object *o = reflector_get(s->watches[SYNC_NODES].reflector, node);
+    struct pool_choice choice;
+    struct err err;
+    cJSON *host = NULL;
+
+    err_init(&err, a);
+    if (!o || json_parse(a, o->bytes, &host, NULL) || meaning_in(s, a, node) == NODE_OWN ||
+        pool_resolve(a, s->config, ns, pod, pod_namespace_labels(s, a, ns), &choice, &err))
+        return true;
+    return pool_admits_node(a, s->config, &choice, host);
+}
+
 /* --- are the pools' nodes what the pools say --- */
 
 struct gather {

@@ -179,3 +179,37 @@ bool pool_check_nodes(struct arena *a, const struct config_pool *pool, const cJS
     };
     return false;
 }
+
+/* ---- pods and one node ---- */
+
+static bool is_sent_for(const struct config_pool *pool, const cJSON *taint)
+{
+    struct str key = json_str(json_get(taint, "key"));
+
+    if (str_has_prefix(key, STR("node.kubernetes.io/")) ||
+        str_eqc(json_str(json_get(taint, "effect")), "PreferNoSchedule"))
+        return true;
+    for (size_t i = 0; pool && i < pool->n_resources; i++) {
+        if (str_eq(pool->resources[i].host_name, key)) /* what the host adds by itself */
+            return true;
+    }
+    json_each(toleration, pool ? pool->tolerations : NULL)
+    {
+        if (repels(taint, toleration))
+            return true;
+    }
+    return false;
+}
+
+bool pool_admits_node(struct arena *a, const struct config *config,
+                      const struct pool_choice *choice, const cJSON *host_node)
+{
+    const struct config_pool *pool = choice->binding ? choice->binding->pool : NULL;
+
+    json_each(taint, json_path(host_node, "spec.taints"))
+    {
+        if (!is_sent_for(pool, taint))
+            return false;
+    }
+    return pool ? pool_has_node(pool, host_node) : translate_node_open(a, config, host_node);
+}

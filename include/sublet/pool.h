@@ -87,6 +87,11 @@ void pool_warnings(struct arena *a, const struct config *config, const struct po
 
 /* Has the host node the labels of the pool? */
 bool pool_has_node(const struct config_pool *pool, const cJSON *host_node);
+/* May a pod of this choice be placed on the host node, by the fence it gets and the tolerations it
+ * is sent with? What the host's node controller says of a node's state (node.kubernetes.io/)
+ * passes. */
+bool pool_admits_node(struct arena *a, const struct config *config,
+                      const struct pool_choice *choice, const cJSON *host_node);
 /* Are the host's nodes (an array of all it has) what the pool says: some have its labels, and each
  * of those a taint that keeps others off? False: *ret says what is wrong. message names no node,
  * detail does. */

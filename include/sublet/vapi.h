@@ -30,6 +30,10 @@ struct vapi_hooks {
      * come as a claim, and its refusal becomes a Warning. */
     int (*check_claim)(void *ctx, struct arena *a, const cJSON *claim, const cJSON *old,
                        struct err *err);
+    /* May such a pod run on this node, whatever it tolerates? For controllers that choose nodes
+     * themselves. */
+    bool (*node_admits)(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
+                        struct str node);
     /* May change the object and may take its time (a Service gets its host ClusterIP here). Must
      * call done() exactly once, not before returning. err is NULL for success. The object stays
      * valid until then. */

@@ -281,6 +281,51 @@ static void test_pools_are_held_against_the_nodes(void **state)
     sim_free(s);
 }
 
+static bool pool_node_is_shown(struct sim *s)
+{
+    return has_node(s, "gpu-1");
+}
+
+/* ---- agents that run on every node ---- */
+
+static size_t count_pods(struct sim *s, const char *node)
+{
+    struct arena *a = arena_new(0);
+    size_t n = 0;
+
+    json_each(pod, sim_list(s, a, "pods", "default"))
+    {
+        n += str_contains(json_text(a, json_path(pod, "spec.affinity")), str_c(node));
+    }
+    arena_free(a);
+    return n;
+}
+
+static bool agents_run(struct sim *s)
+{
+    return count_pods(s, "node-0") == 1 && count_pods(s, "node-1") == 1;
+}
+
+/* The wildcard toleration of an agent has no effect, so a node of the pool is none of its nodes: a
+ * pod for it would wait for ever. */
+static void test_agents_keep_off_pools(void **state)
+{
+    struct sim *s = sim_new(6, POOL);
+
+    (void)state;
+    fake_host_put(s->host, "nodes", TAINTED("gpu-1", "p"));
+    sim_until(s, nodes_are_shown, "the nodes");
+    sim_until(s, pool_node_is_shown, "the node of the pool");
+    sim_create(s, "daemonsets.apps", "default",
+               "{'metadata':{'name':'agent'},'spec':{'selector':{'matchLabels':{'a':'b'}},"
+               "'template':{'metadata':{'labels':{'a':'b'}},'spec':{'tolerations':[{'operator':"
+               "'Exists'}],'containers':[{'name':'c','image':'i'}]}}}}");
+    sim_until(s, agents_run, "a pod on each open node");
+    sim_writes_done(s);
+    assert_int_equal(count_pods(s, "gpu-1"), 0);
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_binding_comes_too_late),
         cmocka_unit_test(test_nodes_in_use_are_shown),
         cmocka_unit_test(test_pools_are_held_against_the_nodes),
+        cmocka_unit_test(test_agents_keep_off_pools),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,6 +58,15 @@ static struct ds_node *node_find(struct ds *s, struct str name)
     return NULL;
 }
 
+/* A pod for a node that it may not run on would stay pending for ever. */
+static bool is_admitted(const struct ds *s, struct str node)
+{
+    const struct vapi_hooks *h = vapi_get_hooks(reconcile_api(s->run));
+
+    return !h->node_admits || h->node_admits(h->ctx, reconcile_arena(s->run), meta_ns(s->owner),
+                                             s->template_pod, node);
+}
+
 static void list_nodes(struct ds *s)
 {
     struct arena *a = reconcile_arena(s->run);
@@ -70,6 +79,7 @@ static void list_nodes(struct ds *s)
     for (size_t i = 0; i < n; i++) {
         s->nodes[i].name = meta_name(nodes[i]);
         ds_node_fits(s->template_pod, nodes[i], &s->nodes[i].run, &s->nodes[i].stay);
+        s->nodes[i].run &= is_admitted(s, s->nodes[i].name);
     }
 }
 
