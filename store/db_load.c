@@ -68,8 +68,12 @@ static bool read_version(sqlite3_stmt *q, struct db_version *v)
         .fields = db_column(q, 9),
         .bytes = db_column(q, 10),
     };
+    /* Bytes that lost their head have none to leave out; whether they can be read is asked later.
+     */
+    if (skip < 0 || (uint64_t)skip > v->bytes.n)
+        v->skip = 0;
     return type >= STORE_ADDED && type <= STORE_DELETED && resource > 0 && resource <= 65535 &&
-           v->revision > 0 && v->name.n && skip >= 0 && (uint64_t)skip <= v->bytes.n;
+           v->revision > 0 && v->name.n;
 }
 
 static int load_versions(struct db *db, const struct db_loader *l, struct err *err)

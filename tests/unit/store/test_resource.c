@@ -220,14 +220,42 @@ static void test_quarantine(void **state)
     assert_int_equal(committed(f, "a", "bad"), 10);
 }
 
+static bool has_bytes(struct str resource, const struct store_object *o)
+{
+    (void)resource;
+    return o->bytes.n > 0;
+}
+
+/* What a list leaves out of an item was more than there is now. */
+static void test_bytes_that_shrank(void **state)
+{
+    static const char *const edits[] = {"UPDATE version SET bytes = '' WHERE name = 'x'",
+                                        "UPDATE version SET skip = 99999 WHERE name = 'x'",
+                                        "UPDATE version SET skip = -1 WHERE name = 'x'"};
+    struct fixture *f = *state;
+    const struct store_object *o;
+
+    f->options.readable = has_bytes;
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    put(f, "a", "y", 2);
+    assert_true(fixture_sync(f));
+    for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
+        fixture_close(f);
+        query(f, edits[i]);
+        fixture_open(f);
+        assert_int_equal(committed(f, "a", "y"), 2);
+        o = store_quarantined(f->store, f->pods, STR("a"), STR("x"));
+        assert_true(o && o->skip == 0);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(ids_come_back),
-        TEST(kept_while_needed),
-        TEST(back_before_gone),
-        TEST(quarantine),
+        TEST(ids_come_back), TEST(kept_while_needed), TEST(back_before_gone),
+        TEST(quarantine),    TEST(bytes_that_shrank),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
