@@ -109,16 +109,16 @@ PERHAPS = {
 }
 
 
-def said_more(warnings, kind, status):
-    """The warnings less those expected of Sublet alone; one that is missing stands in the list."""
+def said_more(warnings, kind, must):
+    """The warnings of a write less those expected of Sublet alone; one that must be there and is not stands in the list."""
     def text(w):
         return w.split('"', 1)[1].rsplit('"', 1)[0] if '"' in w else w
 
     left = [w for w in warnings if text(w) not in PERHAPS.get(kind, ())]
-    if kind not in NO_EFFECT or status:
+    if kind not in NO_EFFECT:
         return left
     others = [w for w in left if text(w) != NO_EFFECT[kind]]
-    return others if len(others) < len(left) else [*others, f"missing: {NO_EFFECT[kind]}"]
+    return others if len(others) < len(left) or not must else [*others, f"missing: {NO_EFFECT[kind]}"]
 
 
 def differences(here, there):

@@ -134,8 +134,8 @@ class Worker:
             return
         assert here, f"no answer to {case} of {self.collection} with {changes}"
         self.compared += 1
-        if here.code < 300:
-            here.warnings = said_more(here.warnings, self.obj["kind"], case == "status")
+        if case != "status":
+            here.warnings = said_more(here.warnings, self.obj["kind"], here.code < 300)
         for what, a, b in differences(here, there):
             self.found.append(Difference(self.obj["kind"], case, what, a, b, changes))
 
