@@ -376,6 +376,22 @@ def test_updates_that_the_program_never_sends(sides, objects, resource, subresou
     refused(fenced, message, send)
 
 
+def test_an_unbound_claim_gets_no_volume_by_an_update(sides):
+    """The host takes spec.volumeName once while there is none: that is how its controller binds."""
+    fenced, open_ = sides
+    body = change(claim("unbound"), "spec.storageClassName", "nobody-provisions-this")
+    for side in sides:
+        side.make("persistentvolumeclaims", body)
+
+    def bind(side, name="pv"):
+        return side.api.patch(side.path("persistentvolumeclaims", body["metadata"]["name"]),
+                              {"spec": {"volumeName": name}}, dryRun="All", kind="merge")
+
+    assert bind(open_)["spec"]["volumeName"] == "pv"
+    refused(fenced, "spec.volumeName: is the host's to set", bind)
+    assert bind(fenced, None)["metadata"]["name"] == body["metadata"]["name"]
+
+
 # What the account does not own, and kinds that are none of its business: (method, resource, name, body, message; empty
 # where two rules refuse it).
 NOT_OURS = {
