@@ -13,6 +13,7 @@ import yaml
 
 from testenv import ApiError, VirtualCluster, binaries, eventually
 from testenv.helm import CHART, Helm
+from testenv.kubectl import echoed
 from testenv.nodes import pool_config
 from testenv.pki import derive_kubeconfig
 from testenv.virtual import merge
@@ -512,6 +513,8 @@ def test_the_role_is_enough_for_the_main_job(release, host, fence):
     eventually(lambda: [c for p in r.vc.host_pods() for c in p["spec"]["containers"]
                         if c["resources"].get("requests", {}).get("cpu") == "250m"], 30, "the resize")
     assert k("exec", "train", "--", "echo", "hello") == "hello\n"
+    with k.forwarded("pod/train", 8080) as port:
+        assert echoed(port, b"hello") == b"hello"
     k("patch", "service", "web", "--type=json", "-p", '[{"op": "replace", "path": "/spec/ports/0/port", "value": 81}]')
     eventually(lambda: [s for s in r.vc.host_objects("/api/v1", "services") if 81 in
                         [p["port"] for p in s["spec"]["ports"]]], 30, "the new port")

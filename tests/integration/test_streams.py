@@ -7,12 +7,11 @@ commands on this machine and echoes what is sent to a port.
 import contextlib
 import os
 import socket
-import subprocess
-import threading
 
 import pytest
 
 from testenv.api import ApiError
+from testenv.kubectl import echoed, end
 from testenv.wait import eventually
 
 
@@ -97,7 +96,7 @@ def test_follow(host, running):
     """Lines come as they are written; a client that leaves ends the host's request."""
     host.write_log("first")
     before = set(host_connections(running))
-    p = start(running.kubectl, "logs", "-f", "web", "-c", "main")
+    p = running.kubectl.start("logs", "-f", "web", "-c", "main")
     try:
         assert p.stdout.readline() == b"first\n"
         host.write_log("second")
@@ -145,21 +144,9 @@ def test_exec_spdy(host, running):
 
 @pytest.mark.parametrize("websockets", ["true", "false"])
 def test_port_forward(host, running, websockets):
-    p = start(running.kubectl, "port-forward", "--address=127.0.0.1", "pod/web", ":8080",
-              KUBECTL_PORT_FORWARD_WEBSOCKETS=websockets)
-    try:
-        port = int(p.stdout.readline().decode().split("127.0.0.1:")[1].split()[0])
-        data = os.urandom(300_000)
-        with socket.create_connection(("127.0.0.1", port), timeout=180) as s:
-            sender = threading.Thread(target=s.sendall, args=(data,))
-            sender.start()
-            got = b""
-            while len(got) < len(data) and (part := s.recv(65536)):
-                got += part
-            sender.join()
-        assert got == data
-    finally:
-        end(p)
+    data = os.urandom(300_000)
+    with running.kubectl.forwarded("pod/web", 8080, KUBECTL_PORT_FORWARD_WEBSOCKETS=websockets) as port:
+        assert echoed(port, data) == data
 
 
 def test_who_may(host, running):
@@ -211,7 +198,7 @@ def test_host_away(host, running):
 
 def test_stop_with_streams_open(host, running):
     """A stopping server cuts them and ends with 0."""
-    p = start(running.kubectl, "logs", "-f", "web", "-c", "main")
+    p = running.kubectl.start("logs", "-f", "web", "-c", "main")
     host.write_log("x")
     assert p.stdout.readline() == b"x\n"
     running.stop()
@@ -242,17 +229,6 @@ def host_connections(vc):
 
 def host_queues(vc):
     return list(host_connections(vc).values())
-
-
-def start(kubectl, *args, **env):
-    """kubectl, left running."""
-    return subprocess.Popen([kubectl.binary, *args], stdout=subprocess.PIPE, env={**kubectl.env, **env})
-
-
-def end(process):
-    process.kill()
-    process.wait()
-    process.stdout.close()
 
 
 def raw_get(vc, path):

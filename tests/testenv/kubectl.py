@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """kubectl bound to one kubeconfig."""
+import contextlib
 import json
 import os
 import shlex
+import socket
 import subprocess
+import threading
 
 import yaml
 
@@ -68,9 +71,41 @@ class Kubectl:
     def create(self, manifest, *args, **kw):
         return self("create", *args, "-f", "-", stdin=_text(manifest), **kw)
 
+    def start(self, *args, **env):
+        """kubectl, left running; its stdout is a pipe."""
+        return subprocess.Popen([self.binary, *args], stdout=subprocess.PIPE, env={**self.env, **env})
+
+    @contextlib.contextmanager
+    def forwarded(self, target, port, **env):
+        """The local port that port-forward leads to a port of the target."""
+        p = self.start("port-forward", "--address=127.0.0.1", target, f":{port}", **env)
+        try:
+            yield int(p.stdout.readline().decode().split("127.0.0.1:")[1].split()[0])
+        finally:
+            end(p)
+
     def within(self, namespace):
         """The same kubectl with a namespace."""
         return Kubectl(self.binary, self.kubeconfig, self.directory, namespace)
+
+
+def end(process):
+    """Of a kubectl left running."""
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def echoed(port, data):
+    """What comes back of the bytes from a local port."""
+    with socket.create_connection(("127.0.0.1", port), timeout=180) as s:
+        sender = threading.Thread(target=s.sendall, args=(data,))
+        sender.start()
+        got = b""
+        while len(got) < len(data) and (part := s.recv(65536)):
+            got += part
+        sender.join()
+    return got
 
 
 def _text(manifest):
