@@ -2,8 +2,8 @@
  * room: translate
  *
  * Every option of a virtual cluster; flags, variables, --help, the reference page and
- * values.schema.json follow from here. `pools` and `bindings` are the two keys that are not
- * options.
+ * values.schema.json follow from here. `pools`, `bindings` and `authentication` are the keys that
+ * are not options.
  *
  * OPTION(type, member, path, flag, env, default, values, help)
  *   member   of struct config; its C type follows from `type`:
@@ -17,24 +17,25 @@ OPTION(STRING, host_namespace, "host.namespace", "--namespace", "SUBLET_HOST_NAM
 OPTION(STRING, host_kubeconfig, "host.kubeconfig", "--host-kubeconfig", "SUBLET_HOST_KUBECONFIG",
        "", "", "kubeconfig of the host; empty: in-cluster credentials")
 OPTION(STRING, service_namespace, "host.serviceNamespace", NULL, "SUBLET_HOST_SERVICE_NAMESPACE",
-       "", "", "host namespace of this program's own Service; empty: host.namespace")
+       "", "",
+       "host namespace of this API's own Service, where pods find it; empty: host.namespace")
 OPTION(STRING, pod_service_account, "host.podServiceAccount", NULL,
        "SUBLET_HOST_POD_SERVICE_ACCOUNT", "", "",
-       "ServiceAccount of the host that the tenant's pods carry, without its token; empty: default")
+       "ServiceAccount of the host that host pods have, without its token; empty: default")
 OPTION(INT, host_qps, "host.qps", NULL, "SUBLET_HOST_QPS", "500", "1..100000",
        "requests per second toward the host")
 OPTION(INT, host_burst, "host.burst", NULL, "SUBLET_HOST_BURST", "1000", "1..100000",
-       "requests toward the host beyond the rate, at once")
+       "requests toward the host that may exceed the rate at once")
 OPTION(INT, host_dry_qps, "host.dryRunQps", NULL, "SUBLET_HOST_DRY_RUN_QPS", "10", "1..100000",
-       "dry runs per second toward the host, verdicts included, beside host.qps; four seconds of "
-       "them at once")
+       "dry runs per second toward the host, verdicts included, apart from host.qps; the burst is "
+       "four times it")
 OPTION(STRING, listen_address, "listen.address", "--listen", "SUBLET_LISTEN_ADDRESS",
        "0.0.0.0:8443", "", "address and port the API is served on")
 OPTION(LIST, listen_names, "listen.names", NULL, "SUBLET_LISTEN_NAMES", "", "",
        "further names and addresses of the serving certificate")
 OPTION(DURATION, certificate_life_ms, "listen.certificateLifetime", NULL,
        "SUBLET_LISTEN_CERTIFICATE_LIFETIME", "8760h", "10s..87600h",
-       "how long the serving certificate and the kubeconfig's are good; renewed at two thirds")
+       "lifetime of the serving certificate and the kubeconfig's; renewed at two thirds")
 OPTION(STRING, kubeconfig_server, "kubeconfig.server", NULL, "SUBLET_KUBECONFIG_SERVER", "", "",
        "URL of this API in the kubeconfig and its Secret; empty: made of the listen address")
 OPTION(STRING, data_dir, "store.path", "--data-dir", "SUBLET_STORE_PATH", "/data", "",
@@ -52,17 +53,21 @@ OPTION(STRING, api_address, "network.apiAddress", NULL, "SUBLET_NETWORK_API_ADDR
 OPTION(ENUM, pod_security, "policy.podSecurity", "--pod-security", "SUBLET_POLICY_POD_SECURITY",
        "baseline", "privileged|baseline|restricted", "Pod Security Standard every pod must meet")
 OPTION(ENUM, verdict, "policy.verdict", "--verdict", "SUBLET_POLICY_VERDICT", "warn",
-       "off|warn|enforce", "what the host's dry-run answer does to a tenant's request")
+       "off|warn|enforce",
+       "dry run of pods on the host: none, one whose refusal is a Warning, or one that refuses the "
+       "write")
 OPTION(DURATION, verdict_timeout_ms, "policy.verdictTimeout", NULL, "SUBLET_POLICY_VERDICT_TIMEOUT",
-       "2s", "10ms..1m", "how long a request waits for the host's answer")
+       "2s", "10ms..1m", "how long a write waits for the host's dry run")
 OPTION(LIST, labels_allow, "policy.labels.allow", NULL, "SUBLET_POLICY_LABELS_ALLOW", "", "",
        "label keys that go down as they are; \"example.com/\" stands for all below it")
 OPTION(LIST, annotations_allow, "policy.annotations.allow", NULL, "SUBLET_POLICY_ANNOTATIONS_ALLOW",
-       "", "", "annotation keys that go down")
+       "", "", "annotation keys that go down; without it none does")
 OPTION(ENUM, tolerations, "policy.tolerations", NULL, "SUBLET_POLICY_TOLERATIONS", "drop",
-       "drop|refuse", "what becomes of a pod's tolerations that its pool does not grant")
+       "drop|refuse",
+       "tolerations that the pod's pool does not grant: dropped with a Warning, or a 403")
 OPTION(LIST, cpu_nodes, "policy.cpuNodes", NULL, "SUBLET_POLICY_CPU_NODES", "", "",
-       "labels (key=value) of the nodes for pods without GPUs; empty: all that are in no pool")
+       "labels (key=value), all of which nodes for pods without GPUs have; empty: any node of no "
+       "pool and without GPUs")
 OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STORAGE_CLASSES", "",
        "",
        "storage classes claims may name, the first being the default; empty: the host's default "
@@ -70,35 +75,35 @@ OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STOR
 OPTION(LIST, node_labels, "sync.nodeLabels", NULL, "SUBLET_SYNC_NODE_LABELS", "", "",
        "further labels of host nodes that are shown")
 OPTION(INT, max_failed_pods, "sync.maxFailedPods", NULL, "SUBLET_SYNC_MAX_FAILED_PODS", "500",
-       "0..100000", "failed pods kept on the host; older ones go first")
+       "0..100000", "failed pods kept on the host; beyond it the oldest are deleted")
 OPTION(INT, max_services, "sync.maxServices", NULL, "SUBLET_SYNC_MAX_SERVICES", "100", "0..100000",
-       "Services with a cluster IP of the host's; as many headless ones may be there too")
+       "Services with a cluster IP of the host's, and as many headless ones; the next is a 403")
 OPTION(BOOL, controllers_native, "controllers", "--controllers", "SUBLET_CONTROLLERS", "native",
        "external|native", "who runs the workload controllers: this process or upstream's manager")
 OPTION(STRING, audit_policy, "audit.policy", NULL, "SUBLET_AUDIT_POLICY", "", "",
-       "audit policy (audit.k8s.io/v1) as text; what it matches is told; empty: no audit log")
+       "audit policy (audit.k8s.io/v1) as text; what it matches is recorded; empty: no audit log")
 OPTION(STRING, audit_policy_file, "audit.policyFile", "--audit-policy-file",
        "SUBLET_AUDIT_POLICY_FILE", "", "", "the same, from a file")
 OPTION(STRING, audit_path, "audit.path", "--audit-log-path", "SUBLET_AUDIT_PATH", "-", "",
        "file of the audit log, a JSON event per line; -: the standard output")
 OPTION(QUANTITY, audit_max_size, "audit.maxSize", NULL, "SUBLET_AUDIT_MAX_SIZE", "100Mi",
-       "64Ki..1Ti", "size at which the audit log is put aside and a new one begun")
+       "64Ki..1Ti", "size at which the audit log is rotated")
 OPTION(INT, audit_max_backups, "audit.maxBackups", NULL, "SUBLET_AUDIT_MAX_BACKUPS", "10",
-       "0..10000", "audit logs put aside that are kept; 0: all of them")
+       "0..10000", "rotated audit logs that are kept; 0: all of them")
 OPTION(INT, audit_max_age, "audit.maxAge", NULL, "SUBLET_AUDIT_MAX_AGE", "0", "0..36500",
-       "days an audit log put aside is kept; 0: for ever")
+       "days a rotated audit log is kept; 0: for ever")
 OPTION(BOOL, audit_refuse, "audit.whenFull", NULL, "SUBLET_AUDIT_WHEN_FULL", "drop", "drop|refuse",
-       "what gives way when the disk is too slow for the audit log: events or new requests")
+       "what is lost when the disk is too slow for the audit log: events, or new requests (500)")
 OPTION(INT, max_mutating, "limits.mutatingRequests", NULL, "SUBLET_LIMITS_MUTATING_REQUESTS", "200",
-       "1..10000", "writes under way at once; more of them take turns, by user")
+       "1..10000", "writes under way at once; beyond it they queue by user")
 OPTION(INT, max_reading, "limits.readRequests", NULL, "SUBLET_LIMITS_READ_REQUESTS", "400",
-       "1..10000", "reads under way at once; more of them take turns, by user")
+       "1..10000", "reads under way at once; beyond it they queue by user")
 OPTION(INT, max_watches, "limits.watchesPerUser", NULL, "SUBLET_LIMITS_WATCHES_PER_USER", "2000",
-       "10..100000", "watches and streams one user may have open")
+       "10..100000", "watches and streams one user may have open; the next is a 429")
 OPTION(INT, max_watches_all, "limits.watches", NULL, "SUBLET_LIMITS_WATCHES", "4000", "10..1000000",
-       "watches and streams of all users together")
+       "watches and streams of all users together; the next is a 429")
 OPTION(QUANTITY, memory_limit, "limits.memory", NULL, "SUBLET_LIMITS_MEMORY", "0", "0..16Ti",
-       "memory beyond which requests get 429; 0: four fifths of the container's limit")
+       "process memory beyond which requests get 429; 0: four fifths of the container's limit")
 OPTION(DURATION, request_timeout_ms, "limits.requestTimeout", NULL, "SUBLET_LIMITS_REQUEST_TIMEOUT",
        "1m", "1s..1h", "when a request that is no watch or stream is answered with 504")
 OPTION(STRING, log_level, "log.level", "--log-level", "SUBLET_LOG_LEVEL", "info",
