@@ -258,6 +258,7 @@ def tables():
         "capabilities": {level: allowed_of(f"capabilities_{level}") for level in ("baseline", "restricted")},
         "sysctls": allowed_of("sysctls"),
         "selinuxTypes": allowed_of("selinux"),
+        "variables": re.findall(r'\{"(\w+_\w+)",\s*"', one(r"\} VENDORS\[\] = \{(.*?)\n\};", "VENDORS", "gpu_vendor.c")),
         "tolerated": {"keys": tolerated[:number("TOLERATED_DOWN")],
                       "seconds": number("NOT_READY_SECONDS_MAX")},
     }

@@ -2,6 +2,7 @@
 """The second fence: whoever holds the control plane's own credentials, and more rights than the chart gives them, still
 writes only what the program would. Every attack is admitted in a namespace without the fence, so each can fail."""
 import copy
+import json
 import os
 import secrets
 
@@ -18,6 +19,8 @@ GPU = "nvidia.com/gpu"
 CORE = "/api/v1"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 HASH = "abcdefghijklmnop"
+with open(os.path.join(CHART, "files", "fence.json"), encoding="utf-8") as f:
+    VOID = [{"name": n, "value": "void"} for n in json.load(f)["variables"]]
 VALUES = {
     "namespaceCheck": False, "persistence": {"enabled": False}, "quota": {"hard": {"services.loadbalancers": "9",
                                                                                         "services.nodeports": "9"}},
@@ -101,7 +104,17 @@ def metadata(name):
 def pod(name="train"):
     return {"metadata": metadata(name), "spec": {
         "serviceAccountName": "research-pods", "automountServiceAccountToken": False, "enableServiceLinks": False,
-        "containers": [{"name": "c", "image": "busybox:1"}]}}
+        "containers": [{"name": "c", "image": "busybox:1", "env": VOID}]}}
+
+
+def gpu_pod():
+    body = change(pod(), "spec.tolerations", [
+        {"key": "sublet.dev/pool", "operator": "Equal", "value": "a100", "effect": "NoSchedule"},
+        {"key": GPU, "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}])
+    body["spec"]["nodeSelector"] = {"sublet.dev/pool": "a100"}
+    body["spec"]["containers"] = [{"name": "c", "image": "busybox:1", "resources": {"limits": {GPU: "2"}}}]
+    return body
 
 
 def service(name="web"):
@@ -140,7 +153,13 @@ def change(body, path, value):
 # --- creates ---------------------------------------------------------------------------------------------------
 
 def container(key, value):
-    return change(pod(), f"spec.containers.0.{key}", value)
+    return change(pod(), f"spec.containers.0.{key}", value + VOID if key == "env" else value)
+
+
+def beside(what, value):
+    """A pod with devices and another container, which has none."""
+    return change(gpu_pod(), f"spec.{what}", (gpu_pod()["spec"][what] if what == "containers" else []) + [
+        {"name": "d", "image": "busybox:1", "env": value}])
 
 
 def security(key, value):
@@ -171,6 +190,20 @@ POD = {
     "every taint": (change(pod(), "spec.tolerations", [{"operator": "Exists"}]), "spec.tolerations: a toleration that no"),
     "a taint of an unbound pool": (change(pod(), "spec.tolerations", [
         {"key": "sublet.dev/pool", "operator": "Equal", "value": "shared", "effect": "NoSchedule"}]), "spec.tolerations: a"),
+    "a taint of its pool, without a device": (change(pod(), "spec.tolerations", [
+        {"key": "sublet.dev/pool", "operator": "Equal", "value": "a100", "effect": "NoSchedule"}]), "spec.tolerations: a"),
+    "nodes of no pool": (change(gpu_pod(), "spec.nodeSelector", None), "spec.nodeSelector: not that of a bound pool"),
+    "nodes of an unbound pool": (change(gpu_pod(), "spec.nodeSelector", {"sublet.dev/pool": "shared"}),
+                                 "spec.nodeSelector: not that of a bound pool"),
+    "every GPU of the node": (container("env", [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]),
+                              "env: a variable that hands out devices"),
+    "a GPU by a reference": (container("env", [{"name": "AMD_VISIBLE_DEVICES", "valueFrom": {"configMapKeyRef": {
+        "name": f"there-{HASH}", "key": "a"}}}]), "env: a variable that hands out devices"),
+    "a GPU beside its own": (change(gpu_pod(), "spec.containers.0.env", [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]),
+                             "env: a variable that hands out devices"),
+    "what the image says": (change(pod(), "spec.containers.0.env", None), "env: a container without devices"),
+    "what an image beside it says": (beside("containers", VOID[1:]), "env: a container without devices"),
+    "what an image before it says": (beside("initContainers", VOID[:1] * len(VOID)), "env: a container without devices"),
     "a gone node for ever": (change(pod(), "spec.tolerations", [
         {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]), "spec.tolerations: a toler"),
     "a scheduler": (change(pod(), "spec.schedulerName", "mine"), "spec.schedulerName: a scheduler that no bound pool has"),
@@ -221,7 +254,7 @@ POD = {
     "a hook of elsewhere": (container("lifecycle", {"preStop": {"tcpSocket": {"port": 80, "host": "10.0.0.1"}}}),
                             "container.lifecycle.preStop.tcpSocket: only "),
     "mounts that spread": (change(volume(emptyDir={}), "spec.containers.0", {
-        "name": "c", "image": "i", "securityContext": {"privileged": False}, "volumeMounts": [
+        "name": "c", "image": "i", "env": VOID, "securityContext": {"privileged": False}, "volumeMounts": [
             {"name": "v", "mountPath": "/v", "mountPropagation": "HostToContainer"}]}), "container"),
     "a device of no pool": (container("resources", {"limits": {"example.com/fpga": "1"}}), "resources: a device that no"),
     "a claimed device": (change(change(pod(), "spec.resourceClaims", [{"name": "r", "resourceClaimName": "x"}]),
@@ -306,13 +339,10 @@ def test_what_the_program_sends_passes(sides, resource):
 
 def test_what_bound_pools_have_passes(sides):
     fenced, _ = sides
-    body = change(pod(), "spec.tolerations", [
-        {"key": "sublet.dev/pool", "operator": "Equal", "value": "a100", "effect": "NoSchedule"},
-        {"key": GPU, "operator": "Exists", "effect": "NoSchedule"},
-        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}])
+    body = gpu_pod()
     body["spec"].update({"schedulerName": "gpu-scheduler", "runtimeClassName": "fence-bound",
                          "priorityClassName": "fence-bound"})
-    body["spec"]["containers"][0]["resources"] = {"limits": {GPU: "2"}}
+    body["spec"]["initContainers"] = [{"name": "i", "image": "busybox:1", "env": VOID}]
     assert fenced.api.post(fenced.path("pods"), body, dryRun="All")
     copied = change(claim(), "spec.dataSource", {"kind": "PersistentVolumeClaim", "name": f"other-{HASH}"})
     assert fenced.api.post(fenced.path("persistentvolumeclaims"), copied, dryRun="All")
@@ -341,10 +371,12 @@ def objects(sides):
     return f"there-{HASH}"
 
 
-DEBUG = {"name": "d", "image": "i", "securityContext": {"privileged": True}}
+DEBUG = {"name": "d", "image": "i", "env": VOID, "securityContext": {"privileged": True}}
 PATCHES = {
     "a debug container": ("pods", "ephemeralcontainers", {"spec": {"ephemeralContainers": [DEBUG]}},
                           "container.securityContext: only "),
+    "a debug container that sees GPUs": ("pods", "ephemeralcontainers", {"spec": {"ephemeralContainers": [
+        {"name": "d", "image": "i"}]}}, "env: a container without devices"),
     "a toleration": ("pods", "", [{"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}],
                      "spec.tolerations: a toleration"),
     "no cluster": ("pods", "", {"metadata": {"labels": {"sublet.dev/cluster": None}}}, "metadata.labels: sublet.dev/cluster"),
@@ -471,7 +503,7 @@ def test_updates_are_judged_by_what_changed(sides, real_host):
     fenced.api.patch(path, {"metadata": {"labels": {f"sublet.dev/l-{HASH}": "z"}}})
     fenced.api.patch(path, {"spec": {"containers": [{"name": "c", "image": "busybox:2"}]}}, kind="strategic-merge")
     fenced.api.patch(fenced.path("pods", name, "ephemeralcontainers"), {
-        "spec": {"ephemeralContainers": [{"name": "look", "image": "i"}]}}, kind="strategic-merge")
+        "spec": {"ephemeralContainers": [{"name": "look", "image": "i", "env": VOID}]}}, kind="strategic-merge")
     waits = fenced.make("pods", change(pod("waits"), "spec.nodeSelector", {"rack": "none"}))
     fenced.api.patch(fenced.path("pods", waits, "resize"), {  # simulated kubelets report no resources of running pods
         "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "150m"}}}]}}, kind="strategic-merge")

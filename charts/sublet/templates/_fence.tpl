@@ -59,7 +59,8 @@ spec:
   {{- end }}
 {{- end }}
 
-{{/* What the bound pools add, as JSON: devices, schedulers, runtimeClasses, priorityClasses, tolerations. */}}
+{{/* What the bound pools add, as JSON: devices, their variables, schedulers, runtimeClasses, priorityClasses, tolerations,
+nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- define "sublet.fence.pools" -}}
 {{- $allow := .Values.hostFence.allow -}}
 {{- $bound := list -}}
@@ -70,7 +71,9 @@ spec:
 {{- $schedulers := concat (list "default-scheduler") $allow.schedulerNames -}}
 {{- $runtimes := $allow.runtimeClasses -}}
 {{- $priorities := $allow.priorityClasses -}}
-{{- $tolerations := $allow.tolerations -}}
+{{- $tolerations := list -}}
+{{- $variables := list -}}
+{{- $selectors := list -}}
 {{- range (.Values.config).pools -}}
 {{- if has .name $bound -}}
 {{- $offered := keys (.resources | default dict) -}}
@@ -83,6 +86,12 @@ spec:
 {{- range (empty $offered | ternary (list "nvidia.com/gpu") $offered) -}}
 {{- $devices = append $devices (get $rename . | default .) -}}
 {{- end -}}
+{{- range $_, $share := (.resources | default dict) -}}
+{{- if kindIs "map" $share -}}
+{{- $variables = concat $variables ($share.variables | default list) -}}
+{{- end -}}
+{{- end -}}
+{{- $selectors = append $selectors .nodeSelector -}}
 {{- with (.scheduler).name -}}
 {{- $schedulers = append $schedulers . -}}
 {{- end -}}
@@ -97,7 +106,7 @@ spec:
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) | toJson -}}
+{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allow.tolerations "variables" ($variables | uniq | sortAlpha) "selectors" $selectors | toJson -}}
 {{- end }}
 
 {{/* CEL: t is this toleration. */}}
@@ -108,9 +117,26 @@ spec:
 {{/* CEL: t is a toleration that the program sends, or that the host adds for a device. */}}
 {{- define "sublet.fence.tolerated" -}}
 {{- $any := list (printf "(t.?key.orValue(\"\") in %s && t.?operator.orValue(\"Equal\") == \"Exists\" && t.?effect.orValue(\"\") == \"NoExecute\" && t.?tolerationSeconds.orValue(%d) <= %d)" (toJson .tolerated.keys) (add (int64 .tolerated.seconds) 1) (int64 .tolerated.seconds)) -}}
-{{- $any = append $any (printf "(t.?key.orValue(\"\") in %s && t.?operator.orValue(\"Equal\") == \"Exists\" && t.?effect.orValue(\"\") == \"NoSchedule\")" (toJson .pools.devices)) -}}
-{{- range .pools.tolerations -}}
+{{- range .pools.allowed -}}
 {{- $any = append $any (include "sublet.fence.toleration" .) -}}
+{{- end -}}
+{{- $pool := list (printf "(t.?key.orValue(\"\") in %s && t.?operator.orValue(\"Equal\") == \"Exists\" && t.?effect.orValue(\"\") == \"NoSchedule\")" (toJson .pools.devices)) -}}
+{{- range .pools.tolerations -}}
+{{- $pool = append $pool (include "sublet.fence.toleration" .) -}}
+{{- end -}}
+{{- $any = append $any (printf "(variables.device && (%s))" (join " || " $pool)) -}}
+{{- join " || " $any -}}
+{{- end }}
+
+{{/* CEL: the pod selects the nodes of one of these pools. */}}
+{{- define "sublet.fence.selected" -}}
+{{- $any := list "false" -}}
+{{- range .selectors -}}
+{{- $all := list -}}
+{{- range $key, $value := . -}}
+{{- $all = append $all (printf "object.spec.?nodeSelector[?%s].orValue(\"\") == %s" (toJson $key) ($value | toString | toJson)) -}}
+{{- end -}}
+{{- $any = append $any (printf "(%s)" (join " && " $all)) -}}
 {{- end -}}
 {{- join " || " $any -}}
 {{- end }}
