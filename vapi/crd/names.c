@@ -3,7 +3,21 @@
  * given until its CRD is gone. Must never give a CRD the plural of a built-in kind. */
 #include "names.h"
 
+#include <stdlib.h>
+
 #include <sublet/controller.h>
+
+/* Names in order, each as often as it was added: a definition may ask for as many as fit into it.
+ */
+struct name_set {
+    struct str *items;
+    size_t n, cap;
+};
+
+/* Of the built-in kinds of the group, and of its definitions as far as they matter. */
+struct names {
+    struct name_set builtin, crds;
+};
 
 struct taken {
     struct arena *arena;
@@ -11,82 +25,142 @@ struct taken {
     const cJSON *asked, *accepted; /* names of the CRD that is judged */
     struct store *store;
     struct registry *registry;
+    struct names resources, kinds; /* plurals, singulars and short names; kinds of objects, lists */
+    struct name_set quoted;        /* what was not accepted yet, as JSON has it */
     struct names_verdict *verdict;
 };
 
-static bool is_short_name(const struct resource *r, struct str s)
+/* Up to so many names are looked for in the bytes of a definition before it is read. */
+#define FEW_NAMES 16
+
+/* --- sets --- */
+
+static void set_add(struct arena *a, struct name_set *set, struct str name)
 {
-    for (const char *const *n = r->short_names; n && *n; n++) {
-        if (str_eqc(s, *n))
-            return true;
+    if (!name.n)
+        return;
+    if (set->n == set->cap) {
+        struct str *items = arena_alloc(a, (set->cap = 2 * set->cap + 8) * sizeof(*items));
+
+        for (size_t i = 0; i < set->n; i++)
+            items[i] = set->items[i];
+        set->items = items;
     }
-    return false;
+    set->items[set->n++] = name;
 }
 
-struct name_search {
-    struct str group, name;
-    struct str quoted; /* the name as JSON has it: most definitions do not hold it */
-    bool kinds;        /* else plurals, singulars and short names */
-    bool found;
-};
+static int by_name(const void *a, const void *b)
+{
+    const struct str *x = a, *y = b;
+
+    return str_cmp(*x, *y);
+}
+
+static void set_sort(struct name_set *set)
+{
+    if (set->n)
+        qsort(set->items, set->n, sizeof(*set->items), by_name);
+}
+
+static bool set_has(const struct name_set *set, struct str name)
+{
+    return set->n && bsearch(&name, set->items, set->n, sizeof(*set->items), by_name);
+}
+
+/* --- what is taken --- */
 
 static bool on_builtin(void *ctx, const struct resource *r)
 {
-    struct name_search *s = ctx;
+    struct taken *t = ctx;
+    struct name_set *set = &t->resources.builtin;
 
-    if (r->crd || !str_eq(r->group, s->group))
+    if (r->crd || !str_eq(r->group, t->group))
         return true;
-    s->found = s->kinds ? str_eq(r->kind, s->name) || str_eq(r->list_kind, s->name)
-                        : str_eq(r->plural, s->name) || str_eq(r->singular, s->name) ||
-                              is_short_name(r, s->name);
-    return !s->found;
+    set_add(t->arena, &t->kinds.builtin, r->kind);
+    set_add(t->arena, &t->kinds.builtin, r->list_kind);
+    set_add(t->arena, set, r->plural);
+    set_add(t->arena, set, r->singular);
+    for (const char *const *n = r->short_names; n && *n; n++)
+        set_add(t->arena, set, str_c(*n));
+    return true;
+}
+
+/* Most definitions hold none of the names. */
+static bool may_hold(const struct taken *t, struct str bytes)
+{
+    bool found = t->quoted.n > FEW_NAMES;
+
+    for (size_t i = 0; i < t->quoted.n && !found; i++)
+        found = str_contains(bytes, t->quoted.items[i]);
+    return found;
+}
+
+static void add_crd(struct taken *t, const cJSON *names)
+{
+    static const char *const kinds[] = {"kind", "listKind"}, *const resources[] = {"plural",
+                                                                                   "singular"};
+    struct arena *a = t->arena;
+
+    for (size_t i = 0; i < 2; i++) {
+        set_add(a, &t->kinds.crds, arena_str(a, json_str_at(names, kinds[i])));
+        set_add(a, &t->resources.crds, arena_str(a, json_str_at(names, resources[i])));
+    }
+    json_each(name, json_get(names, "shortNames"))
+        set_add(a, &t->resources.crds, arena_str(a, json_str(name)));
 }
 
 static bool on_crd(void *ctx, const struct store_object *o)
 {
-    struct name_search *s = ctx;
+    struct taken *t = ctx;
     struct str group = o->name;
+    struct arena *a;
 
     str_cut(&group, '.');
-    if (!str_eq(group, s->group) || !str_contains(o->bytes, s->quoted))
+    if (!str_eq(group, t->group) || !may_hold(t, o->bytes))
         return true;
-    struct arena *a = arena_new(0);
-    const cJSON *crd = vapi_tree(a, o), *names = json_path(crd, "status.acceptedNames");
-
-    s->found = s->kinds ? str_eq(json_str_at(names, "kind"), s->name) ||
-                              str_eq(json_str_at(names, "listKind"), s->name)
-                        : str_eq(json_str_at(names, "plural"), s->name) ||
-                              str_eq(json_str_at(names, "singular"), s->name) ||
-                              json_list_has(json_get(names, "shortNames"), s->name);
+    a = arena_new(0);
+    add_crd(t, json_path(vapi_tree(a, o), "status.acceptedNames"));
     arena_free(a);
-    return !s->found;
+    return true;
 }
 
-static bool is_builtin_name(const struct taken *t, bool kinds, struct str name)
+static void want(struct taken *t, struct str name)
 {
-    struct name_search s = {.group = t->group, .name = name, .kinds = kinds};
-
-    registry_each(t->registry, on_builtin, &s);
-    return s.found;
+    set_add(t->arena, &t->quoted, arena_printf(t->arena, "\"%.*s\"", STR_F(name)));
 }
 
-static bool is_crd_name(const struct taken *t, bool kinds, struct str name)
+static void find_taken(struct taken *t, const struct name_set *accepted_short)
 {
+    static const char *const fields[] = {"plural", "singular", "kind", "listKind"};
     const struct resource *crds = registry_find_group_resource(
         t->registry, STR("apiextensions.k8s.io"), STR("customresourcedefinitions"));
-    struct name_search s = {.group = t->group,
-                            .name = name,
-                            .quoted = arena_printf(t->arena, "\"%.*s\"", STR_F(name)),
-                            .kinds = kinds};
 
-    store_scan_latest(t->store, crds->storage, STR_NULL, on_crd, &s);
-    return s.found;
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+        struct str asked = json_str_at(t->asked, fields[i]);
+
+        if (!str_eq(asked, json_str_at(t->accepted, fields[i])))
+            want(t, asked);
+    }
+    json_each(name, json_get(t->asked, "shortNames"))
+    {
+        if (!set_has(accepted_short, json_str(name)))
+            want(t, json_str(name));
+    }
+    registry_each(t->registry, on_builtin, t);
+    if (t->quoted.n)
+        store_scan_latest(t->store, crds->storage, STR_NULL, on_crd, t);
+    set_sort(&t->kinds.builtin);
+    set_sort(&t->kinds.crds);
+    set_sort(&t->resources.builtin);
+    set_sort(&t->resources.crds);
 }
 
-static bool is_taken(const struct taken *t, bool kinds, struct str name)
+static bool is_taken(const struct names *names, struct str name)
 {
-    return name.n && (is_builtin_name(t, kinds, name) || is_crd_name(t, kinds, name));
+    return set_has(&names->builtin, name) || set_has(&names->crds, name);
 }
+
+/* --- the verdict --- */
 
 static struct str in_use(struct arena *a, struct str name)
 {
@@ -111,21 +185,20 @@ static const struct wanted_name RULES[] = {{"plural", "PluralConflict", false},
 
 static void judge_name(struct taken *t, const struct wanted_name *rule)
 {
+    const struct names *names = rule->kinds ? &t->kinds : &t->resources;
     struct str asked = json_str_at(t->asked, rule->field);
     struct str accepted = json_str_at(t->accepted, rule->field);
-    bool builtin = is_builtin_name(t, rule->kinds, asked);
 
-    if (builtin || (!str_eq(asked, accepted) && is_taken(t, rule->kinds, asked))) {
+    if (set_has(&names->builtin, asked) || (!str_eq(asked, accepted) && is_taken(names, asked))) {
         refuse(t, rule->reason, in_use(t->arena, asked));
         return;
     }
     json_set_str(t->arena, t->verdict->accepted, rule->field, asked);
 }
 
-static void judge_short_names(struct taken *t)
+static void judge_short_names(struct taken *t, const struct name_set *accepted)
 {
     const cJSON *asked = json_get(t->asked, "shortNames");
-    const cJSON *accepted = json_get(t->accepted, "shortNames");
     struct buf all = BUF_INIT(0);
     size_t n = 0;
 
@@ -133,8 +206,8 @@ static void judge_short_names(struct taken *t)
     {
         struct str name = json_str(item);
 
-        if (!is_builtin_name(t, false, name) &&
-            (json_list_has(accepted, name) || !is_taken(t, false, name)))
+        if (!set_has(&t->resources.builtin, name) &&
+            (set_has(accepted, name) || !is_taken(&t->resources, name)))
             continue;
         buf_add(&all, n++ ? STR(", ") : STR(""));
         buf_add(&all, in_use(t->arena, name));
@@ -161,13 +234,17 @@ struct names_verdict names_judge(struct vapi *api, struct arena *a, const cJSON 
                       .registry = vapi_registry(api),
                       .verdict = &verdict};
     const cJSON *categories = json_get(t.asked, "categories");
+    struct name_set accepted_short = {0};
     const struct resource *builtin;
 
     if (json_is_object(t.accepted))
         verdict.accepted = json_copy(a, t.accepted);
+    json_each(name, json_get(t.accepted, "shortNames")) set_add(a, &accepted_short, json_str(name));
+    set_sort(&accepted_short);
+    find_taken(&t, &accepted_short);
     for (size_t i = 0; i < sizeof(RULES) / sizeof(RULES[0]); i++) {
         if (i == 2)
-            judge_short_names(&t);
+            judge_short_names(&t, &accepted_short);
         judge_name(&t, &RULES[i]);
     }
     json_remove(verdict.accepted, "categories");
