@@ -207,11 +207,27 @@ static void look_whether_over(struct vapi *api)
     vapi_notice_over(api, NOTICE_MEMORY, STR(""));
 }
 
+static bool reserve(struct call *c, size_t cost, size_t most)
+{
+    struct budget *b = c->api->budget;
+    size_t in_use = used(c->api);
+
+    if (in_use + b->reserved + cost > most) {
+        /* One that is too large by itself says nothing about the others. */
+        if (in_use + b->reserved + LIST_COST > most)
+            report(c->api, in_use);
+        return false;
+    }
+    call_entry(c)->reserved += cost;
+    b->reserved += cost;
+    return true;
+}
+
 bool budget_enter(struct call *c, const struct attributes *what)
 {
     struct budget *b = c->api->budget;
-    size_t cost, in_use, most;
     enum class class;
+    size_t cost;
 
     if (!b->limit)
         return true;
@@ -219,17 +235,14 @@ bool budget_enter(struct call *c, const struct attributes *what)
     class = classify(c, what, &cost);
     if (class == FREE)
         return true;
-    in_use = used(c->api);
-    most = class == MENDING ? b->limit : b->limit - b->limit / 16;
-    if (in_use + b->reserved + cost > most) {
-        /* One that is too large by itself says nothing about the others. */
-        if (in_use + b->reserved + LIST_COST > most)
-            report(c->api, in_use);
-        return false;
-    }
-    call_entry(c)->reserved = cost;
-    b->reserved += cost;
-    return true;
+    return reserve(c, cost, class == MENDING ? b->limit : b->limit - b->limit / 16);
+}
+
+bool budget_more(struct call *c, size_t bytes)
+{
+    const struct budget *b = c->api->budget;
+
+    return !b->limit || !bytes || reserve(c, bytes, b->limit - b->limit / 16);
 }
 
 void budget_leave(struct call *c)

@@ -10,6 +10,8 @@ void budget_open(struct vapi *api); /* by the configuration, else by the contain
 void budget_free(struct vapi *api);
 /* Reserves what the request may need, until budget_leave(); false: 429. */
 bool budget_enter(struct call *c, const struct attributes *what);
+/* The same for what shows only when it is answered: with what it has, until budget_leave(). */
+bool budget_more(struct call *c, size_t bytes);
 void budget_leave(struct call *c);
 /* The limit of one call's arena. */
 size_t budget_call_arena(const struct vapi *api);

@@ -12,11 +12,14 @@
 #include <sublet/proto.h>
 #include <sublet/yaml.h>
 
+#include "budget.h"
 #include "observe.h"
 #include "read.h"
 
 #define BY_ROWS_FROM (1u << 20) /* bytes of a list that goes by reference, a batch at a time */
 #define BATCH_BYTES  (4 * STREAM_PIECE)
+/* A row with indents, in a buffer that grew to hold it. */
+#define PRINTED_FACTOR 4
 
 void list_release(struct list *l)
 {
@@ -245,7 +248,6 @@ static cJSON *around_row(struct rows *r, const struct store_object *o)
     struct arena *a = r->scratch;
     cJSON *object, *around;
 
-    arena_reset(a);
     object = convert_tree(a, c->resource, o);
     if (c->output == OUTPUT_TABLE) {
         object = table_row(a, c->resource, object, c->include, r->now);
@@ -292,9 +294,8 @@ static void tell_end(struct rows *r)
         audit_answer_left_out(r->call);
 }
 
-static bool next_text(void *ctx, struct buf *out)
+static bool next_text(struct rows *r, struct buf *out)
 {
-    struct rows *r = ctx;
     const cJSON *around = around_row(r, r->list->objects[r->next]);
 
     buf_add(out, r->next ? FORMS[r->form].separator : r->head);
@@ -352,9 +353,8 @@ static bool count_row(struct rows *r, struct buf *out)
     return !all_kept;
 }
 
-static bool next_proto(void *ctx, struct buf *out)
+static bool next_proto(struct rows *r, struct buf *out)
 {
-    struct rows *r = ctx;
     struct str head, tail;
 
     if (r->counting)
@@ -365,6 +365,18 @@ static bool next_proto(void *ctx, struct buf *out)
     proto_list_ends(r->scratch, &r->proto, r->frame, r->counted, &head, &tail);
     buf_add(out, tail);
     return false;
+}
+
+/* A row's trees are many times its bytes, and the reader may stop here for as long as it likes. */
+static bool next_row(void *ctx, struct buf *out)
+{
+    struct rows *r = ctx;
+    bool more = r->form == FORM_PROTOBUF ? next_proto(r, out) : next_text(r, out);
+
+    arena_reset(r->scratch);
+    if (r->text.cap > STREAM_PIECE)
+        buf_fini(&r->text);
+    return more;
 }
 
 static void rows_release(void *ctx)
@@ -409,14 +421,34 @@ static struct rows *rows_new(struct list *l)
     return r;
 }
 
+/* What a slow reader leaves with us is one row at least, however long it is printed. */
+static size_t largest_row(const struct list *l)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < l->n; i++)
+        most = l->objects[i]->bytes.n > most ? l->objects[i]->bytes.n : most;
+    return most < STREAM_PIECE ? 0 : most * PRINTED_FACTOR;
+}
+
 static void answer_rows(struct list *l)
 {
-    struct rows *r = rows_new(l);
-    struct stream_source source = {.next = r->form == FORM_PROTOBUF ? next_proto : next_text,
-                                   .release = rows_release,
-                                   .ctx = r};
+    struct call *c = l->call;
+    struct stream_source source = {
+        .next = next_row, .release = rows_release, .piece = largest_row(l)};
+    struct rows *r;
+    struct err err;
 
-    respond_source(l->call, 200, FORMS[r->form].type, &source, -1);
+    if (!budget_more(c, source.piece)) {
+        list_release(l);
+        err_init(&err, c->arena);
+        if (flow_too_many(&err))
+            call_error(c, &err);
+        return;
+    }
+    r = rows_new(l);
+    source.ctx = r;
+    respond_source(c, 200, FORMS[r->form].type, &source, -1);
 }
 
 /* ---- which of them ---- */

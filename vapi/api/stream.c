@@ -203,7 +203,7 @@ static void begin(struct stream *s)
     c->api->streaming->begun++;
     flow_leave(c); /* whoever reads slowly has no seat */
     if (s->length < 0)
-        flow_answer_bytes(c, STREAM_COST);
+        flow_answer_bytes(c, STREAM_COST + s->source.piece);
     net_begin_whole(c->exchange, s->status, s->headers, s->n_headers, s->packing ? -1 : s->length);
 }
 

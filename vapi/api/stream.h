@@ -22,6 +22,7 @@ struct stream_source {
     size_t (*slices)(void *ctx, struct net_slice *ret);
     void (*release)(void *ctx); /* once: nothing more is asked of it */
     void *ctx;
+    size_t piece; /* next() may append as much at once; 0: about STREAM_PIECE */
 };
 
 void streaming_open(struct vapi *api);

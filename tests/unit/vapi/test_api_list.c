@@ -405,6 +405,43 @@ static void test_a_slow_reader_costs_little(void **state)
     harness_free(h);
 }
 
+/* What is made of a row while it is printed does not stay with those who stop reading behind it. */
+static void test_slow_readers_of_long_rows(void **state)
+{
+    enum { READERS = 6, KEYS = 30000 };
+    struct harness *h = harness_new();
+    struct arena *a = harness_arena(h);
+    int fds[READERS];
+    size_t before;
+
+    (void)state;
+    for (unsigned i = 0; i < 24; i++) {
+        struct buf b = BUF_INIT(0);
+
+        buf_printf(&b, "{\"metadata\":{\"name\":\"c%04u\"},\"data\":{\"k\":\"\"", i);
+        for (unsigned k = 0; k < KEYS; k++)
+            buf_printf(&b, ",\"k%05u\":\"\"", k);
+        buf_addc(&b, "}}");
+        assert_int_equal(ask(h, "POST", CONFIGMAPS, NULL, arena_str(a, buf_str(&b)), NULL).status,
+                         201);
+        buf_fini(&b);
+    }
+    run_until_quiet(h);
+    before = mem_in_use();
+    for (unsigned i = 0; i < READERS; i++) {
+        fds[i] = connect_to(h);
+        request(fds[i], CONFIGMAPS, i % 2 ? PROTO : "application/yaml");
+    }
+    run_until_quiet(h);
+    assert_int_equal(sample(h, "sublet_streamed_answers"), READERS);
+    assert_true(mem_in_use() - before < READERS * 2 * MIB);
+    for (unsigned i = 0; i < READERS; i++)
+        close(fds[i]);
+    run_until_quiet(h);
+    assert_int_equal(sample(h, "sublet_streamed_answers"), 0);
+    harness_free(h);
+}
+
 static void test_who_goes_away_leaves_nothing(void **state)
 {
     static const char *const accepts[] = {"application/yaml", PROTO, "application/json",
@@ -619,6 +656,7 @@ int main(void)
         cmocka_unit_test(test_forms_are_those_of_one_tree),
         cmocka_unit_test(test_gzip_of_any_form),
         cmocka_unit_test(test_a_slow_reader_costs_little),
+        cmocka_unit_test(test_slow_readers_of_long_rows),
         cmocka_unit_test(test_who_goes_away_leaves_nothing),
         cmocka_unit_test(test_the_audit_log_has_lists),
         cmocka_unit_test(test_over_the_budget),
