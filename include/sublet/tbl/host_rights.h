@@ -27,6 +27,6 @@ HOST_RIGHT(NAMESPACE, OPTIONAL, "", "services/proxy", "get,create,update,patch,d
 HOST_RIGHT(CLUSTER, OPTIONAL, "", "nodes", "list,watch",
            "tenants see the nodes of their pods by name only")
 HOST_RIGHT(CLUSTER, OPTIONAL, "storage.k8s.io", "storageclasses", "list,watch",
-           "tenants see no storage classes")
+           "tenants see the offered storage classes by name only")
 HOST_RIGHT(CLUSTER, OPTIONAL, "scheduling.k8s.io", "priorityclasses", "list,watch",
            "priority tiers of pools have no value in tenants' pods")

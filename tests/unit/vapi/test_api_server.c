@@ -330,23 +330,24 @@ static void test_notices(void **state)
     size_t before = count_events(h);
     struct answer a;
 
-    notice(h, "a100", "TaintMissing");
-    notice(h, "l4", "TaintMissing");
-    notice(h, "l4", "TaintMissing"); /* no change */
-    notice(h, "l4", "NoNodes");
+    notice(h, "a100", "PoolNodesUntainted");
+    notice(h, "l4", "PoolNodesUntainted");
+    notice(h, "l4", "PoolNodesUntainted"); /* no change */
+    notice(h, "l4", "PoolWithoutNodes");
     assert_str(get(h, "/readyz").body, "ok");
     a = get(h, "/readyz?verbose");
-    assert_true(str_has_suffix(a.body, STR("[+]shutdown ok\n[!]pool-nodes warning: NoNodes\n"
-                                           "[!]pool-nodes warning: TaintMissing\n"
-                                           "readyz check passed\n")));
+    assert_true(
+        str_has_suffix(a.body, STR("[+]shutdown ok\n[!]pool-nodes warning: PoolWithoutNodes\n"
+                                   "[!]pool-nodes warning: PoolNodesUntainted\n"
+                                   "readyz check passed\n")));
     a = get(h, "/readyz/warnings");
     assert_true(str_contains(
-        a.body, STR("pool-nodes TaintMissing a100: a node lacks the taint of its pool\n")));
+        a.body, STR("pool-nodes PoolNodesUntainted a100: a node lacks the taint of its pool\n")));
     assert_false(str_contains(a.body, STR("gpu-7")));
     assert_false(str_contains(get(h, "/livez?verbose").body, STR("[!]")));
     a = get(h, "/metrics");
     assert_true(str_contains(
-        a.body, STR("sublet_notices{topic=\"pool-nodes\",reason=\"TaintMissing\"} 1\n")));
+        a.body, STR("sublet_notices{topic=\"pool-nodes\",reason=\"PoolNodesUntainted\"} 1\n")));
     assert_int_equal(count_events(h), before + 2); /* the same text twice is one, counted */
 
     vapi_notice_over(harness_api(h), NOTICE_POOL_NODES, STR("a100"));
@@ -365,12 +366,12 @@ static void test_notices_are_bounded(void **state)
         char subject[16];
 
         snprintf(subject, sizeof(subject), "pool-%d", i);
-        notice(h, subject, "NoNodes");
+        notice(h, subject, "PoolWithoutNodes");
     }
     a = get(h, "/readyz/warnings");
     assert_true(str_contains(a.body, STR("pool-nodes: 128 more are in the log\n")));
     assert_false(str_contains(a.body, STR("pool-64")));
-    assert_true(str_contains(get(h, "/metrics").body, STR("reason=\"NoNodes\"} 64\n")));
+    assert_true(str_contains(get(h, "/metrics").body, STR("reason=\"PoolWithoutNodes\"} 64\n")));
 }
 
 static void test_review(void **state)
