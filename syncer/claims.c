@@ -165,6 +165,41 @@ static void lost(struct sync_run *run)
                     "the host cluster removed the claim; its data may be lost");
 }
 
+/* --- claims that stay --- */
+
+struct own_search {
+    struct arena *arena;
+    struct str class;
+    bool found;
+};
+
+static bool on_own_volume(void *ctx, const struct store_object *o)
+{
+    struct own_search *f = ctx;
+
+    if (str_contains(o->bytes, f->class))
+        f->found = str_eq(json_str_at(vapi_tree(f->arena, o), "spec.storageClassName"), f->class);
+    return !f->found;
+}
+
+static bool has_volume(struct syncer *s, struct arena *a, struct str class)
+{
+    struct own_search f = {a, class, false};
+    unsigned volumes = syncer_resource(s, "", "persistentvolumes")->storage;
+
+    return !store_scan(s->store, volumes, STR_NULL, STR_NULL, STR_NULL, 0, on_own_volume, &f,
+                       NULL) &&
+           f.found;
+}
+
+bool claim_is_own(struct syncer *s, struct arena *a, const cJSON *claim)
+{
+    struct str class = translate_pvc_class(claim);
+
+    return class.n && !translate_class_offered(&s->tenant, class) &&
+           (syncer_virtual(s, a, SYNC_STORAGE_CLASSES, STR(""), class) || has_volume(s, a, class));
+}
+
 static void create(struct sync_run *run, struct err *err)
 {
     cJSON *object;
@@ -175,6 +210,12 @@ static void create(struct sync_run *run, struct err *err)
     }
     if (sync_is_deleting(run->virtual_))
         return;
+    if (claim_is_own(run->syncer, run->arena, run->virtual_)) {
+        reconcile_event(run->reconcile, run->virtual_, "Normal", "NotSynced",
+                        "its storage class is not the host's: volumes for it are made in this "
+                        "virtual cluster");
+        return;
+    }
     if (!translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, NULL, &object, err))
         sync_create(run, object);
     else if (err->kind == &ERR_UNAVAILABLE)

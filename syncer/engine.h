@@ -297,6 +297,11 @@ bool node_wants_notice(const cJSON *object, const cJSON *old);
 void node_notice(struct syncer *s, struct arena *a, void (*done)(void *ctx, const struct err *err),
                  void *ctx);
 
+/* --- claims.c --- */
+/* Of a class that is not offered, but that the tenant has a StorageClass or volumes of: the claim
+ * is for a provisioner of its own, and never goes down. */
+bool claim_is_own(struct syncer *s, struct arena *a, const cJSON *claim);
+
 /* --- classes.c --- */
 /* The host's StorageClasses were read, changed, or may not be read: which is the default? */
 void classes_look(struct syncer *s);

@@ -46,7 +46,7 @@ static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJS
     if (old && (is_on_host(s, a, old) || json_equal(json_path(old, "spec.storageClassName"),
                                                     json_path(claim, "spec.storageClassName"))))
         return 0;
-    if (!translate_check_pvc_class(&s->tenant, claim, err))
+    if (claim_is_own(s, a, claim) || !translate_check_pvc_class(&s->tenant, claim, err))
         return 0;
     if (err->kind != &ERR_UNAVAILABLE)
         return -1;

@@ -63,6 +63,11 @@ static int refuse_unknown(const struct translate_tenant *t, const cJSON *claim, 
                   "no storage class is offered to this virtual cluster");
 }
 
+struct str translate_pvc_class(const cJSON *claim)
+{
+    return json_str(class_node(claim));
+}
+
 int translate_check_pvc_class(const struct translate_tenant *t, const cJSON *claim, struct err *err)
 {
     const cJSON *node = class_node(claim);

@@ -91,6 +91,7 @@ int translate_check_pvc(struct arena *a, const struct translate_tenant *t, const
  * for none, or else the host's default. UNAVAILABLE while that is not known. */
 int translate_check_pvc_class(const struct translate_tenant *t, const cJSON *claim,
                               struct err *err) MUST_CHECK;
+struct str translate_pvc_class(const cJSON *claim); /* as it is written; may be empty */
 bool translate_class_offered(const struct translate_tenant *t, struct str class);
 struct str translate_default_class(const struct translate_tenant *t); /* empty: none is known */
 

@@ -221,7 +221,7 @@ def test_a_missing_right_is_reported_until_it_is_there(host, team, chart, tenant
                           {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
                            "spec": {"ports": [{"port": 80}]}})[0]
 
-    eventually(lambda: create("early-" + os.urandom(3).hex()) == 403, 30, "the refusal")
+    eventually(lambda: create("early-" + os.urandom(3).hex()) == 503, 30, "the refusal")
     eventually(lambda: "host-rights" in notices(vc) and "Forbidden" in notices(vc), 30, "the notice")
     assert eventually(lambda: [m for m in events(vc, "Forbidden") if "create services" in m], 30, "the Event")
     assert eventually(lambda: metric(vc, "host-rights"), 30, "the metric")

@@ -170,7 +170,7 @@ class Pod:
 @pytest.fixture
 def pod(root, host, tmp_path):
     namespace = f"team-image-{secrets.token_hex(3)}"
-    host.create_namespace(namespace)
+    host.create_namespace(namespace, {"pod-security.kubernetes.io/enforce": "baseline"})
     helm = Helm(tmp_path, host.kubeconfig)
     helm("install", "research", CHART, "-n", namespace, values={})
     config = host.api.get(f"/api/v1/namespaces/{namespace}/configmaps/research")["data"]["config.yaml"]

@@ -502,6 +502,42 @@ static void test_claims_wait_for_the_class(void **state)
     sim_free(s);
 }
 
+static bool own_claims_told(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    size_t n = 0;
+
+    json_each(event, sim_list(s, a, "events", "")) n +=
+        str_eqc(json_str_at(event, "reason"), "NotSynced");
+    arena_free(a);
+    return n == 2;
+}
+
+/* A class or a volume that the tenant made itself is for a provisioner of its own. */
+static void test_claims_of_own_classes_stay(void **state)
+{
+    struct sim *s = new_sim(45, "policy: {storageClasses: [standard]}\n");
+
+    (void)state;
+    sim_create(s, "storageclasses.storage.k8s.io", "",
+               "{'metadata':{'name':'mine'},'provisioner':'a.example/b'}");
+    sim_create(s, "persistentvolumes", "",
+               "{'metadata':{'name':'pv'},'spec':{'storageClassName':'gold','accessModes':"
+               "['ReadWriteOnce'],'capacity':{'storage':'1Gi'},'csi':{'driver':'d','volumeHandle':"
+               "'h'}}}");
+    sim_writes_done(s);
+    sim_create(s, "persistentvolumeclaims", "default", CLAIM("b", ",'storageClassName':'mine'"));
+    sim_create(s, "persistentvolumeclaims", "default", CLAIM("c", ",'storageClassName':'gold'"));
+    sim_writes_done(s);
+    assert_string_equal(s->refusal, "");
+    sim_until(s, own_claims_told, "the claims to be told apart");
+    sim_create(s, "persistentvolumeclaims", "default", CLAIM("a", ""));
+    sim_until(s, claim_on_host, "the claim of the host");
+    assert_int_equal(fake_host_count(s->host, "persistentvolumeclaims"), 1);
+    refused_claim(s, CLAIM("x", ",'storageClassName':'old'"), "\"old\" is not offered");
+    sim_free(s);
+}
+
 static void test_refused_claims_of_a_set_are_told(void **state)
 {
     struct sim *s = new_sim(44, "policy: {storageClasses: [standard]}\n");
@@ -881,6 +917,7 @@ int main(void)
         cmocka_unit_test(test_event_ahead_of_its_pod_is_told),
         cmocka_unit_test(test_labels_move_without_a_gap),
         cmocka_unit_test(test_the_default_class_alone_is_offered),
+        cmocka_unit_test(test_claims_of_own_classes_stay),
         cmocka_unit_test(test_no_class_is_no_claim),
         cmocka_unit_test(test_claims_wait_for_the_class),
         cmocka_unit_test(test_refused_claims_of_a_set_are_told),
