@@ -32,6 +32,18 @@ bool pod_is_finished(const cJSON *pod)
     return pod_phase_is_final(json_str_at(pod, "status.phase"));
 }
 
+bool labels_cover(const cJSON *wanted, const cJSON *labels)
+{
+    json_each(item, wanted)
+    {
+        const cJSON *has = json_get(labels, item->string);
+
+        if (!has || !str_eq(json_str(has), json_str(item)))
+            return false;
+    }
+    return true;
+}
+
 cJSON *owner_controller(const cJSON *object)
 {
     json_each(ref, json_path(object, "metadata.ownerReferences"))

@@ -225,11 +225,6 @@ static void take_answer(struct admit *w, struct str body)
     answer(w);
 }
 
-static void finish(struct admit *w, const struct host_answer *a)
-{
-    take_answer(w, a->body);
-}
-
 /* --- asking the host --- */
 
 static void post(struct admit *w);
@@ -265,7 +260,7 @@ static void on_posted(void *ctx, const struct host_answer *a, const struct err *
 
     assert(w->magic == ADMIT_MAGIC);
     if (!err)
-        finish(w, a);
+        take_answer(w, a->body);
     else if (err->kind == &ERR_ALREADY_EXISTS && w->attempts++ < ADMIT_ATTEMPTS)
         get(w);
     else
@@ -321,7 +316,7 @@ static void on_patched(void *ctx, const struct host_answer *a, const struct err 
     if (err)
         fail(w, err);
     else
-        finish(w, a);
+        take_answer(w, a->body);
 }
 
 static void patch(struct admit *w, cJSON *host, const struct host_answer *a)
@@ -334,7 +329,7 @@ static void patch(struct admit *w, cJSON *host, const struct host_answer *a)
     }
     change = translate_service_update(w->arena, host, object);
     if (!change) {
-        finish(w, a);
+        take_answer(w, a->body);
         return;
     }
     json_set_str(w->arena, json_ensure_object(w->arena, change, "metadata"), "uid", sync_uid(host));

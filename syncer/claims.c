@@ -195,9 +195,10 @@ static bool has_volume(struct syncer *s, struct arena *a, struct str class)
 bool claim_is_own(struct syncer *s, struct arena *a, const cJSON *claim)
 {
     struct str class = translate_pvc_class(claim);
+    unsigned classes = syncer_resource(s, "storage.k8s.io", "storageclasses")->storage;
 
     return class.n && !translate_class_offered(&s->tenant, class) &&
-           (syncer_virtual(s, a, SYNC_STORAGE_CLASSES, STR(""), class) || has_volume(s, a, class));
+           (store_get(s->store, classes, STR(""), class) || has_volume(s, a, class));
 }
 
 static void create(struct sync_run *run, struct err *err)

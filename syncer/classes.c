@@ -87,6 +87,12 @@ static void set_default(struct syncer *s, struct str name)
     syncer_rescan(s, SYNC_CLAIMS);
 }
 
+bool class_is_default(const cJSON *class)
+{
+    return str_eqc(json_str(json_get(json_path(class, "metadata.annotations"), ANNOTATION_DEFAULT)),
+                   "true");
+}
+
 struct newest {
     struct arena *arena;
     struct str name, created;
@@ -101,9 +107,7 @@ static void on_class(void *ctx, const struct host_object *o)
     int order;
 
     if (!str_contains(o->bytes, STR(ANNOTATION_DEFAULT)) ||
-        json_parse(best->arena, o->bytes, &tree, NULL) ||
-        !str_eqc(json_str(json_get(json_path(tree, "metadata.annotations"), ANNOTATION_DEFAULT)),
-                 "true"))
+        json_parse(best->arena, o->bytes, &tree, NULL) || !class_is_default(tree))
         return;
     created = json_str_at(tree, "metadata.creationTimestamp");
     order = best->name.n ? str_cmp(created, best->created) : 1;

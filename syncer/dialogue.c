@@ -30,11 +30,10 @@ static void on_trouble(void *ctx, enum host_trouble now, struct str detail)
 /* Without what is cluster scoped a tenant does well: on_refused() in syncer.c says so once. */
 static bool is_needed(struct str right)
 {
-    static const char *const optional[] = {"nodes", "storageclasses", "priorityclasses"};
     struct str plural = str_from(right, str_find(right, ' ') + 1);
 
-    for (size_t i = 0; i < sizeof(optional) / sizeof(*optional); i++)
-        if (str_eqc(plural, optional[i]))
+    for (int id = 0; id < N_SYNC; id++)
+        if (!SYNC_KINDS[id].namespaced && str_eqc(plural, SYNC_KINDS[id].plural))
             return false;
     return true;
 }

@@ -82,13 +82,13 @@ static void remove_entry(struct entry *e)
     remove_at(e->all, at);
 }
 
-/* What is stale, and the oldest when there are too many. */
-static void sweep(struct dry_runs *d)
+/* What is stale, and the oldest when there are too many; or all. */
+static void sweep(struct dry_runs *d, bool all)
 {
     int64_t now = now_ms(d);
 
     for (struct entry **at = &d->first; *at;) {
-        if (!(*at)->pending && ((*at)->until_ms <= now || d->n >= ENTRIES_MAX))
+        if (!(*at)->pending && (all || (*at)->until_ms <= now || d->n >= ENTRIES_MAX))
             remove_at(d, at);
         else
             at = &(*at)->next;
@@ -108,12 +108,7 @@ static struct entry *find(const struct dry_runs *d, const char *digest,
 
 void dry_runs_forget(struct dry_runs *d)
 {
-    for (struct entry **at = &d->first; *at;) {
-        if ((*at)->pending)
-            at = &(*at)->next;
-        else
-            remove_at(d, at);
-    }
+    sweep(d, true);
 }
 
 /* --- what makes two of them alike --- */
@@ -281,7 +276,7 @@ void dry_run_ask(struct syncer *s, struct arena *a, const struct dry_run *q, dry
     char digest[DIGEST];
     struct entry *e;
 
-    sweep(d);
+    sweep(d, false);
     digest_of(a, q, digest);
     e = find(d, digest, q->patience);
     if (e && !e->pending) {

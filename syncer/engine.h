@@ -206,6 +206,8 @@ void sync_refused(struct sync_run *run, const struct err *err);
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s);
 /* Where a host object is not this virtual object's. True: it was dealt with, the run is over. */
 bool sync_settle_owner(struct sync_run *run);
+/* Has the virtual object a version that is not committed yet? */
+bool sync_is_being_written(const struct sync_run *run);
 bool sync_is_deleting(const cJSON *object);
 struct str sync_uid(const cJSON *object);
 
@@ -287,6 +289,8 @@ enum translate_node nodes_meaning(void *nodes, struct str name);
  * is known of it, or it is the tenant's own. */
 bool nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJSON *pod,
                  struct str node);
+/* Sets tenant.nodes_shown, for messages that count nodes. */
+void nodes_count(struct syncer *s);
 /* True when the host's nodes are known, or known to be unreadable. */
 bool nodes_known(const struct nodes *n);
 /* True when the virtual cluster has this node; else it will, and the pod's key comes again. */
@@ -303,6 +307,7 @@ void node_notice(struct syncer *s, struct arena *a, void (*done)(void *ctx, cons
 bool claim_is_own(struct syncer *s, struct arena *a, const cJSON *claim);
 
 /* --- classes.c --- */
+bool class_is_default(const cJSON *class); /* a StorageClass of the host */
 /* The host's StorageClasses were read, changed, or may not be read: which is the default? */
 void classes_look(struct syncer *s);
 void classes_priority_changed(struct syncer *s, const struct host_object *now,

@@ -125,7 +125,7 @@ static void tell(struct syncer *s, struct arena *a, const cJSON *host,
     if (json_parse(a, about->bytes, &object, NULL) ||
         !translate_owner(&s->tenant, object, &ns, &name, &uid))
         return;
-    s->tenant.nodes_shown = store_count(s->store, syncer_resource(s, "", "nodes")->storage);
+    nodes_count(s);
     event = translate_event_up(a, &s->tenant, host, ns, name, uid);
     if (event)
         write_event(s, a, event);

@@ -49,14 +49,28 @@ static void take_host(struct sync_run *run)
         translate_owner(&s->tenant, run->host, &ns, &name, &run->owner_uid);
 }
 
-/* Records are read as they are about to be, objects as they are: one whose first version, or whose
- * successor's, is under way is neither gone nor the one the record speaks of. */
-static bool is_under_way(struct sync_run *run)
+static unsigned storage_of(const struct sync_run *run)
 {
     const struct sync_kind *k = &SYNC_KINDS[run->id];
-    const struct resource *r = syncer_resource(run->syncer, k->group, k->plural);
+
+    return syncer_resource(run->syncer, k->group, k->plural)->storage;
+}
+
+bool sync_is_being_written(const struct sync_run *run)
+{
+    struct store *store = run->syncer->store;
+    unsigned storage = storage_of(run);
+
+    return store_latest(store, storage, run->ns, run->name) !=
+           store_get(store, storage, run->ns, run->name);
+}
+
+/* Records are read as they are about to be, objects as they are: one whose first version, or whose
+ * successor's, is under way is neither gone nor the one the record speaks of. */
+static bool is_under_way(const struct sync_run *run)
+{
     const struct store_object *latest =
-        store_latest(run->syncer->store, r->storage, run->ns, run->name);
+        store_latest(run->syncer->store, storage_of(run), run->ns, run->name);
 
     return latest && !str_eq(latest->uid, run->uid);
 }
@@ -65,10 +79,7 @@ static bool is_under_way(struct sync_run *run)
  * deletion brings the key back. */
 static bool is_unreadable(const struct sync_run *run)
 {
-    const struct sync_kind *k = &SYNC_KINDS[run->id];
-    const struct resource *r = syncer_resource(run->syncer, k->group, k->plural);
-
-    return store_quarantined(run->syncer->store, r->storage, run->ns, run->name) != NULL;
+    return store_quarantined(run->syncer->store, storage_of(run), run->ns, run->name) != NULL;
 }
 
 bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)

@@ -5,6 +5,8 @@
  *
  *   version --answered--> rights, one by one --> LOOKS, one by one --> over
  *      '--no connection, 401--> over */
+#include "engine.h"
+
 #include <sublet/host_check.h>
 
 #include <assert.h>
@@ -252,18 +254,11 @@ static void judge_nodes(struct check *c, const cJSON *list)
         judge_pool(c, &c->config->pools[i], json_get(list, "items"));
 }
 
-static bool is_default_class(const cJSON *class)
-{
-    return str_eqc(json_str(json_get(json_path(class, "metadata.annotations"),
-                                     "storageclass.kubernetes.io/is-default-class")),
-                   "true");
-}
-
 static void judge_default_class(struct check *c, const cJSON *list)
 {
     json_each(class, json_get(list, "items"))
     {
-        if (is_default_class(class)) {
+        if (class_is_default(class)) {
             say(c, HOST_FINDING_OK, "storage class",
                 arena_printf(c->arena, "%.*s is the host's default",
                              STR_F(json_str_at(class, "metadata.name"))));

@@ -47,17 +47,25 @@ static cJSON *tree_of(struct arena *a, const struct host_object *o)
     return o && !json_parse(a, o->bytes, &tree, NULL) ? tree : NULL;
 }
 
+/* tree: of now, or of before where now is NULL. */
+static void add_owner_of(struct syncer *s, enum sync_id id, const cJSON *tree,
+                         const struct host_object *now, const struct host_object *before)
+{
+    struct str ns, name, uid;
+
+    if (!translate_owner(&s->tenant, tree, &ns, &name, &uid))
+        return;
+    if (!now || !before || !str_eq(now->uid, before->uid))
+        mapping_note_host(s, id, ns, name, uid, now ? now->uid : before->uid);
+    syncer_add(s, id, ns, name);
+}
+
 static void add_owner(struct syncer *s, enum sync_id id, const struct host_object *now,
                       const struct host_object *before)
 {
     struct arena *a = arena_new(0);
-    struct str ns, name, uid;
 
-    if (translate_owner(&s->tenant, tree_of(a, now ? now : before), &ns, &name, &uid)) {
-        if (!now || !before || !str_eq(now->uid, before->uid))
-            mapping_note_host(s, id, ns, name, uid, now ? now->uid : before->uid);
-        syncer_add(s, id, ns, name);
-    }
+    add_owner_of(s, id, tree_of(a, now ? now : before), now, before);
     arena_free(a);
 }
 
@@ -65,10 +73,11 @@ static void pod_changed(struct syncer *s, const struct host_object *now,
                         const struct host_object *before)
 {
     struct arena *a = arena_new(0);
+    const cJSON *is = tree_of(a, now), *was = tree_of(a, before);
 
-    nodes_pod_changed(s->nodes, tree_of(a, now), tree_of(a, before));
+    nodes_pod_changed(s->nodes, is, was);
+    add_owner_of(s, SYNC_PODS, now ? is : was, now, before);
     arena_free(a);
-    add_owner(s, SYNC_PODS, now, before);
     events_object_known(s, now);
 }
 

@@ -201,31 +201,17 @@ static bool has_devices(const cJSON *host)
     return false;
 }
 
-/* Somebody keeps it for somebody. What the node's own health sets does not count. */
-static bool is_reserved(const cJSON *host)
-{
-    json_each(taint, json_path(host, "spec.taints"))
-    {
-        struct str effect = json_str(json_get(taint, "effect"));
-        struct str key = json_str(json_get(taint, "key"));
-
-        if (!str_eqc(effect, "PreferNoSchedule") &&
-            !str_has_prefix(key, STR("node.kubernetes.io/")))
-            return true;
-    }
-    return false;
-}
-
 /* Pods without devices may run there, by labels and taints. */
 static bool is_open(struct syncer *s, const cJSON *host)
 {
+    static const struct pool_choice none;
     struct arena *a;
     bool open;
 
-    if (has_devices(host) || is_reserved(host))
+    if (has_devices(host))
         return false;
     a = arena_new(0);
-    open = translate_node_open(a, s->config, host);
+    open = pool_admits_node(a, s->config, &none, host);
     arena_free(a);
     return open;
 }
@@ -251,17 +237,25 @@ bool nodes_known(const struct nodes *n)
     return reflector_synced(watch) || reflector_refused(watch);
 }
 
+/* The tenant registered it itself. */
+static bool is_own(struct syncer *s, struct arena *a, struct str name)
+{
+    const struct store_object *o = store_get(s->store, nodes_resource(s)->storage, STR(""), name);
+
+    return o && !is_mirrored(vapi_tree(a, o));
+}
+
 static enum translate_node meaning_in(struct syncer *s, struct arena *a, struct str name)
 {
     const struct reflector *watch = s->watches[SYNC_NODES].reflector;
-    const struct store_object *o = store_get(s->store, nodes_resource(s)->storage, STR(""), name);
     const struct host_object *found = reflector_get(watch, name);
     cJSON *host = NULL;
 
-    if (o && !is_mirrored(vapi_tree(a, o)))
+    if (is_own(s, a, name))
         return NODE_OWN;
-    if (!nodes_known(s->nodes)) /* as it was before the restart; asked again before it is sent */
-        return o ? NODE_SHOWN : NODE_UNKNOWN;
+    if (!nodes_known(s->nodes)) /* as it was before the restart; checked again before it is sent */
+        return store_get(s->store, nodes_resource(s)->storage, STR(""), name) ? NODE_SHOWN
+                                                                              : NODE_UNKNOWN;
     if (found && json_parse(a, found->bytes, &host, NULL))
         return NODE_UNKNOWN;
     return is_shown(s, host, name) ? NODE_SHOWN : NODE_UNKNOWN;
@@ -277,6 +271,11 @@ enum translate_node nodes_meaning(void *nodes, struct str name)
     return ret;
 }
 
+void nodes_count(struct syncer *s)
+{
+    s->tenant.nodes_shown = store_count(s->store, nodes_resource(s)->storage);
+}
+
 /* A refusal of the pod is for whoever creates it to read. */
 bool nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJSON *pod,
                  struct str node)
@@ -287,7 +286,7 @@ bool nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJSON *
     cJSON *host = NULL;
 
     err_init(&err, a);
-    if (!o || json_parse(a, o->bytes, &host, NULL) || meaning_in(s, a, node) == NODE_OWN ||
+    if (!o || json_parse(a, o->bytes, &host, NULL) || is_own(s, a, node) ||
         pool_resolve(a, s->config, ns, pod, pod_namespace_labels(s, a, ns), &choice, &err))
         return true;
     return pool_admits_node(a, s->config, &choice, host);

@@ -169,12 +169,8 @@ static bool names_nodes(const cJSON *pod)
  * nothing before the nodes are known. */
 static bool may_be_placed(struct sync_run *run)
 {
-    struct syncer *s = run->syncer;
-    const struct resource *r = syncer_resource(s, "", "pods");
-    bool under_way = store_latest(s->store, r->storage, run->ns, run->name) !=
-                     store_get(s->store, r->storage, run->ns, run->name);
-
-    if (!under_way && (nodes_known(s->nodes) || !names_nodes(run->virtual_)))
+    if (!sync_is_being_written(run) &&
+        (nodes_known(run->syncer->nodes) || !names_nodes(run->virtual_)))
         return true;
     reconcile_again_after(run->reconcile, 1000);
     return false;

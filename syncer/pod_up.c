@@ -104,8 +104,7 @@ bool pod_update_up(struct sync_run *run)
             bind(run, node);
         return true;
     }
-    run->syncer->tenant.nodes_shown =
-        store_count(run->syncer->store, syncer_resource(run->syncer, "", "nodes")->storage);
+    nodes_count(run->syncer);
     status = translate_pod_status_up(run->arena, &run->syncer->tenant, run->host, run->virtual_);
     if (!status)
         return false;

@@ -50,16 +50,6 @@ struct lagging {
     bool found;
 };
 
-static bool has_all(const cJSON *labels, const cJSON *selector)
-{
-    json_each(want, selector)
-    {
-        if (!json_equal(json_get(labels, want->string), want))
-            return false;
-    }
-    return true;
-}
-
 static void on_pod(void *ctx, const struct host_object *o)
 {
     struct lagging *l = ctx;
@@ -73,8 +63,8 @@ static void on_pod(void *ctx, const struct host_object *o)
     if (whole || json_parse(l->run->arena, o->bytes, &pod, NULL))
         return;
     labels = json_path(pod, "metadata.labels");
-    l->found = !sync_is_deleting(pod) && !pod_is_finished(pod) && has_all(labels, l->now) &&
-               !has_all(labels, l->wanted);
+    l->found = !sync_is_deleting(pod) && !pod_is_finished(pod) && labels_cover(l->now, labels) &&
+               !labels_cover(l->wanted, labels);
 }
 
 bool relabel_service_waits(struct sync_run *run, const cJSON *object)

@@ -173,15 +173,6 @@ static void service_present(struct sync_run *run)
         update_up(run);
 }
 
-/* Admitted and not committed yet: by its type it may belong on the host from then on. */
-static bool is_being_written(const struct sync_run *run)
-{
-    unsigned storage = services(run)->storage;
-
-    return store_latest(run->syncer->store, storage, run->ns, run->name) !=
-           store_get(run->syncer->store, storage, run->ns, run->name);
-}
-
 static void reconcile_service(struct reconcile *r)
 {
     struct syncer *s = syncer_of(r);
@@ -195,7 +186,8 @@ static void reconcile_service(struct reconcile *r)
     if (!syncer_ready(s, SYNC_SERVICES, SYNC_SERVICES, SYNC_SERVICES) ||
         !sync_run_init(&run, r, SYNC_SERVICES))
         return;
-    if (run.virtual_ && is_being_written(&run))
+    if (run.virtual_ &&
+        sync_is_being_written(&run))    /* by its type it may belong there from then on */
         reconcile_again_after(r, 1000); /* the commit brings it back; should it fail, this does */
     else if (!service_wants_host(run.virtual_))
         sync_finish_gone(&run, -1);

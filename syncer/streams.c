@@ -89,27 +89,29 @@ static const struct err_kind *kind_of(int status)
     return status >= 500 ? &ERR_INTERNAL : &ERR_BAD_REQUEST;
 }
 
-/* What the host said, as a Status of ours. That we may not ask is the admin's business: the tenant
- * is told that much, and not whom it concerns. */
 static void note_right(struct stream *t, const struct err *err)
 {
     if (!is_proxy(t)) /* a program behind it may say what it likes */
         host_note_right(t->syncer->host, proxy_request(t->proxy)->method, path_of(t), err);
 }
 
-static void tell_refusal(struct stream *t, const cJSON *status)
+/* What the host said, as a Status of ours. That we may not ask is the admin's business: the tenant
+ * learns that much, and not whom it concerns. */
+static void pass_refusal(struct stream *t, const cJSON *status)
 {
     struct arena *a = proxy_request(t->proxy)->arena;
     struct str text = str_trim(str_sub(buf_str(&t->refusal), 0, 4096));
     struct err err;
+    bool read;
 
     err_init(&err, a);
-    if (status && status_parse(a, status, &err) && err.kind)
+    read = status && status_parse(a, status, &err) && err.kind;
+    if (read)
         note_right(t, &err);
-    err_clear(&err);
     if (t->status == 401 || t->status == 403) {
-        err_set(&err, &ERR_UNAVAILABLE, "the host cluster does not let Sublet do this");
-    } else if (!status || !status_parse(a, status, &err) || !err.kind) {
+        err_clear(&err);
+        err_set(&err, &ERR_UNAVAILABLE, TRANSLATE_NO_RIGHT);
+    } else if (!read) {
         err_clear(&err);
         err_set(&err, kind_of(t->status), "%.*s", STR_F(text));
         err.message = refusal_up(t, a, &err);
@@ -267,7 +269,7 @@ static void on_host_end(void *ctx, const struct err *err)
     if (t->state == STREAM_GATHERING) {
         status = read_status(t);
         if (status || !is_proxy(t)) {
-            tell_refusal(t, status);
+            pass_refusal(t, status);
             return;
         }
         pass_gathered(t);

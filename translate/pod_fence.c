@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <sublet/object.h>
+
 #include "pool.h"
 
 /* Labels by which discovery marks machines with accelerators. */
@@ -103,16 +105,8 @@ bool translate_node_open(struct arena *a, const struct config *config, const cJS
 
 bool pool_has_node(const struct config_pool *pool, const cJSON *host_node)
 {
-    const cJSON *labels = json_path(host_node, "metadata.labels");
-
-    json_each(want, pool->node_selector)
-    {
-        const cJSON *label = json_get(labels, want->string);
-
-        if (!label || !str_eq(json_str(label), json_str(want)))
-            return false;
-    }
-    return json_count(pool->node_selector) > 0;
+    return json_count(pool->node_selector) > 0 &&
+           labels_cover(pool->node_selector, json_path(host_node, "metadata.labels"));
 }
 
 /* With Equal a toleration is of one pool's taint; with Exists it follows a convention. */

@@ -263,7 +263,7 @@ struct str translate_refusal_up(struct arena *a, const struct translate_tenant *
     struct str text = refusal->message;
 
     if (translate_refusal_is_of_rights(refusal))
-        return STR("the host cluster does not let Sublet do this");
+        return STR(TRANSLATE_NO_RIGHT);
     if (str_contains(text, STR("failed calling webhook")) ||
         str_contains(text, STR("failed to call webhook")))
         return STR("an admission webhook of the host cluster does not answer");

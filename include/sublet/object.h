@@ -17,6 +17,9 @@ bool condition_is_true(const cJSON *conditions, const char *type);
 bool pod_phase_is_final(struct str phase);
 bool pod_is_finished(const cJSON *pod);
 
+/* Has `labels` every label of `wanted`, with its value? */
+bool labels_cover(const cJSON *wanted, const cJSON *labels);
+
 /* Its controlling ownerReference, or NULL: there is one at most. */
 cJSON *owner_controller(const cJSON *object);
 

@@ -43,6 +43,7 @@ struct str translate_text_up(struct arena *a, const struct translate_tenant *t, 
 /* Names alone, in what is not the host's to say: a header of a program behind a proxy. */
 struct str translate_names_up(struct arena *a, const struct translate_tenant *t, struct str text,
                               struct str host_name, struct str ns, struct str name);
+#define TRANSLATE_NO_RIGHT "the host cluster does not let Sublet do this"
 /* Is it that we may not ask, and nothing about what we asked for? */
 bool translate_refusal_is_of_rights(const struct err *refusal);
 /* What the host's API answers to a request of ours, as the tenant may read it. That we lack a right

@@ -79,7 +79,7 @@ static void list_nodes(struct ds *s)
     for (size_t i = 0; i < n; i++) {
         s->nodes[i].name = meta_name(nodes[i]);
         ds_node_fits(s->template_pod, nodes[i], &s->nodes[i].run, &s->nodes[i].stay);
-        s->nodes[i].run &= is_admitted(s, s->nodes[i].name);
+        s->nodes[i].run = s->nodes[i].run && is_admitted(s, s->nodes[i].name);
     }
 }
 

@@ -167,15 +167,3 @@ bool text_set(struct arena *a, cJSON *map, const char *key, struct str value)
     json_set_str(a, map, key, value);
     return true;
 }
-
-bool labels_cover(const cJSON *wanted, const cJSON *labels)
-{
-    json_each(item, wanted)
-    {
-        const cJSON *has = json_get(labels, item->string);
-
-        if (!has || !str_eq(json_str(has), json_str(item)))
-            return false;
-    }
-    return true;
-}
