@@ -3,6 +3,8 @@
 import os
 import time
 
+import pytest
+
 # A loaded machine may ask for more patience; a test never asserts a time, so this changes no result.
 PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "1"))
 # A wait ends with what it waits for: a short limit proves nothing, and fails where others take the processor.
@@ -12,7 +14,7 @@ LEAST = 180
 def eventually(fn, timeout=30.0, what=None, interval=0.05):
     """Calls fn until it returns something true and returns that.
 
-    An exception of fn counts as "not yet". After `timeout` seconds, and never before LEAST, an AssertionError says
+    An exception of fn counts as "not yet", and so does pytest.raises that saw none. After `timeout` seconds, and never before LEAST, an AssertionError says
     what was waited for and what the last attempt answered. The pause grows from `interval` to one second.
     """
     what = what or getattr(fn, "__name__", "condition")
@@ -26,7 +28,7 @@ def eventually(fn, timeout=30.0, what=None, interval=0.05):
             if value:
                 return value
             last = f"last answer: {value!r}"
-        except Exception as e:  # noqa: BLE001 - whatever fn raises is an attempt that failed
+        except (Exception, pytest.fail.Exception) as e:  # noqa: BLE001 - whatever fn raises is an attempt that failed
             last = f"last error: {type(e).__name__}: {e}"
             if getattr(e, "fatal", False):
                 raise
