@@ -27,7 +27,7 @@ class FileServer:
         self.process = subprocess.Popen(
             ["nghttpd", "--no-content-length", "-d", self.dir, "-a", "127.0.0.1", str(number), key, crt],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        eventually(lambda: ssl.get_server_certificate(("127.0.0.1", number)), 10, "nghttpd")
+        eventually(lambda: ssl.get_server_certificate(("127.0.0.1", number)), 30, "nghttpd")
 
     @classmethod
     def start(cls, directory, pki):

@@ -193,7 +193,7 @@ class Churn:
             self.api.post(self.path("", "pods", name) + "/eviction", {
                 "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": self.ns}})
             return True
-        eventually(accepted, PATIENCE, f"{self.ns}: the eviction of {name}")
+        eventually(accepted, PATIENCE, f"{self.ns}: the eviction of {name}", also=(429,))
 
     def _node(self, name, spec):
         self.api.patch(f"/api/v1/nodes/{name}", {"spec": spec})

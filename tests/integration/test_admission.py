@@ -352,7 +352,7 @@ def test_there_is_one_default_priority(pair):
     make(pair, path, {**meta("usual"), "value": 3, "globalDefault": True})
 
     other = {**meta("other"), "value": 4, "globalDefault": True}
-    eventually(lambda: pair[1].raw("POST", path, other, query={"dryRun": "All"})[0] == 403, 10, "the default")
+    eventually(lambda: pair[1].raw("POST", path, other, query={"dryRun": "All"})[0] == 403, 30, "the default")
     assert alike(pair, "second", "POST", path, other, dryRun="All")[0] == 403
     assert alike(pair, "itself", "PATCH", f"{path}/usual", {"description": "d"})[0] == 200
     for api in pair:
@@ -375,10 +375,10 @@ def test_the_newest_default_class_is_taken(pair):
     for name in ("older", "newer"):
         make(pair, storage, default(name, "storageclass", provisioner="a.b/c"))
         make(pair, ingress, default(name, "ingressclass", spec={"controller": "a.b/c"}))
-        eventually(lambda n=name: seen(pair[1], net, ing, n), 15, f"the class {name} to be the default")
+        eventually(lambda n=name: seen(pair[1], net, ing, n), 30, f"the class {name} to be the default")
         for api in pair:  # creation times have seconds
             eventually(lambda a=api: a.post(f"{path}/configmaps", meta("tick"), dryRun="All")["metadata"][
-                "creationTimestamp"] > a.get(f"{ingress}/{name}")["metadata"]["creationTimestamp"], 5, "a second")
+                "creationTimestamp"] > a.get(f"{ingress}/{name}")["metadata"]["creationTimestamp"], 30, "a second")
     for what, o in (("plain", ing), ("annotated", annotated)):
         alike(pair, what, "POST", net, o, dryRun="All", shown=["spec.ingressClassName"])
     eventually(lambda: pair[1].post(f"{path}/persistentvolumeclaims", claim("c", "1Gi"), dryRun="All")["spec"].get(

@@ -52,7 +52,7 @@ def test_a_copy_is_whole_and_goes_on(vc, tenant, tmp_path):
         writer.join()
         api.close()
     assert copy.stat().st_mode & 0o777 == 0o600
-    eventually(lambda: "backup.db" not in os.listdir(vc.store), 20, "the copy beside the store to go")
+    eventually(lambda: "backup.db" not in os.listdir(vc.store), 30, "the copy beside the store to go")
     revision = int(k.json("get", "namespace", "lab")["metadata"]["resourceVersion"])
     uid = k.json("get", "namespace", "lab")["metadata"]["uid"]
     ca = open(vc.kubeconfig, encoding="utf-8").read().split("certificate-authority-data: ")[1].split()[0]
@@ -119,8 +119,8 @@ def test_the_socket_bears_anything(vc):
     first.close()
     for s in idle:
         s.close()
-    eventually(lambda: "backup.db" not in os.listdir(vc.store), 20, "the copy to go with who asked for it")
-    eventually(lambda: line(b"backup\n")[1] == b"ok\n", 20, "the next to be served")
+    eventually(lambda: "backup.db" not in os.listdir(vc.store), 30, "the copy to go with who asked for it")
+    eventually(lambda: line(b"backup\n")[1] == b"ok\n", 30, "the next to be served")
     line(b"backup\n", False)
     vc.stop()
     assert not {"control", "backup.db"} & set(os.listdir(vc.store))

@@ -525,7 +525,7 @@ def test_the_role_is_enough_for_the_main_job(release, host, fence):
     k("label", "configmap", "settings", "x=y")
     k("delete", "deployment/web", "service/web", "pod/train", "pod/waits", "pvc/data", "--timeout=180s")
     eventually(lambda: not r.vc.host_pods() and not r.vc.host_objects("/api/v1", "services"), 60, "all of it to go")
-    secret = eventually(lambda: r.object("/api/v1", "secrets", "research-kubeconfig"), 20, "the kubeconfig")
+    secret = eventually(lambda: r.object("/api/v1", "secrets", "research-kubeconfig"), 30, "the kubeconfig")
     assert b"https://127.0.0.1" in base64.b64decode(secret["data"]["value"])
     used = r.object("/api/v1", "resourcequotas", "research")["status"]["hard"]
     assert used["requests.nvidia.com/gpu"] == "16"
@@ -543,7 +543,7 @@ def test_a_namespace_apart_from_the_control_plane(release, host, team):
         k("wait", "--for=condition=Ready", "pod/train", "--timeout=180s")
         api = r.object("/api/v1", "services", "research")["spec"]["clusterIP"]
         assert k("get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}") == api
-        eventually(lambda: host.api.get(f"/api/v1/namespaces/{apart}/secrets/research-kubeconfig"), 20, "the kubeconfig")
+        eventually(lambda: host.api.get(f"/api/v1/namespaces/{apart}/secrets/research-kubeconfig"), 30, "the kubeconfig")
         assert host.api.get(f"/api/v1/namespaces/{apart}/resourcequotas/research")["status"]["used"]["pods"] == "1"
         account = r.vc.kubectl_as(r.token_kubeconfig())
         for verb, what in (("list", "secrets"), ("get", "secrets"), ("create", "secrets"), ("create", "pods"),

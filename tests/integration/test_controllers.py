@@ -148,7 +148,7 @@ def test_quota_is_counted_also_where_the_controllers_are_external(tenant):
     k("create", "quota", "small", "--hard=configmaps=2,count/replicasets.apps=1")
     k("create", "configmap", "one")
     eventually(lambda: k.json("get", "quota", "small").get("status", {}).get("used") ==
-               {"configmaps": "1", "count/replicasets.apps": "0"}, 20, "the count")
+               {"configmaps": "1", "count/replicasets.apps": "0"}, 30, "the count")
     k("create", "configmap", "two")
     assert "exceeded quota: small" in k.fails("create", "configmap", "three")
     k("create", "deployment", "web", "--image=nginx:1")

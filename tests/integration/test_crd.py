@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from testenv import binaries, eventually
+from testenv import UNSET, binaries, eventually
 from testenv.api import ApiError
 
 
@@ -128,7 +128,7 @@ def test_several_versions(vc):
     vc.kubectl.apply(crd(versions=[version("v1", False), version("v2", True)]))
     eventually(lambda: vc.api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
                                   "crontabs.stable.example.com")["status"]["storedVersions"] == ["v1", "v2"],
-               10, "both stored versions")
+               30, "both stored versions", also=UNSET)
     assert vc.api.get(f"{PATH}/c")["apiVersion"] == "stable.example.com/v1"
     assert vc.api.get(PATH)["items"][0]["apiVersion"] == "stable.example.com/v1"
 
@@ -150,16 +150,16 @@ def test_deleting_a_crd_takes_its_objects(crons):
 def test_apiservices_follow_what_is_served(crons):
     k = crons.kubectl
     name = "v1.stable.example.com"
-    eventually(lambda: {"v1.", "v1.apps", "v2.autoscaling", name} <= set(k.names("apiservices")), 20, "the APIServices")
+    eventually(lambda: {"v1.", "v1.apps", "v2.autoscaling", name} <= set(k.names("apiservices")), 30, "the APIServices")
     assert k("get", "apiservice", "v1.apps", "--no-headers").split()[:3] == ["v1.apps", "Local", "True"]
     k("delete", "apiservice", name)
-    eventually(lambda: name in k.names("apiservices"), 20, "it to be back")
+    eventually(lambda: name in k.names("apiservices"), 30, "it to be back")
     mine = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.mine.example.com"},
             "spec": {"group": "mine.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 1,
                      "insecureSkipTLSVerify": True, "service": {"name": "s", "namespace": "default"}}}
     k.apply(mine)
     k("delete", "crd", "crontabs.stable.example.com")
-    eventually(lambda: name not in k.names("apiservices"), 20, "it to go with its definition")
+    eventually(lambda: name not in k.names("apiservices"), 30, "it to go with its definition")
     assert "v1.mine.example.com" in k.names("apiservices")
 
 
@@ -178,7 +178,7 @@ def test_a_schema_changes_under_watch(crons):
         except ApiError as e:
             return e.code == 422
 
-    eventually(refused, 10, "the new maximum")
+    eventually(refused, 30, "the new maximum")
     crons.api.post(PATH, cron("b"))
     names = []
     for event in crons.api.clone().watch(f"{PATH}?resourceVersion={start}"):
@@ -198,7 +198,7 @@ def test_names_do_not_clash(crons):
         o = crons.kubectl.json("get", "crd", "cronies.stable.example.com")
         return {c["type"]: c for c in o.get("status", {}).get("conditions", [])}
 
-    eventually(lambda: conditions().get("NamesAccepted", {}).get("status") == "False", 10, "a refusal")
+    eventually(lambda: conditions().get("NamesAccepted", {}).get("status") == "False", 30, "a refusal")
     assert conditions()["NamesAccepted"]["reason"] == "ListKindConflict"  # the last of them, as upstream
     assert conditions()["Established"]["status"] == "False"
 
@@ -250,7 +250,7 @@ def test_objects_of_real_operators(vc):
             vc.kubectl("create", "-f", path)
     eventually(lambda: "certificates.cert-manager.io" in vc.kubectl("api-resources", "-o", "name") and
                "gateways.gateway.networking.k8s.io" in vc.kubectl("api-resources", "-o", "name"),
-               20, "the kinds")
+               30, "the kinds")
     vc.kubectl.apply({"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "c"},
                       "spec": {"secretName": "s", "issuerRef": {"name": "i"}, "dnsNames": ["a.example"]}})
     refusal = vc.kubectl.fails("create", "-f", "-", stdin=yaml.safe_dump(

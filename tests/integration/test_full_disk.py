@@ -80,7 +80,7 @@ def test_writes_are_refused_and_reads_go_on(disk):
         assert state(vc) == known
 
     # A watch hears of what was stored, and of nothing else.
-    eventually(lambda: sum(b'"again"' in e for e in events) >= 6, 15, "the watch")
+    eventually(lambda: sum(b'"again"' in e for e in events) >= 6, 30, "the watch")
     assert not any(b'"new"' in e or b'"v":"x"' in e for e in events)
     watching._conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the reader; pylint: disable=protected-access
 
@@ -147,4 +147,4 @@ def test_health_tells_of_a_disk_that_hangs(disk):
     os.unlink(os.path.join(vc.store, "hung"))
     writer.join()
     assert answers == [201]
-    eventually(lambda: vc.api.raw("GET", "/readyz")[0] == 200, 10, "/readyz")
+    eventually(lambda: vc.api.raw("GET", "/readyz")[0] == 200, 30, "/readyz")

@@ -128,7 +128,7 @@ def test_service_account_kubeconfig_is_bound_by_rbac(host, namespace):
     k = host.kubectl.within(namespace)
     k("create", "rolebinding", "reader", "--clusterrole=view", f"--serviceaccount={namespace}:reader")
     k.kubeconfig = k.env["KUBECONFIG"] = kubeconfig
-    eventually(lambda: k("get", "pods", "-o", "name") == "", 10)
+    eventually(lambda: k.run("get", "pods", "-o", "name")[:2] == (0, ""), 30, "the account to be permitted")
     assert "Forbidden" in k.fails("get", "secrets")
 
 

@@ -8,7 +8,7 @@ import secrets
 
 import pytest
 
-from testenv import ApiError, eventually
+from testenv import UNSET, ApiError, eventually
 from testenv.api import Api
 from testenv.helm import CHART, Helm
 from testenv.nodes import pool_config
@@ -76,7 +76,7 @@ def sides(real_host, tmp_path_factory):
             assert real_host.api.get(f"{POLICIES}/{name}")["status"]["observedGeneration"] == 1
         return True
 
-    eventually(refused, 60, "the policies")
+    eventually(refused, 60, "the policies", also=UNSET)
     for side in both:
         eventually(lambda s=side: s.api.get(s.path("serviceaccounts", "research-pods")), 30, "the account of pods")
     yield both

@@ -16,7 +16,7 @@ import tarfile
 import pytest
 import yaml
 
-from testenv import Api, binaries, eventually
+from testenv import UNSET, Api, binaries, eventually
 from testenv.helm import CHART, Helm
 from testenv.process import Port, Process
 
@@ -186,7 +186,7 @@ def test_it_serves_as_a_pod(pod, host, tmp_path):
     first = pod.token("first")
     pod.use(first)
     pod.process.start()
-    config = eventually(pod.published, 60, "the kubeconfig on the host")
+    config = eventually(pod.published, 60, "the kubeconfig on the host", also=UNSET)
     cluster = config["clusters"][0]["cluster"]
     name = f"research.{pod.namespace}.svc"
     assert cluster["server"] == f"https://{name}"

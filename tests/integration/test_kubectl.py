@@ -47,7 +47,7 @@ def test_create_every_kind(vc):
 def test_read_in_every_form(vc):
     k = vc.kubectl
     k("create", "deployment", "web", "--image=nginx", "--replicas=3")
-    eventually(lambda: len(k.names("pods", "-l", "app=web")) == 3, 20, "three pods")
+    eventually(lambda: len(k.names("pods", "-l", "app=web")) == 3, 30, "three pods")
     table = k("get", "deployments").splitlines()
     assert table[0].split() == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]
     assert table[1].split()[:4] == ["web", "0/3", "3", "0"]
@@ -74,10 +74,10 @@ def test_change_and_remove(vc):
     k("scale", "deployment", "web", "--replicas=3")
     assert k("get", "deploy", "web", "-o", "jsonpath={.spec.replicas} {.metadata.labels.tier}") == "3 front"
     k("set", "image", "deployment/web", "nginx=nginx:2")
-    eventually(lambda: "2" in k("rollout", "history", "deployment/web"), 20, "a second revision")
+    eventually(lambda: "2" in k("rollout", "history", "deployment/web"), 30, "a second revision")
     k("rollout", "undo", "deployment/web")
     image = "jsonpath={.spec.template.spec.containers[0].image}"
-    eventually(lambda: k("get", "deploy", "web", "-o", image) == "nginx:1", 20, "the first image")
+    eventually(lambda: k("get", "deploy", "web", "-o", image) == "nginx:1", 30, "the first image")
     k("patch", "deployment", "web", "-p", '{"spec":{"paused":true}}')
     k("patch", "deployment", "web", "--type=json", "-p",
       '[{"op":"replace","path":"/spec/paused","value":false}]')

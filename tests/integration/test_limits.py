@@ -93,7 +93,7 @@ def settled(api):
         found = flow_objects(api)
         schemas = [status for (kind, _), (_, _, status) in found.items() if kind == KINDS[0]]
         return found if schemas and all("conditions" in status for status in schemas) else None
-    return eventually(look, 20, "the status of the FlowSchemas")
+    return eventually(look, 30, "the status of the FlowSchemas")
 
 
 def test_the_objects_every_cluster_has(oracle, vc):
@@ -115,9 +115,9 @@ def test_they_are_kept(vc):
 
     def kept():
         found = flow_objects(vc.api)
-        return (("flowschemas", "exempt") in found and (KINDS[1], "workload-low") in found and
+        return (("flowschemas", "exempt") in found and ("flowschemas", "probes") in found and (KINDS[1], "workload-low") in found and
                 found["flowschemas", "probes"][1]["matchingPrecedence"] == 2)
-    eventually(kept, 20, "what was changed to be as before")
+    eventually(kept, 30, "what was changed to be as before")
     assert flow_objects(vc.api)["flowschemas", "global-default"][1]["matchingPrecedence"] == 9901
 
 
@@ -141,7 +141,7 @@ def test_headers_name_the_schema(vc):
                                "namespaces": ["*"]}]}]}})
     assert named(headers=account)[0] == uid(KINDS[0], "mine")
     eventually(lambda: flow_objects(vc.api)[KINDS[0], "mine"][2].get("conditions", [{}])[0].get("status") == "True",
-               20, "its level to be missed")
+               30, "its level to be missed")
 
 
 def user_api(vc, name, verbs):

@@ -8,7 +8,7 @@ import threading
 import pytest
 import yaml
 
-from testenv import eventually
+from testenv import UNSET, eventually
 
 from openapi_cases import (comparable, compared_crds, differences, document, fetch, index, messages, named)
 
@@ -46,7 +46,7 @@ def both(vc, real_host):
     roots = {f"apis/{GROUP}/v1", f"apis/{GROUP}/v1beta1"}
     try:
         for api in (vc.api, real_host.api):
-            eventually(lambda a=api: published(a, roots), 60, "all of both definitions to be published")
+            eventually(lambda a=api: published(a, roots), 60, "all of both definitions to be published", also=UNSET)
         yield vc, real_host
     finally:
         real_host.kubectl("delete", "-f", "-", stdin=text)

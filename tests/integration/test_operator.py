@@ -10,7 +10,7 @@ import os
 import pytest
 import yaml
 
-from testenv import binaries, eventually
+from testenv import UNSET, binaries, eventually
 from testenv.operator import Operator
 
 HERE = os.path.join(binaries.TREE, "tests", "integration", "operator", "experiments.yaml")
@@ -53,7 +53,7 @@ class Story:
             condition = {c["type"]: c for c in status.get("conditions", [])}.get("Available", {})
             return (condition.get("status") == "True" and condition["observedGeneration"] == o["metadata"]["generation"]
                     and status["configurations"] == configurations and status["readyReplicas"] == o["spec"]["replicas"])
-        eventually(done, PATIENCE, f"experiment {name}")
+        eventually(done, PATIENCE, f"experiment {name}", also=UNSET)
 
     def lease(self):
         return self.k.json("get", "lease", "experiments")["spec"]
@@ -115,7 +115,7 @@ class Story:
                    {"rate": "0.2", "name": "a", "note": "stays"}, PATIENCE, "the settings of a")
         eventually(lambda: self.k.json("get", "deployment", "b")["spec"]["replicas"] == 1, PATIENCE, "the size of b")
         self.k("delete", "secret", "b-key")
-        eventually(lambda: self.k.json("get", "secret", "b-key")["data"], PATIENCE, "the key of b")
+        eventually(lambda: self.k.json("get", "secret", "b-key").get("data"), PATIENCE, "the key of b")
 
     def restart(self):
         if hasattr(self.cluster, "restart_component"):

@@ -171,7 +171,7 @@ def test_the_apis_own_service_comes_back(tenant, host):
     vc.start()
     k = vc.kubectl
     ip = host.api.get(f"/api/v1/namespaces/{vc.namespace}/services/own")["spec"]["clusterIP"]
-    eventually(lambda: all(f'"{ip}"' in text for text in own(k)), 20, "the API's own Service, with the host's address")
+    eventually(lambda: all(f'"{ip}"' in text for text in own(k)), 30, "the API's own Service, with the host's address")
     before = own(k)
 
     def again():
@@ -179,11 +179,11 @@ def test_the_apis_own_service_comes_back(tenant, host):
 
     for r in OWN:
         k("delete", r, "kubernetes", "-n", "default", "--wait=false", "--ignore-not-found")
-        eventually(again, 20, f"{r} to come back")
+        eventually(again, 30, f"{r} to come back")
     k("patch", "endpoints", "kubernetes", "-n", "default", "--type=merge", "-p", '{"subsets":null}')
     k("patch", "endpointslice", "kubernetes", "-n", "default", "--type=merge", "-p", '{"endpoints":[],"ports":[]}')
     k("patch", "service", "kubernetes", "-n", "default", "--type=merge", "-p", '{"spec":{"selector":{"a":"b"}}}')
-    eventually(again, 20, "what was changed to come back")
+    eventually(again, 30, "what was changed to come back")
 
 
 
@@ -235,8 +235,8 @@ def test_a_new_node_is_not_ready(vc, real_host):
     vc.api.post("/api/v1/nodes", {**node, "status": {"conditions": [{"type": "Ready", "status": "False"}]}})
     assert [t["key"] for t in taints()] == ["node.kubernetes.io/not-ready"]
     says(Ready="True")
-    eventually(lambda: not taints(), 20, "the taint to go")
+    eventually(lambda: not taints(), 30, "the taint to go")
     says(Ready="Unknown", DiskPressure="True")
     eventually(lambda: sorted(t["key"] for t in taints()) == [
-        "node.kubernetes.io/disk-pressure", "node.kubernetes.io/unreachable"], 20, "the taints of its conditions")
+        "node.kubernetes.io/disk-pressure", "node.kubernetes.io/unreachable"], 30, "the taints of its conditions")
     vc.api.delete("/api/v1/nodes/newcomer")

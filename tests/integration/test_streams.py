@@ -77,7 +77,7 @@ def test_log_of_a_pod_that_waits(host, tenant, pools):
     vc = tenant("waiting", pools)
     waits = pod("waits", "main", volumes=[{"name": "v", "configMap": {"name": "none"}}])
     vc.api.post("/api/v1/namespaces/default/pods", waits)
-    e = eventually(lambda: refused(vc, log_path("waits")), 10, "a refusal")
+    e = eventually(lambda: refused(vc, log_path("waits")), 30, "a refusal")
     assert e.code == 400 and 'container "main" in pod "waits" is waiting to start: ContainerCreating' in str(e)
 
 
@@ -105,7 +105,7 @@ def test_follow(host, running):
         assert made
     finally:
         end(p)
-    eventually(lambda: made - set(host_connections(running)), 20, "the host's request to end")
+    eventually(lambda: made - set(host_connections(running)), 30, "the host's request to end")
 
 
 def test_slow_reader_stops_the_host(host, running):
@@ -178,7 +178,7 @@ def test_service_proxy(host, running):
         "spec": {"selector": {"app": "none"}, "ports": [{"port": 80}]}})
     path = "/api/v1/namespaces/default/services/empty:80/proxy/x"
     e = eventually(lambda: refused(running, path) if "has not been read" not in str(refused(running, path)) else None,
-                   20, "the host's answer")
+                   30, "the host's answer")
     assert e.code == 503 and 'no endpoints available for service "empty"' in str(e)
     assert refused(running, "/api/v1/namespaces/default/services/none/proxy").code == 404
     code, _, body = running.api.raw("POST", path, b"x" * 100_000)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from testenv import eventually
+from testenv import UNSET, eventually
 from testenv.nodes import pool_config
 
 GPU = "nvidia.com/gpu"
@@ -177,9 +177,8 @@ def test_a_pod_gets_what_it_refers_to(vc, host):
     assert base64.b64decode(next(iter(secrets[token_secret]["data"].values()))).count(b".") == 2
     k("patch", "configmap", "settings", "-p", '{"data":{"mode":"slow"}}')
     name = container["envFrom"][0]["configMapRef"]["name"]
-    eventually(lambda: next(m for m in vc.host_objects("/api/v1", "configmaps")
-                            if m["metadata"]["name"] == name)["data"] == {"mode": "slow"}, 20,
-               "the change to go down")
+    eventually(lambda: [m["data"] for m in vc.host_objects("/api/v1", "configmaps")
+                        if m["metadata"]["name"] == name] == [{"mode": "slow"}], 30, "the change to go down")
     k("delete", "pod", "app", "--now")
     eventually(lambda: name not in {m["metadata"]["name"] for m in vc.host_objects("/api/v1", "configmaps")},
                30, "what nobody refers to any more to go")
@@ -225,7 +224,7 @@ def test_a_service_is_the_hosts(vc, host):
         f"kubernetes.io/service-name%3D{host_name}")["items"]) == 2, 30, "the host's service to find its pods")
     k("delete", "svc", "web")
     eventually(lambda: "web" not in [s["metadata"]["annotations"]["sublet.dev/name"]
-                                     for s in vc.host_objects("/api/v1", "services")], 20, "it to go")
+                                     for s in vc.host_objects("/api/v1", "services")], 30, "it to go")
 
 
 def test_a_named_balancer_is_the_tenants_own(vc):
@@ -243,7 +242,7 @@ def test_a_named_balancer_is_the_tenants_own(vc):
     k("label", "svc", "lb", "seen=yes")
     k("create", "service", "clusterip", "after", "--tcp=80")
     eventually(lambda: [s for s in vc.host_objects("/api/v1", "services")
-                        if s["metadata"]["annotations"]["sublet.dev/name"] == "after"], 20, "the next Service")
+                        if s["metadata"]["annotations"]["sublet.dev/name"] == "after"], 30, "the next Service")
     assert [i["ip"] for i in k.json("get", "svc", "lb")["status"]["loadBalancer"]["ingress"]] == ["203.0.113.1"]
 
 
@@ -255,19 +254,19 @@ def test_the_api_is_found_by_its_endpoints(tenant, host):
     ip = host.api.get(f"/api/v1/namespaces/{vc.namespace}/services/found")["spec"]["clusterIP"]
     vc.start()
     k = vc.kubectl
-    eventually(lambda: ip in k("get", "endpoints", "kubernetes", "-o", "json"), 20, "the Endpoints")
+    eventually(lambda: ip in k("get", "endpoints", "kubernetes", "-o", "json"), 30, "the Endpoints")
     subset, = k.json("get", "endpoints", "kubernetes")["subsets"]
     assert subset == {"addresses": [{"ip": ip}], "ports": [{"name": "https", "port": 443, "protocol": "TCP"}]}
 
     def slices():
         return k.items("endpointslices", "-l", "kubernetes.io/service-name=kubernetes")
-    eventually(lambda: [s["endpoints"][0]["addresses"] for s in slices()] == [[ip]], 30, "the slice")
+    eventually(lambda: [s["endpoints"][0]["addresses"] for s in slices()] == [[ip]], 30, "the slice", also=UNSET)
     one, = slices()
     assert one["ports"] == subset["ports"]
     before = [one["metadata"]["resourceVersion"], k.json("get", "endpoints", "kubernetes")["metadata"]["resourceVersion"]]
     vc.restart()
     k("get", "endpoints", "kubernetes")
-    eventually(lambda: vc.kubectl("get", "ns", "default"), 20, "an answer")
+    eventually(lambda: vc.kubectl("get", "ns", "default"), 30, "an answer")
     one, = k.items("endpointslices", "-l", "kubernetes.io/service-name=kubernetes")
     assert before == [one["metadata"]["resourceVersion"],
                       k.json("get", "endpoints", "kubernetes")["metadata"]["resourceVersion"]]
@@ -278,7 +277,7 @@ def test_the_runtime_classes_of_the_pools_may_be_named(tenant, pools):
     pools["pools"][1]["runtimeClass"] = "accelerated"
     vc = tenant("classes", config=pools)
     k = vc.kubectl
-    eventually(lambda: "accelerated" in k("get", "runtimeclass", "-o", "name"), 20, "the pool's class")
+    eventually(lambda: "accelerated" in k("get", "runtimeclass", "-o", "name"), 30, "the pool's class")
     k.apply(pod("named", runtimeClassName="accelerated"))
     assert 'RuntimeClass "other" not found' in k.fails("apply", "-f", "-", stdin=json.dumps(
         pod("unknown", runtimeClassName="other")))
@@ -286,7 +285,7 @@ def test_the_runtime_classes_of_the_pools_may_be_named(tenant, pools):
     vc.write_config({"pools": pools["pools"]})
     vc.restart()
     eventually(lambda: k("get", "runtimeclass", "-o", "name").split() ==
-               ["runtimeclass.node.k8s.io/newer"], 20, "the classes to follow the pools")
+               ["runtimeclass.node.k8s.io/newer"], 30, "the classes to follow the pools")
 
 
 def test_a_stateful_set_keeps_its_claims(vc):
@@ -323,7 +322,7 @@ def grant_resize(vc, host, name):
     host.api.patch(f"/api/v1/namespaces/{vc.namespace}/pods/{p['metadata']['name']}/status",
                    {"status": {"containerStatuses": statuses}})
     eventually(lambda: "resources" in vc.kubectl.json("get", "pod", name)["status"]["containerStatuses"][0], 30,
-               "the node's word to come up")
+               "the node's word to come up", also=UNSET)
 
 
 def test_a_resize_reaches_the_host(vc, host):
@@ -347,7 +346,7 @@ def test_a_resize_reaches_the_host(vc, host):
     host.kubectl.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {
         "name": "small", "namespace": vc.namespace}, "spec": {"hard": {"requests.cpu": "300m"}}})
     eventually(lambda: host.kubectl.json("get", "quota", "small", "-n", vc.namespace)["status"]["used"]
-               ["requests.cpu"] == "260m", 30, "the host's quota to count")
+               ["requests.cpu"] == "260m", 30, "the host's quota to count", also=UNSET)
     k(*resize, json.dumps({"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}))
     eventually(lambda: "the host cluster refuses it: " in k("get", "events") and "exceeded quota" in k("get", "events"),
                30, "the host's reason to come up")
@@ -385,7 +384,7 @@ def test_the_kubeconfig_is_published(vc, host):
         s = host.api.get(f"/api/v1/namespaces/{vc.namespace}/secrets/research-kubeconfig")
         return base64.b64decode(s["data"]["value"]).decode()
 
-    eventually(lambda: "https://127.0.0.1:" in published(), 20, "the Secret")
+    eventually(lambda: "https://127.0.0.1:" in published(), 30, "the Secret")
 
 
 def test_the_host_may_go_away(vc, host):

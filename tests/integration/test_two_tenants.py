@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from testenv import eventually
+from testenv import UNSET, eventually
 
 from test_crd import PATH, cron, crd
 from test_tenant import host_pod, pod, running
@@ -102,5 +102,5 @@ def test_racing_creates_stop_exactly_at_a_resource_quota(tenant):
     for t in threads:
         t.join(600)
     assert sorted(set(codes)) == [201, 403] and codes.count(201) == 10 and len(codes) == 200
-    eventually(lambda: vc.kubectl.json("get", "quota", "q")["status"]["used"] == {"pods": "10"}, 10,
-               "the quota's status")
+    eventually(lambda: vc.kubectl.json("get", "quota", "q")["status"]["used"] == {"pods": "10"}, 30,
+               "the quota's status", also=UNSET)

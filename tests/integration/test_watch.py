@@ -192,4 +192,4 @@ def test_generated_names_and_preconditions(vc):
     waiting = vc.api.get(f"{CMS}/pre")
     assert waiting["metadata"]["deletionTimestamp"] and waiting["metadata"]["uid"] == o["metadata"]["uid"]
     vc.api.patch(f"{CMS}/pre", {"metadata": {"finalizers": None}}, "merge")
-    eventually(lambda: "pre" not in [i["metadata"]["name"] for i in vc.api.get(CMS)["items"]], 5, "it to go")
+    eventually(lambda: "pre" not in [i["metadata"]["name"] for i in vc.api.get(CMS)["items"]], 30, "it to go")

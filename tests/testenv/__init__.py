@@ -9,7 +9,7 @@ from .embedded import EmbeddedHost
 from .host import HostCluster
 from .kubectl import Kubectl, KubectlError
 from .virtual import VirtualCluster
-from .wait import eventually, never
+from .wait import AWAY, UNSET, eventually, never
 
-__all__ = ["Api", "ApiError", "EmbeddedHost", "HostCluster", "Kubectl", "KubectlError", "VirtualCluster",
-           "eventually", "never"]
+__all__ = ["AWAY", "Api", "ApiError", "EmbeddedHost", "HostCluster", "Kubectl", "KubectlError", "UNSET",
+           "VirtualCluster", "eventually", "never"]

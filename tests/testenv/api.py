@@ -25,6 +25,11 @@ class ApiError(AssertionError):
         self.status = status
         self.reason = status.get("reason") if isinstance(status, dict) else None
 
+    @property
+    def may_pass(self):
+        """Whether to ask again may help: not there yet, changed meanwhile, not ready."""
+        return self.code in (404, 409, 503)
+
 
 def _current(config, kind):
     context = next(c["context"] for c in config["contexts"] if c["name"] == config["current-context"])

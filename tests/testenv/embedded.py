@@ -10,7 +10,7 @@ from .host import HostCluster
 from .kubectl import Kubectl
 from .process import Port, Process
 from .virtual import sanitizer_env
-from .wait import eventually
+from .wait import AWAY, eventually
 
 NO_NODES = "nodes: []\n"  # a test adds its own
 
@@ -77,4 +77,4 @@ class EmbeddedHost(HostCluster):
         eventually(ready_line, timeout, "the ready line of the embedded host", interval=0.01)
         if self.api is None:
             self.api = Api(self.kubeconfig)
-        eventually(ready, timeout, "/readyz of the embedded host", interval=0.01)
+        eventually(ready, timeout, "/readyz of the embedded host", interval=0.01, also=AWAY)

@@ -16,7 +16,7 @@ from .api import Api, ApiError
 from .kubectl import Kubectl
 from .pki import Pki, derive_kubeconfig, write_kubeconfig
 from .process import Port, Process, stop_all
-from .wait import eventually
+from .wait import AWAY, eventually
 
 SERVICE_CIDR = "10.96.0.0/16"
 POD_CIDR = "10.128.0.1/12"
@@ -117,7 +117,7 @@ class HostCluster:
             process.check()
             return _answers_ok(scheme, self.ports[name].number, path)
 
-        eventually(ready, timeout, f"{name} to be ready")
+        eventually(ready, timeout, f"{name} to be ready", also=AWAY)
 
     # --- content --------------------------------------------------------------------------------
 

@@ -3,12 +3,18 @@
 import contextlib
 import json
 import os
+import re
 import shlex
 import socket
 import subprocess
 import threading
 
 import yaml
+
+
+MAY_PASS = re.compile(r"\(NotFound\)|\(Conflict\)|\(AlreadyExists\)|\(ServiceUnavailable\)|connection to the server .* was refused|"
+                      r"connection refused|the server doesn't have a resource type|no matches for kind|"
+                      r"the server is currently unable to handle the request")
 
 
 class KubectlError(AssertionError):
@@ -19,6 +25,11 @@ class KubectlError(AssertionError):
         self.code = code
         self.out = out
         self.err = err
+
+    @property
+    def may_pass(self):
+        """As of an ApiError: kubectl says in words what the server said in a code."""
+        return bool(MAY_PASS.search(self.err))
 
 
 class Kubectl:

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A child process with a log, which ends when its test session ends, however that ends."""
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+
+from .wait import eventually
 
 # The kernel sends the death signal when the *thread* that forked ends; a test may start a process
 # from a thread of its own, so all are started by this one, which lives as long as the session.
@@ -17,7 +20,7 @@ REGISTRY = weakref.WeakSet()
 
 class ProcessDied(AssertionError):
     """The process is gone although nobody ended it; waiting longer is of no use."""
-    fatal = True
+    may_pass = False
 
 
 class Port:
@@ -109,10 +112,21 @@ class Process:
             self._popen.wait()
 
     def pause(self):
-        """SIGSTOP: connections stay open and nothing answers."""
+        """SIGSTOP: connections stay open and nothing answers. The signal waits for one of the threads to have a
+        processor before it stops them all, so this waits until they stand."""
         self.check()
         os.kill(self.pid, signal.SIGSTOP)
         self._paused = True
+        eventually(self._stands, 30, f"{self.name} to stand", interval=0.001)
+
+    def _stands(self):
+        return all(state == "T" for state in self._thread_states())
+
+    def _thread_states(self):
+        for task in os.listdir(f"/proc/{self.pid}/task"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended meanwhile
+                with open(f"/proc/{self.pid}/task/{task}/stat", encoding="ascii", errors="replace") as f:
+                    yield f.read().rsplit(")", 1)[1].split()[0]
 
     def resume(self):
         if self._paused and self.alive:

@@ -11,7 +11,7 @@ from .api import Api
 from .kubectl import Kubectl
 from .pki import derive_kubeconfig
 from .process import Port, Process
-from .wait import eventually
+from .wait import AWAY, eventually
 
 START_TIMEOUT = 60
 
@@ -77,7 +77,7 @@ class VirtualCluster:
             self.process.check()
             return self.api.raw("GET", "/readyz")[0] == 200
 
-        eventually(ready, timeout, f"/readyz of {self.name}", interval=0.01)
+        eventually(ready, timeout, f"/readyz of {self.name}", interval=0.01, also=AWAY)
 
     def stop(self):
         """SIGTERM; the exit code must be 0 (a leak or a sanitizer finding makes it another)."""
