@@ -93,6 +93,10 @@ def get(stream, path="/version", end=END_STREAM, *headers, method="GET"):
     return frame(HEADERS, end | END_HEADERS, stream, block(*headers, method=method, path=path))
 
 
+class NoAnswer(AssertionError):
+    """Nothing came for as long as the socket waits."""
+
+
 class Http2:
     """One connection; frames() yields (type, flags, stream, payload) until the server closes."""
 
@@ -110,7 +114,7 @@ class Http2:
             try:
                 part = self.socket.recv(65536)
             except socket.timeout:
-                raise AssertionError("the server neither answers nor closes") from None
+                raise NoAnswer("the server neither answers nor closes") from None
             except (OSError, ssl.SSLError):
                 return False
             if not part:
@@ -137,6 +141,21 @@ class Http2:
             if kind == GOAWAY and int.from_bytes(payload[4:8], "big"):
                 return "goaway", int.from_bytes(payload[4:8], "big")
         return "closed", None
+
+    def fate(self):
+        """"ended": the server says GOAWAY or closes; "served": it answers a PING that is sent now; "stalled": neither."""
+        mark = b"are you?"
+        if not self.send(frame(PING, payload=mark)):
+            return "ended"
+        try:
+            for kind, _, _, payload in self.frames():
+                if kind == GOAWAY:
+                    return "ended"
+                if kind == PING and payload == mark:
+                    return "served"
+        except NoAnswer:
+            return "stalled"
+        return "ended"
 
     def close(self):
         self.socket.close()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lint scripts find what they are for, shown on small trees that are wrong in one way each."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -152,3 +153,16 @@ def test_generated_finds(tmp_path, path, old, new, finding):
     (tmp_path / path).write_text(text.replace(old, new))
     r = subprocess.run(check, capture_output=True, text=True, check=False)
     assert r.returncode == 1 and finding in r.stderr
+
+
+def test_no_suite_is_dropped_where_something_is_missing():
+    """A tool, a library or a file that a build lacks is an error of the build, not a suite less."""
+    tree = os.path.dirname(os.path.dirname(HERE))
+    files = subprocess.run(["git", "ls-files", "*meson.build"], cwd=tree, capture_output=True, text=True, check=True).stdout
+    found = []
+    for path in files.split():
+        with open(os.path.join(tree, path), encoding="utf-8") as f:
+            found += [f"{path}:{n}: {line.strip()}" for n, line in enumerate(f, 1)
+                      if re.search(r"required\s*:\s*(false|get_option)|\.found\(\)|is_variable|fs\.exists|find_program.*required|"
+                                   r"disabler\(|subdir_done|build_by_default: false.*test\(", line)]
+    assert files and not found, "\n".join(found)

@@ -1,0 +1,157 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A day's work of one tenant, and what it leaves in the memory of a process that nobody asks anything any more.
+
+`/usr/bin/python3 tests/bench/day.py`, with SUBLET_BIN the release program: the demo's two teams on `sublet host`, then
+tests of ours on a real host: a team that lets kubectl explain, is scraped, makes and deletes 2,000 objects and runs 20
+pods. Each step is followed by what private memory is then and RESTED seconds later, beside a tenant that was never used.
+Nothing is asserted: figures are for people.
+"""
+import os
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
+                os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+
+from load import CMS, config_map  # noqa: E402
+from measure import memory_mb  # noqa: E402
+from testenv import HostCluster, VirtualCluster  # noqa: E402
+from testenv.demo import Demo  # noqa: E402
+from testenv.kubectl import Kubectl  # noqa: E402
+from testenv.api import Api  # noqa: E402
+from testenv.wait import eventually  # noqa: E402
+
+RESTED = 120   # seconds after the last request until memory is read: what a day leaves
+OBJECTS = 2000
+PODS = 20
+EXPLAINED = ("deployment.spec", "pods.spec.containers", "cronjobs", "hpa.spec.metrics", "crd.spec.versions.schema")
+
+
+class Team:
+    """The work of a day through one API server: a kubeconfig of its admin, and kubectl with it."""
+
+    def __init__(self, kubeconfig, kubectl):
+        self.api = Api(kubeconfig)
+        self.kubectl = kubectl
+
+    def explain(self):
+        for what in EXPLAINED:
+            self.kubectl("explain", what, "--recursive")
+
+    def scrape(self):
+        for _ in range(10):
+            assert self.api.raw("GET", "/metrics")[0] == 200
+
+    def objects(self):
+        """Made and deleted by four clients at once."""
+        path = CMS.format("default")
+
+        def some(first):
+            api = self.api.clone()
+            for i in range(first, OBJECTS, 4):
+                api.post(path, config_map(f"day-{i}"))
+            for i in range(first, OBJECTS, 4):
+                api.delete(f"{path}/day-{i}")
+            api.close()
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(some, range(4)))
+
+    def pods(self):
+        """With their token mounted, as pods are; run, and gone."""
+        path = "/api/v1/namespaces/default/pods"
+        eventually(lambda: self.api.get("/api/v1/namespaces/default/serviceaccounts/default"), 60, "the account")
+        names = [f"day-{i}" for i in range(PODS)]
+        for name in names:
+            self.api.post(path, pod(name))
+        eventually(lambda: {"Running"} == {self.api.get(f"{path}/{n}")["status"].get("phase") for n in names}, 120,
+                   f"{PODS} pods to run")
+        for name in names:
+            self.api.delete(f"{path}/{name}", query={"gracePeriodSeconds": "1"})
+        eventually(lambda: not set(names) & {p["metadata"]["name"] for p in self.api.get(path)["items"]}, 120,
+                   "the pods to go")
+
+    def day(self, after=lambda step: None):
+        """All of it; after(step's name) is called after each."""
+        for step in (self.explain, self.scrape, self.objects, self.pods):
+            step()
+            self.api.close()
+            after(step.__name__)
+
+
+def pod(name):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
+        "terminationGracePeriodSeconds": 1, "containers": [{"name": "main", "image": "busybox:1"}]}}
+
+
+def private(pid):
+    return memory_mb(pid)["private"]
+
+
+def steps_of(team, pid, rest):
+    """[(step, private MB at its end, `rest` seconds later)] of a day."""
+    rows = []
+
+    def after(step):
+        at_end = private(pid)
+        time.sleep(rest)
+        rows.append((step, at_end, private(pid)))
+
+    team.day(after)
+    return rows
+
+
+def on_a_real_host(directory, rest):
+    host = HostCluster(os.path.join(directory, "host")).start()
+    clusters = []
+    try:
+        host.add_cpu_node("cpu-1")
+        for name in ("never", "day"):
+            host.create_namespace(f"team-{name}")
+            clusters.append(VirtualCluster(name, os.path.join(directory, "tenants"), host, f"team-{name}").start())
+            clusters[-1]._close()
+        never, day = clusters
+        time.sleep(rest)
+        rows = [("start", private(day.pid), private(day.pid))]
+        rows += steps_of(Team(day.kubeconfig, day.kubectl), day.pid, rest)
+        rows.append(("never used", private(never.pid), private(never.pid)))
+        return rows
+    finally:
+        for vc in clusters:
+            vc.kill()
+        host.stop()
+
+
+def after_the_demo(directory, rest):
+    """The team `research` of tests/demo: its process has the demo's work behind it, and then the day."""
+    demo = Demo(os.path.join(directory, "demo"))
+    demo.run()
+    try:
+        with open(os.path.join(demo.dir, "research.pid"), encoding="ascii") as f:
+            pid = int(f.read())
+        time.sleep(rest)
+        rows = [("demo", private(pid), private(pid))]
+        kubeconfig = demo.kubeconfig("research")
+        return rows + steps_of(Team(kubeconfig, Kubectl(demo.kubectl_path, kubeconfig, demo.dir)), pid, rest)
+    finally:
+        demo.run("stop")
+
+
+def show(title, rows):
+    print(f"{title:32}{'at its end':>12}{'rested':>10}   MB private")
+    for step, at_end, rested in rows:
+        print(f"  {step:30}{at_end:12.2f}{rested:10.2f}", flush=True)
+
+
+def main():
+    rest = int(sys.argv[1]) if len(sys.argv) > 1 else RESTED
+    with tempfile.TemporaryDirectory(prefix="sublet-day-") as directory:
+        show("a day on a real host", on_a_real_host(directory, rest))
+        show("a day after the demo", after_the_demo(directory, rest))
+
+
+if __name__ == "__main__":
+    main()
