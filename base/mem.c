@@ -21,6 +21,7 @@ enum { ARENA_FIRST = 4096, ARENA_CHUNK_MAX = 65536 };
 /* Of the process, as the heap itself is: a budget that each owner of memory would have to be handed
  * could be forgotten by one of them. */
 static size_t in_use;
+static uint64_t freed;
 
 #define MALLOC_HEAD sizeof(size_t)
 
@@ -34,13 +35,23 @@ static void *need(void *p)
 
 static void forget(void *p)
 {
-    if (p)
-        __atomic_fetch_sub(&in_use, malloc_usable_size(p) + MALLOC_HEAD, __ATOMIC_RELAXED);
+    size_t n;
+
+    if (!p)
+        return;
+    n = malloc_usable_size(p) + MALLOC_HEAD;
+    __atomic_fetch_sub(&in_use, n, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&freed, n, __ATOMIC_RELAXED);
 }
 
 size_t mem_in_use(void)
 {
     return __atomic_load_n(&in_use, __ATOMIC_RELAXED);
+}
+
+uint64_t mem_freed(void)
+{
+    return __atomic_load_n(&freed, __ATOMIC_RELAXED);
 }
 
 /* The second number of statm is in pages. */

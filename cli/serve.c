@@ -371,11 +371,6 @@ static void prepare_process(void)
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
 }
 
-static void release_memory(void)
-{
-    malloc_trim(0);
-}
-
 static void serve_run(struct serve *s)
 {
     static const int numbers[] = {SIGTERM, SIGINT};
@@ -387,7 +382,7 @@ static void serve_run(struct serve *s)
         s->signals[i].data = s;
         uv_signal_start(&s->signals[i], on_signal, numbers[i]);
     }
-    s->trim = trim_new(&s->loop, QUIET_MS, release_memory);
+    s->trim = trim_new(&s->loop, QUIET_MS, mem_trim);
     err_init(&err, s->arena);
     if (serve_open(s, &err)) {
         serve_fail(s, &err);

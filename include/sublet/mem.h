@@ -15,6 +15,8 @@ struct str mem_str(struct str s); /* heap copy, NUL after the last byte */
 
 /* What all of these and all arenas hold now, in any thread: what a budget is compared with. */
 size_t mem_in_use(void);
+/* Of it, what was given back since the process began: holes that mem_trim() may close. */
+uint64_t mem_freed(void);
 /* Pages of the process in memory, or 0 where that says nothing (a sanitizer's shadow is in it). */
 size_t mem_resident(void);
 void mem_trim(void); /* gives what is free back to the kernel; milliseconds */

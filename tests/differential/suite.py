@@ -213,9 +213,15 @@ def signature(d):
 
 
 def accepted():
-    """[(pattern, reason)]: the reviewed list."""
+    """[(pattern, reason)]: the reviewed list, one pattern for each alternative."""
     with open(os.path.join(HERE, "accepted.yaml"), encoding="utf-8") as f:
-        return [(re.compile(a["match"], re.S), a["why"]) for a in yaml.safe_load(f) or []]
+        return [(re.compile(m, re.S), a["why"]) for a in yaml.safe_load(f) for m in a["match"]]
+
+
+def unused(found):
+    """Patterns of the reviewed list that explain none of these differences."""
+    keys = {signature(d) for d in found}
+    return [p.pattern for p, _ in accepted() if not any(p.search(key) for key in keys)]
 
 
 def unexpected(found):

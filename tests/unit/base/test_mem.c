@@ -83,6 +83,7 @@ static void tells_when_over(void **state)
 static void counts_what_is_in_use(void **state)
 {
     size_t before = mem_in_use(), most;
+    uint64_t freed = mem_freed();
     char *p = mem_alloc(100000);
     struct arena *a = arena_new(0);
 
@@ -99,6 +100,8 @@ static void counts_what_is_in_use(void **state)
     mem_free(p);
     mem_free(mem_str(STR("text")).p);
     assert_int_equal(mem_in_use(), before);
+    freed = mem_freed() - freed; /* the larger block, the arena, and the smaller one once it grew */
+    assert_true(freed >= 600000 && freed < 620000);
 }
 
 static void makes_strings(void **state)

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 #include <uv.h>
 
+#include <sublet/mem.h>
+
 #include "../../../cli/trim.h"
 
 static uv_loop_t loop;
@@ -96,6 +98,38 @@ static void once_per_burst(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+/* One turn of the loop that frees as much as a large answer, or a cache whose time is over. */
+static void after_few_turns_that_free_much(void **state)
+{
+    struct trim *t;
+
+    (void)state;
+    released = 0;
+    uv_loop_init(&loop);
+    t = trim_new(&loop, 1, release);
+    wait_for(1);
+    mem_free(mem_alloc(100));
+    turn(1);
+    assert_true(sleeps());
+
+    mem_free(mem_alloc(1 << 20));
+    turn(1);
+    wait_for(2);
+    assert_true(sleeps());
+    assert_int_equal(released, 2);
+
+    for (int i = 0; i < 100; i++) { /* and many that free little */
+        mem_free(mem_alloc(20000));
+        if (i % 20 == 0)
+            turn(1);
+    }
+    wait_for(3);
+    assert_true(sleeps());
+    trim_close(t);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 static void not_while_busy(void **state)
 {
     struct trim *t;
@@ -116,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(once_per_burst),
+        cmocka_unit_test(after_few_turns_that_free_much),
         cmocka_unit_test(not_while_busy),
     };
 
