@@ -212,16 +212,18 @@ def signature(d):
     return f"{d.kind} {d.case} {place}: {general(d.here)} | {general(d.there)}"
 
 
-def accepted():
-    """[(pattern, reason)]: the reviewed list, one pattern for each alternative."""
+def accepted(chance=True):
+    """[(pattern, reason)]: the reviewed list, one pattern for each alternative; without those that a run need not meet
+    unless `chance`."""
     with open(os.path.join(HERE, "accepted.yaml"), encoding="utf-8") as f:
-        return [(re.compile(m, re.S), a["why"]) for a in yaml.safe_load(f) for m in a["match"]]
+        return [(re.compile(m, re.S), a["why"]) for a in yaml.safe_load(f) if chance or not a.get("chance")
+                for m in a["match"]]
 
 
 def unused(found):
     """Patterns of the reviewed list that explain none of these differences."""
     keys = {signature(d) for d in found}
-    return [p.pattern for p, _ in accepted() if not any(p.search(key) for key in keys)]
+    return [p.pattern for p, _ in accepted(chance=False) if not any(p.search(key) for key in keys)]
 
 
 def unexpected(found):
