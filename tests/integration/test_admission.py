@@ -208,7 +208,7 @@ def test_quota_of_custom_resources(pair, marked):
     quota(pair, "q-custom", {"count/widgets.quota.test": "1"})
     path = "/apis/quota.test/v1/namespaces/q-custom/widgets"
     for api in pair:
-        eventually(lambda a=api: a.get(path), 30, "the widgets to be served")
+        eventually(lambda a=api: a.get(path), 30, "the widgets to be served", also=(429,))
     widget = {"apiVersion": "quota.test/v1", "kind": "Widget"}
     assert alike(pair, "first", "POST", path, {**widget, **meta("a")})[0] == 201
     assert alike(pair, "second", "POST", path, {**widget, **meta("b")})[0] == 403

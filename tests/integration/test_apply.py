@@ -27,8 +27,8 @@ def prepare(api):
             assert e.code == 409, e
     for version in ("v1", "v1beta1"):
         eventually(lambda v=version: api.get(f"/apis/apply.example.com/{v}/namespaces/default/widgets"), 30,
-                   "the widgets to be served")
-    eventually(lambda: api.get("/apis/apply.example.com/v1/namespaces/default/frees"), 30, "frees")
+                   "the widgets to be served", also=(429,))
+    eventually(lambda: api.get("/apis/apply.example.com/v1/namespaces/default/frees"), 30, "frees", also=(429,))
 
 
 def namespaces(api, names):
