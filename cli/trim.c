@@ -2,10 +2,10 @@
  *
  * Memory after a burst. Why: a start, a rollout or a big list leaves the heap full of holes, which
  * malloc keeps for ever; a hundred idle tenants must not each hold what they once needed. One large
- * answer, or a cache whose time is over, leaves as much in a single turn of the loop. Nothing polls:
- * turns and the bytes that were freed are counted as they happen, many of either arm a timer, and
- * the timer fires once when they stopped. Libraries free what is not counted, and turns stand for
- * it. Must never wake an idle process, nor trim a busy one. */
+ * answer, or a cache whose time is over, leaves as much in a single turn of the loop. Nothing
+ * polls: turns and the bytes that were freed are counted as they happen, many of either arm a
+ * timer, and the timer fires once when they stopped. Libraries free what is not counted, and turns
+ * stand for it. Must never wake an idle process, nor trim a busy one. */
 #include "trim.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@
 #include <sublet/mem.h>
 
 #define TRIM_MAGIC  0x7472696du
-#define BURST_TURNS 32 /* turns of the loop that are worth a look at the heap */
+#define BURST_TURNS 32          /* turns of the loop that are worth a look at the heap */
 #define BURST_BYTES (128 << 10) /* and what was freed that is */
 
 struct trim {

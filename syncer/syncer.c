@@ -232,6 +232,26 @@ static void on_refused(void *ctx, const struct err *err)
         classes_look(w->syncer);
 }
 
+/* The host answers, but not this: 429, 500, a watch that is never let in. Where it does not answer
+ * at all dialogue.c says so once, for all kinds. */
+static void on_failing(void *ctx, const struct err *err)
+{
+    const struct sync_watch *w = ctx;
+    struct arena *a;
+
+    if (err && !host_is_up(w->syncer->host))
+        return;
+    a = arena_new(0);
+    dialogue_note(w->syncer, arena_printf(a, "watch %s", SYNC_KINDS[w->id].plural).p,
+                  err ? "WatchFailed" : NULL,
+                  arena_printf(a,
+                               "%s cannot be watched on the host cluster: nothing that happens "
+                               "to them there is seen",
+                               SYNC_KINDS[w->id].plural),
+                  err ? err->message : STR_NULL);
+    arena_free(a);
+}
+
 struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
 {
     const struct sync_kind *k = &SYNC_KINDS[id];
@@ -243,6 +263,7 @@ struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
                                   .changed = on_changed,
                                   .synced = on_synced,
                                   .refused = on_refused,
+                                  .failing = on_failing,
                                   .ctx = w};
     struct arena *a;
 

@@ -126,6 +126,9 @@ struct reflector_options {
     void (*synced)(void *ctx); /* the first list is complete; may be NULL */
     /* The host refuses (403, 404): tried again every five minutes. Said once; may be NULL. */
     void (*refused)(void *ctx, const struct err *err);
+    /* Lists or watches failed three times in a row and more, each time; NULL: they go on. May be
+     * NULL. */
+    void (*failing)(void *ctx, const struct err *err);
     void *ctx;
 };
 struct reflector *reflector_open(const struct reflector_options *options);

@@ -24,6 +24,7 @@
 #define REFLECTOR_MAGIC 0x7265666cu
 #define PAGE            500
 #define REFUSED_MS      300000
+#define TOLD_FAILURES   3 /* in a row: one is cured by trying again */
 /* A host sends a bookmark every minute or so: silence for longer than this is a dead watch. */
 #define STALLED_MS  180000
 #define ARENA_LIMIT (256u << 20)
@@ -49,6 +50,7 @@ struct reflector {
     uint64_t told; /* bytes of a watch are coming: changes with every line */
     uint64_t told_at_check;
     unsigned failures;
+    unsigned errors; /* answers in a row that were none */
     bool synced, refused, expired, closing;
     uv_timer_t timer;
 };
@@ -168,6 +170,16 @@ static void wait_then(struct reflector *f, enum state next, int64_t ms)
     f->state = WAITING;
     f->next = next;
     start_timer(f, ms);
+}
+
+/* err NULL: what was asked for came. */
+static void tell_failing(struct reflector *f, const struct err *err)
+{
+    bool told = f->errors >= TOLD_FAILURES;
+
+    f->errors = err ? f->errors + 1 : 0;
+    if (f->o.failing && (err ? f->errors >= TOLD_FAILURES : told))
+        f->o.failing(f->o.ctx, err);
 }
 
 static void back_off(struct reflector *f, enum state next)
@@ -317,10 +329,12 @@ static void on_listed(void *ctx, const struct host_answer *answer, const struct 
     }
     /* Pages of one list belong together: after any failure it begins anew. */
     start_list(f);
-    if (is_refusal(err))
+    if (is_refusal(err)) {
         refuse(f, err, LISTING);
-    else
-        back_off(f, LISTING);
+        return;
+    }
+    back_off(f, LISTING);
+    tell_failing(f, err);
 }
 
 static void list_page(struct reflector *f)
@@ -371,6 +385,7 @@ static void take_event(struct reflector *f, const cJSON *event)
     if (!json_is_object(object) || !type.n)
         return;
     f->failures = 0;
+    tell_failing(f, NULL);
     if (str_eqc(type, "ADDED") || str_eqc(type, "MODIFIED"))
         put(f, object, false);
     else if (str_eqc(type, "DELETED"))
@@ -394,6 +409,7 @@ static void watch_ended(struct reflector *f, const struct err *err)
         refuse(f, err, LISTING);
     } else {
         back_off(f, WATCHING);
+        tell_failing(f, err);
     }
 }
 

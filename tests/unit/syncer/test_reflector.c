@@ -14,6 +14,7 @@ struct world {
     unsigned page, fail_lists;
     int watch_status;
     bool hold_watch;
+    bool failing, goes_on;
 };
 
 static void check_wanted(struct world *w)
@@ -44,6 +45,14 @@ static void on_refused(void *ctx, const struct err *err)
 {
     (void)err;
     ((struct world *)ctx)->refused = true;
+}
+
+static void on_failing(void *ctx, const struct err *err)
+{
+    struct world *w = ctx;
+
+    w->failing |= err != NULL;
+    w->goes_on |= !err;
 }
 
 static void answer(struct fake_server *s, struct net_exchange *x, const struct net_request *r)
@@ -84,6 +93,7 @@ static void world_reflect(struct world *w)
                                   .changed = on_changed,
                                   .synced = on_synced,
                                   .refused = on_refused,
+                                  .failing = on_failing,
                                   .ctx = w};
 
     w->f = reflector_open(&o);
@@ -351,6 +361,27 @@ static void test_host_away_and_back(void **state)
     world_close(&w);
 }
 
+/* A host that answers everything but its watches: 429, as where it has too many of them. */
+static void test_watches_that_are_turned_away_are_told(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.pages[0] = LIST("5", "", OBJ("a", "ua", "1"));
+    w.watch_status = 429;
+    world_reflect(&w);
+    fake_run_until(&w.s, &w.failing);
+    assert_true(reflector_synced(w.f));
+    assert_false(w.goes_on);
+    w.watch_status = 0;
+    world_wait_watches(&w, w.s.watches + 1);
+    fake_line(&w.s, EVENT("MODIFIED", OBJ("a", "ua", "6")));
+    world_wait(&w, "~a6 ");
+    assert_true(w.goes_on);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_late_removal_of_a_predecessor),
         cmocka_unit_test(test_refusal_is_told_once_and_not_hammered),
         cmocka_unit_test(test_host_away_and_back),
+        cmocka_unit_test(test_watches_that_are_turned_away_are_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
