@@ -10,8 +10,7 @@ ratios are taken round by round. Nothing is asserted: figures are for people.
 import argparse
 import json
 import os
-import statistics
-import subprocess
+import shutil
 import sys
 import tempfile
 import time
@@ -19,17 +18,20 @@ import time
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
                 os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
+from day import RESTED, Team, pod  # noqa: E402
 from limits import FileServer, sqlite_rows  # noqa: E402
 from load import SWAP, Target, both, config_map, watch_latencies, watch_rate  # noqa: E402
 from measure import Table, cpu_seconds, memory_mb, memory_of  # noqa: E402
 from testenv import HostCluster, VirtualCluster  # noqa: E402
+from testenv.api import Api  # noqa: E402
 from testenv.pki import Pki  # noqa: E402
-from testenv.wait import eventually  # noqa: E402
+from testenv.wait import AWAY, eventually  # noqa: E402
 
 LISTED = 3000
 PATCHED = 64
 WATCHERS = 20
 PODS = 200
+PEER = ("etcd", "kube-apiserver")
 SETTLE = 5       # seconds before idle memory is read
 PATCH = "application/json-patch+json"
 
@@ -131,17 +133,35 @@ def limits_of(files, directory, target, scale):
 
 # --- start, idle, pods -------------------------------------------------------------------------------
 
-def starts(vc, n=10):
-    """Seconds from exec to the ready line, over fresh stores."""
-    taken = []
-    for _ in range(n):
-        begin = time.monotonic()
-        vc.start(wait=False)
-        eventually(vc._read_ready_line, 30, "ready", interval=0.001)
-        taken.append(time.monotonic() - begin)
-        vc.process.stop()
-        subprocess.run(["rm", "-rf", vc.store], check=True)
+def first_request(kubeconfig, start):
+    """Seconds from starting the processes to the first authenticated request that is answered with 200."""
+    def answered():
+        api = Api(kubeconfig)
+        try:
+            return api.raw("GET", "/api/v1/namespaces")[0] == 200
+        finally:
+            api.close()
+
+    begin = time.monotonic()
+    start()
+    eventually(answered, 120, "the first request", interval=0.001, also=(*AWAY, FileNotFoundError, TypeError))
+    return time.monotonic() - begin
+
+
+def start_of(vc):
+    """Of Sublet, over a fresh store."""
+    shutil.rmtree(vc.store, ignore_errors=True)
+    taken = first_request(vc.kubeconfig, vc.process.start)
+    vc.process.stop()
     return taken
+
+
+def start_of_peer(host):
+    """Of etcd and kube-apiserver, over a fresh store; they go on."""
+    for name in reversed(PEER):
+        host.stop_component(name)
+    shutil.rmtree(os.path.join(host.dir, "etcd-data"), ignore_errors=True)
+    return first_request(host.kubeconfig, lambda: [host.components[name].start() for name in PEER])
 
 
 def idle_of(pids, seconds):
@@ -150,12 +170,6 @@ def idle_of(pids, seconds):
     time.sleep(seconds)
     used = sum(cpu_seconds(p) - b for p, b in zip(pids, before))
     return memory_of(pids), 100 * used / seconds
-
-
-def pod(i):
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"pod-{i}"},
-            "spec": {"automountServiceAccountToken": False,
-                     "containers": [{"name": "main", "image": "busybox:1"}]}}
 
 
 def running(api, path):
@@ -170,7 +184,7 @@ def pods_to_running(api, namespace):
     path = f"/api/v1/namespaces/{namespace}/pods"
     begin = time.monotonic()
     for i in range(PODS):
-        api.post(path, pod(i))
+        api.post(path, pod(f"pod-{i}"))  # with its token mounted, as pods are
 
     deadline = begin + 300
     while running(api, path) < PODS:
@@ -201,11 +215,35 @@ def measure_pods(host, directory, rounds):
     vc = VirtualCluster("pods", directory, host, "team").start()
     try:
         eventually(lambda: vc.api.get("/api/v1/namespaces/default/serviceaccounts/default"), 30, "account")
-        pairs = [(pods_to_running(vc.api, "default"), pods_to_running(host.api, "direct"))
-                 for _ in range(rounds)]
+        pairs = [in_turn(i, lambda: pods_to_running(vc.api, "default"), lambda: pods_to_running(host.api, "direct"))
+                 for i in range(rounds)]
     finally:
         vc.stop()
     return [p[0] for p in pairs], [p[1] for p in pairs]
+
+
+def in_turn(i, ours, theirs):
+    """(ours(), theirs()): who goes first alternates, so that what one leaves behind is not always the other's."""
+    if i % 2:
+        second = theirs()
+        return ours(), second
+    return ours(), theirs()
+
+
+def measure_day(host, directory):
+    """Private MB of a process that had a day's work and rested, and of one beside it that was never used."""
+    clusters = []
+    try:
+        for name in ("day", "never"):
+            host.create_namespace(f"team-{name}")
+            clusters.append(VirtualCluster(name, directory, host, f"team-{name}").start())
+        used, never = clusters
+        Team(used.kubeconfig, used.kubectl).day()
+        time.sleep(RESTED)
+        return memory_mb(used.pid)["private"], memory_mb(never.pid)["private"]
+    finally:
+        for vc in clusters:
+            vc.kill()
 
 
 # --- all of it ---------------------------------------------------------------------------------------
@@ -216,37 +254,49 @@ class Bench:
         self.rounds = rounds
         self.scale = scale
         self.host = HostCluster(os.path.join(directory, "host"), durable=True)
-        self.vc = VirtualCluster("bench", os.path.join(directory, "tenant"))
-        self.beside = VirtualCluster("beside", os.path.join(directory, "tenant"))
+        self.vc, self.beside = (VirtualCluster(name, os.path.join(directory, "tenant"), self.host, f"team-{name}")
+                                for name in ("bench", "beside"))
         self.table = Table("peer")
 
     def run(self):
         say("start")
-        begin = time.monotonic()
-        self.host.start_component("etcd")
-        self.host.start_component("kube-apiserver")
-        peer_start = time.monotonic() - begin
-        self.table.add("start to ready, s", starts(self.vc), [peer_start])
+        pairs = [in_turn(i, lambda: start_of(self.vc), lambda: start_of_peer(self.host)) for i in range(self.rounds)]
+        self.table.add("start to the first request, s", [p[0] for p in pairs], [p[1] for p in pairs])
+        self.host.wait_ready("kube-apiserver")
+        for vc in (self.vc, self.beside):
+            self.host.api.post("/api/v1/namespaces", {"metadata": {"name": vc.namespace}})
         self.idle()
         self.loads()
         say("pods")
         ours, direct = measure_pods(self.host, self.dir, self.rounds)
         self.table.add(f"{PODS} pods to Running, s (host alone)", ours, direct)
+        say("a day's work")
+        used, never = measure_day(self.host, self.dir)
+        peer = memory_of(self.peer_pids())["private"]
+        self.table.add(f"private {RESTED} s after a day's work, MB", [used], [peer])
+        self.table.add("  of one beside it, never used", [never], [])
 
     def peer_pids(self):
-        return [self.host.components[c].pid for c in ("kube-apiserver", "etcd")]
+        return [self.host.components[c].pid for c in PEER]
 
     def idle(self):
-        """Beside another tenant, as tenants are: the program's own pages are shared."""
+        """Beside another tenant, as tenants are: the program's own pages are shared. Both are connected to the host."""
         say("idle")
-        self.beside.start()
-        self.vc.start()
+        for vc in (self.beside, self.vc):
+            vc.start()
+            vc._close()
+        eventually(self.connected, 60, "both to be connected to the host")
         time.sleep(SETTLE)
         memory, cpu = idle_of([self.vc.pid], 20)
         peer_memory, peer_cpu = idle_of(self.peer_pids(), 10)
         for kind in memory:
             self.table.add(f"{kind} memory idle, MB", [memory[kind]], [peer_memory[kind]])
         self.table.add("CPU idle, % of a core", [cpu], [peer_cpu])
+
+    def connected(self):
+        """The host knows a kubeconfig of each: what their syncers write there first."""
+        return all(self.host.api.get(f"/api/v1/namespaces/{vc.namespace}/secrets/{vc.name}-kubeconfig")
+                   for vc in (self.vc, self.beside))
 
     def loads(self):
         ours = Target("sublet", self.vc.api, self.vc.api.server.geturl(), self.vc.dir)
@@ -256,8 +306,8 @@ class Bench:
         try:
             for i in range(self.rounds):
                 say(f"load, round {i + 1} of {self.rounds}")
-                rounds.append((Round(ours, self.scale).run(), Round(peer, self.scale).run(),
-                               limits_of(files, self.dir, ours, self.scale)))
+                pair = in_turn(i, Round(ours, self.scale).run, Round(peer, self.scale).run)
+                rounds.append((*pair, limits_of(files, self.dir, ours, self.scale)))
         finally:
             if files:
                 files.stop()
