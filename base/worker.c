@@ -29,7 +29,7 @@ struct worker {
     unsigned working, max_working;
     size_t dropped;
     uint64_t adds, retries;
-    bool closing, in_batch;
+    bool closing, paused, in_batch;
     unsigned open_handles;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -60,7 +60,7 @@ static void start_timer(struct worker *w, int64_t delay_ms)
 static void arm(struct worker *w)
 {
     int64_t due = queue_next_due(w->queue), now = now_ms(w);
-    bool room = !w->closing && w->working < w->max_working && due != INT64_MAX;
+    bool room = !w->closing && !w->paused && w->working < w->max_working && due != INT64_MAX;
 
     if (w->in_batch)
         return; /* on_idle() arms when its batch is through */
@@ -80,8 +80,8 @@ static void run_batch(struct worker *w)
     struct str key;
 
     w->in_batch = true;
-    for (unsigned i = 0; i < BATCH && !w->closing && w->working < w->max_working; i++) {
-        if (!queue_get(w->queue, now, &key))
+    for (unsigned i = 0; i < BATCH && w->working < w->max_working; i++) {
+        if (w->closing || w->paused || !queue_get(w->queue, now, &key))
             break;
         w->working++;
         w->work(w->ctx, w, key);
@@ -189,6 +189,14 @@ void worker_wake(struct worker *w)
         arm(w);
 }
 
+void worker_pause(struct worker *w, bool paused)
+{
+    assert(w->magic == WORKER_MAGIC);
+    w->paused = paused;
+    if (!w->closing)
+        arm(w);
+}
+
 unsigned worker_failures(const struct worker *w, struct str key)
 {
     assert(w->magic == WORKER_MAGIC);
@@ -210,7 +218,7 @@ size_t worker_length(const struct worker *w)
 int64_t worker_next_due(const struct worker *w)
 {
     assert(w->magic == WORKER_MAGIC);
-    return queue_next_due(w->queue);
+    return w->paused ? INT64_MAX : queue_next_due(w->queue);
 }
 
 size_t worker_dropped(const struct worker *w)

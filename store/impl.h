@@ -66,6 +66,7 @@ struct store {
     uv_timer_t quiet;
     uint64_t last_commit_ms; /* loop time */
     struct store_stats stats;
+    char *read_only; /* the reason; NULL: writes are taken */
     bool backup_turn, tidy, closing;
     unsigned open_handles;
     void (*stopped)(struct store *s);

@@ -40,6 +40,7 @@ static void store_free(struct store *s)
     tables_fini(s);
     records_fini(s);
     mem_free(s->touched);
+    mem_free(s->read_only);
     mem_free(s->file);
     s->magic = 0;
     mem_free(s);

@@ -52,6 +52,31 @@ static int check_waiting(const struct store *s, struct err *err)
     return -1;
 }
 
+void store_set_read_only(struct store *s, const char *reason)
+{
+    char *kept = reason ? mem_strdup(str_c(reason)) : NULL;
+
+    assert(s->magic == STORE_MAGIC);
+    mem_free(s->read_only);
+    s->read_only = kept;
+}
+
+const char *store_read_only(const struct store *s)
+{
+    assert(s->magic == STORE_MAGIC);
+    return s->read_only;
+}
+
+static int check_order(const struct store *s, struct err *err)
+{
+    if (!s->read_only)
+        return 0;
+    err_set(err, &ERR_UNAVAILABLE, "%s", s->read_only);
+    if (err)
+        err->retry_after = STORE_READ_ONLY_RETRY_S;
+    return -1;
+}
+
 static const enum store_event_type EVENT_OF[] = {
     [STORE_CREATE] = STORE_ADDED,
     [STORE_UPDATE] = STORE_MODIFIED,
@@ -105,8 +130,8 @@ int store_write(struct store *s, const struct store_write *w, struct err *err)
 
     if (s->closing)
         return err_set(err, &ERR_STORAGE, "the store is closed");
-    if (check_expected(w, latest, err) || check_limits(s, w, before, after, err) ||
-        check_waiting(s, err))
+    if (check_order(s, err) || check_expected(w, latest, err) ||
+        check_limits(s, w, before, after, err) || check_waiting(s, err))
         return -1;
 
     add_version(s, t, w);

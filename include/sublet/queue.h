@@ -61,6 +61,8 @@ struct worker_stats {
 };
 void worker_stats(const struct worker *w, struct worker_stats *ret);
 int64_t worker_next_due(const struct worker *w); /* mono ms; INT64_MAX when nothing waits */
+/* While paused nothing is handed out; keys gather, and what is worked on is finished. */
+void worker_pause(struct worker *w, bool paused);
 /* Looks at the clock again: for a clock that jumped (a test's own). */
 void worker_wake(struct worker *w);
 /* Async. There is no work() and no effect of worker_add() after it, but each key that is being

@@ -12,6 +12,13 @@ int store_restore(const char *backup, const char *path, struct err *err) MUST_CH
 /* Reads all of a store that no process has open, like a start would, and checks the file itself. */
 int store_check(const char *path, struct err *err) MUST_CHECK;
 
+/* Read-only by order, with a reason (copied; NULL: writes again): store_write() fails with
+ * UNAVAILABLE and the reason. What is under way is committed; records may still be put, reads and
+ * watches go on. */
+#define STORE_READ_ONLY_RETRY_S 5
+void store_set_read_only(struct store *s, const char *reason);
+const char *store_read_only(const struct store *s); /* the reason, or NULL */
+
 /* For metrics. */
 struct store_stats {
     uint64_t commits, failures; /* transactions since the start */

@@ -15,6 +15,7 @@
 #include <sublet/controller.h>
 #include <sublet/crd.h>
 #include <sublet/net.h>
+#include <sublet/read_only.h>
 
 #include "read.h"
 
@@ -27,6 +28,7 @@
 #define API_GZIP_FROM  (128u * 1024)
 
 struct events;
+struct held_call;
 struct expiry;
 struct notices;
 struct api_audit;
@@ -93,6 +95,9 @@ struct vapi {
     struct streaming *streaming;
     struct budget *budget;
     struct token_marks tokens;
+    struct vapi_order *orders; /* read_only.c */
+    struct held_call *held;    /* writes that wait, in order of their arrival */
+    bool holding;
     struct vapi_address address; /* where it is reached */
     struct arena *address_texts; /* of it; NULL: it was not published yet */
     void (*address_changed)(void *ctx);
@@ -175,6 +180,9 @@ struct call_entry *call_entry(struct call *c);
 struct call *call_inside(struct vapi *api, const struct user *user, enum call_verb verb,
                          const struct resource *r, const struct subresource *sub, struct str ns,
                          struct str name, vapi_done_cb done, void *ctx);
+typedef void (*call_handler)(struct call *c);
+/* read_only.c: what is done with a write that has to wait or is refused; NULL: what it asks for. */
+call_handler read_only_handler(const struct call *c);
 void call_run(struct call *c); /* the handler of its verb and subresource */
 void call_exchange_closed(void *ctx);
 void call_exchange_drained(void *ctx);

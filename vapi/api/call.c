@@ -211,8 +211,6 @@ void call_warn(struct call *c, struct str text)
 
 /* ---- dispatch ---- */
 
-typedef void (*call_handler)(struct call *c);
-
 static const call_handler HANDLERS[CALL_N_VERBS] = {
     [CALL_GET] = call_get,       [CALL_LIST] = call_list,
     [CALL_WATCH] = call_watch,   [CALL_CREATE] = call_create,
@@ -222,6 +220,10 @@ static const call_handler HANDLERS[CALL_N_VERBS] = {
 
 static call_handler handler_of(const struct call *c)
 {
+    call_handler instead = read_only_handler(c);
+
+    if (instead)
+        return instead;
     if (c->sub && c->sub->kind == SUB_HANDLER)
         return c->sub->handle;
     if (c->sub && c->sub->kind == SUB_SCALE)

@@ -14,6 +14,7 @@
 #include <sublet/log.h>
 #include <sublet/net.h>
 #include <sublet/proto.h>
+#include <sublet/store_admin.h>
 #include <sublet/yaml.h>
 
 #define MAX_HEADERS   80 /* warnings included */
@@ -311,7 +312,8 @@ void call_error(struct call *c, const struct err *err)
     struct headers h = {.n = 0};
 
     assert(err->kind);
-    if (err->kind->code >= 500 && err->kind != &ERR_UNKNOWN && !c->gone)
+    if (err->kind->code >= 500 && err->kind != &ERR_UNKNOWN && !c->gone &&
+        !(err->kind == &ERR_UNAVAILABLE && store_read_only(c->api->o.store))) /* has a notice */
         log_warn("request failed verb=%s resource=%.*s ns=%.*s name=%.*s code=%d error=\"%.*s\"",
                  CALL_VERBS[c->verb], STR_F(c->resource ? c->resource->group_resource : STR("")),
                  STR_F(c->ns), STR_F(c->name), err->kind->code, STR_F(err->message));

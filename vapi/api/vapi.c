@@ -18,6 +18,8 @@
 
 #include <assert.h>
 
+#include <sublet/store_admin.h>
+
 #define CLOSE_GRACE_MS 5000
 
 struct deferred {
@@ -332,6 +334,9 @@ void vapi_close(struct vapi *api, void (*closed)(void *ctx), void *ctx)
     api->closed = closed;
     api->closed_ctx = ctx;
     uv_timer_stop(&api->renewal);
+    api->holding = false;
+    if (api->held)
+        vapi_set_read_only(api, store_read_only(api->o.store));
     if (api->expiry)
         expiry_stop(api->expiry);
     /* One count is ours, so that a part that closes at once does not end the phase too early. */

@@ -152,6 +152,10 @@ static void run_finish(struct reconcile *r)
     struct str key = r->key;
 
     assert(r->pending == 0);
+    if (c->order.read_only) { /* whatever became of it: all keys run again afterwards */
+        r->failed = r->quiet_retry = false;
+        worker_add(c->worker, key);
+    }
     if (r->failed && may_log(r))
         log_warn("%s: %.*s: %.*s", c->def->name, STR_F(r->key), STR_F(r->err.message));
     if (r->again_ms >= 0 && !c->closing)
@@ -199,6 +203,17 @@ static void on_work(void *ctx, struct worker *w, struct str key)
 
 /* ---- life ---- */
 
+static void on_order(struct vapi_order *order)
+{
+    struct controller *c = order->ctx;
+
+    assert(c->magic == CONTROLLER_MAGIC && !c->closing);
+    worker_pause(c->worker, order->read_only);
+    for (size_t i = 0; i < c->n_sources && !order->read_only; i++)
+        source_scan(&c->sources[i]);
+    notice_drops(c);
+}
+
 struct controller *controller_start_with(struct vapi *api, const struct controller_def *def,
                                          void *state)
 {
@@ -219,6 +234,9 @@ struct controller *controller_start_with(struct vapi *api, const struct controll
         source_scan(&c->sources[i]);
     }
     notice_drops(c);
+    c->order = (struct vapi_order){.changed = on_order, .ctx = c};
+    vapi_order_watch(api, &c->order);
+    worker_pause(c->worker, c->order.read_only);
     return c;
 }
 
@@ -257,6 +275,7 @@ void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx
     c->closing = true;
     c->closed = closed;
     c->closed_ctx = ctx;
+    vapi_order_unwatch(&c->order);
     for (size_t i = 0; i < c->n_sources; i++)
         c->sources[i].watch = store_watch_close(c->sources[i].watch);
     worker_close(c->worker, on_worker_closed, c);

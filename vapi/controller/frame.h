@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sublet/controller.h>
+#include <sublet/read_only.h>
 
 #define CONTROLLER_MAGIC 0x6374726cu
 #define RECONCILE_MAGIC  0x7265636fu
@@ -27,7 +28,8 @@ struct controller {
     size_t dropped; /* keys the full queue refused, as of the last look */
     bool lossy;     /* some were refused: everything is mapped again when there is room */
     int64_t log_minute;
-    unsigned logged; /* lines in that minute */
+    unsigned logged;         /* lines in that minute */
+    struct vapi_order order; /* read-only: no key is worked on */
     bool closing, worker_closed;
     void (*closed)(void *ctx);
     void *closed_ctx;

@@ -272,6 +272,25 @@ static void works_in_batches(void **state)
     finish(&f);
 }
 
+static void rests_while_paused(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    start(&f, 1, NULL);
+    f.synchronous = true;
+    worker_add(f.worker, STR("a"));
+    worker_pause(f.worker, true);
+    worker_add(f.worker, STR("b"));
+    assert_int_equal(worker_next_due(f.worker), INT64_MAX);
+    tick(&f);
+    assert_string_equal(f.log, "");
+    worker_pause(f.worker, false);
+    tick(&f);
+    assert_string_equal(f.log, "a b ");
+    finish(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,7 +298,7 @@ int main(void)
         cmocka_unit_test(never_starves_the_loop),  cmocka_unit_test(waits_for_the_due_time),
         cmocka_unit_test(sleeps_on_a_timer),       cmocka_unit_test(closing_waits_for_work),
         cmocka_unit_test(closes_from_within_work), cmocka_unit_test(counts_what_it_drops),
-        cmocka_unit_test(works_in_batches),
+        cmocka_unit_test(works_in_batches),        cmocka_unit_test(rests_while_paused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include <stdio.h>
+#include <sublet/store_admin.h>
 #include <string.h>
 
 static int setup(void **state)
@@ -415,6 +416,32 @@ static void test_close_commits(void **state)
     assert_int_equal(committed(f, "a", "y"), 2);
 }
 
+static void test_read_only(void **state)
+{
+    struct fixture *f = *state;
+    struct str value;
+
+    fixture_open(f);
+    put(f, "ns", "x", 1);
+    store_set_read_only(f->store, "another process writes");
+    assert_string_equal(store_read_only(f->store), "another process writes");
+    assert_true(fixture_sync(f)); /* what was under way is committed */
+    assert_int_equal(committed(f, "ns", "x"), 1);
+    assert_int_equal(try_write(f, STORE_CREATE, "ns", "y", 1, 0), -1);
+    assert_ptr_equal(f->err.kind, &ERR_UNAVAILABLE);
+    assert_true(str_eqc(f->err.message, "another process writes"));
+    assert_int_equal(f->err.retry_after, STORE_READ_ONLY_RETRY_S);
+    assert_int_equal(try_write(f, STORE_DELETE, "ns", "x", 1, store_revision(f->store)), -1);
+    store_record_put(f->store, RECORD_META, STR("k"), STR("v"));
+    assert_true(fixture_sync(f));
+    assert_true(store_record_get(f->store, RECORD_META, STR("k"), &value));
+    store_set_read_only(f->store, NULL);
+    assert_null(store_read_only(f->store));
+    put(f, "ns", "y", 2);
+    assert_true(fixture_sync(f));
+    assert_int_equal(committed(f, "ns", "y"), 2);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
@@ -428,6 +455,7 @@ int main(void)
         TEST(object_limit),
         TEST(byte_limit),
         TEST(advance),
+        TEST(read_only),
         TEST(resources),
         TEST(close_commits),
         TEST(resources_are_bounded),

@@ -6,6 +6,8 @@
 
 #include "test.h"
 
+#include <sublet/read_only.h>
+
 #define CM   "/api/v1/namespaces/default/configmaps"
 #define PODS "/api/v1/namespaces/default/pods"
 
@@ -393,6 +395,75 @@ static void test_pod_shape(void **state)
     assert_true(has_header(&a, "warning: 299 - \"host networking is not for you\""));
 }
 
+/* ---- read-only by order ---- */
+
+#define NO "another process serves this virtual cluster: other_1"
+
+static void check_refused(const struct answer *a)
+{
+    assert_int_equal(a->status, 503);
+    assert_str(json_str_at(a->json, "reason"), "ServiceUnavailable");
+    assert_str(json_str_at(a->json, "message"), NO);
+    assert_int_equal(json_i64_at(a->json, "details.retryAfterSeconds", 0), 5);
+    assert_true(has_header(a, "retry-after: 5"));
+}
+
+static void test_read_only_refuses_writes_alone(void **state)
+{
+    struct harness *h = *state;
+    struct vapi *api = harness_api(h);
+    struct outcome o;
+    struct answer a;
+
+    assert_int_equal(post(h, CM, "{\"metadata\":{\"name\":\"kept\"}}").status, 201);
+    vapi_set_read_only(api, NO);
+    a = post(h, CM, "{\"metadata\":{\"name\":\"a\"}}");
+    check_refused(&a);
+    a = merge(h, CM "/kept", "{\"data\":{\"k\":\"v\"}}");
+    check_refused(&a);
+    a = delete_(h, CM "/kept", NULL);
+    check_refused(&a);
+    a = delete_(h, CM, NULL);
+    check_refused(&a);
+    assert_int_equal(get(h, CM "/kept").status, 200);
+    assert_int_equal(get(h, CM).status, 200);
+    assert_int_equal(post(h, CM "?dryRun=All", "{\"metadata\":{\"name\":\"a\"}}").status, 201);
+    CLIENT(h, o,
+           vapi_create(api, harness_resource(h, "", "configmaps"), STR("default"),
+                       tree(h, "{\"metadata\":{\"name\":\"inside\"}}"), on_done, &o));
+    assert_ptr_equal(o.kind, &ERR_UNAVAILABLE);
+    vapi_set_read_only(api, NULL);
+    assert_int_equal(post(h, CM, "{\"metadata\":{\"name\":\"a\"}}").status, 201);
+}
+
+static void test_held_writes_are_answered_when_it_is_decided(void **state)
+{
+    struct harness *h = *state;
+    struct vapi *api = harness_api(h);
+    struct outcome o = {.arena = harness_arena(h)};
+    struct request *r;
+    struct answer a;
+
+    vapi_hold_writes(api);
+    r = ask_begin(h, "POST", CM, NULL, STR("{\"metadata\":{\"name\":\"a\"}}"), NULL);
+    vapi_create(api, harness_resource(h, "", "configmaps"), STR("default"),
+                tree(h, "{\"metadata\":{\"name\":\"inside\"}}"), on_done, &o);
+    assert_int_equal(get(h, CM).status, 200); /* reads do not wait */
+    assert_false(o.done);
+    vapi_set_read_only(api, NULL);
+    a = ask_end(h, r);
+    assert_int_equal(a.status, 201);
+    harness_run_until(h, &o.done);
+    assert_null(o.kind);
+
+    vapi_hold_writes(api);
+    r = ask_begin(h, "DELETE", CM "/a", NULL, STR_NULL, NULL);
+    assert_int_equal(get(h, CM "/a").status, 200);
+    vapi_set_read_only(api, NO);
+    a = ask_end(h, r);
+    check_refused(&a);
+}
+
 int main(void)
 {
 #define TEST(name)   cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -403,6 +474,8 @@ int main(void)
         TEST(test_many_at_once),
         TEST(test_events_count),
         TEST(test_events_expire),
+        TEST(test_read_only_refuses_writes_alone),
+        TEST(test_held_writes_are_answered_when_it_is_decided),
         HOOKS_(test_admit_may_refuse),
         HOOKS_(test_base_moves_while_hook_thinks),
         HOOKS_(test_revision_given_is_a_precondition),
