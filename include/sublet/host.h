@@ -49,6 +49,7 @@ struct host_request {
     int64_t timeout_ms; /* 0: the host's */
     bool urgent;        /* a request of a tenant waits for it: goes before what is queued */
     bool dry_run;       /* asks and changes nothing: goes by the rate of dry runs */
+    bool passes_gate;   /* changes the host, but not on behalf of the tenant: the Lease itself */
 };
 struct host_answer {
     int status;
@@ -77,6 +78,7 @@ struct host_pipe_request {
     size_t n_headers;
     struct str body;
     struct str upgrade; /* "websocket": asks for a pipe in both directions; may be empty */
+    bool reads;         /* a log: passes the gate */
 };
 /* Told from the loop, never inside a call of the functions below. Each may close the pipe. */
 struct host_pipe_handler {
@@ -95,6 +97,11 @@ struct host_pipe *host_pipe_open(struct host *h, const struct host_pipe_request 
 size_t host_pipe_write(struct host_pipe *p, struct str bytes);
 void host_pipe_pause(struct host_pipe *p, bool pause); /* data() */
 void host_pipe_close(struct host_pipe *p);             /* takes NULL; no callback after it */
+
+/* While open(ctx) is false nothing that changes the host leaves: such requests and pipes, those
+ * that wait already included, fail with UNAVAILABLE. Reads, watches, dry runs and logs pass. */
+void host_set_gate(struct host *h, bool (*open)(void *ctx), void *ctx);
+void host_gate_closed(struct host *h); /* what waits is looked at now */
 
 /* May an urgent dry run go out now, without a wait for its turn? */
 bool host_has_dry_turn(struct host *h);

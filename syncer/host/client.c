@@ -40,6 +40,8 @@ const struct host_trouble_text HOST_TROUBLES[N_HOST_TROUBLES] = {
 #undef HOST_TROUBLE
 };
 
+#define BARRED "nothing is changed there until this process has confirmed that it holds the Lease"
+
 #define ERRORS_IN_A_ROW 3 /* answers of 5xx: one of them is an accident */
 
 /* What goes by one rate. Dry runs have their own, so that they never hold up what changes things.
@@ -64,6 +66,7 @@ struct host_call {
     size_t request_n;
     int64_t deadline_ms, wake_ms;
     bool urgent, stream, got_data;
+    bool changes; /* the host: only while the gate is open */
     void *wire;
     struct buf body; /* of a stream: the line that is not complete yet */
     host_line_cb line;
@@ -95,6 +98,8 @@ struct host {
     unsigned errors; /* answers of 5xx in a row */
     void (*on_trouble)(void *ctx, enum host_trouble now, struct str detail);
     void *on_trouble_ctx;
+    bool (*gate)(void *ctx); /* NULL: always open */
+    void *gate_ctx;
     struct rights rights;
     void (*on_right)(void *ctx, struct str right, bool granted, struct str detail);
     void *on_right_ctx;
@@ -501,8 +506,27 @@ static bool may_start(const struct lane *lane, const struct host_call *c)
     return c->stream || lane->in_flight < lane->max_in_flight;
 }
 
+static bool gate_is_open(const struct host *h)
+{
+    return !h->gate || h->gate(h->gate_ctx);
+}
+
+/* Not even a turn is needed to refuse: what waits is told at once. */
+static void bar(struct call_list *list)
+{
+    struct host_call *next;
+
+    for (struct host_call *c = list->first; c; c = next) {
+        next = c->next;
+        if (c->changes)
+            finish_later(c, &ERR_UNAVAILABLE, BARRED);
+    }
+}
+
 static void start_from(struct lane *lane, struct call_list *list)
 {
+    if (list->first && !gate_is_open(list->first->host))
+        bar(list);
     while (list->first && may_start(lane, list->first))
         call_start(list->first);
 }
@@ -640,6 +664,11 @@ static void tick(struct host *h)
     arm(h);
 }
 
+static bool changes(const char *method)
+{
+    return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
+}
+
 static struct host_call *call_new(struct host *h, const struct host_request *q, host_done_cb done,
                                   void *ctx)
 {
@@ -656,6 +685,7 @@ static struct host_call *call_new(struct host *h, const struct host_request *q, 
                             .request_n = q->body.n,
                             .deadline_ms = now_ms(h) + timeout,
                             .urgent = q->urgent,
+                            .changes = !q->dry_run && !q->passes_gate && changes(q->method),
                             .body = BUF_INIT(LINE_LIMIT),
                             .done = done,
                             .ctx = ctx};
@@ -723,12 +753,14 @@ const struct host_options *host_get_options(const struct host *h)
     return &h->o;
 }
 
-struct transport *host_pipe_enter(struct host *h, struct err *err)
+struct transport *host_pipe_enter(struct host *h, bool reads, struct err *err)
 {
     assert(h->magic == HOST_MAGIC);
     refill(h);
     if (h->stopped || !h->transport->ops->raw)
         err_set(err, &ERR_UNAVAILABLE, "the host cluster: no connection is to be had");
+    else if (!reads && !gate_is_open(h))
+        err_set(err, &ERR_UNAVAILABLE, "the host cluster: " BARRED);
     else if (h->n_pipes >= h->o.max_pipes || (h->work.qps && h->work.tokens < 1))
         err_set(err, &ERR_TOO_MANY_REQUESTS, "the host cluster: too many %s",
                 h->n_pipes >= h->o.max_pipes ? "streams are open" : "requests at once");
@@ -759,6 +791,22 @@ void host_pipe_failed(struct host *h)
 {
     assert(h->magic == HOST_MAGIC);
     send_probe(h);
+}
+
+void host_set_gate(struct host *h, bool (*open)(void *ctx), void *ctx)
+{
+    assert(h->magic == HOST_MAGIC);
+    h->gate = open;
+    h->gate_ctx = ctx;
+}
+
+void host_gate_closed(struct host *h)
+{
+    assert(h->magic == HOST_MAGIC);
+    bar(&h->sleeping);
+    start_all(h);
+    if (!h->delivering)
+        arm(h);
 }
 
 void host_on_trouble(struct host *h,

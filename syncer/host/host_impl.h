@@ -10,7 +10,7 @@
 const struct host_options *host_get_options(const struct host *h);
 /* A pipe is about to open: one request of the rate, one of the number of pipes. NULL: it may not.
  */
-struct transport *host_pipe_enter(struct host *h, struct err *err);
+struct transport *host_pipe_enter(struct host *h, bool reads, struct err *err);
 void host_pipe_left(struct host *h);
 /* A pipe found no way to the host: a probe finds out why. */
 void host_pipe_failed(struct host *h);

@@ -314,7 +314,7 @@ struct host_pipe *host_pipe_open(struct host *h, const struct host_pipe_request 
                                  const struct host_pipe_handler *handler, void *ctx,
                                  struct err *err)
 {
-    struct transport *t = host_pipe_enter(h, err);
+    struct transport *t = host_pipe_enter(h, q->reads, err);
     struct raw_handler raw = {.opened = on_opened, .ready = on_ready};
     struct host_pipe *p;
 

@@ -382,6 +382,73 @@ static void test_queue_is_bounded(void **state)
     fake_close(&s);
 }
 
+static bool is_open(void *ctx)
+{
+    return *(bool *)ctx;
+}
+
+static void test_gate_stops_what_changes_the_host(void **state)
+{
+    static const char *const changing[] = {"POST", "PUT", "PATCH", "DELETE"};
+    struct host_request barred = {.path = STR("/api"), .body = STR("{}")};
+    struct fake_server s;
+    struct outcome o;
+    bool open = false;
+
+    (void)state;
+    fake_open(&s, answer_plain, NULL);
+    host_set_gate(s.host, is_open, &open);
+    for (size_t i = 0; i < 4; i++) {
+        s.last_path[0] = '\0';
+        o = (struct outcome){0};
+        barred.method = changing[i];
+        host_send(s.host, &barred, on_done, &o);
+        assert_false(o.done);
+        fake_run_ms(&s, 5);
+        assert_ptr_equal(o.kind, &ERR_UNAVAILABLE);
+        assert_string_equal(s.last_path, ""); /* it never left */
+        assert_non_null(strstr(o.text, "Lease"));
+        ask(&s, (struct host_request){.method = changing[i], .body = STR("{}"), .dry_run = true},
+            &o);
+        assert_int_equal(o.status, 200);
+        ask(&s,
+            (struct host_request){.method = changing[i], .body = STR("{}"), .passes_gate = true},
+            &o);
+        assert_int_equal(o.status, 200);
+    }
+    ask(&s, (struct host_request){.method = "GET"}, &o);
+    assert_int_equal(o.status, 200);
+    open = true;
+    ask(&s, (struct host_request){.method = "POST", .body = STR("{}")}, &o);
+    assert_int_equal(o.status, 200);
+    fake_close(&s);
+}
+
+static void test_gate_stops_what_waits(void **state)
+{
+    struct host_options o = {.max_in_flight = 1};
+    struct host_request q = {.method = "POST", .path = STR("/x")};
+    struct outcome outcomes[3];
+    struct fake_server s;
+    bool open = true;
+
+    (void)state;
+    fake_open(&s, answer_never, &o);
+    host_set_gate(s.host, is_open, &open);
+    memset(outcomes, 0, sizeof(outcomes));
+    host_send(s.host, &q, on_done, &outcomes[0]);
+    host_send(s.host, &q, on_done, &outcomes[1]);
+    q.method = "GET";
+    host_send(s.host, &q, on_done, &outcomes[2]);
+    open = false;
+    host_gate_closed(s.host);
+    assert_false(outcomes[1].done); /* never from within the call */
+    fake_run_until(&s, &outcomes[1].done);
+    assert_ptr_equal(outcomes[1].kind, &ERR_UNAVAILABLE);
+    assert_false(outcomes[0].done || outcomes[2].done);
+    fake_close(&s);
+}
+
 static void answer_first_later(struct fake_server *s, struct net_exchange *x,
                                const struct net_request *r)
 {
@@ -499,6 +566,8 @@ int main(void)
         cmocka_unit_test(test_down_is_probed_and_up_is_told),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_queue_is_bounded),
+        cmocka_unit_test(test_gate_stops_what_changes_the_host),
+        cmocka_unit_test(test_gate_stops_what_waits),
         cmocka_unit_test(test_urgent_goes_first),
         cmocka_unit_test(test_stream_gives_lines),
         cmocka_unit_test(test_stream_may_be_cancelled_by_its_line),
