@@ -6,6 +6,7 @@
  *   OPENING --> STARTING --ready--> SERVING --SIGTERM--> CLOSING: syncer, API, store --> end
  *                    '--- failed, or a SIGTERM before -------^
  */
+#include "arguments.h"
 #include "cli.h"
 #include "control.h"
 #include "trim.h"
@@ -25,7 +26,12 @@
 #include <sublet/syncer.h>
 
 #define SERVE_MAGIC 0x73657276u
-#define QUIET_MS    2000 /* then memory that a burst left goes back to the kernel */
+#define FORCE_HELP                                                                                 \
+    "\nfor this start alone:\n"                                                                    \
+    "  --force\n        takes the Lease on the host from another process, though that may live "   \
+    "or "                                                                                          \
+    "have newer data\n"
+#define QUIET_MS 2000 /* then memory that a burst left goes back to the kernel */
 
 enum serve_phase { SERVE_STARTING, SERVE_SERVING, SERVE_CLOSING };
 
@@ -412,20 +418,24 @@ int cmd_serve(int argc, char **argv)
     struct arena *a;
     struct config config;
     int code = 2;
+    bool force = arguments_take_switch(&argc, argv, "--force");
 
     for (int i = 0; i < argc; i++) {
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             struct buf text = BUF_INIT(0);
 
             config_help(&text, "serve");
+            buf_addc(&text, FORCE_HELP);
             printf("%.*s", STR_F(buf_str(&text)));
             buf_fini(&text);
             return 0;
         }
     }
     a = arena_new(0);
-    if (!cli_config(a, argc, argv, &config))
+    if (!cli_config(a, argc, argv, &config)) {
+        config.lease_force = force;
         code = cli_run(a, &config, NULL);
+    }
     arena_free(a);
     return code;
 }

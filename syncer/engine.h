@@ -14,6 +14,7 @@
 #include <sublet/syncer.h>
 #include <sublet/translate.h>
 
+#include "lease.h"
 #include "map.h"
 
 #define SYNCER_MAGIC 0x73796e63u
@@ -84,6 +85,8 @@ struct syncer {
     struct publisher *publisher;
     struct admits *admits;
     struct streams *streams;
+    struct lease *lease;
+    char *not_leading; /* why /readyz fails; NULL: this process leads, or nobody is known to */
     struct uv_timer_s *defer; /* runs what must not run inside the caller */
     struct deferred_call *deferred;
     bool started, address_known, closing;
@@ -112,6 +115,8 @@ void syncer_hold(struct syncer *s);
 void syncer_release(struct syncer *s);
 /* Adds every key the kind may have something to do for. */
 void syncer_rescan(struct syncer *s, enum sync_id id);
+/* Everything: the host is back, or may be changed again. */
+void syncer_rescan_all(struct syncer *s);
 /* May this run talk to the host, with these copies complete? Opens what is not watched yet. When
  * not, the run has nothing to do: its key comes again when it can. */
 bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enum sync_id third);
@@ -383,6 +388,7 @@ void streams_connect(struct syncer *s, struct proxy *p); /* the hook */
 void descriptions_ask(struct syncer *s, struct str path, int64_t timeout_ms,
                       void (*done)(void *ctx, struct str body, const struct err *err), void *ctx);
 void streams_stop(struct streams *all);            /* ends all of them */
+void streams_bar(struct streams *all);             /* but logs: nothing may change the host */
 struct streams *streams_free(struct streams *all); /* takes NULL */
 
 /* --- dialogue.c: what is wrong with the host, as standing notices --- */
@@ -390,6 +396,17 @@ void dialogue_watch(struct syncer *s);
 /* A duty of its own towards the host is not done ("kubeconfig"); reason NULL: it is. */
 void dialogue_note(struct syncer *s, const char *duty, const char *reason, struct str message,
                    struct str detail);
+
+/* --- leader.c: what the Lease means for the API --- */
+void leader_new(struct syncer *s);
+void leader_start(struct syncer *s);
+/* Where we find out that it is not the host of before: connected by whoever keeps lives. */
+void leader_host_changed(struct syncer *s, const char *why);
+
+/* --- lacking.c --- */
+/* Says what of our data the life that took over lacks, and writes all of it to `lacking.txt` in the
+ * data directory. */
+struct str lacking_report(struct syncer *s, struct arena *a, struct str our_epoch, struct str fork);
 
 /* --- hooks.c --- */
 void hooks_register(struct syncer *s);

@@ -131,6 +131,8 @@ static cJSON *review(struct check *c, const struct right *r, struct str verb)
         json_set_str(a, attributes, "subresource", resource);
     if (!r->cluster)
         json_set_str(a, attributes, "namespace", c->config->host_namespace);
+    if (!strcmp(r->resource, "leases") && !str_eqc(verb, "create")) /* of one name alone */
+        json_set_str(a, attributes, "name", c->config->name);
     return body;
 }
 

@@ -157,7 +157,7 @@ static void look(struct publisher *p)
     struct arena *a;
     struct host_request q = {.method = "GET"};
 
-    if (p->busy || p->published || p->closing || !p->text.n)
+    if (p->busy || p->published || p->closing || !p->text.n || !lease_may_act(p->syncer->lease))
         return;
     p->busy = true;
     a = arena_new(0);

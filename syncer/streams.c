@@ -377,7 +377,8 @@ static int open_pipe(struct stream *t, struct err *err)
                                   .headers = r->headers,
                                   .n_headers = r->n_headers,
                                   .body = r->body,
-                                  .upgrade = r->upgrade};
+                                  .upgrade = r->upgrade,
+                                  .reads = r->kind == PROXY_LOG};
 
     t->pipe = host_pipe_open(t->syncer->host, &q, &handler, t, err);
     return t->pipe ? 0 : -1;
@@ -416,21 +417,35 @@ struct streams *streams_new(void)
     return NEW(struct streams);
 }
 
+static void stop(struct stream *t, const char *why)
+{
+    struct err err;
+
+    host_pipe_close(t->pipe);
+    if (t->state == STREAM_PASSING || t->state == STREAM_TUNNEL) {
+        proxy_abort(t->proxy);
+        stream_free(t);
+        return;
+    }
+    err_init(&err, proxy_request(t->proxy)->arena);
+    err_set(&err, &ERR_UNAVAILABLE, "the host cluster: %s", why);
+    refuse(t, &err);
+}
+
 void streams_stop(struct streams *all)
 {
-    while (all->first) {
-        struct stream *t = all->first;
-        struct err err;
+    while (all->first)
+        stop(all->first, "closing");
+}
 
-        host_pipe_close(t->pipe);
-        if (t->state == STREAM_PASSING || t->state == STREAM_TUNNEL) {
-            proxy_abort(t->proxy);
-            stream_free(t);
-            continue;
-        }
-        err_init(&err, proxy_request(t->proxy)->arena);
-        err_set(&err, &ERR_UNAVAILABLE, "the host cluster: closing");
-        refuse(t, &err);
+void streams_bar(struct streams *all)
+{
+    struct stream *next;
+
+    for (struct stream *t = all->first; t; t = next) {
+        next = t->next;
+        if (proxy_request(t->proxy)->kind != PROXY_LOG)
+            stop(t, "this process no longer holds the Lease");
     }
 }
 

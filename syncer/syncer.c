@@ -5,7 +5,8 @@
  *
  *   new -> start -> address known, watches synced -> keys run
  *               '-> host away: keys that fail back off; when it is back, all are looked at again
- *   close: host_stop (all answers fail) -> controllers closed -> hooks off -> host closed -> freed
+ *   close: Lease released -> host_stop (all answers fail) -> controllers closed -> hooks off
+ *          -> host closed -> Lease closed -> freed
  */
 #include "engine.h"
 
@@ -193,6 +194,14 @@ void syncer_rescan(struct syncer *s, enum sync_id id)
     arena_free(a);
 }
 
+void syncer_rescan_all(struct syncer *s)
+{
+    publisher_kick(s->publisher);
+    for (int id = 0; id < N_SYNC; id++)
+        syncer_rescan(s, (enum sync_id)id);
+    classes_look(s);
+}
+
 /* --- watches --- */
 
 static void on_changed(void *ctx, const struct host_object *now, const struct host_object *before)
@@ -287,6 +296,7 @@ bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enu
         return false;
     for (size_t i = 0; i < 3; i++)
         ready &= reflector_synced(syncer_watch(s, ids[i]));
+    ready &= lease_may_act(s->lease); /* the watches open meanwhile */
     if (ready)
         syncer_watch(s, SYNC_EVENTS);
     return ready;
@@ -300,12 +310,10 @@ static void on_up(void *ctx)
     if (!s->started || s->closing)
         return;
     log_info("syncer: the host answers");
-    publisher_kick(s->publisher);
-    for (int id = 0; id < N_SYNC; id++) {
+    lease_kick(s->lease);
+    for (int id = 0; id < N_SYNC; id++)
         reflector_kick(s->watches[id].reflector);
-        syncer_rescan(s, (enum sync_id)id);
-    }
-    classes_look(s);
+    syncer_rescan_all(s);
 }
 
 /* --- making --- */
@@ -390,6 +398,7 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
     host_on_up(host, on_up, s);
     dialogue_watch(s);
     vapi_add_check(api, "host-sync", check_host, api);
+    leader_new(s);
     *ret = s;
     return 0;
 }
@@ -426,6 +435,7 @@ void syncer_start(struct syncer *s)
     for (int id = 0; id < N_SYNC; id++)
         if (SYNC_KINDS[id].controller)
             s->controllers[id] = controller_start(s->api, SYNC_KINDS[id].controller);
+    leader_start(s);
     address_find(s);
     syncer_watch(s, SYNC_NODES);
     syncer_watch(s, SYNC_STORAGE_CLASSES);
@@ -443,6 +453,7 @@ static void on_defer_closed(uv_handle_t *handle)
 
     mem_free(s->defer);
     mem_free(s->host_class);
+    mem_free(s->not_leading);
     s->refs = refs_free(s->refs);
     s->ledger = ledger_free(s->ledger);
     s->nodes = nodes_free(s->nodes);
@@ -457,11 +468,19 @@ static void on_defer_closed(uv_handle_t *handle)
     closed(ctx);
 }
 
+static void on_lease_closed(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    s->lease = NULL;
+    uv_close((uv_handle_t *)s->defer, on_defer_closed);
+}
+
 static void on_host_closed(void *ctx)
 {
     struct syncer *s = ctx;
 
-    uv_close((uv_handle_t *)s->defer, on_defer_closed);
+    lease_close(s->lease, on_lease_closed, s);
 }
 
 /* All controllers are closed and nothing is deferred: nobody asks the host any more. */
@@ -505,12 +524,12 @@ static void on_controller_closed(void *ctx)
     maybe_closed(s);
 }
 
-void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx)
+/* Until here all went on but for changes of the host. */
+static void on_lease_released(void *ctx)
 {
-    assert(s->magic == SYNCER_MAGIC && !s->closing);
+    struct syncer *s = ctx;
+
     s->closing = true;
-    s->closed = closed;
-    s->closed_ctx = ctx;
     for (int id = 0; id < N_SYNC; id++)
         s->watches[id].reflector = reflector_close(s->watches[id].reflector);
     streams_stop(s->streams);
@@ -525,4 +544,13 @@ void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx)
     }
     s->open_parts--;
     syncer_defer(s, on_nothing, s);
+}
+
+void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx)
+{
+    assert(s->magic == SYNCER_MAGIC && !s->closed);
+    s->closed = closed;
+    s->closed_ctx = ctx;
+    lease_release(s->lease, on_lease_released, s);
+    host_gate_closed(s->host);
 }

@@ -68,6 +68,9 @@ struct config {
     const struct config_binding *bindings;
     size_t n_bindings;
     int64_t max_objects, max_bytes, history_events;
+    int64_t lease_duration_ms;
+    bool lease_away_read_only;
+    bool lease_force; /* of `sublet serve --force`: no option, since it must not stay */
     struct str_list
         storage_classes; /* a PVC may name these; the first is its default; empty: any */
     const struct config_issuer *issuers; /* authentication.jwt */

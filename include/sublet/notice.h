@@ -24,6 +24,7 @@ enum notice_topic {
     NOTICE_POOL_NODES,    /* subject: the pool */
     NOTICE_STORED_OBJECT, /* cannot be read; subject: resource and name */
     NOTICE_MEMORY,        /* the budget is used up */
+    NOTICE_LEASE,         /* this process does not lead, or cannot tell */
     N_NOTICE_TOPICS
 };
 

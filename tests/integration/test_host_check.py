@@ -91,7 +91,7 @@ def without(rules, resource, verb):
 def check_host(tmp_path, namespace, kubeconfig, pools=()):
     """The exit code of `sublet check --host`, and {what: (level, text)} of its table."""
     config = tmp_path / "check.yaml"
-    config.write_text(yaml.safe_dump({"name": "check", "host": {"namespace": namespace, "kubeconfig": kubeconfig},
+    config.write_text(yaml.safe_dump({"name": "research", "host": {"namespace": namespace, "kubeconfig": kubeconfig},
                                       "policy": {"storageClasses": ["no-such-class"]}, "pools": list(pools)}))
     r = subprocess.run([binaries.sublet(), "check", "--config", config, "--host"], capture_output=True, text=True,
                        check=False, timeout=120)

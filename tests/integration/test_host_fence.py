@@ -488,6 +488,26 @@ def test_the_kubeconfigs_secret_is_the_programs(sides):
     refused(fenced, "metadata.name: is not the name", lambda s: s.api.delete(s.path("secrets", "research-kubeconfig")))
 
 
+def test_the_lease_is_the_programs_and_no_other(sides):
+    """The program may have its own already."""
+    fenced, open_ = sides
+    path = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+
+    def lease(side, name):
+        return {"metadata": {"name": name, "namespace": side.namespace}, "spec": {"holderIdentity": "x"}}
+
+    def create(side, name="other"):
+        return side.api.post(path.format(side.namespace), lease(side, name), dryRun="All")
+
+    assert create(open_)
+    refused(fenced, "only pods, services, ", create)
+    with pytest.raises(ApiError) as e:  # there it is; the fence let it through to where that shows
+        create(fenced, "research")
+    assert e.value.code == 409, e.value
+    refused(fenced, "only pods, services, ",
+            lambda s: s.api.delete(path.format(s.namespace) + "/research", dryRun="All"))
+
+
 def test_updates_are_judged_by_what_changed(sides, real_host):
     """What webhooks, schedulers and admins put there since is theirs, and stays."""
     fenced, _ = sides

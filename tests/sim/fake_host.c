@@ -491,6 +491,26 @@ static void do_patch(struct fake_host *h, struct wire *w, struct target *t)
     answer(w, 200, o->bytes);
 }
 
+/* Only of the version that was read. */
+static void do_update(struct fake_host *h, struct wire *w, struct target *t)
+{
+    struct object *o = *find(h, t->plural, t->name);
+    cJSON *made = parse(t->arena, w->body), *tree = o ? parse(t->arena, o->bytes) : NULL;
+
+    if (!tree) {
+        answer_status(w, 404, "NotFound");
+        return;
+    }
+    if (!uid_fits(json_path(made, "metadata.uid"), tree) ||
+        !str_eq(json_str_at(made, "metadata.resourceVersion"),
+                json_str_at(tree, "metadata.resourceVersion"))) {
+        answer_status(w, 409, "Conflict");
+        return;
+    }
+    store(h, t->arena, t->plural, made);
+    answer(w, 200, o->bytes);
+}
+
 static void mark_deleted(struct fake_host *h, struct target *t, cJSON *tree, int64_t grace)
 {
     cJSON *metadata = json_get(tree, "metadata");
@@ -596,7 +616,9 @@ static const char *verb_of(const struct wire *w, const struct target *t)
         return "watch";
     if (!strcmp(w->method, "GET"))
         return *t->name ? "get" : "list";
-    return !strcmp(w->method, "POST") ? "create" : !strcmp(w->method, "PATCH") ? "patch" : "delete";
+    if (!strcmp(w->method, "POST"))
+        return "create";
+    return !strcmp(w->method, "PATCH") ? "patch" : !strcmp(w->method, "PUT") ? "update" : "delete";
 }
 
 static bool is_denied(struct fake_host *h, struct wire *w, const struct target *t)
@@ -642,6 +664,8 @@ static void execute(struct fake_host *h, struct wire *w)
         do_create(h, w, &t);
     else if (!strcmp(w->method, "PATCH"))
         do_patch(h, w, &t);
+    else if (!strcmp(w->method, "PUT"))
+        do_update(h, w, &t);
     else
         do_delete(h, w, &t);
     arena_free(a);
@@ -877,6 +901,18 @@ void fake_host_put(struct fake_host *h, const char *plural, const char *json)
     assert(tree);
     fill(h, a, plural, tree);
     store(h, a, plural, tree);
+    arena_free(a);
+}
+
+void fake_host_patch(struct fake_host *h, const char *plural, const char *name, const char *json)
+{
+    struct arena *a = arena_new(0);
+    struct object *o = *find(h, plural, name);
+    cJSON *made;
+
+    assert(o);
+    if (!patch_merge(a, parse(a, o->bytes), parse(a, str_c(json)), &made, NULL))
+        store(h, a, plural, made);
     arena_free(a);
 }
 

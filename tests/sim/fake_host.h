@@ -39,6 +39,8 @@ cJSON *fake_host_list(struct fake_host *h, struct arena *a, const char *plural);
 size_t fake_host_count(struct fake_host *h, const char *plural);
 /* Somebody else on the host does it. name NULL: any one of ours, by chance. */
 void fake_host_put(struct fake_host *h, const char *plural, const char *json);
+/* A merge patch; the uid stays. */
+void fake_host_patch(struct fake_host *h, const char *plural, const char *name, const char *json);
 bool fake_host_remove(struct fake_host *h, const char *plural, const char *name);
 /* From here on, pods that name no node are placed on this one. */
 void fake_host_place(struct fake_host *h, const char *node);

@@ -168,6 +168,7 @@ struct sim *sim_new(uint64_t seed, const char *config)
     buf_fini(&text);
     snprintf(s->dir, sizeof(s->dir), "/tmp/sim-XXXXXX");
     assert_non_null(mkdtemp(s->dir));
+    s->config.data_dir = str_c(s->dir);
     uv_loop_init(&s->loop);
     uv_timer_init(&s->loop, &s->guard);
     s->guard.data = s;

@@ -34,6 +34,7 @@ static const char *const NAMES[N_NOTICE_TOPICS] = {
     [NOTICE_POOL_NODES] = "pool-nodes",
     [NOTICE_STORED_OBJECT] = "stored-object",
     [NOTICE_MEMORY] = "memory",
+    [NOTICE_LEASE] = "lease",
 };
 
 struct notices *notices_new(void)

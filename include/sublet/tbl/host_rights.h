@@ -16,6 +16,8 @@ HOST_RIGHT(NAMESPACE, REQUIRED, "", "persistentvolumeclaims", "get,list,watch,cr
 HOST_RIGHT(NAMESPACE, REQUIRED, "", "pods/ephemeralcontainers", "patch", "")
 HOST_RIGHT(NAMESPACE, REQUIRED, "", "pods/resize", "patch", "")
 HOST_RIGHT(NAMESPACE, REQUIRED, "", "events", "list,watch", "")
+HOST_RIGHT(NAMESPACE, OPTIONAL, "coordination.k8s.io", "leases", "get,create,update",
+           "two processes of this virtual cluster are not kept apart")
 HOST_RIGHT(NAMESPACE, OPTIONAL, "", "pods/log", "get", "tenants cannot read logs")
 HOST_RIGHT(NAMESPACE, OPTIONAL, "", "pods/exec", "get,create", "tenants cannot run exec")
 HOST_RIGHT(NAMESPACE, OPTIONAL, "", "pods/attach", "get,create", "tenants cannot attach")

@@ -46,6 +46,13 @@ OPTION(QUANTITY, max_bytes, "store.maxBytes", NULL, "SUBLET_STORE_MAX_BYTES", "1
        "live bytes the virtual cluster may hold")
 OPTION(INT, history_events, "store.historyEvents", NULL, "SUBLET_STORE_HISTORY_EVENTS", "16384",
        "128..10000000", "changes kept for watches that resume")
+OPTION(DURATION, lease_duration_ms, "lease.duration", NULL, "SUBLET_LEASE_DURATION", "40s",
+       "10s..10m",
+       "how long a process that does not renew the Lease on the host keeps the others read-only")
+OPTION(BOOL, lease_away_read_only, "lease.hostAway", NULL, "SUBLET_LEASE_HOST_AWAY", "serve",
+       "serve|readOnly",
+       "what a process does that cannot confirm the Lease, because the host is away: serve writes "
+       "(nothing goes to the host), or reads only")
 OPTION(STRING, cluster_domain, "network.clusterDomain", NULL, "SUBLET_NETWORK_CLUSTER_DOMAIN",
        "cluster.local", "", "DNS domain of the virtual cluster")
 OPTION(STRING, api_address, "network.apiAddress", NULL, "SUBLET_NETWORK_API_ADDRESS", "", "",

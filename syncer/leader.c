@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the Lease on the host means for the API: who may write, what is said about it, and that
+ * nothing changes the host while it is not ours. Must never make a host that is away a reason to
+ * refuse writes unless the configuration says so.
+ *
+ *   HELD, WITHOUT        writes are answered, the host is changed
+ *   ASKED                writes wait, for DECIDE_MS at most
+ *   AWAY                 writes are answered (lease.hostAway: serve); nothing goes to the host
+ *   WAITING, SUPERSEDED  read-only, and /readyz fails, so that a Service sends nobody here */
+#include "engine.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <sublet/log.h>
+#include <sublet/notice.h>
+#include <sublet/read_only.h>
+
+#define DECIDE_MS 3000
+#define EPOCH     "epoch"
+#define SUBJECT   STR("lease")
+
+#define AWAY_MESSAGE                                                                               \
+    "the host cluster does not answer, and lease.hostAway is readOnly: only reads are served"
+
+/* --- which data this is --- */
+
+/* The wall clock first, so that a later one compares greater. */
+static struct str epoch_of(struct syncer *s)
+{
+    struct str found;
+    char made[33];
+
+    if (store_record_get(s->store, RECORD_META, STR(EPOCH), &found) && found.n)
+        return arena_str(s->arena, found);
+    snprintf(made, sizeof(made), "%012llx%04x%016llx",
+             (unsigned long long)(clock_wall_us(vapi_clock(s->api)) / 1000) & 0xffffffffffffu,
+             (unsigned)(rng_u64(vapi_rng(s->api)) & 0xffff),
+             (unsigned long long)rng_u64(vapi_rng(s->api)));
+    store_record_put(s->store, RECORD_META, STR(EPOCH), str_c(made));
+    return arena_str(s->arena, str_c(made));
+}
+
+/* --- what is said --- */
+
+static void note(struct syncer *s, const char *reason, struct str message)
+{
+    struct vapi_notice n = {.topic = NOTICE_LEASE, .reason = reason, .message = message};
+
+    n.subject = SUBJECT;
+    if (reason)
+        vapi_notice(s->api, &n);
+    else
+        vapi_notice_over(s->api, NOTICE_LEASE, SUBJECT);
+}
+
+static void set_not_leading(struct syncer *s, struct str why)
+{
+    mem_free(s->not_leading);
+    s->not_leading = why.n ? mem_strdup(why) : NULL;
+}
+
+/* Like check_host() of syncer.c: a new cluster's first client finds a whole one; after that a
+ * restart waits for nothing, and only its writes wait for who leads. */
+static const char *check_lease(void *ctx)
+{
+    struct syncer *s = vapi_get_hooks(ctx)->ctx;
+
+    if (!s || !s->started)
+        return NULL;
+    if (!s->reached && lease_state(s->lease) == LEASE_ASKED &&
+        clock_mono_ms(vapi_clock(s->api)) - s->started_ms <= DECIDE_MS)
+        return "the Lease on the host cluster was not read yet";
+    return s->not_leading;
+}
+
+/* --- what follows --- */
+
+static void lead(struct syncer *s)
+{
+    vapi_set_read_only(s->api, NULL);
+    syncer_rescan_all(s);
+}
+
+static void stand_back(struct syncer *s, const char *reason, struct str refusal, struct str message)
+{
+    char *text = mem_strdup(refusal);
+
+    vapi_set_read_only(s->api, text);
+    mem_free(text);
+    set_not_leading(s, refusal);
+    note(s, reason, message);
+}
+
+static void on_away(struct syncer *s)
+{
+    bool refuse = s->config->lease_away_read_only;
+
+    vapi_set_read_only(s->api, refuse ? AWAY_MESSAGE : NULL);
+    note(s, "LeaseUnconfirmed",
+         refuse ? STR(AWAY_MESSAGE)
+                : STR("the host cluster does not confirm that this process leads: writes are "
+                      "served, and nothing goes to the host"));
+}
+
+static void on_waiting(struct syncer *s, struct arena *a, const struct lease_holder *other)
+{
+    bool same = str_eq(other->cluster_uid, s->tenant.cluster_uid);
+    struct str text = arena_printf(a, "another process serves %s: %.*s",
+                                   same ? "this virtual cluster" : "a virtual cluster of this name",
+                                   STR_F(other->identity));
+
+    stand_back(
+        s, "LeaseHeldByAnother", text,
+        arena_printf(a, "%.*s; this one serves reads only, until that one ends", STR_F(text)));
+}
+
+static void on_superseded(struct syncer *s, struct arena *a, const struct lease_holder *other,
+                          struct str epoch)
+{
+    struct str text = arena_printf(a,
+                                   "this data is superseded: %.*s serves this virtual cluster with "
+                                   "data of a later epoch",
+                                   STR_F(other->identity.n ? other->identity : STR("nobody now")));
+
+    stand_back(s, "LeaseSuperseded", text,
+               arena_printf(a, "%.*s; %.*s", STR_F(text),
+                            STR_F(lacking_report(s, a, epoch, other->fork))));
+}
+
+static void on_changed(void *ctx, enum lease_state now, const struct lease_holder *other)
+{
+    struct syncer *s = ctx;
+    struct arena *a = arena_new(0);
+
+    assert(s->magic == SYNCER_MAGIC);
+    set_not_leading(s, STR_NULL);
+    if (!lease_may_act(s->lease)) {
+        host_gate_closed(s->host);
+        streams_bar(s->streams);
+    }
+    if (now == LEASE_HELD)
+        note(s, NULL, STR_NULL);
+    else if (now == LEASE_WITHOUT)
+        note(s, "LeaseForbidden",
+             STR("the host cluster does not permit Leases: two processes of this virtual cluster "
+                 "would not be kept apart"));
+    if (lease_may_act(s->lease))
+        lead(s);
+    else if (now == LEASE_WAITING)
+        on_waiting(s, a, other);
+    else if (now == LEASE_SUPERSEDED)
+        on_superseded(s, a, other, epoch_of(s));
+    else
+        on_away(s);
+    arena_free(a);
+}
+
+void leader_host_changed(struct syncer *s, const char *why)
+{
+    assert(s->magic == SYNCER_MAGIC);
+    log_warn("syncer: the host is not the one of before: %s", why);
+}
+
+static void on_host_changed(void *ctx, const char *why)
+{
+    leader_host_changed(ctx, why);
+}
+
+static void on_confirmed(void *ctx)
+{
+    syncer_rescan_all(ctx);
+}
+
+/* --- life --- */
+
+static bool may_act(void *ctx)
+{
+    return lease_may_act(((struct syncer *)ctx)->lease);
+}
+
+void leader_new(struct syncer *s)
+{
+    char host[256] = "sublet";
+    struct lease_options o = {.loop = vapi_loop(s->api),
+                              .clock = vapi_clock(s->api),
+                              .rng = vapi_rng(s->api),
+                              .host = s->host,
+                              .store = s->store,
+                              .host_namespace = s->tenant.host_namespace,
+                              .name = s->config->name,
+                              .data_dir = s->config->data_dir,
+                              .cluster_uid = s->tenant.cluster_uid,
+                              .duration_ms = s->config->lease_duration_ms,
+                              .force = s->config->lease_force,
+                              .changed = on_changed,
+                              .host_changed = on_host_changed,
+                              .confirmed = on_confirmed,
+                              .ctx = s};
+
+    gethostname(host, sizeof(host) - 1);
+    o.holder = str_c(host);
+    o.epoch = epoch_of(s);
+    o.fork =
+        arena_printf(s->arena, "%.*s@%lld", STR_F(o.epoch), (long long)store_revision(s->store));
+    s->lease = lease_new(&o);
+    host_set_gate(s->host, may_act, s);
+    vapi_add_check(s->api, "lease", check_lease, s->api);
+}
+
+static void on_undecided(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    if (!s->closing && lease_state(s->lease) == LEASE_ASKED)
+        vapi_set_read_only(s->api, s->config->lease_away_read_only ? AWAY_MESSAGE : NULL);
+}
+
+void leader_start(struct syncer *s)
+{
+    vapi_hold_writes(s->api);
+    syncer_defer_for(s, on_undecided, s, DECIDE_MS);
+    lease_start(s->lease);
+}

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two processes of one virtual cluster on a real host: one writes, the other serves reads and touches nothing."""
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from testenv import binaries, eventually
+from testenv.api import ApiError
+from testenv.virtual import VirtualCluster
+
+SHORT = {"lease": {"duration": "10s"}}
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def lease_of(vc):
+    return vc.host.api.get(f"/apis/coordination.k8s.io/v1/namespaces/{vc.namespace}/leases/{vc.name}")
+
+
+def holder(vc):
+    return lease_of(vc)["spec"].get("holderIdentity", "")
+
+
+@pytest.fixture
+def first(tenant):
+    return tenant("research", config=SHORT)
+
+
+@pytest.fixture
+def another(first, tmp_path):
+    """another(dir name, force) -> a second process of the same virtual cluster, on a directory that the caller fills."""
+    made = []
+
+    def make(name):
+        vc = VirtualCluster("research", tmp_path / name, first.host, first.namespace, SHORT)
+        made.append(vc)
+        return vc
+
+    yield make
+    for vc in made:
+        vc.close()
+
+
+def copied(first, vc):
+    """The second directory is a copy of the first one, as it was after an orderly end."""
+    first.stop()
+    shutil.copytree(first.store, vc.store, ignore=shutil.ignore_patterns("control"))
+    first.start()
+    return vc
+
+
+def start_beside(vc):
+    """It is up, and not ready: another process leads."""
+    vc.start(wait=False)
+    eventually(vc._read_ready_line, 60, "the ready line")
+    vc._api = None
+    eventually(lambda: b"another process" in vc.api.raw("GET", "/readyz/lease")[2], 30, "another holder")
+    return vc
+
+
+def log_of(vc):
+    with open(vc.process.log_path, encoding="utf-8") as f:
+        return f.read()
+
+
+def config_map(name):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+def check_read_only(vc, other):
+    assert vc.api.raw("GET", "/readyz")[0] == 500
+    assert vc.api.get(MAPS)["kind"] == "ConfigMapList"
+    with pytest.raises(ApiError) as e:
+        vc.api.post(MAPS, config_map("no"))
+    assert e.value.code == 503 and e.value.reason == "ServiceUnavailable", e.value
+    assert e.value.status["details"]["retryAfterSeconds"] == 5
+    assert holder(other) in e.value.status["message"], e.value
+    assert vc.api.post(MAPS, config_map("dry"), dryRun="All")
+    assert b"LeaseHeldByAnother" in vc.api.raw("GET", "/readyz/warnings")[2]
+
+
+def test_a_copied_directory_serves_reads_and_touches_nothing(first, another):
+    first.kubectl("run", "kept", "--image=busybox:1")
+    first.kubectl("wait", "--for=condition=Ready", "pod/kept", "--timeout=180s")
+    second = copied(first, another("second"))
+    first.kubectl("run", "later", "--image=busybox:1")  # the second has never heard of it
+    first.kubectl("wait", "--for=condition=Ready", "pod/later", "--timeout=180s")
+    before = {p["metadata"]["uid"] for p in first.host_pods()}
+    assert len(before) == 2
+    start_beside(second)
+    check_read_only(second, first)
+    assert set(second.kubectl.names("pods")) == {"kept"}
+    code, _, said = second.kubectl.run("exec", "kept", "--", "true")
+    assert code != 0 and "another process serves this virtual cluster" in said, said
+    assert second.kubectl("auth", "can-i", "list", "pods").strip() == "yes"  # a review persists nothing
+    token = second.api.post("/api/v1/namespaces/default/serviceaccounts/default/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
+    assert token["status"]["token"]
+    held = holder(first)
+    end = time.monotonic() + 25  # two durations
+    while time.monotonic() < end:
+        assert holder(first) == held and {p["metadata"]["uid"] for p in first.host_pods()} == before
+        time.sleep(1)
+    assert all("deletionTimestamp" not in p["metadata"] for p in first.host_pods())
+
+    killed = time.monotonic()
+    first.kill()
+    eventually(lambda: second.api.raw("GET", "/readyz")[0] == 200, 60, "the takeover")
+    assert time.monotonic() - killed > 5, "it did not wait for the Lease to expire"
+    assert holder(second) not in ("", held) and lease_of(second)["spec"]["leaseTransitions"] >= 1
+    second.api.post(MAPS, config_map("mine"))
+    assert re.search(r'lease: taken over .*because="expired"', log_of(second))
+
+
+def test_a_restart_after_a_kill_waits_for_nothing(first):
+    for _ in range(2):
+        held = holder(first)
+        transitions = lease_of(first)["spec"].get("leaseTransitions", 0)
+        assert held
+        first.kill()
+        assert holder(first) == held
+        first.start()
+        first.api.post(MAPS, config_map("m" + os.urandom(3).hex()))
+        eventually(lambda h=held: holder(first) not in ("", h), 8, "the Lease, before it can have expired")
+        assert lease_of(first)["spec"]["leaseTransitions"] == transitions + 1
+    assert 'because="its process is dead"' in log_of(first)
+
+
+def test_an_orderly_end_releases_it(first):
+    assert holder(first)
+    first.stop()
+    assert holder(first) == ""
+
+
+def test_force_takes_it_from_a_live_process(first, another):
+    second = copied(first, another("second"))
+    start_beside(second)
+    second.stop()
+    second.process.argv.append("--force")
+    second.start()
+    second.api.post(MAPS, config_map("forced"))
+    eventually(lambda: first.api.raw("GET", "/readyz")[0] == 500, 30, "the first to notice")
+    check_read_only(first, second)
+    assert 'because="--force"' in log_of(second)
+
+
+def test_a_restored_backup_beside_the_live_cluster(first, another, tmp_path):
+    """It waits until the old one ends; the old one, started again, never writes."""
+    first.kubectl("run", "kept", "--image=busybox:1")
+    first.kubectl("wait", "--for=condition=Ready", "pod/kept", "--timeout=180s")
+    copy, restored = tmp_path / "copy.db", another("restored")
+    r = subprocess.run([binaries.sublet(), "backup", "--data-dir", first.store, "--output", str(copy)],
+                       capture_output=True, check=False)
+    assert r.returncode == 0, r.stderr
+    r = subprocess.run([binaries.sublet(), "restore", "--data-dir", restored.store, "--input", str(copy)],
+                       capture_output=True, check=False)
+    assert r.returncode == 0, r.stderr
+    uids = {p["metadata"]["uid"] for p in first.host_pods()}
+    start_beside(restored)
+    check_read_only(restored, first)
+    assert {p["metadata"]["uid"] for p in first.host_pods()} == uids
+    first.stop()
+    eventually(lambda: restored.api.raw("GET", "/readyz")[0] == 200, 30, "the restored one to lead")
+    restored.api.post(MAPS, config_map("after"))
+    first.start(wait=False)
+    eventually(lambda: first._read_ready_line() and first.api.raw("GET", "/readyz/lease")[0] == 500, 60, "the old one")
+    with pytest.raises(ApiError) as e:
+        first.api.post(MAPS, config_map("lost"))
+    assert e.value.code == 503
+    assert holder(restored) in e.value.status["message"]
+
+
+def test_a_host_without_the_right(host, tenant):
+    """An old chart's Role: it works, and says so."""
+    vc = tenant("research", config=SHORT, start=False)
+    account = host.service_account_kubeconfig(vc.namespace, "runner")
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{vc.namespace}"
+    host.api.post(f"{rbac}/roles", {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "runner"},
+        "rules": [{"apiGroups": [""], "resources": ["*"], "verbs": ["*"]}]})
+    host.api.post(f"{rbac}/rolebindings", {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "runner"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "runner"},
+        "subjects": [{"kind": "ServiceAccount", "name": "runner", "namespace": vc.namespace}]})
+    vc.write_config({"host": {"kubeconfig": account}})
+    vc.start()
+    vc.kubectl("run", "p", "--image=busybox:1")
+    vc.kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=180s")
+    warnings = vc.api.raw("GET", "/readyz/warnings")[2]
+    assert b"LeaseForbidden" in warnings and b"get leases" in warnings, warnings
