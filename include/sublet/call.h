@@ -129,6 +129,12 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
 cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, bool with_columns);
 cJSON *partial_metadata(struct arena *a, const cJSON *object);
 
+/* From inside only: stores the whole object, status included, where the kind's rules for updates
+ * would refuse it: fields that the host gave and gives anew. It carries the resourceVersion it was
+ * made from. */
+void vapi_replace(struct vapi *api, const struct resource *r, const cJSON *object,
+                  vapi_done_cb done, void *ctx);
+
 /* Handlers of subresources that are not data (vapi/api/sub_*.c). */
 void sub_binding(struct call *c), sub_eviction(struct call *c), sub_finalize(struct call *c);
 void sub_ephemeral_containers(struct call *c);

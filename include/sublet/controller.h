@@ -70,6 +70,8 @@ void reconcile_create(struct reconcile *r, const struct resource *res, struct st
                       const cJSON *o);
 void reconcile_update(struct reconcile *r, const struct resource *res, const cJSON *object);
 void reconcile_update_status(struct reconcile *r, const struct resource *res, const cJSON *object);
+/* vapi_replace(): whole, by no rules of the kind. */
+void reconcile_replace(struct reconcile *r, const struct resource *res, const cJSON *object);
 /* PUT to another subresource ("finalize"). */
 void reconcile_update_at(struct reconcile *r, const struct resource *res, const char *subresource,
                          const cJSON *object);

@@ -3,6 +3,7 @@
  * What a run reads and writes. Reads see committed state only; every write holds the run open until
  * it was answered. Must never let a refusal that another writer's progress explains look like a
  * failure. */
+#include <sublet/call.h>
 #include <sublet/controller.h>
 #include <sublet/store_quarantine.h>
 
@@ -90,6 +91,11 @@ void reconcile_create(struct reconcile *r, const struct resource *res, struct st
 void reconcile_update(struct reconcile *r, const struct resource *res, const cJSON *object)
 {
     vapi_update(r->controller->api, res, STR_NULL, object, on_answer, op_new(r));
+}
+
+void reconcile_replace(struct reconcile *r, const struct resource *res, const cJSON *object)
+{
+    vapi_replace(r->controller->api, res, object, on_answer, op_new(r));
 }
 
 void reconcile_update_at(struct reconcile *r, const struct resource *res, const char *subresource,
