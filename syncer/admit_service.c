@@ -202,6 +202,7 @@ static void note_host_uid(struct admit *w, const cJSON *host)
 
     mapping_begin(&m, str_c(w->uid));
     m.host_uid = sync_uid(host);
+    m.life = w->syncer->life;
     m.tried = false; /* it has the name: no create that was lost can take it any more */
     m.headless = service_is_headless(host);
     m.given = translate_service_given(w->arena, host);
@@ -348,12 +349,14 @@ static void on_predecessor_deleted(void *ctx, const struct host_answer *a, const
         post(w);
 }
 
-static bool is_gone_for_sure(struct admit *w, struct str uid)
+/* Of a Service of this name that was deleted: the record says so. */
+static bool is_predecessor(struct admit *w, struct str uid)
 {
+    struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
     const struct resource *r = syncer_resource(w->syncer, "", "services");
     const struct store_object *o = store_latest(w->syncer->store, r->storage, w->ns, w->name);
 
-    return !o || !str_eq(o->uid, uid);
+    return mapping_knows(&m, uid) && !(o && str_eq(o->uid, uid));
 }
 
 static void replace(struct admit *w, const cJSON *host)
@@ -392,10 +395,11 @@ static void on_got(void *ctx, const struct host_answer *a, const struct err *err
     } else if (!translate_owner(&w->syncer->tenant, host, &ns, &name, &uid)) {
         err_set(&w->err, &ERR_CONFLICT, "the name is taken on the host cluster");
         answer(w);
-    } else if (str_eqc(uid, w->uid)) {
-        patch(w, host, a);
-    } else if (is_gone_for_sure(w, uid)) {
+    } else if (is_predecessor(w, uid)) {
         replace(w, host);
+    } else if (str_eqc(uid, w->uid) ||
+               quarantine_has(w->syncer, SYNC_SERVICES, str_c(w->host_name))) {
+        patch(w, host, a); /* one in quarantine becomes this one's */
     } else {
         err_set(&w->err, &ERR_UNAVAILABLE, "a Service of that name is being made");
         answer(w);

@@ -97,10 +97,21 @@ static bool mirror_volume(struct sync_run *run)
     return is_for(run, volume) && set_bound(run, volume);
 }
 
+/* The volume that stood for the claim is Released first, since upstream's manager holds on to what
+ * is Bound, and its binder is not there to say otherwise. */
+static void remove_volume(struct sync_run *run, cJSON *volume)
+{
+    cJSON *status = json_ensure_object(run->arena, volume, "status");
+
+    json_set_str(run->arena, status, "phase", STR("Released"));
+    reconcile_update_status(run->reconcile, volumes(run), volume);
+    reconcile_delete(run->reconcile, volumes(run), STR(""), json_str_at(volume, "metadata.name"),
+                     sync_uid(volume), NULL);
+}
+
 struct search {
     const struct sync_run *run;
-    struct arena *arena;
-    cJSON *found;
+    cJSON *found; /* an array */
 };
 
 static bool on_volume(void *ctx, const struct store_object *o)
@@ -110,28 +121,21 @@ static bool on_volume(void *ctx, const struct store_object *o)
 
     if (!str_contains(o->bytes, STR(ANNOTATION_MIRRORED)))
         return true;
-    volume = vapi_tree(search->arena, o);
+    volume = vapi_tree(search->run->arena, o);
     if (is_for(search->run, volume))
-        search->found = volume;
-    return !search->found;
+        json_append(search->found, volume);
+    return true;
 }
 
-/* The claim is gone: so is the volume that stood for it. It is Released first, since upstream's
- * manager holds on to what is Bound, and its binder is not there to say otherwise. */
-static void remove_volume(struct sync_run *run)
+/* The claim is gone, or its host claim is. */
+static void remove_volumes(struct sync_run *run)
 {
-    struct search search = {run, run->arena, NULL};
-    cJSON *status;
+    struct search search = {run, json_new_array(run->arena)};
 
     if (store_scan(run->syncer->store, volumes(run)->storage, STR_NULL, STR_NULL, STR_NULL, 0,
-                   on_volume, &search, NULL) ||
-        !search.found)
+                   on_volume, &search, NULL))
         return;
-    status = json_ensure_object(run->arena, search.found, "status");
-    json_set_str(run->arena, status, "phase", STR("Released"));
-    reconcile_update_status(run->reconcile, volumes(run), search.found);
-    reconcile_delete(run->reconcile, volumes(run), STR(""),
-                     json_str_at(search.found, "metadata.name"), sync_uid(search.found), NULL);
+    json_each(volume, search.found) remove_volume(run, volume);
 }
 
 /* --- the claim --- */
@@ -142,7 +146,7 @@ static bool update_up(struct sync_run *run)
 
     if (spec) {
         json_set(run->arena, run->virtual_, "spec", spec);
-        reconcile_update(run->reconcile, claims(run), run->virtual_);
+        reconcile_replace(run->reconcile, claims(run), run->virtual_);
         return true;
     }
     status = translate_pvc_status_up(run->arena, &run->syncer->tenant, run->host, run->virtual_);
@@ -206,8 +210,19 @@ static void create(struct sync_run *run, struct err *err)
     cJSON *object;
 
     if (run->mapping.host_uid.n && str_eq(run->mapping.uid, run->uid)) {
-        lost(run); /* an empty volume in its place would hide the loss */
-        return;
+        switch (life_absence(run->syncer, SYNC_CLAIMS, &run->mapping)) {
+        case ABSENCE_PROVEN:
+            lost(run); /* an empty volume in its place would hide the loss */
+            return;
+        case ABSENCE_OPEN:
+            return;
+        case ABSENCE_OF_ANOTHER_LIFE:
+            break;
+        }
+        if (sync_is_deleting(run->virtual_))
+            return;
+        remove_volumes(run);
+        sync_begin_again(run);
     }
     if (sync_is_deleting(run->virtual_))
         return;
@@ -267,7 +282,7 @@ static void reconcile_claim(struct reconcile *r)
         return;
     if (!run.virtual_) {
         if (sync_finish_gone(&run, -1))
-            remove_volume(&run);
+            remove_volumes(&run);
     } else if (!sync_settle_owner(&run)) {
         claim_present(&run);
     }

@@ -56,6 +56,7 @@ struct sync_watch {
     struct reflector *reflector; /* NULL: not needed yet */
 };
 
+struct mapping;
 struct ledger;
 struct refs;
 struct nodes;
@@ -92,6 +93,8 @@ struct syncer {
     bool started, address_known, closing;
     bool asking_class;
     char *host_class; /* behind tenant.host_class */
+    int64_t life;     /* see life.c */
+    bool compared;    /* in this life, all pods on the host were seen */
     bool reached;     /* the host answered this cluster once, maybe before a restart */
     bool asked;       /* the first question of this start came back, answered or not */
     unsigned open_parts;
@@ -123,9 +126,38 @@ bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enu
 struct reflector *syncer_watch(struct syncer *s, enum sync_id id); /* opened if need be */
 const struct resource *syncer_resource(const struct syncer *s, const char *group,
                                        const char *plural);
+/* Is there such an object, readable or not, committed or about to be? */
+bool syncer_has_virtual(struct syncer *s, enum sync_id id, struct str ns, struct str name);
 /* The committed object of the virtual cluster as a tree, or NULL. */
 cJSON *syncer_virtual(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                       struct str name);
+
+/* --- life.c: one history of our records and the host's objects --- */
+#define LIFE_FIRST 1
+void life_open(struct syncer *s); /* at start, before anything else reads records */
+bool life_is_first(const struct syncer *s);
+/* The host was restored to an earlier state, or is another one. */
+void life_host_changed(struct syncer *s, const char *why);
+void life_watch_all(struct syncer *s); /* what is on the host is not known to be what we made */
+void life_listed(struct syncer *s, enum sync_id id); /* the first list of a kind is complete */
+enum life_absence {
+    ABSENCE_PROVEN,         /* the host object was there and was deleted */
+    ABSENCE_OPEN,           /* not known yet: the keys come again when it is */
+    ABSENCE_OF_ANOTHER_LIFE /* what is recorded was never on this host, or may not have been */
+};
+/* What does it prove that the host object of m, which has a host_uid, is missing? */
+enum life_absence life_absence(struct syncer *s, enum sync_id id, const struct mapping *m);
+/* False: a later epoch of this virtual cluster has it. */
+bool life_owns(const struct syncer *s, const cJSON *host_object);
+
+/* --- quarantine.c: host objects that no record proves ours --- */
+/* Enters it, or ends its quarantine, by what the records say now. */
+void quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host);
+void quarantine_end(struct syncer *s, enum sync_id id, struct str host_name);
+bool quarantine_has(struct syncer *s, enum sync_id id, struct str host_name);
+size_t quarantine_count(struct syncer *s, enum sync_id id);
+void quarantine_compare(struct syncer *s, enum sync_id id); /* all that the watch shows */
+void quarantine_start(struct syncer *s); /* reports what is on record, and watches it */
 
 /* --- mapping.c: which host object is whose, in the tenant's own store --- */
 enum { MAPPING_OLD = 6 };
@@ -135,6 +167,7 @@ struct mapping {
     int64_t gone_s;              /* since when a tried one is without its virtual object; 0: not */
     struct str uid;              /* of the virtual object */
     struct str host_uid;         /* empty: not known to have been on the host */
+    int64_t life;                /* in which that was last seen */
     struct str given;            /* what the host allocated to it, "a,b"; of Services */
     bool headless;               /* a Service that takes no address of the host's */
     struct str old[MAPPING_OLD]; /* virtual uids before, whose host objects may linger */
@@ -175,6 +208,9 @@ struct sync_run {
     struct str host_uid;  /* metadata.uid of host */
     struct str owner_uid; /* virtual uid the host object carries */
     bool was_tried;       /* an attempt before this run's own has no certain end yet */
+    /* What to do when the host refuses a create for good; NULL: the refusal is reported. True: it
+     * was dealt with. */
+    bool (*on_refusal)(struct sync_run *run, const struct err *err);
 };
 /* False when there is nothing to look at: the key is not "ns/name", or its object or a successor of
  * it is not committed yet (the key comes back). */
@@ -211,6 +247,8 @@ void sync_refused(struct sync_run *run, const struct err *err);
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s);
 /* Where a host object is not this virtual object's. True: it was dealt with, the run is over. */
 bool sync_settle_owner(struct sync_run *run);
+/* The record's host object was in another life: it is to be created again, with an Event. */
+void sync_begin_again(struct sync_run *run);
 /* Has the virtual object a version that is not committed yet? */
 bool sync_is_being_written(const struct sync_run *run);
 bool sync_is_deleting(const cJSON *object);
@@ -248,6 +286,10 @@ bool pod_update_down(struct sync_run *run);
 bool pod_update_up(struct sync_run *run);
 void pod_settled(struct sync_run *run); /* what is left to do when the tenant knows it all */
 void pod_remove_virtual(struct sync_run *run, int64_t grace_s);
+/* It has to run again: its node and what was reported of it are taken back. */
+void pod_unbind(struct sync_run *run);
+/* Is the host's pod, of another uid, what this virtual pod would be made into? */
+bool pod_fits_host(struct sync_run *run);
 /* The virtual pod's PodScheduled condition while it is not on the host. */
 void pod_say_waiting(struct sync_run *run, const char *reason, struct str message);
 

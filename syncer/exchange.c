@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps every kind takes towards the host: create, adopt, patch, remove. Whatever becomes of
  * the answers, the next run for the key sees it and goes on; so nothing here waits or repeats by
- * itself. Must never remove what does not carry our cluster's uid and a virtual uid that is known
- * to be gone, and never overwrite what is not ours. */
+ * itself. Must never remove what does not carry our cluster's uid and a virtual uid that is
+ * recorded and known to be gone, and never overwrite what is not ours. */
 #include "engine.h"
 
 #include <sublet/store_quarantine.h>
@@ -136,6 +136,15 @@ void sync_attempt_over(struct sync_run *run, const struct err *err)
     put_mapping(run);
 }
 
+void sync_begin_again(struct sync_run *run)
+{
+    run->mapping.host_uid = STR("");
+    run->mapping.tried = false;
+    put_mapping(run);
+    reconcile_event(run->reconcile, run->virtual_, "Normal", "CreatedAgain",
+                    "the host cluster does not have it since the restore: it is created again");
+}
+
 void sync_forget_old(struct sync_run *run)
 {
     if (!run->mapping.n_old)
@@ -225,7 +234,9 @@ static void adopt(struct sync_run *run, const cJSON *object)
         return;
     run->mapping.tried = false;
     run->mapping.host_uid = sync_uid(object);
+    run->mapping.life = run->syncer->life;
     put_mapping(run);
+    quarantine_end(run->syncer, run->id, json_str_at(object, "metadata.name"));
     sync_forget_old(run);
 }
 
@@ -292,7 +303,8 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
         if (dry_run_refused(err))
             dry_runs_forget(run->syncer->dry_runs);
         sync_attempt_over(run, err);
-        sync_refused(run, err);
+        if (!run->on_refusal || sync_is_uncertain(err) || !run->on_refusal(run, err))
+            sync_refused(run, err);
     } else {
         reconcile_again_after(run->reconcile, 1000);
     }
@@ -356,6 +368,8 @@ void sync_delete(struct sync_run *run, int64_t grace_s)
     cJSON *preconditions = json_new_object(run->arena);
 
     assert(run->host_uid.n);
+    if (!life_owns(run->syncer, run->host))
+        return; /* of a later epoch, which serves this virtual cluster now */
     json_set_str(run->arena, options, "apiVersion", STR("v1"));
     json_set_str(run->arena, options, "kind", STR("DeleteOptions"));
     json_set_str(run->arena, preconditions, "uid", run->host_uid);
@@ -385,12 +399,20 @@ static bool wait_for_lost_create(struct sync_run *run)
     return true;
 }
 
+/* Is it recorded that the host object was made for a virtual object of this key? Of claims, whose
+ * data cannot be made again, the record must be of this life. */
+static bool is_proven(const struct sync_run *run)
+{
+    return mapping_knows(&run->mapping, run->owner_uid) &&
+           (run->id != SYNC_CLAIMS || run->mapping.life == run->syncer->life);
+}
+
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s)
 {
     if (!run->mapping.exists)
         return true; /* nothing proves that a host object of this name was ours to remove */
-    if (run->host) {
-        if (mapping_knows(&run->mapping, run->owner_uid) && !sync_is_deleting(run->host))
+    if (run->host && is_proven(run)) {
+        if (!sync_is_deleting(run->host))
             sync_delete(run, grace_s);
         return false;
     }
@@ -398,24 +420,68 @@ bool sync_finish_gone(struct sync_run *run, int64_t grace_s)
         return false;
     mapping_remove(run->syncer, run->id, run->ns, run->name);
     run->mapping.exists = false;
+    if (run->host)
+        quarantine_judge(run->syncer, run->id, run->host);
     return true;
+}
+
+/* It becomes this virtual object's; what else differs is brought down by the runs after it. */
+static void take_over(struct sync_run *run)
+{
+    struct arena *a = run->arena;
+    cJSON *patch = json_new_object(a), *notes = json_ensure_path(a, patch, "metadata.annotations");
+
+    sync_take_mapping(run);
+    reconcile_event(run->reconcile, run->virtual_, "Normal", "Adopted",
+                    "the host cluster has it from before the restore; it is taken over");
+    json_set_str(a, notes, ANNOTATION_UID, run->uid);
+    json_set_str(a, notes, ANNOTATION_EPOCH, run->syncer->tenant.epoch);
+    sync_patch(run, patch, "application/merge-patch+json", "");
+}
+
+static void refuse_quarantined(struct sync_run *run)
+{
+    struct err err;
+
+    quarantine_judge(run->syncer, run->id, run->host);
+    err_init(&err, run->arena);
+    err_set(&err, &ERR_CONFLICT, "%s \"%s\" exists on the host and is in quarantine",
+            SYNC_KINDS[run->id].plural, run->host_name);
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "Quarantined",
+                    "the host cluster has another object of this name, which is newer than the "
+                    "backup this virtual cluster was restored from and differs from this one; it "
+                    "is kept until the host's admin removes it");
+    reconcile_fail(run->reconcile, &err);
+}
+
+/* Of a virtual object that this name no longer is: removed when that is on record, else it is from
+ * a life that this store does not know. */
+static void settle_other(struct sync_run *run)
+{
+    if (sync_is_deleting(run->host))
+        return;
+    if (is_proven(run))
+        sync_delete(run, -1);
+    else if (run->id != SYNC_PODS || pod_fits_host(run))
+        take_over(run);
+    else
+        refuse_quarantined(run);
 }
 
 bool sync_settle_owner(struct sync_run *run)
 {
     if (!run->host)
         return false;
-    if (str_eq(run->owner_uid, run->uid)) {
-        if (!str_eq(run->mapping.host_uid, run->host_uid) || !str_eq(run->mapping.uid, run->uid)) {
-            sync_take_mapping(run);
-            adopt(run, run->host);
-        } else {
-            sync_forget_old(run);
-        }
-        return false;
+    if (!str_eq(run->owner_uid, run->uid)) {
+        settle_other(run);
+        return true;
     }
-    /* Ours by its label, and of a virtual object that this name no longer is. */
-    if (!sync_is_deleting(run->host))
-        sync_delete(run, -1);
-    return true;
+    if (!str_eq(run->mapping.host_uid, run->host_uid) || !str_eq(run->mapping.uid, run->uid) ||
+        run->mapping.life != run->syncer->life) {
+        sync_take_mapping(run);
+        adopt(run, run->host);
+    } else {
+        sync_forget_old(run);
+    }
+    return false;
 }

@@ -57,6 +57,10 @@ static void add_owner_of(struct syncer *s, enum sync_id id, const cJSON *tree,
         return;
     if (!now || !before || !str_eq(now->uid, before->uid))
         mapping_note_host(s, id, ns, name, uid, now ? now->uid : before->uid);
+    if (!now)
+        quarantine_end(s, id, before->name);
+    else if (!before || !str_eq(now->uid, before->uid) || quarantine_has(s, id, now->name))
+        quarantine_judge(s, id, tree);
     syncer_add(s, id, ns, name);
 }
 

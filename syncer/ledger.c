@@ -129,6 +129,10 @@ int ledger_charge(struct syncer *s, struct arena *a, const struct pool_choice *c
     *ret_queued = false;
     if (!b)
         return 0;
+    if (!s->compared)
+        return err_set(err, &ERR_UNAVAILABLE,
+                       "this virtual cluster was restored: its pods on the host cluster are not "
+                       "counted yet; try again later");
     if (too_fast(s, b, !dry_run))
         return err_forbidden(err, STR(""), STR("pods"), pod_name,
                              "guardrail gpu-pods-per-minute: pool \"%.*s\" allows %lld",

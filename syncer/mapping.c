@@ -4,9 +4,9 @@
  * record still proves that the host object was its. Must never be removed while a host object may
  * exist.
  *
- *   value: "uid host-uid flags gone-since[ @given][ old-uid...]", "-" for what is empty;
- *   flags: of "t" (tried) and "h" (headless); given: "10.0.0.7,fd00::7,30080". Records without it
- *   are older. */
+ *   value: "uid host-uid flags gone-since[ @given][ ~life][ old-uid...]", "-" for what is empty;
+ *   flags: of "t" (tried) and "h" (headless); given: "10.0.0.7,fd00::7,30080"; life: not given for
+ *   the first. Records without them are older. */
 #include "engine.h"
 
 #include <sublet/store.h>
@@ -43,6 +43,9 @@ struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, s
         m.gone_s = gone;
     if (rest.n && rest.p[0] == '@')
         m.given = str_from(str_cut(&rest, ' '), 1);
+    m.life = LIFE_FIRST;
+    if (rest.n && rest.p[0] == '~')
+        str_to_i64(str_from(str_cut(&rest, ' '), 1), &m.life);
     while (rest.p && m.n_old < MAPPING_OLD)
         m.old[m.n_old++] = field(&rest);
     return m;
@@ -67,6 +70,8 @@ void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str na
     add(&value, m->gone_s ? arena_printf(a, "%lld", (long long)m->gone_s) : STR(""));
     if (m->given.n)
         add(&value, arena_printf(a, "@%.*s", STR_F(m->given)));
+    if (m->life > LIFE_FIRST)
+        add(&value, arena_printf(a, "~%lld", (long long)m->life));
     for (size_t i = 0; i < m->n_old; i++)
         add(&value, m->old[i]);
     store_record_put(s->store, RECORD_MAPPING, key_of(a, id, ns, name), buf_str(&value));
@@ -126,6 +131,7 @@ void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct 
 
     if (m.exists && str_eq(m.uid, uid) && !m.host_uid.n) {
         m.host_uid = host_uid;
+        m.life = s->life;
         m.tried = false;
         mapping_put(s, id, ns, name, &m);
     }

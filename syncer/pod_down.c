@@ -208,6 +208,18 @@ void pod_create(struct sync_run *run)
         sync_create(run, pod);
 }
 
+bool pod_fits_host(struct sync_run *run)
+{
+    struct pool_choice choice;
+    struct err err;
+    cJSON *pod;
+
+    err_init(&err, run->arena);
+    return !pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err) &&
+           !pod_translate(run->syncer, run->arena, run->virtual_, &choice, false, &pod, &err) &&
+           translate_pod_is_made_of(run->host, pod);
+}
+
 /* --- changes of a living pod --- */
 
 static bool add_ephemeral(struct sync_run *run, const struct pool_choice *choice)

@@ -43,6 +43,41 @@ void pod_remove_virtual(struct sync_run *run, int64_t grace_s)
                 up_begin(run));
 }
 
+/* --- taken back --- */
+
+static cJSON *condition_ensure(struct arena *a, cJSON *status, const char *type)
+{
+    cJSON *list = json_get(status, "conditions"), *condition = condition_get(list, type);
+
+    if (condition)
+        return condition;
+    if (!json_is_array(list))
+        list = json_set(a, status, "conditions", json_new_array(a));
+    condition = json_append(list, json_new_object(a));
+    json_set_str(a, condition, "type", str_c(type));
+    return condition;
+}
+
+void pod_unbind(struct sync_run *run)
+{
+    struct arena *a = run->arena;
+    cJSON *status = json_new_object(a), *condition;
+    const cJSON *qos = json_path(run->virtual_, "status.qosClass");
+
+    json_set_str(a, status, "phase", STR("Pending"));
+    if (qos)
+        json_set(a, status, "qosClass", json_copy(a, qos));
+    condition = condition_ensure(a, status, "PodScheduled");
+    json_set_str(a, condition, "status", STR("False"));
+    json_set_str(a, condition, "lastTransitionTime",
+                 time_format_s(a, reconcile_now_s(run->reconcile)));
+    json_set_str(a, condition, "reason", STR("CreatedAgain"));
+    json_set_str(a, condition, "message", STR("the host cluster does not have this pod any more"));
+    json_set(a, run->virtual_, "status", status);
+    json_remove(json_get(run->virtual_, "spec"), "nodeName");
+    reconcile_replace(run->reconcile, pods(run), run->virtual_);
+}
+
 /* --- the node --- */
 
 static void bind(struct sync_run *run, struct str node)
@@ -113,19 +148,6 @@ bool pod_update_up(struct sync_run *run)
 }
 
 /* --- while it is not on the host --- */
-
-static cJSON *condition_ensure(struct arena *a, cJSON *status, const char *type)
-{
-    cJSON *list = json_get(status, "conditions"), *condition = condition_get(list, type);
-
-    if (condition)
-        return condition;
-    if (!json_is_array(list))
-        list = json_set(a, status, "conditions", json_new_array(a));
-    condition = json_append(list, json_new_object(a));
-    json_set_str(a, condition, "type", str_c(type));
-    return condition;
-}
 
 void pod_say_waiting(struct sync_run *run, const char *reason, struct str message)
 {

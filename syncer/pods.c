@@ -8,7 +8,8 @@
  *      -    |  x   |     x     | remove the host pod
  *      -    |  -   |     x     | remove its token Secret, release its GPUs, forget it
  *      x    |  -   |     -     | wait for gates, quota, references, tokens; then create
- *      x    |  -   |     x     | it is gone: remove the virtual pod (a finished one stays)
+ *      x    |  -   |     x     | it is gone: remove the virtual pod (a finished one stays), but in
+ *           |      |           | another life than it was seen in: create it again
  *      x    |  x   |           | of another uid: remove the host pod; else status up, changes down,
  *           |      |           | and deletion whichever way it came from */
 #include "engine.h"
@@ -55,6 +56,37 @@ static void pod_lost(struct sync_run *run)
     pod_remove_virtual(run, 0);
 }
 
+/* What the record says was on the host is of a history that this host does not have. */
+static void pod_again(struct sync_run *run)
+{
+    if (pod_is_finished(run->virtual_))
+        return;
+    if (sync_is_deleting(run->virtual_)) {
+        pod_remove_virtual(run, 0);
+        return;
+    }
+    if (json_str_at(run->virtual_, "spec.nodeName").n) {
+        pod_unbind(run);
+        return;
+    }
+    sync_begin_again(run);
+    pod_create(run);
+}
+
+static void pod_missing(struct sync_run *run)
+{
+    switch (life_absence(run->syncer, SYNC_PODS, &run->mapping)) {
+    case ABSENCE_PROVEN:
+        pod_lost(run);
+        break;
+    case ABSENCE_OF_ANOTHER_LIFE:
+        pod_again(run);
+        break;
+    case ABSENCE_OPEN:
+        break;
+    }
+}
+
 static void pod_absent(struct sync_run *run)
 {
     bool known = run->mapping.exists && str_eq(run->mapping.uid, run->uid);
@@ -63,7 +95,7 @@ static void pod_absent(struct sync_run *run)
     if (!run->mapping.tried)
         sync_forget_old(run);
     if (known && run->mapping.host_uid.n)
-        pod_lost(run);
+        pod_missing(run);
     else if (sync_is_deleting(run->virtual_))
         pod_remove_virtual(run, 0);
     else if (!pod_is_finished(run->virtual_))

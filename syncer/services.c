@@ -46,7 +46,8 @@ int service_check_room(struct syncer *s, const cJSON *service, const struct mapp
 
     if (m->exists && str_eq(m->uid, sync_uid(service)) && m->headless == headless)
         return 0; /* it has its place */
-    used = mapping_count_services(s, headless, ns, name);
+    used = mapping_count_services(s, headless, ns, name) +
+           (headless ? 0 : quarantine_count(s, SYNC_SERVICES));
     if (used < (size_t)s->config->max_services)
         return 0;
     return err_forbidden(err, STR_NULL, STR("services"), name,
@@ -114,7 +115,7 @@ static bool update_up(struct sync_run *run)
     if (!spec)
         return false;
     json_set(run->arena, run->virtual_, "spec", spec);
-    reconcile_update(run->reconcile, services(run), run->virtual_);
+    reconcile_replace(run->reconcile, services(run), run->virtual_);
     return true;
 }
 
@@ -131,18 +132,51 @@ static void note_given(struct sync_run *run)
     mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
 }
 
+/* Another host has other addresses, and this one may have given them away since: it is created with
+ * whatever the host gives. */
+static bool drop_given(struct sync_run *run, const struct err *err)
+{
+    if (err->kind != &ERR_INVALID || !run->mapping.given.n)
+        return false;
+    run->mapping.given = STR("");
+    mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
+    syncer_add(run->syncer, run->id, run->ns, run->name);
+    return true;
+}
+
+static void without_given(cJSON *object)
+{
+    cJSON *spec = json_get(object, "spec");
+
+    json_remove(spec, "healthCheckNodePort");
+    json_each(port, json_get(spec, "ports")) json_remove(port, "nodePort");
+}
+
+/* Made again after a restore, with the address it had if that is still to be had. */
+static bool is_again(const struct sync_run *run)
+{
+    return run->mapping.exists && str_eq(run->mapping.uid, run->uid) &&
+           run->mapping.life != run->syncer->life;
+}
+
 static void create(struct sync_run *run, cJSON *object)
 {
     struct err err;
+    bool again = is_again(run);
 
     err_init(&err, run->arena);
-    if (service_check_room(run->syncer, run->virtual_, &run->mapping, &err) ||
-        service_keep_address(run->arena, &run->mapping, run->virtual_, object, &err)) {
+    if (again && !run->mapping.given.n)
+        without_given(object);
+    else if (service_keep_address(run->arena, &run->mapping, run->virtual_, object, &err))
+        again = false;
+    if (err.kind || service_check_room(run->syncer, run->virtual_, &run->mapping, &err)) {
         refuse(run, &err);
         return;
     }
     mapping_begin(&run->mapping, run->uid);
     run->mapping.headless = service_is_headless(run->virtual_);
+    if (again)
+        run->on_refusal = drop_given;
     sync_create(run, object);
 }
 

@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include <sublet/log.h>
+#include <sublet/store_quarantine.h>
 
 #define CLUSTER_UID     "cluster-uid"
 #define HOST_REACHED    "host-reached"
@@ -120,6 +121,15 @@ const struct resource *syncer_resource(const struct syncer *s, const char *group
     return r;
 }
 
+bool syncer_has_virtual(struct syncer *s, enum sync_id id, struct str ns, struct str name)
+{
+    const struct sync_kind *k = &SYNC_KINDS[id];
+    unsigned storage = syncer_resource(s, k->group, k->plural)->storage;
+
+    return store_latest(s->store, storage, ns, name) || store_get(s->store, storage, ns, name) ||
+           store_quarantined(s->store, storage, ns, name);
+}
+
 cJSON *syncer_virtual(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                       struct str name)
 {
@@ -215,6 +225,7 @@ static void on_synced(void *ctx)
 {
     struct sync_watch *w = ctx;
 
+    life_listed(w->syncer, w->id);
     syncer_rescan(w->syncer, w->id);
     if (w->id == SYNC_STORAGE_CLASSES)
         classes_look(w->syncer);
@@ -391,6 +402,7 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
     s->tenant = (struct translate_tenant){
         .config = config, .cluster_uid = cluster_uid(s), .host_namespace = config->host_namespace};
     s->reached = was_reached(s);
+    life_open(s);
     make_parts(s);
     s->tenant.node = nodes_meaning;
     s->tenant.node_ctx = s->nodes;
@@ -441,6 +453,9 @@ void syncer_start(struct syncer *s)
     syncer_watch(s, SYNC_STORAGE_CLASSES);
     if (has_tiers(s->config))
         syncer_watch(s, SYNC_PRIORITY_CLASSES);
+    quarantine_start(s);
+    if (!life_is_first(s))
+        life_watch_all(s);
 }
 
 /* --- closing --- */

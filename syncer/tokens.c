@@ -228,8 +228,10 @@ bool tokens_ensure(struct sync_run *run)
     }
     read_secret(run, o, &state);
     if (!state.ours || !str_eq(state.pod_uid, run->uid)) {
-        if (state.ours)
+        if (state.ours && mapping_knows(&run->mapping, state.pod_uid))
             delete_secret(run, str_c(name), state.host_uid);
+        else if (state.ours) /* of a pod this one took over */
+            write_secret(run, str_c(name), "PATCH");
         return false;
     }
     if (state.renew <= now) {

@@ -58,6 +58,8 @@ static cJSON *annotations_down(struct arena *a, const struct translate_tenant *t
     add_str(a, ret, ANNOTATION_NAME, json_str(json_get(vmeta, "name")));
     add_str(a, ret, ANNOTATION_NS, json_str(json_get(vmeta, "namespace")));
     add_str(a, ret, ANNOTATION_UID, json_str(json_get(vmeta, "uid")));
+    if (t->epoch.n)
+        add_str(a, ret, ANNOTATION_EPOCH, t->epoch);
     if (!json_is_object(from))
         return ret;
     json_each(note, from)

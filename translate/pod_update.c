@@ -107,6 +107,47 @@ cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON 
     return ret;
 }
 
+/* ---- is it the same pod? ---- */
+
+static bool same_amounts(const cJSON *now, const cJSON *wanted)
+{
+    json_each(amount, wanted)
+    {
+        if (!json_equal(json_get(now, amount->string), amount))
+            return false;
+    }
+    return true;
+}
+
+static bool same_container(const cJSON *now, const cJSON *wanted)
+{
+    static const char *const keys[] = {"command", "args", "restartPolicy"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (!json_equal(json_get(now, keys[i]), json_get(wanted, keys[i])))
+            return false;
+    }
+    return same_amounts(json_path(now, "resources.limits"), json_path(wanted, "resources.limits"));
+}
+
+bool translate_pod_is_made_of(const cJSON *host_now, const cJSON *host_wanted)
+{
+    static const char *const lists[] = {"initContainers", "containers"};
+
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        const cJSON *now = json_get(json_get(host_now, "spec"), lists[i]);
+
+        json_each(wanted, json_get(json_get(host_wanted, "spec"), lists[i]))
+        {
+            const cJSON *found = named(now, json_str(json_get(wanted, "name")));
+
+            if (!found || !same_container(found, wanted))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* ---- resize: its own subresource ---- */
 
 /* All that a living pod's may change (pkg/apis/core/validation, ValidatePodResize). */

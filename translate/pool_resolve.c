@@ -237,6 +237,34 @@ int pool_resolve(struct arena *a, const struct config *config, struct str ns, co
     return 0;
 }
 
+/* A resource that the pool no longer offers counts one each: unknown is not free. */
+bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON *host_pod,
+                      struct pool_choice *ret)
+{
+    struct str label = json_str(json_get(json_path(host_pod, "metadata.labels"), LABEL_POOL));
+    struct rational part;
+    struct device_counts counts = {0};
+    struct err err;
+
+    *ret = (struct pool_choice){NULL, RATIONAL_ZERO, RATIONAL_ZERO};
+    for (size_t i = 0; i < config->n_bindings; i++)
+        if (str_eq(config->bindings[i].pool->name, label))
+            ret->binding = &config->bindings[i];
+    err_init(&err, a);
+    if (!ret->binding || pod_devices(a, host_pod, &counts, &err))
+        return false;
+    for (size_t i = 0; i < counts.n; i++) {
+        const struct pool_resource *resource =
+            pool_find_resource(ret->binding->pool, counts.items[i].name);
+
+        if (!rational_mul((struct rational){counts.items[i].units, 1},
+                          resource ? resource->gpu_eq : (struct rational){1, 1}, &part) ||
+            !rational_add(ret->gpu_eq, part, &ret->gpu_eq))
+            ret->gpu_eq = (struct rational){INT64_MAX, 1};
+    }
+    return counts.n > 0;
+}
+
 int pool_exceeded(struct arena *a, const struct pool_choice *choice, struct rational used,
                   struct str name, struct err *err)
 {

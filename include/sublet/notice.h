@@ -23,6 +23,7 @@ enum notice_topic {
     NOTICE_HOST_RIGHTS,   /* what the host does not permit; subject: the resource */
     NOTICE_POOL_NODES,    /* subject: the pool */
     NOTICE_STORED_OBJECT, /* cannot be read; subject: resource and name */
+    NOTICE_HOST_OBJECT,   /* in quarantine; subject: plural, namespace and name */
     NOTICE_MEMORY,        /* the budget is used up */
     NOTICE_LEASE,         /* this process does not lead, or cannot tell */
     N_NOTICE_TOPICS

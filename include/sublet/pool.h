@@ -76,6 +76,10 @@ struct pool_choice {
 int pool_resolve(struct arena *a, const struct config *config, struct str ns, const cJSON *pod,
                  const cJSON *namespace_labels, struct pool_choice *ret,
                  struct err *err) MUST_CHECK;
+/* What a host pod that we made holds of a binding's pool: by its label and its containers. False:
+ * nothing, or the pool is no longer bound. Its limit is not set. */
+bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON *host_pod,
+                      struct pool_choice *ret);
 /* gpu_quota text of a 403: `exceeded quota: gpu/<pool>, requested: gpu=8, used: gpu=6, limited:
  * gpu=12` */
 int pool_exceeded(struct arena *a, const struct pool_choice *choice, struct rational used,

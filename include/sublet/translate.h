@@ -10,14 +10,15 @@
 #include <sublet/selector.h>
 #include <sublet/translate_up.h>
 
-#define LABEL_CLUSTER   "sublet.dev/cluster"   /* cluster uid; on every host object */
-#define LABEL_NAMESPACE "sublet.dev/namespace" /* virtual namespace (<= 63 by its name rule) */
-#define LABEL_POOL      "sublet.dev/pool"      /* of a host pod with devices: its pool ... */
-#define LABEL_MODE      "sublet.dev/mode"      /* ... and how that shares GPUs */
-#define LABEL_GPU_POOL  "sublet.dev/gpu-pool"  /* a tenant's wish, on a virtual pod or namespace */
-#define ANNOTATION_NAME "sublet.dev/name"
-#define ANNOTATION_NS   "sublet.dev/namespace"
-#define ANNOTATION_UID  "sublet.dev/uid"
+#define LABEL_CLUSTER    "sublet.dev/cluster"   /* cluster uid; on every host object */
+#define LABEL_NAMESPACE  "sublet.dev/namespace" /* virtual namespace (<= 63 by its name rule) */
+#define LABEL_POOL       "sublet.dev/pool"      /* of a host pod with devices: its pool ... */
+#define LABEL_MODE       "sublet.dev/mode"      /* ... and how that shares GPUs */
+#define LABEL_GPU_POOL   "sublet.dev/gpu-pool"  /* a tenant's wish, on a virtual pod or namespace */
+#define ANNOTATION_NAME  "sublet.dev/name"
+#define ANNOTATION_NS    "sublet.dev/namespace"
+#define ANNOTATION_UID   "sublet.dev/uid"
+#define ANNOTATION_EPOCH "sublet.dev/epoch" /* of the store that wrote it last */
 
 /* What a name of a node means to a tenant. */
 enum translate_node {
@@ -30,6 +31,7 @@ enum translate_node {
 struct translate_tenant {
     const struct config *config;
     struct str cluster_uid; /* UUID, a valid label value */
+    struct str epoch;       /* store_identity.h; empty: none is written */
     struct str host_namespace;
     struct str api_ip; /* of the tenant's API, for KUBERNETES_* and hostAliases */
     int64_t api_port;
@@ -58,7 +60,7 @@ cJSON *translate_match_labels(struct arena *a, const struct translate_tenant *t,
 cJSON *translate_label_selector(struct arena *a, const struct translate_tenant *t, struct str ns,
                                 const cJSON *selector); /* metav1.LabelSelector */
 struct str translate_label_key(struct arena *a, const struct translate_tenant *t, struct str key);
-/* metadata of a host object: name, namespace, labels, allow-listed annotations, our three, and
+/* metadata of a host object: name, namespace, labels, allow-listed annotations, our four, and
  * `sublet.dev/owned`: which keys without our prefix are ours, for later updates. */
 cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, const cJSON *vobject,
                           struct str host_name);
@@ -135,6 +137,8 @@ int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON
 /* Changes a living host object may get from us: a JSON merge patch of the fields we own that
  * differ, or NULL when nothing does. What others added stays. */
 cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
+/* Has the host pod the wanted containers, but for what a patch can change? */
+bool translate_pod_is_made_of(const cJSON *host_now, const cJSON *host_wanted);
 /* Changed cpu and memory, as a strategic merge patch for pods/resize; NULL for none. */
 cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);

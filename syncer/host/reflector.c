@@ -46,6 +46,7 @@ struct reflector {
     struct map objects;
     struct str cont; /* heap; of the list under way */
     uint64_t round, list_revision, revision;
+    int64_t list_begun_ms, listed_ms;
     char *resume;  /* resourceVersion to watch from, as the host wrote it */
     uint64_t told; /* bytes of a watch are coming: changes with every line */
     uint64_t told_at_check;
@@ -273,6 +274,7 @@ static void finish_list(struct reflector *f, struct str revision)
     f->list_revision = 0;
     if (!str_to_u64(revision, &f->list_revision))
         f->list_revision = UINT64_MAX;
+    f->listed_ms = f->list_begun_ms;
     map_each(&f->objects, sweep_one, f);
     f->failures = 0;
     f->synced = true;
@@ -340,9 +342,12 @@ static void on_listed(void *ctx, const struct host_answer *answer, const struct 
 static void list_page(struct reflector *f)
 {
     struct arena *a = arena_new(0);
+    const struct clock *clock = host_get_options(f->o.host)->clock;
     struct str cont = url_encode(a, f->cont);
     struct host_request q = {.method = "GET"};
 
+    if (!f->cont.n)
+        f->list_begun_ms = clock_mono_ms(clock);
     if (f->o.metadata_only)
         q.accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
                    "application/json";
@@ -590,6 +595,32 @@ void reflector_learn(struct reflector *f, struct str bytes)
             put(f, object, false);
     }
     arena_free(a);
+}
+
+int64_t reflector_listed_ms(const struct reflector *f)
+{
+    return f && f->synced && f->state != LISTING ? f->listed_ms : INT64_MAX;
+}
+
+static void forget_revision(void *ctx, struct map_entry *m)
+{
+    (void)ctx;
+    CONTAINER(m, struct entry, by_name)->object.revision = 0;
+}
+
+void reflector_restart(struct reflector *f)
+{
+    if (!f || f->closing)
+        return;
+    host_cancel(f->call);
+    f->call = NULL;
+    uv_timer_stop(&f->timer);
+    map_each(&f->objects, forget_revision, NULL);
+    f->revision = 0;
+    f->failures = 0;
+    f->synced = f->expired = false;
+    start_list(f);
+    list_page(f);
 }
 
 void reflector_kick(struct reflector *f)

@@ -1021,16 +1021,63 @@ static void created_free(void *ctx, struct map_entry *e)
     mem_free(c);
 }
 
+static void objects_free(struct object *o)
+{
+    while (o) {
+        struct object *next = o->next;
+
+        object_free(o);
+        o = next;
+    }
+}
+
+struct fake_host_image {
+    struct object *objects;
+    uint64_t revision;
+};
+
+struct fake_host_image *fake_host_image(struct fake_host *h)
+{
+    struct fake_host_image *image = NEW(struct fake_host_image);
+    struct object **at = &image->objects;
+
+    image->revision = h->revision;
+    for (const struct object *o = h->objects; o; o = o->next) {
+        *at = NEW(struct object);
+        **at = (struct object){NULL, mem_strdup(str_c(o->plural)), mem_strdup(str_c(o->name)),
+                               mem_str(o->bytes), o->revision};
+        at = &(*at)->next;
+    }
+    return image;
+}
+
+void fake_host_roll_back(struct fake_host *h, struct fake_host_image *image)
+{
+    objects_free(h->objects);
+    h->objects = image->objects;
+    h->revision = image->revision;
+    mem_free(image);
+    while (h->n_events && h->events[h->n_events - 1].revision > h->revision) {
+        struct event *e = &h->events[--h->n_events];
+
+        mem_free(e->plural);
+        mem_free(e->bytes.p);
+    }
+    map_each(&h->created, created_free, NULL);
+    map_fini(&h->created);
+    map_init(&h->created, h->random);
+    for (struct wire *w = h->line ? h->line->wires : NULL, *next; w; w = next) {
+        next = w->next;
+        if (w->watching)
+            end(w, 200, NULL);
+    }
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct fake_host *h = handle->data;
 
-    while (h->objects) {
-        struct object *o = h->objects;
-
-        h->objects = o->next;
-        object_free(o);
-    }
+    objects_free(h->objects);
     for (size_t i = 0; i < h->n_events; i++) {
         mem_free(h->events[i].plural);
         mem_free(h->events[i].bytes.p);

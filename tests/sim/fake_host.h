@@ -46,6 +46,11 @@ bool fake_host_remove(struct fake_host *h, const char *plural, const char *name)
 void fake_host_place(struct fake_host *h, const char *node);
 /* A pod that runs, by chance, becomes Failed or Succeeded. */
 bool fake_host_finish_pod(struct fake_host *h, const char *phase);
+/* The host is restored to an earlier state: its objects and its revision are those of the image,
+ * watches end, and what was created since was never there. An image serves once. */
+struct fake_host_image;
+struct fake_host_image *fake_host_image(struct fake_host *h);
+void fake_host_roll_back(struct fake_host *h, struct fake_host_image *image);
 /* How often a pod of this virtual uid was created after the syncer had been told of one before:
  * must stay 0. One that left before anything of it was told cannot be known of. */
 unsigned fake_host_doubled(struct fake_host *h, struct str virtual_uid);

@@ -8,6 +8,7 @@
 
 #include <sublet/kinds.h>
 #include <sublet/log.h>
+#include <sublet/store_admin.h>
 
 #include "engine.h"
 
@@ -47,7 +48,8 @@ void sim_run_ms(struct sim *s, unsigned ms)
 
 void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what)
 {
-    uint64_t end = uv_hrtime() / 1000000 + PATIENCE_MS;
+    const char *patience = getenv("PATIENCE_MS");
+    uint64_t end = uv_hrtime() / 1000000 + (patience ? strtoull(patience, NULL, 10) : PATIENCE_MS);
 
     while (!is(s)) {
         if (uv_hrtime() / 1000000 > end && s->explain)
@@ -187,6 +189,43 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
     return remove(path);
 }
 
+static void on_copied(void *ctx, const struct err *err)
+{
+    if (err)
+        fail_msg("backup: %.*s", STR_F(err->message));
+    ((struct sim *)ctx)->flag = true;
+}
+
+static const char *path_of(struct sim *s, const char *file)
+{
+    return arena_printf(s->arena, "%s.%s", s->dir, file).p;
+}
+
+void sim_backup(struct sim *s, const char *file)
+{
+    const char *path = path_of(s, file);
+
+    s->backups[s->n_backups++] = path;
+    store_backup(s->store, path, on_copied, s);
+    wait_flag(s, "the backup");
+}
+
+static void remove_tree(const char *path)
+{
+    nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+void sim_stop_and_restore(struct sim *s, const char *file)
+{
+    struct err err;
+
+    sim_close(s);
+    remove_tree(s->dir);
+    err_init(&err, s->arena);
+    if (store_restore(path_of(s, file), s->dir, &err))
+        fail_msg("restore: %.*s", STR_F(err.message));
+}
+
 void sim_free(struct sim *s)
 {
     sim_close(s);
@@ -194,7 +233,9 @@ void sim_free(struct sim *s)
     uv_close((uv_handle_t *)&s->guard, NULL);
     uv_run(&s->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&s->loop), 0);
-    nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    remove_tree(s->dir);
+    for (size_t i = 0; i < s->n_backups; i++)
+        unlink(s->backups[i]);
     arena_free(s->arena);
     mem_free(s);
 }

@@ -35,7 +35,10 @@ struct sim {
     struct syncer *syncer;
     struct fake_host *host;
     bool flag, timed_out;
+    const char *backups[8];
+    size_t n_backups;
     unsigned writes;                /* of the test's own, under way */
+    char note[64];                  /* the test's own */
     char refusal[256];              /* of the last write that was refused */
     void (*explain)(struct sim *s); /* prints what is apart, when a wait was in vain */
 };
@@ -48,6 +51,10 @@ void sim_open(struct sim *s);
 void sim_run_ms(struct sim *s, unsigned ms);
 /* Runs until is(s) holds, or fails the test (printing the seed and `what`). */
 void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what);
+/* A copy of the store, and the virtual cluster started from it: on the host as it is, or as the
+ * caller has replaced s->host meanwhile. The file serves any number of times. */
+void sim_backup(struct sim *s, const char *file);
+void sim_stop_and_restore(struct sim *s, const char *file); /* sim_open() follows */
 /* Time passes for the syncer's records, and it looks at everything again. */
 void sim_jump(struct sim *s, int64_t seconds);
 

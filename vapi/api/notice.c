@@ -33,6 +33,7 @@ static const char *const NAMES[N_NOTICE_TOPICS] = {
     [NOTICE_HOST_RIGHTS] = "host-rights",
     [NOTICE_POOL_NODES] = "pool-nodes",
     [NOTICE_STORED_OBJECT] = "stored-object",
+    [NOTICE_HOST_OBJECT] = "host-object",
     [NOTICE_MEMORY] = "memory",
     [NOTICE_LEASE] = "lease",
 };

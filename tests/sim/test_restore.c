@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A virtual cluster restored from a backup: onto the same host, onto another, onto one that was
+ * itself restored. Whatever the two have apart: nothing is deleted that nobody deleted, what is
+ * missing is created again under its uid, and what is newer than the backup is kept and counted. */
+#include "sim.h"
+
+#include <stdlib.h>
+
+#include "engine.h"
+
+#define POOLS                                                                                      \
+    "pools:\n- {name: p, kind: shared, mode: exclusive, nodeSelector: {pool: p}, products: [],\n"  \
+    "   resources: {nvidia.com/gpu: {gpuEq: \"1\"}}}\n"                                            \
+    "bindings:\n- {pool: p, guarantee: \"2\", overQuota: reject, default: true}\n"
+#define POD(name, more)                                                                            \
+    "{'metadata':{'name':'" name "'},'spec':{'containers':[{'name':'c','image':'i'" more "}]}}"
+#define GPU ",'resources':{'limits':{'nvidia.com/gpu':'1'}}"
+#define CLAIM(name)                                                                                \
+    "{'metadata':{'name':'" name "'},'spec':{'storageClassName':'fast','accessModes':"             \
+    "['ReadWriteOnce'],'resources':{'requests':{'storage':'1Gi'}}}}"
+#define SERVICE(name) "{'metadata':{'name':'" name "'},'spec':{'ports':[{'port':80}]}}"
+#define CONFIG        POOLS "policy: {storageClasses: [fast]}\n"
+
+/* --- looking --- */
+
+/* The host object made for default/name, in the sim's arena; NULL: there is none. */
+static const cJSON *on_host(struct sim *s, const char *plural, const char *name)
+{
+    const cJSON *found = NULL;
+
+    json_each(o, fake_host_list(s->host, s->arena, plural))
+    {
+        const cJSON *notes = json_path(o, "metadata.annotations");
+        char host_name[64];
+
+        translate_name(&s->syncer->tenant, STR("default"), str_c(name), host_name);
+        if (str_eqc(json_str(json_get(notes, "sublet.dev/name")), name) &&
+            str_eqc(json_str_at(o, "metadata.name"), host_name))
+            found = o;
+    }
+    return found;
+}
+
+static struct str host_uid(struct sim *s, const char *plural, const char *name)
+{
+    return json_str_at(on_host(s, plural, name), "metadata.uid");
+}
+
+static struct str owner_uid(struct sim *s, const char *plural, const char *name)
+{
+    return json_str(
+        json_get(json_path(on_host(s, plural, name), "metadata.annotations"), "sublet.dev/uid"));
+}
+
+static const cJSON *in_tenant(struct sim *s, const char *plural, const char *name)
+{
+    return sim_get(s, s->arena, plural, "default", name);
+}
+
+static struct str uid_of(struct sim *s, const char *plural, const char *name)
+{
+    return json_str_at(in_tenant(s, plural, name), "metadata.uid");
+}
+
+/* What the tests wait for. */
+static const char *const PODS[] = {"a", "b", NULL};
+
+static bool runs(struct sim *s, const char *name)
+{
+    const cJSON *pod = in_tenant(s, "pods", name), *host = on_host(s, "pods", name);
+
+    return pod && host && str_eq(owner_uid(s, "pods", name), uid_of(s, "pods", name)) &&
+           str_eqc(json_str_at(pod, "status.phase"), "Running") &&
+           str_eq(json_str_at(pod, "spec.nodeName"), json_str_at(host, "spec.nodeName")) &&
+           str_eq(json_str_at(pod, "status.podIP"), json_str_at(host, "status.podIP"));
+}
+
+static bool is_whole(struct sim *s)
+{
+    for (size_t i = 0; PODS[i]; i++)
+        if (!runs(s, PODS[i]))
+            return false;
+    return str_eq(owner_uid(s, "persistentvolumeclaims", "data"),
+                  uid_of(s, "persistentvolumeclaims", "data")) &&
+           str_eqc(json_str_at(in_tenant(s, "persistentvolumeclaims", "data"), "status.phase"),
+                   "Bound") &&
+           str_eq(owner_uid(s, "services", "web"), uid_of(s, "services", "web")) &&
+           str_eq(json_str_at(on_host(s, "services", "web"), "spec.clusterIP"),
+                  json_str_at(in_tenant(s, "services", "web"), "spec.clusterIP"));
+}
+
+static bool newer_are_up(struct sim *s)
+{
+    return runs(s, "newer") && on_host(s, "persistentvolumeclaims", "newer") &&
+           on_host(s, "services", "newer");
+}
+
+static bool is_compared(struct sim *s)
+{
+    return s->syncer->compared && quarantine_count(s->syncer, SYNC_PODS) &&
+           quarantine_count(s->syncer, SYNC_CLAIMS) && quarantine_count(s->syncer, SYNC_SERVICES);
+}
+
+/* --- the host's provisioner --- */
+
+static void bind_claims(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+
+    json_each(claim, fake_host_list(s->host, a, "persistentvolumeclaims"))
+    {
+        struct str volume = json_str_at(claim, "metadata.uid");
+        cJSON *status = json_ensure_object(a, claim, "status");
+
+        json_set_str(a, json_ensure_object(a, claim, "spec"), "volumeName", volume);
+        json_set_str(a, status, "phase", STR("Bound"));
+        json_set(a, status, "accessModes", json_copy(a, json_path(claim, "spec.accessModes")));
+        json_set(a, status, "capacity", json_copy(a, json_path(claim, "spec.resources.requests")));
+        fake_host_put(s->host, "persistentvolumeclaims", arena_cstr(a, json_text(a, claim)));
+    }
+    arena_free(a);
+}
+
+static bool claim_is_there(struct sim *s)
+{
+    return on_host(s, "persistentvolumeclaims", "data") != NULL;
+}
+
+static void bind_when_there(struct sim *s)
+{
+    sim_until(s, claim_is_there, "the claim on the host");
+    bind_claims(s);
+}
+
+/* --- the day before and after the backup --- */
+
+static bool is_no_pod_a(struct sim *s)
+{
+    return !in_tenant(s, "pods", "a") && !on_host(s, "pods", "a") && !on_host(s, "services", "web");
+}
+
+static bool has_account(struct sim *s)
+{
+    return in_tenant(s, "serviceaccounts", "default") != NULL;
+}
+
+static void make_first(struct sim *s)
+{
+    sim_until(s, has_account, "the service account");
+    sim_create(s, "pods", "default", POD("a", ""));
+    sim_create(s, "pods", "default", POD("b", GPU));
+    sim_create(s, "persistentvolumeclaims", "default", CLAIM("data"));
+    sim_create(s, "services", "default", SERVICE("web"));
+    sim_writes_done(s);
+    bind_when_there(s);
+    sim_until(s, is_whole, "the first objects");
+}
+
+static struct sim *begin(uint64_t seed)
+{
+    struct sim *s = sim_new(seed, CONFIG);
+
+    make_first(s);
+    sim_backup(s, "backup");
+    return s;
+}
+
+static void go_on(struct sim *s)
+{
+    sim_create(s, "pods", "default", POD("newer", GPU));
+    sim_create(s, "persistentvolumeclaims", "default", CLAIM("newer"));
+    sim_create(s, "services", "default", SERVICE("newer"));
+    sim_writes_done(s);
+    sim_until(s, newer_are_up, "objects newer than the backup");
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_delete(s, "services", "default", "web", -1);
+    sim_writes_done(s);
+    sim_until(s, is_no_pod_a, "the deletions");
+}
+
+static void replace_host(struct sim *s, uint64_t seed)
+{
+    fake_host_free(s->host);
+    s->host = fake_host_new(&s->loop, seed);
+    fake_host_put(s->host, "nodes", "{\"metadata\":{\"name\":\"node-0\"}}");
+    fake_host_put(s->host, "nodes", "{\"metadata\":{\"name\":\"node-1\"}}");
+}
+
+/* --- the tests --- */
+
+static void test_same_host(void **state)
+{
+    struct sim *s = begin(1);
+    struct str pod_a = uid_of(s, "pods", "a"), service = uid_of(s, "services", "web");
+    struct str data = host_uid(s, "persistentvolumeclaims", "data"), newer, claim;
+
+    (void)state;
+    go_on(s);
+    newer = host_uid(s, "pods", "newer");
+    claim = host_uid(s, "persistentvolumeclaims", "newer");
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_until(s, is_whole, "what the backup holds");
+    assert_true(str_eq(uid_of(s, "pods", "a"), pod_a));
+    assert_true(str_eq(uid_of(s, "services", "web"), service));
+    assert_true(str_eq(host_uid(s, "persistentvolumeclaims", "data"), data));
+    sim_until(s, is_compared, "the quarantine");
+    assert_true(str_eq(host_uid(s, "pods", "newer"), newer));
+    assert_int_equal(fake_host_asked(s->host, "DELETE", "persistentvolumeclaims", false), 0);
+
+    /* Its GPU is taken: with b's, the limit of two is reached. */
+    sim_create(s, "pods", "default", POD("more", GPU));
+    sim_writes_done(s);
+    assert_non_null(strstr(s->refusal, "used: gpu=2"));
+
+    /* A claim of the same name gets the volume. */
+    sim_create(s, "persistentvolumeclaims", "default", CLAIM("newer"));
+    sim_writes_done(s);
+    sim_run_ms(s, 300);
+    assert_true(str_eq(host_uid(s, "persistentvolumeclaims", "newer"), claim));
+    assert_true(str_eq(owner_uid(s, "persistentvolumeclaims", "newer"),
+                       uid_of(s, "persistentvolumeclaims", "newer")));
+    assert_int_equal(quarantine_count(s->syncer, SYNC_CLAIMS), 0);
+    sim_free(s);
+}
+
+static bool pods_are_not_in_quarantine(struct sim *s)
+{
+    return !quarantine_count(s->syncer, SYNC_PODS) && s->writes == 0;
+}
+
+static void test_the_admin_removes_what_is_in_quarantine(void **state)
+{
+    struct sim *s = begin(2);
+
+    (void)state;
+    go_on(s);
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_until(s, is_compared, "the quarantine");
+    /* A restart keeps it. */
+    sim_close(s);
+    sim_open(s);
+    sim_until(s, is_compared, "the quarantine after a restart");
+    fake_host_remove(
+        s->host, "pods",
+        arena_cstr(s->arena, json_str_at(on_host(s, "pods", "newer"), "metadata.name")));
+    sim_until(s, pods_are_not_in_quarantine, "the end of the quarantine");
+    s->refusal[0] = 0;
+    sim_create(s, "pods", "default", POD("more", GPU));
+    sim_writes_done(s);
+    assert_int_equal(s->refusal[0], 0);
+    sim_free(s);
+}
+
+static void test_another_host(void **state)
+{
+    struct sim *s = begin(3);
+    struct str pod = uid_of(s, "pods", "a"), claim = uid_of(s, "persistentvolumeclaims", "data");
+
+    (void)state;
+    sim_stop_and_restore(s, "backup");
+    replace_host(s, 33);
+    sim_open(s);
+    bind_when_there(s);
+    sim_until(s, is_whole, "everything on the other host");
+    assert_true(str_eq(uid_of(s, "pods", "a"), pod));
+    assert_true(str_eq(uid_of(s, "persistentvolumeclaims", "data"), claim));
+    sim_free(s);
+}
+
+static void test_an_address_that_is_taken(void **state)
+{
+    struct sim *s = begin(4);
+    struct str ip = json_str_at(in_tenant(s, "services", "web"), "spec.clusterIP");
+
+    (void)state;
+    sim_stop_and_restore(s, "backup");
+    replace_host(s, 44);
+    fake_host_put(
+        s->host, "services",
+        arena_printf(s->arena,
+                     "{\"metadata\":{\"name\":\"other\"},\"spec\":{\"clusterIP\":\"%.*s\"}}",
+                     STR_F(ip))
+            .p);
+    sim_open(s);
+    bind_when_there(s);
+    sim_until(s, is_whole, "a Service with another address");
+    assert_false(str_eq(json_str_at(in_tenant(s, "services", "web"), "spec.clusterIP"), ip));
+    sim_free(s);
+}
+
+static void test_a_host_that_was_restored(void **state)
+{
+    struct sim *s = sim_new(5, CONFIG);
+    struct fake_host_image *image;
+    struct str pod;
+
+    (void)state;
+    image = fake_host_image(s->host);
+    make_first(s);
+    pod = uid_of(s, "pods", "a");
+    fake_host_roll_back(s->host, image);
+    life_host_changed(s->syncer, "test");
+    bind_when_there(s);
+    sim_until(s, is_whole, "everything again");
+    assert_true(str_eq(uid_of(s, "pods", "a"), pod));
+    sim_free(s);
+}
+
+/* --- a pod of the same name, newer than the backup --- */
+
+static bool a_is_another(struct sim *s)
+{
+    return runs(s, "a") && !str_eqc(uid_of(s, "pods", "a"), s->note);
+}
+
+static void make_anew(struct sim *s, const char *json)
+{
+    snprintf(s->note, sizeof(s->note), "%.*s", STR_F(uid_of(s, "pods", "a")));
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_writes_done(s);
+    sim_run_ms(s, 50);
+    sim_create(s, "pods", "default", json);
+    sim_writes_done(s);
+    sim_until(s, a_is_another, "a pod of the same name");
+}
+
+static void test_a_newer_pod_that_is_alike_is_adopted(void **state)
+{
+    struct sim *s = begin(6);
+    struct str host;
+
+    (void)state;
+    make_anew(s, POD("a", ""));
+    host = host_uid(s, "pods", "a");
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_until(s, is_whole, "what the backup holds");
+    assert_true(str_eqc(uid_of(s, "pods", "a"), s->note));
+    assert_true(str_eq(host_uid(s, "pods", "a"), host));
+    assert_int_equal(quarantine_count(s->syncer, SYNC_PODS), 0);
+    sim_free(s);
+}
+
+static bool one_pod_is_in_quarantine(struct sim *s)
+{
+    return quarantine_count(s->syncer, SYNC_PODS) == 1;
+}
+
+static void test_a_newer_pod_that_differs_is_kept(void **state)
+{
+    struct sim *s = begin(7);
+    struct str host;
+
+    (void)state;
+    make_anew(s, POD("a", ",'args':['other']"));
+    host = host_uid(s, "pods", "a");
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_until(s, one_pod_is_in_quarantine, "the quarantine");
+    sim_run_ms(s, 300);
+    assert_true(str_eq(host_uid(s, "pods", "a"), host));
+    assert_non_null(in_tenant(s, "pods", "a"));
+    fake_host_remove(s->host, "pods",
+                     arena_cstr(s->arena, json_str_at(on_host(s, "pods", "a"), "metadata.name")));
+    sim_until(s, is_whole, "the pod of the backup once the name is free");
+    sim_free(s);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_host),
+        cmocka_unit_test(test_the_admin_removes_what_is_in_quarantine),
+        cmocka_unit_test(test_another_host),
+        cmocka_unit_test(test_an_address_that_is_taken),
+        cmocka_unit_test(test_a_host_that_was_restored),
+        cmocka_unit_test(test_a_newer_pod_that_is_alike_is_adopted),
+        cmocka_unit_test(test_a_newer_pod_that_differs_is_kept),
+    };
+
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
