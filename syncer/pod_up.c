@@ -134,6 +134,10 @@ bool pod_update_up(struct sync_run *run)
     struct str bound = json_str_at(run->virtual_, "spec.nodeName");
     cJSON *status;
 
+    if (node.n && bound.n && !str_eq(node, bound)) { /* the host's pod is another than it was */
+        pod_unbind(run);
+        return true;
+    }
     if (node.n && !bound.n && !sync_is_deleting(run->virtual_)) {
         if (nodes_ensure(run->syncer->nodes, node, key))
             bind(run, node);
