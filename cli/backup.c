@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,12 +20,14 @@
 
 #include <uv.h>
 
+#include <sublet/restore_plan.h>
 #include <sublet/store_admin.h>
 
 #define ANSWER_LIMIT 4096
 
 struct backup {
     struct arena *arena;
+    struct config config;
     struct err err;
     const char *directory; /* of the store */
     const char *copy;      /* <directory>/backup.db */
@@ -39,14 +43,12 @@ static int fail(struct backup *b, const char *what, const char *path)
 
 static int prepare(struct backup *b, int argc, char **argv, const char *name)
 {
-    struct config config;
-
     err_init(&b->err, b->arena);
     b->file = arguments_take(&argc, argv, name);
     b->file = b->file ? b->file : "-";
-    if (cli_config(b->arena, argc, argv, &config))
+    if (cli_config(b->arena, argc, argv, &b->config))
         return -1;
-    b->directory = arena_cstr(b->arena, config.data_dir);
+    b->directory = arena_cstr(b->arena, b->config.data_dir);
     b->copy = arena_printf(b->arena, "%s/" CONTROL_BACKUP, b->directory).p;
     return 0;
 }
@@ -208,8 +210,10 @@ static const char BACKUP_HELP[] =
     "Copies the whole virtual cluster, its keys included, into one file (default: standard\n"
     "output). A process that serves goes on meanwhile.\n";
 static const char RESTORE_HELP[] =
-    "usage: sublet restore [--config FILE] [--data-dir DIR] [--input FILE]\n\n"
-    "Makes a data directory that holds no store yet of a backup (default: standard input).\n";
+    "usage: sublet restore [--plan] [--config FILE] [--data-dir DIR] [--input FILE]\n\n"
+    "Makes a data directory that holds no store yet of a backup (default: standard input). With\n"
+    "--plan it compares the backup with the host cluster instead, prints what the next start\n"
+    "would do there, and changes nothing.\n";
 
 static int finish(struct backup *b, int result)
 {
@@ -258,10 +262,75 @@ static int take_input(struct backup *b)
     return copy_file(b, STDIN_FILENO, path);
 }
 
+/* --- the plan --- */
+
+static void print_step(void *ctx, enum restore_action action, const char *plural, struct str ns,
+                       struct str name)
+{
+    static const char *const words[] = {[RESTORE_KEEP] = "keep",
+                                        [RESTORE_CREATE] = "create",
+                                        [RESTORE_ADOPT] = "adopt",
+                                        [RESTORE_QUARANTINE] = "quarantine",
+                                        [RESTORE_DELETE] = "delete"};
+    size_t *counts = ctx;
+
+    counts[action]++;
+    if (action != RESTORE_KEEP)
+        printf("%-10s %s %.*s/%.*s\n", words[action], plural, STR_F(ns), STR_F(name));
+}
+
+static int plan_from(struct backup *b, uv_loop_t *loop, const char *directory)
+{
+    struct store_options options = {.path = directory};
+    size_t counts[N_RESTORE_ACTIONS] = {0};
+    struct store *store;
+    int result;
+
+    if (store_open(loop, &options, &store, &b->err))
+        return -1;
+    result = restore_plan(loop, store, &b->config, print_step, counts, &b->err);
+    store_close(store, on_closed, NULL);
+    uv_run(loop, UV_RUN_DEFAULT);
+    if (!result)
+        printf("plan: %zu keep, %zu create, %zu adopt, %zu quarantine, %zu delete; nothing was "
+               "changed\n",
+               counts[RESTORE_KEEP], counts[RESTORE_CREATE], counts[RESTORE_ADOPT],
+               counts[RESTORE_QUARANTINE], counts[RESTORE_DELETE]);
+    return result;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+    (void)st;
+    (void)flag;
+    (void)at;
+    return remove(path);
+}
+
+/* On a copy of the backup that is gone afterwards. */
+static int make_plan(struct backup *b)
+{
+    const char *parent = getenv("TMPDIR");
+    char *directory = arena_cstr(
+        b->arena, arena_printf(b->arena, "%s/sublet-plan-XXXXXX", parent ? parent : "/tmp"));
+    uv_loop_t loop;
+    int result = -1;
+
+    if (!mkdtemp(directory))
+        return fail(b, "make", directory);
+    b->directory = arena_printf(b->arena, "%s/store", directory).p;
+    uv_loop_init(&loop);
+    if (!take_input(b) && !store_restore(b->file, b->directory, &b->err))
+        result = plan_from(b, &loop, b->directory);
+    uv_loop_close(&loop);
+    nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return result;
+}
+
 int cmd_restore(int argc, char **argv)
 {
     struct backup b = {.arena = arena_new(0)};
-    bool piped;
+    bool plan = arguments_take_switch(&argc, argv, "--plan"), piped;
     int result;
 
     if (arguments_want_help(argc, argv)) {
@@ -271,6 +340,8 @@ int cmd_restore(int argc, char **argv)
     if (prepare(&b, argc, argv, "--input"))
         return finish(&b, -1);
     umask(077);
+    if (plan)
+        return finish(&b, make_plan(&b));
     piped = !strcmp(b.file, "-");
     result = take_input(&b) || store_restore(b.file, b.directory, &b.err) ? -1 : 0;
     if (piped)

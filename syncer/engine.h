@@ -17,7 +17,8 @@
 #include "lease.h"
 #include "map.h"
 
-#define SYNCER_MAGIC 0x73796e63u
+#define SYNCER_MAGIC     0x73796e63u
+#define META_CLUSTER_UID "cluster-uid" /* of RECORD_META */
 
 /* What is synced, and (but for events) has a controller. The order is that of the table in kinds.c.
  */

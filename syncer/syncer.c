@@ -17,7 +17,6 @@
 #include <sublet/log.h>
 #include <sublet/store_quarantine.h>
 
-#define CLUSTER_UID     "cluster-uid"
 #define HOST_REACHED    "host-reached"
 #define READY_ANYWAY_MS 3000
 
@@ -336,10 +335,10 @@ static struct str cluster_uid(struct syncer *s)
     struct str found;
     char uuid[37];
 
-    if (store_record_get(s->store, RECORD_META, STR(CLUSTER_UID), &found) && found.n)
+    if (store_record_get(s->store, RECORD_META, STR(META_CLUSTER_UID), &found) && found.n)
         return arena_str(s->arena, found);
     rng_uuid(vapi_rng(s->api), uuid);
-    store_record_put(s->store, RECORD_META, STR(CLUSTER_UID), str_c(uuid));
+    store_record_put(s->store, RECORD_META, STR(META_CLUSTER_UID), str_c(uuid));
     return arena_str(s->arena, str_c(uuid));
 }
 

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A backup that is older than the host: nothing is deleted that nobody deleted, what is missing is created again under
+its uid, and what is newer is kept. `sublet restore --plan` says so beforehand."""
+import shutil
+import subprocess
+
+import pytest
+
+from testenv import binaries, eventually
+
+CORE = "/api/v1/namespaces/default"
+
+
+def sublet(vc, command, *args):
+    r = subprocess.run([binaries.sublet(), command, "--config", vc.config_path, *map(str, args)], capture_output=True,
+                       text=True, check=False)
+    assert r.returncode == 0, r.stderr
+    return r.stdout
+
+
+def pod(name, gpus=0):
+    limits = {"resources": {"limits": {"nvidia.com/gpu": gpus}}} if gpus else {}
+    return {"metadata": {"name": name}, "spec": {
+        "terminationGracePeriodSeconds": 0, "containers": [{"name": "c", "image": "busybox:1", **limits}]}}
+
+
+def claim(name):
+    return {"metadata": {"name": name}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+
+
+def service(name):
+    return {"metadata": {"name": name}, "spec": {"selector": {"app": name}, "ports": [{"port": 80}]}}
+
+
+def create(vc, *objects):
+    for resource, body in objects:
+        vc.api.post(f"{CORE}/{resource}", body)
+
+
+def on_host(vc, resource):
+    """name in the tenant -> (uid of the host object, virtual uid it carries)"""
+    return {o["metadata"]["annotations"]["sublet.dev/name"]: (o["metadata"]["uid"],
+                                                              o["metadata"]["annotations"]["sublet.dev/uid"])
+            for o in vc.host_objects("/api/v1", resource)}
+
+
+def uid(vc, resource, name):
+    return vc.api.get(f"{CORE}/{resource}/{name}")["metadata"]["uid"]
+
+
+def settled(vc):
+    """Every pod runs, and the host's pod, claim and Service of each name carry its uid."""
+    for resource, name in (("pods", "old"), ("pods", "gone"), ("persistentvolumeclaims", "data"), ("services", "web")):
+        assert on_host(vc, resource)[name][1] == uid(vc, resource, name)
+    for name in ("old", "gone"):
+        assert vc.api.get(f"{CORE}/pods/{name}")["status"]["phase"] == "Running"
+    web = vc.api.get(f"{CORE}/services/web")
+    real = next(o for o in vc.host_objects("/api/v1", "services") if o["metadata"]["annotations"]["sublet.dev/name"] == "web")
+    assert web["spec"]["clusterIP"] == real["spec"]["clusterIP"]
+    return True
+
+
+def warnings(vc):
+    return vc.api.raw("GET", "/readyz/warnings")[2].decode()
+
+
+@pytest.fixture
+def vc(tenant, pools, real_host):
+    vc = tenant("research", config=pools, on=real_host)
+    eventually(lambda: vc.api.get(f"{CORE}/serviceaccounts/default"), 30, "the service account")
+    create(vc, ("pods", pod("old", 2)), ("pods", pod("gone")), ("persistentvolumeclaims", claim("data")),
+           ("services", service("web")))
+    eventually(lambda: settled(vc), 60, "the first objects")
+    return vc
+
+
+def test_the_same_host(vc, tmp_path):
+    copy = tmp_path / "copy.db"
+    sublet(vc, "backup", "--output", copy)
+    uids = {(r, n): uid(vc, r, n) for r, n in (("pods", "gone"), ("services", "web"))}
+    create(vc, ("pods", pod("newer", 1)), ("persistentvolumeclaims", claim("newer")), ("services", service("newer")))
+    vc.api.delete(f"{CORE}/pods/gone")
+    vc.api.delete(f"{CORE}/services/web")
+    eventually(lambda: "newer" in on_host(vc, "pods") and "newer" in on_host(vc, "persistentvolumeclaims"), 60,
+               "what is newer than the backup")
+    eventually(lambda: "gone" not in on_host(vc, "pods") and "web" not in on_host(vc, "services"), 60, "the deletions")
+    before = {r: on_host(vc, r) for r in ("pods", "persistentvolumeclaims", "services")}
+    vc.stop()
+    shutil.rmtree(vc.store)
+
+    plan = sublet(vc, "restore", "--plan", "--input", copy)
+    for line in ("create     pods default/gone", "create     services default/web", "quarantine pods default/newer",
+                 "quarantine persistentvolumeclaims default/newer", "quarantine services default/newer"):
+        assert line in plan.splitlines(), plan
+    assert "2 create, 0 adopt, 3 quarantine, 0 delete; nothing was changed" in plan
+
+    sublet(vc, "restore", "--input", copy)
+    vc.start()
+    eventually(lambda: settled(vc), 90, "what the backup holds")
+    assert {(r, n): uid(vc, r, n) for r, n in uids} == uids
+    for resource, names in (("pods", ("old", "newer")), ("persistentvolumeclaims", ("data", "newer")),
+                            ("services", ("newer",))):
+        for name in names:
+            assert on_host(vc, resource)[name] == before[resource][name], (resource, name)
+    for line in ("pods default/newer", "persistentvolumeclaims default/newer", "services default/newer"):
+        eventually(lambda text=line: text in warnings(vc), 30, f"the notice of {line}")
+
+    create(vc, ("persistentvolumeclaims", claim("newer")))
+    eventually(lambda: on_host(vc, "persistentvolumeclaims")["newer"] == (
+        before["persistentvolumeclaims"]["newer"][0], uid(vc, "persistentvolumeclaims", "newer")), 60,
+        "the claim to be taken over with its data")
+    vc.restart(kill=True)
+    eventually(lambda: settled(vc), 60, "the same after a kill")
+    assert on_host(vc, "pods")["newer"] == before["pods"]["newer"]
+
+
+def test_another_host(vc, tenant, pools, real_host, tmp_path):
+    """Another namespace, empty: for a virtual cluster that is another host."""
+    copy = tmp_path / "copy.db"
+    sublet(vc, "backup", "--output", copy)
+    uids = {(r, n): uid(vc, r, n) for r, n in (("pods", "old"), ("pods", "gone"), ("persistentvolumeclaims", "data"))}
+    vc.stop()
+    other = tenant("research", config=pools, on=real_host, start=False)
+    plan = sublet(other, "restore", "--plan", "--input", copy)
+    assert "create     persistentvolumeclaims default/data" in plan.splitlines() and "0 quarantine, 0 delete" in plan
+    sublet(other, "restore", "--input", copy)
+    other.start()
+    eventually(lambda: settled(other), 90, "everything on the other host")
+    assert {(r, n): uid(other, r, n) for r, n in uids} == uids
+    assert other.api.get(f"{CORE}/persistentvolumeclaims/data")["status"].get("phase") != "Lost"
