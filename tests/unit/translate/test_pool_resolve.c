@@ -484,6 +484,33 @@ static void quota_text(void **state)
                  "gpu=12");
 }
 
+static void host_pods(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *pool, *limits, *amount; /* NULL: it holds nothing */
+    } cases[] = {
+        {"h100", "nvidia.com/gpu: 2, rdma/hca: 1", "2"},
+        {"slices", "nvidia.com/gpu: 3", "0.75"},
+        {"h100", "example.com/none: 2", "2"}, /* no longer offered: one each */
+        {"h100", "cpu: 1", NULL},
+        {"unbound", "amd.com/gpu: 1", NULL},
+        {"", "nvidia.com/gpu: 1", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pool_choice choice;
+        cJSON *host = doc(f, pod(f, cases[i].limits, ""));
+
+        json_set_str(f->a, json_ensure_path(f->a, host, "metadata.labels"), "sublet.dev/pool",
+                     str_c(cases[i].pool));
+        assert_int_equal(pool_of_host_pod(f->a, &f->config, host, &choice),
+                         cases[i].amount != NULL);
+        if (cases[i].amount)
+            assert_str(rational_format(f->a, choice.gpu_eq), cases[i].amount);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +527,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(variables_and_mounts, setup, teardown),
         cmocka_unit_test_setup_teardown(variables_without_sharing, setup, teardown),
         cmocka_unit_test_setup_teardown(quota_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(host_pods, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

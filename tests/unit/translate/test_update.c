@@ -250,6 +250,36 @@ static void same_input_same_bytes(void **state)
     assert_null(translate_pod_update(f->a, one, two));
 }
 
+/* Which of the host's pods stands for another one of the same name. */
+static void the_same_pod(void **state)
+{
+    struct fixture *f = *state;
+    static const char wanted[] =
+        "{spec: {containers: [{name: c, image: a, args: [x], resources: {limits: {cpu: '1'}}}]}}";
+    static const struct {
+        const char *host;
+        bool same;
+    } cases[] = {
+        {"{spec: {containers: [{name: c, image: b, args: [x], resources: {limits: {cpu: '1', "
+         "memory: 1Gi}}}, {name: sidecar}], initContainers: [{name: injected}]}}",
+         true},
+        {"{spec: {containers: [{name: c, args: [y], resources: {limits: {cpu: '1'}}}]}}", false},
+        {"{spec: {containers: [{name: c, resources: {limits: {cpu: '1'}}}]}}", false},
+        {"{spec: {containers: [{name: c, args: [x], command: [z], resources: {limits: {cpu: "
+         "'1'}}}]}}",
+         false},
+        {"{spec: {containers: [{name: c, args: [x], resources: {limits: {cpu: '2'}}}]}}", false},
+        {"{spec: {containers: [{name: other, args: [x], resources: {limits: {cpu: '1'}}}]}}",
+         false},
+        {"{spec: {}}", false},
+        {"{}", false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(translate_pod_is_made_of(doc(f, cases[i].host), doc(f, wanted)),
+                         cases[i].same);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +291,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(references, setup, teardown),
         cmocka_unit_test_setup_teardown(references_agree_with_the_host_pod, setup, teardown),
         cmocka_unit_test_setup_teardown(ephemeral_containers, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_same_pod, setup, teardown),
         cmocka_unit_test_setup_teardown(same_input_same_bytes, setup, teardown),
     };
 
