@@ -214,7 +214,7 @@ def test_a_missing_right_is_reported_until_it_is_there(host, team, chart, tenant
     namespace, kubeconfig = team
     rules = chart["Role"]["rules"]
     set_rules(host, namespace, without(rules, "services", "create"))
-    vc = tenant("rights", {"host": {"namespace": namespace}}, host_kubeconfig=kubeconfig)
+    vc = tenant("research", {"host": {"namespace": namespace}}, host_kubeconfig=kubeconfig)
 
     def create(name):
         return vc.api.raw("POST", "/api/v1/namespaces/default/services",
