@@ -252,5 +252,5 @@ int drive_start(struct store *s, struct db *db, struct err *err)
     uv_timer_init(s->loop, &s->quiet);
     uv_unref((uv_handle_t *)&s->quiet);
     s->prepare.data = s->check.data = s->quiet.data = s;
-    return writer_start(&s->writer, s->loop, db, on_answer, s, err);
+    return writer_start(&s->writer, s->loop, s->options.executor, db, on_answer, s, err);
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The writer thread executes one job at a time and sleeps otherwise. It touches the database and
- * what the job points to, never the store's own state. */
+ * what the job points to, never the store's own state. With an executor (tests that own time) a job
+ * is two steps on the loop thread instead, so that what happens between a commit and its answer is
+ * the executor's choice. */
 #include "writer.h"
 #include "db.h"
+
+#include <sublet/store_executor.h>
 
 #include <assert.h>
 #include <pthread.h>
@@ -104,10 +108,33 @@ static void on_answered(uv_async_t *handle)
     w->on_answer(w->ctx, &job);
 }
 
-int writer_start(struct writer *w, struct uv_loop_s *loop, struct db *db, writer_cb on_answer,
-                 void *ctx, struct err *err)
+static void answer_step(void *arg)
 {
-    *w = (struct writer){.magic = WRITER_MAGIC, .db = db, .on_answer = on_answer, .ctx = ctx};
+    struct writer *w = arg;
+    struct job job = w->job;
+
+    assert(w->magic == WRITER_MAGIC && w->busy);
+    if (job.kind == JOB_COMMIT)
+        db_after_commit(w->db);
+    w->busy = false;
+    uv_unref((uv_handle_t *)&w->answered);
+    w->on_answer(w->ctx, &job);
+}
+
+static void work_step(void *arg)
+{
+    struct writer *w = arg;
+
+    assert(w->magic == WRITER_MAGIC && w->busy);
+    run_job(w, &w->job);
+    w->executor->post(w->executor->ctx, answer_step, w);
+}
+
+int writer_start(struct writer *w, struct uv_loop_s *loop, const struct store_executor *executor,
+                 struct db *db, writer_cb on_answer, void *ctx, struct err *err)
+{
+    *w = (struct writer){
+        .magic = WRITER_MAGIC, .db = db, .executor = executor, .on_answer = on_answer, .ctx = ctx};
     uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = WRITER_STACK};
 
     int rc = uv_mutex_init(&w->lock);
@@ -119,6 +146,8 @@ int writer_start(struct writer *w, struct uv_loop_s *loop, struct db *db, writer
     w->answered.data = w;
     uv_unref((uv_handle_t *)&w->answered);
 
+    if (executor)
+        return 0;
     rc = uv_thread_create_ex(&w->thread, &options, writer_main, w);
     return rc ? err_set(err, &ERR_STORAGE, "writer thread: %s", uv_strerror(rc)) : 0;
 }
@@ -133,14 +162,17 @@ void writer_post(struct writer *w, const struct job *job)
     w->job = *job;
     w->job.err = &w->err;
     err_init(&w->err, NULL);
-    w->has_job = true;
+    w->has_job = !w->executor;
     uv_cond_signal(&w->posted);
     uv_mutex_unlock(&w->lock);
+    if (w->executor)
+        w->executor->post(w->executor->ctx, work_step, w);
 }
 
 void writer_join(struct writer *w)
 {
-    uv_thread_join(&w->thread);
+    if (!w->executor)
+        uv_thread_join(&w->thread);
     uv_cond_destroy(&w->posted);
     uv_mutex_destroy(&w->lock);
     w->magic = 0;

@@ -5,6 +5,7 @@
 #include <uv.h>
 #include <sublet/err.h>
 
+struct store_executor;
 struct db;
 struct op;
 struct db_backup;
@@ -35,16 +36,18 @@ struct writer {
     uv_async_t answered;
     struct job job; /* of the thread from posting to answer, like err */
     struct err err;
-    bool has_job, has_answer; /* under lock */
-    bool busy;                /* loop thread: posted and not answered */
+    bool has_job, has_answer;              /* under lock */
+    bool busy;                             /* loop thread: posted and not answered */
+    const struct store_executor *executor; /* instead of the thread */
     writer_cb on_answer;
     void *ctx;
 };
 
-/* Takes the db. */
-int writer_start(struct writer *w, struct uv_loop_s *loop, struct db *db, writer_cb on_answer,
-                 void *ctx, struct err *err) MUST_CHECK;
+/* Takes the db. executor NULL: a thread. */
+int writer_start(struct writer *w, struct uv_loop_s *loop, const struct store_executor *executor,
+                 struct db *db, writer_cb on_answer, void *ctx, struct err *err) MUST_CHECK;
 /* Only while not busy. Keeps the loop alive until the answer. */
 void writer_post(struct writer *w, const struct job *job);
-/* After the answer to JOB_CLOSE: joins the thread. The async handle is the caller's to close. */
+/* After the answer to JOB_CLOSE: joins the thread, if there is one. The async handle is the
+ * caller's to close. */
 void writer_join(struct writer *w);

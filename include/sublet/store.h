@@ -25,7 +25,7 @@ struct store;
 struct store_object;
 
 struct store_options {
-    const char *path;         /* directory; the database is <path>/state.db */
+    const char *path;         /* directory of state.db */
     size_t history_events;    /* change log: at most so many ... (default 16,384) */
     size_t history_bytes;     /* ... and so many bytes (default 16 MiB) ... */
     int64_t history_seconds;  /* ... and so old (default 3,600; less than 0: any age) */
@@ -33,6 +33,7 @@ struct store_options {
     size_t max_objects;       /* and growing updates an eighth later; 0: no limit */
     int64_t (*wall_us)(void); /* NULL: the system's */
     bool (*readable)(struct str resource, const struct store_object *o); /* store_quarantine.h */
+    const struct store_executor *executor; /* store_executor.h; NULL: a thread of its own */
 };
 
 /* Opens or creates; loads everything. Errors name the file and what SQLite said. */
@@ -103,7 +104,6 @@ struct store_write {
  * the latest), NOT_FOUND, FORBIDDEN (full), all without details; TOO_MANY_REQUESTS while too much
  * waits for the disk; STORAGE when the store is closing. */
 int store_write(struct store *s, const struct store_write *w, struct err *err) MUST_CHECK;
-
 /* Uses up a revision though no object changes: seen once it is durable, or not at all. */
 void store_advance(struct store *s);
 

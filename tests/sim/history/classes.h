@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The classes of faults. Off: they show a defect that is known and being mended; they take part
+ * when named by --with, and this column is emptied with the mending. */
+/* clang-format off */
+CLASS(REFUSED,     "refused",     NULL)
+CLASS(LOST,        "lost",        NULL)
+CLASS(LATE,        "late",        NULL)
+CLASS(DUPLICATED,  "duplicated",  NULL)
+CLASS(TRUNCATED,   "truncated",   NULL)
+CLASS(HANGING,     "hanging",     NULL)
+CLASS(BUSY,        "busy",        NULL)
+CLASS(FAILING,     "failing",     NULL)
+CLASS(EXPIRED,     "expired",     NULL)
+CLASS(PAGING,      "paging",      NULL)
+CLASS(CUT,         "cut",         NULL)
+CLASS(DOWN,        "down",        NULL)
+CLASS(SLOW,        "slow",        NULL)
+CLASS(STOP,        "stop",        NULL)
+CLASS(CRASH,       "crash",       NULL)
+CLASS(POWER,       "power",       NULL)
+CLASS(DISK_FULL,   "disk-full",   NULL)
+CLASS(DISK_ERROR,  "disk-error",  NULL)
+CLASS(CLOCK,       "clock",       NULL)
+CLASS(HOST_EDIT,   "host-edit",   NULL)
+CLASS(HOST_REMOVE, "host-remove", NULL)
+CLASS(HOST_FINISH, "host-finish", NULL)
+CLASS(RESTORE,     "restore",       "a restored store deletes what the host does not have")
+CLASS(OTHER_HOST,  "other-host",    "a restored store deletes what another host does not have")
+CLASS(ROLLBACK,    "rollback",      "a host restored to an earlier state is taken for deletions")
+CLASS(TWO,         "two-processes", "two processes of one tenant act on the host at once")
+/* clang-format on */

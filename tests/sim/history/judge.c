@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The invariants. What a process asks of the host is judged before it is done; what the tenant was
+ * promised, and what a watcher sees, after every step; that both worlds are the same, when it is
+ * quiet. Must never hold a process to more than what its clients and its host can rely on. */
+#include "world.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include <sublet/schema.h>
+
+#include "engine.h"
+
+/* --- notes: sets of strings with a number --- */
+
+struct note {
+    struct map_entry entry;
+    char *key;
+    uint64_t value;
+};
+
+struct notes {
+    struct map excused; /* virtual uids of pods that others removed */
+    struct map told;    /* ... of pods on the host that a process knows of */
+    struct map content; /* revision -> what was seen under it */
+    struct map mirror;  /* resource, namespace and name -> revision, as a watcher has it */
+    int64_t position;   /* of that watcher */
+    unsigned generation;
+};
+
+static struct notes *notes_of(struct world *w)
+{
+    if (!w->notes) {
+        w->notes = NEW(struct notes);
+        map_init(&w->notes->excused, 1);
+        map_init(&w->notes->told, 2);
+        map_init(&w->notes->content, 3);
+        map_init(&w->notes->mirror, 4);
+    }
+    return w->notes;
+}
+
+static struct note *note_get(struct map *m, struct str key)
+{
+    struct map_entry *e = map_get(m, key);
+
+    return e ? CONTAINER(e, struct note, entry) : NULL;
+}
+
+static void note_put(struct map *m, struct str key, uint64_t value)
+{
+    struct note *n = note_get(m, key);
+
+    if (!n) {
+        n = NEW(struct note);
+        n->key = mem_strdup(key);
+        map_put(m, &n->entry, str_c(n->key));
+    }
+    n->value = value;
+}
+
+static void note_drop(struct map *m, struct str key)
+{
+    struct note *n = note_get(m, key);
+
+    if (!n)
+        return;
+    map_remove(m, &n->entry);
+    mem_free(n->key);
+    mem_free(n);
+}
+
+/* --- the host --- */
+
+void judge_left(void *ctx, const char *plural, struct str uid)
+{
+    if (!strcmp(plural, "pods"))
+        note_put(&notes_of(ctx)->excused, uid, 1);
+}
+
+static uint64_t age_of(const struct world *w)
+{
+    return w->generation + w->host_generation + 1;
+}
+
+/* A pod that a process was told of is one that it knows was there, for as long as neither the store
+ * nor the host was put back. */
+void judge_told(void *ctx, const char *plural, const cJSON *object)
+{
+    struct world *w = ctx;
+
+    if (!strcmp(plural, "pods") && host_is_ours(object))
+        note_put(&notes_of(w)->told, host_virtual_uid(object), age_of(w));
+}
+
+static void judge_gpus(struct world *w, const cJSON *created)
+{
+    struct arena *a = arena_new(0);
+    int64_t sum = host_pod_gpus(created);
+
+    for (const struct host_object_model *o = host_model_first(w->host); o; o = o->next) {
+        const cJSON *pod = strcmp(o->plural, "pods") ? NULL : host_parse(a, o->bytes);
+
+        if (pod && host_is_ours(pod) && !host_pod_is_finished(pod))
+            sum += host_pod_gpus(pod);
+    }
+    if (sum > 4)
+        world_fail("%lld GPUs on the host, where the limit is 4", (long long)sum);
+    arena_free(a);
+}
+
+static void judge_created(struct world *w, const char *plural, const cJSON *after)
+{
+    struct str uid = host_virtual_uid(after);
+    struct note *told;
+
+    if (strcmp(plural, "pods") != 0 || !uid.n)
+        return;
+    told = note_get(&notes_of(w)->told, uid);
+    if (told && told->value == age_of(w))
+        world_fail("the pod of virtual uid %.*s is created a second time", STR_F(uid));
+    judge_gpus(w, after);
+}
+
+/* Does a process have it, alive? Its committed state is what its clients see. */
+static bool is_alive_in(struct life *l, const char *plural, const cJSON *host)
+{
+    const cJSON *notes = json_path(host, "metadata.annotations");
+    struct str ns = json_str(json_get(notes, "sublet.dev/namespace"));
+    struct str name = json_str(json_get(notes, "sublet.dev/name"));
+    const struct store_object *o;
+    struct arena *a;
+    bool alive;
+
+    if (!life_serves(l))
+        return false;
+    o = store_get(l->store, tenant_storage(l, plural), ns, name);
+    if (!o || !str_eq(o->uid, host_virtual_uid(host)))
+        return false;
+    a = arena_new(0);
+    const cJSON *tree = vapi_tree(a, o);
+    alive = !sync_is_deleting(tree) && !host_pod_is_finished(tree);
+    arena_free(a);
+    return alive;
+}
+
+static bool is_promised(struct world *w, struct str uid)
+{
+    for (size_t i = 0; i < w->model.n_slots; i++) {
+        const struct slot *s = &w->model.slots[i];
+
+        if (s->there && str_eqc(uid, s->uid))
+            return !s->deleting && !s->asked_deletion && !s->excused && !s->unsure;
+    }
+    return false;
+}
+
+static void judge_removed(struct world *w, const char *plural, const cJSON *before)
+{
+    struct str uid = host_virtual_uid(before);
+    bool is_pod = !strcmp(plural, "pods");
+    bool alive = false;
+
+    if (!is_pod && strcmp(plural, "persistentvolumeclaims") != 0)
+        return;
+    if (is_pod && (note_get(&notes_of(w)->excused, uid) || host_pod_is_finished(before)))
+        return;
+    for (int i = 0; i < MAX_LIVES; i++)
+        alive |= is_alive_in(w->lives[i], plural, before);
+    if (alive || is_promised(w, uid))
+        world_fail("%s %.*s is removed from the host while its virtual object %.*s lives", plural,
+                   STR_F(json_str_at(before, "metadata.name")), STR_F(uid));
+}
+
+void judge_request(void *ctx, const char *plural, const cJSON *before, const cJSON *after)
+{
+    struct world *w = ctx;
+    struct str name = json_str_at(before ? before : after, "metadata.name");
+    bool own = str_has_suffix(name, STR("-kubeconfig")) || !strcmp(plural, "leases");
+
+    world_trace("%s %s %.*s",
+                !before ? "create"
+                : after ? "change"
+                        : "remove",
+                plural, STR_F(name));
+    if (before && !own && !host_is_ours(before))
+        world_fail("%s %.*s of others is touched", plural, STR_F(name));
+    if (!before)
+        judge_created(w, plural, after);
+    else if (!after)
+        judge_removed(w, plural, before);
+}
+
+/* --- what the tenant was promised --- */
+
+static int64_t mark_of(const cJSON *tree)
+{
+    int64_t n = -1;
+
+    str_to_i64(json_str(json_get(json_path(tree, "metadata.annotations"), "sim")), &n);
+    return n;
+}
+
+static bool may_be_gone(struct world *w, const struct slot *s)
+{
+    return s->deleting || s->asked_deletion ||
+           note_get(&notes_of(w)->excused, str_c(s->uid)) != NULL;
+}
+
+static void judge_absent(struct world *w, struct slot *s)
+{
+    if (s->there && !may_be_gone(w, s))
+        world_fail("%s %s of uid %s was answered and is gone", s->resource, s->name, s->uid);
+    s->there = s->deleting = s->asked_deletion = s->excused = false;
+}
+
+static void judge_new(struct world *w, struct slot *s, const cJSON *tree)
+{
+    if (s->there && !may_be_gone(w, s))
+        world_fail("%s %s of uid %s was answered, and another one is there", s->resource, s->name,
+                   s->uid);
+    if (s->writing != WRITE_CREATE && !s->unsure)
+        world_fail("%s %s is there, and was removed or never made", s->resource, s->name);
+    s->there = true;
+    s->deleting = s->asked_deletion = s->excused = false;
+    s->n = 0;
+    snprintf(s->uid, sizeof(s->uid), "%.*s", STR_F(json_str_at(tree, "metadata.uid")));
+}
+
+static void judge_present(struct world *w, struct slot *s, const cJSON *tree)
+{
+    int64_t n = mark_of(tree);
+    bool deleting = sync_is_deleting(tree);
+
+    if (!s->there || !str_eqc(json_str_at(tree, "metadata.uid"), s->uid))
+        judge_new(w, s, tree);
+    if (n < s->n || n > s->last)
+        world_fail("%s %s carries mark %lld, where %lld was answered and %lld written", s->resource,
+                   s->name, (long long)n, (long long)s->n, (long long)s->last);
+    if (s->deleting && !deleting)
+        world_fail("%s %s was deleted and is not", s->resource, s->name);
+    if (deleting && !may_be_gone(w, s))
+        world_fail("%s %s is being deleted, and nobody asked for it", s->resource, s->name);
+    s->n = n;
+    s->deleting = deleting;
+}
+
+static void judge_slot(struct life *l, struct slot *s, bool fresh)
+{
+    const struct store_object *o =
+        store_get(l->store, tenant_storage(l, s->resource), STR("default"), str_c(s->name));
+    struct arena *a = arena_new(0);
+    bool unsure_delete = s->unsure && s->asked_deletion;
+
+    if (o)
+        judge_present(l->world, s, vapi_tree(a, o));
+    else
+        judge_absent(l->world, s);
+    /* What the process that died had under way is decided: nothing of it comes later. */
+    if (fresh && s->unsure) {
+        if (unsure_delete)
+            s->asked_deletion = s->deleting;
+        s->unsure = false;
+    }
+    arena_free(a);
+}
+
+static void judge_slots(struct life *l, bool fresh)
+{
+    for (size_t i = 0; i < l->world->model.n_slots; i++)
+        judge_slot(l, &l->world->model.slots[i], fresh);
+}
+
+/* --- a watcher --- */
+
+static struct str key_of(struct arena *a, const struct store_object *o)
+{
+    return arena_printf(a, "%u/%.*s/%.*s", o->resource, STR_F(o->ns), STR_F(o->name));
+}
+
+/* One revision is one change of one object, for ever. */
+static void judge_content(struct notes *n, struct arena *a, const struct store_object *o, int type)
+{
+    struct str revision = arena_printf(a, "%lld", (long long)o->revision);
+    uint64_t hash = str_hash(o->bytes, str_hash(o->uid, (uint64_t)type + 1));
+    struct note *known = note_get(&n->content, revision);
+
+    if (known && known->value != hash)
+        world_fail("revision %.*s was given to two changes", STR_F(revision));
+    note_put(&n->content, revision, hash);
+}
+
+static void judge_event(struct notes *n, const struct store_event *e)
+{
+    struct arena *a = arena_new(0);
+    struct str key = key_of(a, e->object);
+    struct note *known = note_get(&n->mirror, key);
+
+    if (e->revision <= n->position)
+        world_fail("an event of revision %lld after one of %lld", (long long)e->revision,
+                   (long long)n->position);
+    if (!known != !e->previous || (known && (int64_t)known->value != e->previous->revision))
+        world_fail("a watch misses a change of %.*s before revision %lld", STR_F(key),
+                   (long long)e->revision);
+    judge_content(n, a, e->object, (int)e->type);
+    if (e->type == STORE_DELETED)
+        note_drop(&n->mirror, key);
+    else
+        note_put(&n->mirror, key, (uint64_t)e->revision);
+    n->position = e->revision;
+    arena_free(a);
+}
+
+static bool on_listed(void *ctx, const struct store_object *o)
+{
+    struct notes *n = ctx;
+    struct arena *a = arena_new(0);
+
+    note_put(&n->mirror, key_of(a, o), (uint64_t)o->revision);
+    arena_free(a);
+    return true;
+}
+
+static void forget_one(void *ctx, struct map_entry *e)
+{
+    struct note *n = CONTAINER(e, struct note, entry);
+
+    map_remove(ctx, e);
+    mem_free(n->key);
+    mem_free(n);
+}
+
+static void list_again(struct life *l, struct notes *n)
+{
+    map_each(&n->mirror, forget_one, &n->mirror);
+    for (unsigned id = 1; id < 1000; id++)
+        if (registry_by_storage(vapi_registry(l->api), id) &&
+            store_scan(l->store, id, STR_NULL, STR_NULL, STR_NULL, 0, on_listed, n, NULL))
+            world_fail("a list of now fails");
+    n->position = store_revision(l->store);
+}
+
+static void on_wake(void *ctx)
+{
+    (void)ctx; /* every step looks */
+}
+
+static void take_events(struct life *l)
+{
+    struct notes *n = notes_of(l->world);
+    const struct store_event *e;
+    bool expired = false;
+
+    while ((e = store_watch_next(l->watch, &expired)))
+        judge_event(n, e);
+    if (expired)
+        world_fail("a watcher that reads at every step is too slow");
+}
+
+struct comparing {
+    struct life *life;
+    struct arena *arena;
+};
+
+static void compare_one(void *ctx, struct map_entry *e)
+{
+    struct comparing *c = ctx;
+    struct note *n = CONTAINER(e, struct note, entry);
+    struct str rest = str_c(n->key), ns, id = str_cut(&rest, '/');
+    uint64_t resource = 0;
+    const struct store_object *o;
+
+    ns = str_cut(&rest, '/');
+    str_to_u64(id, &resource);
+    o = store_get(c->life->store, (unsigned)resource, ns, rest);
+    if (!o || o->revision != (int64_t)n->value)
+        world_fail("a watcher has %s at revision %lld, and the store at %lld", n->key,
+                   (long long)n->value, o ? (long long)o->revision : 0);
+}
+
+void judge_life(struct life *l)
+{
+    struct world *w = l->world;
+    struct notes *n = notes_of(w);
+
+    if (l->index)
+        return;
+    if (n->generation == w->generation && store_revision(l->store) < n->position)
+        world_fail("a watcher has seen revision %lld, and the store is at %lld",
+                   (long long)n->position, (long long)store_revision(l->store));
+    if (n->generation != w->generation || !n->position ||
+        store_watch_open(l->store, STORE_ALL_RESOURCES, n->position, on_wake, l, &l->watch, NULL)) {
+        list_again(l, n);
+        if (store_watch_open(l->store, STORE_ALL_RESOURCES, n->position, on_wake, l, &l->watch,
+                             NULL))
+            world_fail("a watch from now on fails");
+    }
+    n->generation = w->generation;
+    judge_slots(l, true);
+}
+
+/* The committed state is read through the same calls as by clients, and at no cost but theirs. */
+void judge_step(struct world *w)
+{
+    struct life *l = w->lives[0];
+    struct comparing c = {l, NULL};
+
+    if (!life_serves(l) || !l->watch)
+        return;
+    take_events(l);
+    map_each(&notes_of(w)->mirror, compare_one, &c);
+    judge_slots(l, false);
+}
+
+/* --- both worlds --- */
+
+static char difference[400];
+
+__attribute__((format(printf, 1, 2))) static bool differ(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(difference, sizeof(difference), format, args);
+    va_end(args);
+    return false;
+}
+
+const char *judge_difference(struct world *w)
+{
+    (void)w;
+    return difference;
+}
+
+struct agreeing {
+    struct world *world;
+    struct arena *arena;
+    const char *plural;
+    size_t with_host;
+    bool same;
+};
+
+static cJSON *host_of(struct agreeing *g, struct str uid)
+{
+    for (const struct host_object_model *o = host_model_first(g->world->host); o; o = o->next) {
+        cJSON *tree = strcmp(o->plural, g->plural) ? NULL : host_parse(g->arena, o->bytes);
+
+        if (tree && host_is_ours(tree) && str_eq(host_virtual_uid(tree), uid))
+            return tree;
+    }
+    return NULL;
+}
+
+static bool pod_agrees(const cJSON *pod, const cJSON *host)
+{
+    if (!host)
+        return host_pod_is_finished(pod);
+    return str_eq(json_str_at(pod, "status.phase"), json_str_at(host, "status.phase")) &&
+           !str_eqc(json_str_at(pod, "status.phase"), "Pending") &&
+           str_eq(json_str_at(pod, "spec.nodeName"), json_str_at(host, "spec.nodeName")) &&
+           !sync_is_deleting(pod);
+}
+
+static bool agrees(const struct agreeing *g, const cJSON *tree, const cJSON *host)
+{
+    if (!strcmp(g->plural, "pods"))
+        return pod_agrees(tree, host);
+    if (!strcmp(g->plural, "persistentvolumeclaims") && !host)
+        return str_eqc(json_str_at(tree, "status.phase"), "Lost");
+    return host != NULL;
+}
+
+static bool on_virtual(void *ctx, const struct store_object *o)
+{
+    struct agreeing *g = ctx;
+    const cJSON *tree = vapi_tree(g->arena, o), *host = host_of(g, o->uid);
+
+    if (str_eqc(o->name, "kubernetes") && !strcmp(g->plural, "services"))
+        return true;
+    g->with_host += host != NULL;
+    g->same = agrees(g, tree, host) ||
+              differ("%s %.*s (uid %.*s, %.*s) has %s on the host", g->plural, STR_F(o->name),
+                     STR_F(o->uid), STR_F(json_str_at(tree, "status.phase")),
+                     host ? "another state" : "nothing");
+    return g->same;
+}
+
+static size_t count_host(struct agreeing *g)
+{
+    size_t n = 0;
+
+    for (const struct host_object_model *o = host_model_first(g->world->host); o; o = o->next)
+        n += !strcmp(o->plural, g->plural) && host_is_ours(host_parse(g->arena, o->bytes));
+    return n;
+}
+
+static bool kind_agrees(struct world *w, struct arena *a, const char *plural)
+{
+    struct agreeing g = {w, a, plural, 0, true};
+    struct life *l = w->lives[0];
+
+    if (store_scan(l->store, tenant_storage(l, plural), STR_NULL, STR_NULL, STR_NULL, 0, on_virtual,
+                   &g, NULL) ||
+        !g.same)
+        return false;
+    return count_host(&g) == g.with_host ||
+           differ("%zu %s on the host, where %zu are wanted", count_host(&g), plural, g.with_host);
+}
+
+/* Rows are "gpu/pool/uid". */
+static bool on_row(void *ctx, struct str key, struct str value)
+{
+    struct agreeing *g = ctx;
+    const cJSON *host = host_of(g, str_from(key, str_rfind(key, '/') + 1));
+
+    (void)value;
+    g->with_host += host && !host_pod_is_finished(host);
+    g->same = g->same && host && !host_pod_is_finished(host) && host_pod_gpus(host) > 0;
+    return true;
+}
+
+static bool ledger_agrees(struct world *w, struct arena *a)
+{
+    struct agreeing g = {w, a, "pods", 0, true};
+    size_t charged = 0;
+
+    store_record_each(w->lives[0]->store, RECORD_LEDGER, STR("gpu/"), on_row, &g);
+    for (const struct host_object_model *o = host_model_first(w->host); o; o = o->next) {
+        const cJSON *pod = strcmp(o->plural, "pods") ? NULL : host_parse(a, o->bytes);
+
+        charged += pod && host_is_ours(pod) && !host_pod_is_finished(pod) && host_pod_gpus(pod) > 0;
+    }
+    return (g.same && charged == g.with_host) ||
+           differ("the ledger has %zu pods with GPUs, the host %zu", g.with_host, charged);
+}
+
+static bool nothing_under_way(struct world *w)
+{
+    for (size_t i = 0; i < w->model.n_slots; i++)
+        if (w->model.slots[i].writing)
+            return differ("a write of %s has no answer", w->model.slots[i].name);
+    return true;
+}
+
+bool judge_agree(struct world *w)
+{
+    struct arena *a;
+    bool same;
+
+    if (!life_serves(w->lives[0]))
+        return differ("no process serves");
+    a = arena_new(0);
+    same = nothing_under_way(w) && kind_agrees(w, a, "pods") &&
+           kind_agrees(w, a, "persistentvolumeclaims") && kind_agrees(w, a, "services") &&
+           ledger_agrees(w, a);
+    arena_free(a);
+    return same;
+}

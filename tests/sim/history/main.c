@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runner: histories in processes of their own, a number of them at once; what broke is run
+ * again with less and less of it until nothing more can go. */
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "result.h"
+
+#define STEPS       60
+#define CPU_SECONDS 120
+#define MOST_JOBS   16
+
+struct options {
+    uint64_t first, histories;
+    unsigned jobs;
+    bool once, twice;
+    struct script script;
+};
+
+static struct world *base;
+static char root[64];
+
+/* --- one history --- */
+
+static void child(const struct script *script, struct result *r, unsigned place)
+{
+    char path[96];
+    struct rlimit cpu = {CPU_SECONDS, CPU_SECONDS + 5}, core = {0, 0};
+
+    setrlimit(RLIMIT_CPU, &cpu);
+    setrlimit(RLIMIT_CORE, &core);
+    if (!script->show && !freopen("/dev/null", "w", stderr))
+        _exit(3);
+    result_place(r);
+    snprintf(path, sizeof(path), "%s/%u", root, place);
+    mkdir(path, 0700);
+    disk_move_root(path);
+    history_run(base, script);
+}
+
+static pid_t launch(const struct script *script, struct result *r, unsigned place)
+{
+    pid_t pid;
+
+    memset(r, 0, sizeof(*r));
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0)
+        child(script, r, place);
+    return pid;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+    (void)st;
+    (void)flag;
+    (void)at;
+    return remove(path);
+}
+
+static void collect(struct result *r, int status, unsigned place)
+{
+    char path[96];
+
+    snprintf(path, sizeof(path), "%s/%u", root, place);
+    nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    if (r->over)
+        return;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+        snprintf(r->message, sizeof(r->message), "did not end within %d s of a processor",
+                 CPU_SECONDS);
+    else if (WIFSIGNALED(status))
+        snprintf(r->message, sizeof(r->message), "died: %s", strsignal(WTERMSIG(status)));
+    else
+        snprintf(r->message, sizeof(r->message), "died with exit code %d", WEXITSTATUS(status));
+}
+
+static void run_one(const struct script *script, struct result *r)
+{
+    int status;
+    pid_t pid = launch(script, r, MOST_JOBS);
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    collect(r, status, MOST_JOBS);
+}
+
+/* --- shrinking --- */
+
+static void print_command(const struct script *s)
+{
+    const char *comma = "";
+
+    printf("    replay: sim_history --seed %llu --steps %u", (unsigned long long)s->seed, s->steps);
+    for (int c = 0; c < N_CLASSES; c++) {
+        if (s->allowed[c] == !CLASSES[c].off)
+            continue;
+        printf("%s%s", *comma ? "," : s->allowed[c] ? " --with " : " --without ", CLASSES[c].name);
+        comma = s->allowed[c] ? "" : ",";
+    }
+    comma = " --skip ";
+    for (unsigned i = 0; i < s->steps; i++) {
+        if (!s->skip[i])
+            continue;
+        printf("%s%u", comma, i);
+        comma = ",";
+    }
+    printf("\n");
+}
+
+/* The same thing breaks, whatever the names and numbers in it. */
+static bool is_same_kind(const char *a, const char *b)
+{
+    const char *x = strrchr(a, ' '), *y = strrchr(b, ' ');
+
+    return *a && *b && x && y && !strcmp(x, y);
+}
+
+static bool still_breaks(const struct script *s, struct result *r, char *message)
+{
+    static struct result other;
+
+    run_one(s, r);
+    other = *r;
+    return is_same_kind(other.message, message);
+}
+
+static void shrink_steps(struct script *s, struct result *r, char *message)
+{
+    unsigned low = 1, high = s->steps;
+    struct script less = *s;
+
+    while (low < high) {
+        less.steps = (low + high) / 2;
+        if (still_breaks(&less, r, message))
+            high = less.steps;
+        else
+            low = less.steps + 1;
+    }
+    less.steps = high;
+    if (still_breaks(&less, r, message))
+        s->steps = high;
+}
+
+static void shrink_classes(struct script *s, struct result *r, char *message)
+{
+    for (int c = 0; c < N_CLASSES; c++) {
+        struct script less = *s;
+
+        less.allowed[c] = false;
+        if (s->allowed[c] && still_breaks(&less, r, message))
+            *s = less;
+    }
+}
+
+static void shrink_actions(struct script *s, struct result *r, char *message)
+{
+    for (unsigned size = s->steps / 2; size; size /= 2) {
+        for (unsigned from = 0; from < s->steps; from += size) {
+            struct script less = *s;
+
+            for (unsigned i = from; i < from + size && i < s->steps; i++)
+                less.skip[i] = true;
+            if (memcmp(less.skip, s->skip, sizeof(less.skip)) != 0 &&
+                still_breaks(&less, r, message))
+                *s = less;
+        }
+    }
+}
+
+static void shrink(struct script s, struct result *r, const char *first_message)
+{
+    char message[RESULT_MESSAGE];
+
+    snprintf(message, sizeof(message), "%s", first_message);
+    if (!still_breaks(&s, r, message)) {
+        printf("    NOT REPEATED: the same seed gave: %s\n", r->message);
+        return;
+    }
+    s.steps = r->step + 1 < s.steps && r->over ? r->step + 1 : s.steps;
+    shrink_steps(&s, r, message);
+    shrink_classes(&s, r, message);
+    shrink_actions(&s, r, message);
+    shrink_steps(&s, r, message);
+    run_one(&s, r);
+    printf("    shortest: %s\n", r->message);
+    print_command(&s);
+}
+
+/* --- many --- */
+
+static struct {
+    unsigned classes[N_CLASSES], wire[N_WIRE_COUNTS], torn;
+    uint64_t done, failed;
+    double virtual_s;
+} total;
+
+static void add_up(const struct result *r)
+{
+    for (int i = 0; i < N_CLASSES; i++)
+        total.classes[i] += r->classes[i];
+    for (int i = 0; i < N_WIRE_COUNTS; i++)
+        total.wire[i] += r->wire[i];
+    total.torn += r->torn;
+    total.virtual_s += (double)r->virtual_us / 1e6;
+    total.done++;
+}
+
+static void print_totals(double seconds)
+{
+    static const char *const names[N_WIRE_COUNTS] = {
+        "refused", "lost",    "late", "duplicated", "truncated", "hung",    "busy",
+        "failed",  "expired", "cut",  "pages",      "down",      "requests"};
+
+    printf("%llu histories, %.1f s (%.1f a second), %.0f hours of virtual time\n",
+           (unsigned long long)total.done, seconds, (double)total.done / seconds,
+           total.virtual_s / 3600);
+    printf("events:");
+    for (int i = 0; i < N_CLASSES; i++)
+        if (total.classes[i])
+            printf(" %s %u", CLASSES[i].name, total.classes[i]);
+    printf(" torn sectors %u\nnetwork:", total.torn);
+    for (int i = 0; i < N_WIRE_COUNTS; i++)
+        printf(" %s %u", names[i], total.wire[i]);
+    printf("\n");
+    for (int i = 0; i < N_CLASSES; i++)
+        if (CLASSES[i].off)
+            printf("off: %s (%s)\n", CLASSES[i].name, CLASSES[i].off);
+}
+
+struct job {
+    pid_t pid;
+    struct script script;
+};
+
+static void finished(struct job *job, struct result *r, struct result *spare, int status,
+                     unsigned place)
+{
+    char message[RESULT_MESSAGE];
+
+    collect(r, status, place);
+    add_up(r);
+    job->pid = 0;
+    if (!*r->message)
+        return;
+    total.failed++;
+    snprintf(message, sizeof(message), "%s", r->message);
+    printf("seed %llu broke at step %u: %s\n", (unsigned long long)job->script.seed, r->step,
+           message);
+    if (total.failed <= 5)
+        shrink(job->script, spare, message);
+    fflush(stdout);
+}
+
+static void run_many(const struct options *o, struct result *results)
+{
+    struct job jobs[MOST_JOBS] = {0};
+    uint64_t next = 0;
+    unsigned running = 0;
+
+    while (next < o->histories || running) {
+        int status;
+        pid_t pid;
+
+        for (unsigned i = 0; i < o->jobs && next < o->histories; i++) {
+            if (jobs[i].pid)
+                continue;
+            jobs[i].script = o->script;
+            jobs[i].script.seed = o->first + next++;
+            jobs[i].pid = launch(&jobs[i].script, &results[i], i);
+            running++;
+        }
+        pid = waitpid(-1, &status, 0);
+        for (unsigned i = 0; i < o->jobs; i++) {
+            if (pid > 0 && jobs[i].pid == pid) {
+                running--;
+                finished(&jobs[i], &results[i], &results[MOST_JOBS], status, i);
+            }
+        }
+    }
+}
+
+/* One seed is one history: the same hash twice. */
+static bool replays(const struct options *o, struct result *results)
+{
+    uint64_t hash;
+
+    run_one(&o->script, &results[0]);
+    hash = results[0].hash;
+    run_one(&o->script, &results[0]);
+    if (results[0].hash != hash)
+        printf("seed %llu gave two histories: %016llx and %016llx\n",
+               (unsigned long long)o->script.seed, (unsigned long long)hash,
+               (unsigned long long)results[0].hash);
+    return results[0].hash == hash;
+}
+
+/* --- arguments --- */
+
+static void allow(struct script *s, const char *names, bool allowed)
+{
+    struct str rest = str_c(names);
+
+    while (rest.p) {
+        struct str name = str_cut(&rest, ',');
+        bool found = false;
+
+        for (int c = 0; c < N_CLASSES; c++) {
+            if (str_eqc(name, CLASSES[c].name) || str_eqc(name, "all")) {
+                s->allowed[c] = allowed;
+                found = true;
+            }
+        }
+        if (!found) {
+            fprintf(stderr, "no class %.*s\n", STR_F(name));
+            exit(2);
+        }
+    }
+}
+
+static void skip(struct script *s, const char *numbers)
+{
+    struct str rest = str_c(numbers);
+    uint64_t n;
+
+    while (rest.p)
+        if (str_to_u64(str_cut(&rest, ','), &n) && n < sizeof(s->skip))
+            s->skip[n] = true;
+}
+
+static uint64_t number(const char *text)
+{
+    uint64_t n = 0;
+
+    if (!str_to_u64(str_c(text), &n)) {
+        fprintf(stderr, "no number: %s\n", text);
+        exit(2);
+    }
+    return n;
+}
+
+static const char *const USAGE =
+    "sim_history [--histories N] [--first SEED] [--jobs N] [--seed SEED] [--steps N]\n"
+    "            [--with CLASS,...] [--without CLASS,...] [--skip STEP,...] [--show]\n"
+    "--seed runs one history; --show prints it.\n";
+
+static void read_option(struct options *o, const char *name, const char *value)
+{
+    if (!strcmp(name, "--histories"))
+        o->histories = number(value);
+    else if (!strcmp(name, "--first"))
+        o->first = number(value);
+    else if (!strcmp(name, "--jobs"))
+        o->jobs = (unsigned)number(value);
+    else if (!strcmp(name, "--steps"))
+        o->script.steps = (unsigned)number(value);
+    else if (!strcmp(name, "--with"))
+        allow(&o->script, value, true);
+    else if (!strcmp(name, "--without"))
+        allow(&o->script, value, false);
+    else if (!strcmp(name, "--skip"))
+        skip(&o->script, value);
+    else if (!strcmp(name, "--seed")) {
+        o->once = true;
+        o->script.seed = number(value);
+    } else {
+        fputs(USAGE, stderr);
+        exit(2);
+    }
+}
+
+static void read_options(struct options *o, int argc, char **argv)
+{
+    *o = (struct options){.first = 1, .histories = 500, .jobs = 2, .script = {.steps = STEPS}};
+    for (int c = 0; c < N_CLASSES; c++)
+        o->script.allowed[c] = !CLASSES[c].off;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--show"))
+            o->script.show = true;
+        else if (i + 1 < argc) {
+            read_option(o, argv[i], argv[i + 1]);
+            i++;
+        } else {
+            fputs(USAGE, stderr);
+            exit(2);
+        }
+    }
+    if (o->jobs < 1 || o->jobs > MOST_JOBS || o->script.steps > sizeof(o->script.skip)) {
+        fprintf(stderr, "at most %d jobs and %zu steps\n", MOST_JOBS, sizeof(o->script.skip));
+        exit(2);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    double begun = moment_real_s();
+    struct result *results = mmap(NULL, sizeof(*results) * (MOST_JOBS + 1), PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    read_options(&o, argc, argv);
+    snprintf(root, sizeof(root), "%s/sublet-sim-XXXXXX",
+             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    if (results == MAP_FAILED || !mkdtemp(root))
+        return 2;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    base = world_new(0, root);
+    life_stop(base->lives[0]);
+    if (o.once) {
+        run_one(&o.script, &results[0]);
+        printf("seed %llu, %u steps, hash %016llx: %s\n", (unsigned long long)o.script.seed,
+               results[0].step, (unsigned long long)results[0].hash,
+               *results[0].message ? results[0].message : "nothing broke");
+        total.failed = *results[0].message != 0;
+    } else {
+        o.script.seed = o.first;
+        total.failed = !replays(&o, results);
+        run_many(&o, results);
+        print_totals(moment_real_s() - begun);
+    }
+    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return total.failed ? 1 : 0;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One history: a host, a tenant's processes on their disks, a model of what the tenant was
+ * promised, and the classes of faults that this history draws from. A broken invariant ends the
+ * process (world_fail): histories run in processes of their own (main.c). */
+#pragma once
+
+#include <uv.h>
+
+#include <sublet/config.h>
+#include <sublet/store.h>
+#include <sublet/syncer.h>
+
+#include "disk.h"
+#include "wire.h"
+
+/* --- classes of faults: what a history has, and what can be left out by name --- */
+enum fault_class {
+#define CLASS(id, name, off) CLASS_##id,
+#include "classes.h"
+#undef CLASS
+    N_CLASSES
+};
+struct class_row {
+    const char *name;
+    const char *off; /* why it takes part only when named by --with; NULL: it does */
+};
+extern const struct class_row CLASSES[N_CLASSES];
+
+/* --- what the tenant was promised --- */
+enum { MAX_SLOTS = 32, UID = 40 };
+enum slot_write { WRITE_NONE, WRITE_CREATE, WRITE_PATCH, WRITE_DELETE };
+/* One name that the tenant writes; one write at a time. */
+struct slot {
+    const char *resource, *json; /* json: printf format of the name, ' for " */
+    char name[16];
+    bool there, deleting; /* answered, or seen */
+    bool excused;         /* it may be gone: others removed it */
+    bool asked_deletion;  /* and got no answer (yet) */
+    char uid[UID];
+    int64_t n, last;         /* the mark that it carries, and the newest one that was written */
+    enum slot_write writing; /* under way */
+    bool unsure;             /* a write had no answer: what it did shows at the next start */
+};
+
+struct life;
+struct model {
+    struct slot slots[MAX_SLOTS];
+    size_t n_slots;
+    int64_t revision; /* newest that was seen */
+};
+
+struct backup {
+    char path[300];
+    struct disk *disk;
+    struct model model;
+    struct life *life; /* that makes it */
+    bool done;
+};
+
+enum { MAX_BACKUPS = 4, MAX_LIVES = 2 };
+struct world {
+    struct moment moment;
+    uint64_t seed;
+    bool with[N_CLASSES]; /* allowed and drawn */
+    unsigned counts[N_CLASSES];
+    char root[64];
+    struct arena *arena;
+    struct config config;
+    struct clock clock;
+    struct rng rng;
+    struct host_model *host;
+    struct wires *wires;
+    struct life *lives[MAX_LIVES];
+    struct model model;
+    struct backup backups[MAX_BACKUPS];
+    size_t n_backups;
+    struct disk *disk, *copy; /* the tenant's, and an older copy of it */
+    unsigned n_disks, step;
+    unsigned generation, host_generation; /* how often each was put back */
+    uint64_t trace;
+    bool show;
+    struct notes *notes; /* of judge.c */
+};
+
+extern struct world *WORLD; /* the one of this process */
+
+__attribute__((noreturn, format(printf, 1, 2))) void world_fail(const char *format, ...);
+/* Part of the history's hash; printed when it is shown. */
+__attribute__((format(printf, 1, 2))) void world_trace(const char *format, ...);
+
+/* An empty cluster that was started once: what every history begins with. */
+struct world *world_new(uint64_t seed, const char *root);
+/* Time passes; every process and the host do what they do. */
+void world_run_us(struct world *w, int64_t us);
+/* Runs until is() holds; false when it does not within so long. */
+bool world_until(struct world *w, bool (*is)(struct world *w), int64_t us);
+
+/* --- a tenant's process (life.c) --- */
+struct life {
+    struct world *world;
+    struct disk *disk;
+    uv_loop_t loop;
+    struct store *store;
+    struct pki *pki;
+    struct vapi *api;
+    struct syncer *syncer;
+    struct transport *line;
+    struct store_watch *watch;
+    bool ready, dead, power, started, closing, closed;
+    unsigned index, number, spins;
+};
+/* Starts a process on a disk. It may die at once; ready says when it serves. */
+struct life *life_start(struct world *w, struct disk *disk, unsigned index);
+/* It is gone this instant, with or without the machine's power. Its disk stays. */
+void life_kill(struct life *l, bool power);
+/* After so many disk operations. */
+void life_kill_later(struct life *l, unsigned operations, bool power);
+/* In order. Runs until it is done. */
+void life_stop(struct life *l);
+bool life_serves(const struct life *l);
+
+/* --- the tenant (tenant.c) --- */
+void tenant_slots(struct model *m);
+unsigned tenant_storage(struct life *l, const char *resource); /* the store's id of "pods" */
+void tenant_act(struct world *w);                              /* writes something, by chance */
+void tenant_lost_process(struct world *w); /* what was under way will never be answered */
+void tenant_backup(struct world *w);
+
+/* --- invariants (judge.c) --- */
+void judge_request(void *ctx, const char *plural, const cJSON *before, const cJSON *after);
+void judge_told(void *ctx, const char *plural, const cJSON *object);
+void judge_left(void *ctx, const char *plural, struct str virtual_uid);
+void judge_step(struct world *w);  /* after every step */
+void judge_life(struct life *l);   /* a process serves: its watch begins */
+bool judge_agree(struct world *w); /* both worlds are the same */
+const char *judge_difference(struct world *w);
+
+/* --- the history (history.c) --- */
+struct script {
+    uint64_t seed;
+    unsigned steps;
+    bool allowed[N_CLASSES];
+    bool skip[512]; /* actions of these steps */
+    bool show;
+};
+void history_run(struct world *w, const struct script *s);
