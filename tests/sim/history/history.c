@@ -334,5 +334,5 @@ void history_run(struct world *w, const struct script *script)
         step(w, script);
     end_faults(w);
     settle(w);
-    result_end(w, NULL);
+    result_end(w, NULL, NULL);
 }

@@ -6,6 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What every host has, whatever it was put back to. */
+static const struct {
+    const char *plural, *json;
+} FIXTURES[] = {
+    {"nodes", "{\"metadata\":{\"name\":\"node-0\"}}"},
+    {"nodes", "{\"metadata\":{\"name\":\"node-1\"}}"},
+    {"nodes", "{\"metadata\":{\"name\":\"node-2\"}}"},
+    {"storageclasses",
+     "{\"metadata\":{\"name\":\"standard\",\"annotations\":"
+     "{\"storageclass.kubernetes.io/is-default-class\":\"true\"}},\"provisioner\":\"x\"}"},
+    {"pods", "{\"metadata\":{\"name\":\"stranger\"}}"},
+    {"persistentvolumeclaims", "{\"metadata\":{\"name\":\"stranger\"}}"},
+};
+enum { N_FIXTURES = sizeof(FIXTURES) / sizeof(FIXTURES[0]) };
+
 struct host_model {
     struct moment *moment;
     uint64_t revision, forgotten, uids;
@@ -198,8 +213,12 @@ void host_model_fill(struct host_model *h, struct arena *a, const char *plural, 
     json_set_str(a, metadata, "creationTimestamp", STR("2026-02-01T00:00:00Z"));
     if (!strcmp(plural, "pods"))
         json_set_str(a, json_ensure_object(a, tree, "status"), "phase", STR("Pending"));
-    if (!strcmp(plural, "persistentvolumeclaims"))
+    if (!strcmp(plural, "persistentvolumeclaims")) {
         json_set_str(a, json_ensure_object(a, tree, "status"), "phase", STR("Pending"));
+        spec = json_ensure_object(a, tree, "spec");
+        if (!json_get(spec, "storageClassName"))
+            json_set_str(a, spec, "storageClassName", STR("standard"));
+    }
     if (strcmp(plural, "services") != 0)
         return;
     spec = json_ensure_object(a, tree, "spec");
@@ -347,7 +366,7 @@ bool host_model_finish_pod(struct host_model *h, const char *phase)
 
 static bool survives(const struct host_event *e, uint64_t revision)
 {
-    return revision ? e->revision <= revision : !strcmp(e->plural, "nodes");
+    return e->revision <= (revision ? revision : 1 + N_FIXTURES);
 }
 
 void host_model_roll_back(struct host_model *h, uint64_t revision)
@@ -372,7 +391,7 @@ void host_model_roll_back(struct host_model *h, uint64_t revision)
             put(h, e.plural, e.name, e.bytes, e.revision);
     }
     h->n_events = kept;
-    h->revision = revision ? revision : 10;
+    h->revision = revision ? revision : 1 + N_FIXTURES;
     h->forgotten = h->revision;
     if (h->changed)
         h->changed(h->ctx);
@@ -389,12 +408,12 @@ void host_model_on_change(struct host_model *h, void (*changed)(void *ctx),
     h->ctx = ctx;
 }
 
-static void put_node(struct host_model *h, int i)
+static void put_fixtures(struct host_model *h)
 {
     struct arena *a = arena_new(0);
-    struct str text = arena_printf(a, "{\"metadata\":{\"name\":\"node-%d\"}}", i);
 
-    host_model_create(h, a, "nodes", host_parse(a, text));
+    for (size_t i = 0; i < N_FIXTURES; i++)
+        host_model_create(h, a, FIXTURES[i].plural, host_parse(a, str_c(FIXTURES[i].json)));
     arena_free(a);
 }
 
@@ -404,7 +423,6 @@ struct host_model *host_model_new(struct moment *m)
 
     h->moment = m;
     h->revision = 1;
-    for (int i = 0; i < 3; i++)
-        put_node(h, i);
+    put_fixtures(h);
     return h;
 }

@@ -26,6 +26,7 @@ struct options {
 };
 
 static struct world *base;
+static uint64_t most_shrunk = 3; /* of the histories that broke */
 static char root[64];
 
 /* --- one history --- */
@@ -117,51 +118,41 @@ static void print_command(const struct script *s)
 }
 
 /* The same thing breaks, whatever the names and numbers in it. */
-static bool is_same_kind(const char *a, const char *b)
+static bool still_breaks(const struct script *s, struct result *r, const char *kind)
 {
-    const char *x = strrchr(a, ' '), *y = strrchr(b, ' ');
-
-    return *a && *b && x && y && !strcmp(x, y);
-}
-
-static bool still_breaks(const struct script *s, struct result *r, char *message)
-{
-    static struct result other;
-
     run_one(s, r);
-    other = *r;
-    return is_same_kind(other.message, message);
+    return *r->message && !strcmp(r->kind, kind);
 }
 
-static void shrink_steps(struct script *s, struct result *r, char *message)
+static void shrink_steps(struct script *s, struct result *r, const char *kind)
 {
     unsigned low = 1, high = s->steps;
     struct script less = *s;
 
     while (low < high) {
         less.steps = (low + high) / 2;
-        if (still_breaks(&less, r, message))
+        if (still_breaks(&less, r, kind))
             high = less.steps;
         else
             low = less.steps + 1;
     }
     less.steps = high;
-    if (still_breaks(&less, r, message))
+    if (still_breaks(&less, r, kind))
         s->steps = high;
 }
 
-static void shrink_classes(struct script *s, struct result *r, char *message)
+static void shrink_classes(struct script *s, struct result *r, const char *kind)
 {
     for (int c = 0; c < N_CLASSES; c++) {
         struct script less = *s;
 
         less.allowed[c] = false;
-        if (s->allowed[c] && still_breaks(&less, r, message))
+        if (s->allowed[c] && still_breaks(&less, r, kind))
             *s = less;
     }
 }
 
-static void shrink_actions(struct script *s, struct result *r, char *message)
+static void shrink_actions(struct script *s, struct result *r, const char *kind)
 {
     for (unsigned size = s->steps / 2; size; size /= 2) {
         for (unsigned from = 0; from < s->steps; from += size) {
@@ -170,26 +161,23 @@ static void shrink_actions(struct script *s, struct result *r, char *message)
             for (unsigned i = from; i < from + size && i < s->steps; i++)
                 less.skip[i] = true;
             if (memcmp(less.skip, s->skip, sizeof(less.skip)) != 0 &&
-                still_breaks(&less, r, message))
+                still_breaks(&less, r, kind))
                 *s = less;
         }
     }
 }
 
-static void shrink(struct script s, struct result *r, const char *first_message)
+static void shrink(struct script s, struct result *r, const char *kind)
 {
-    char message[RESULT_MESSAGE];
-
-    snprintf(message, sizeof(message), "%s", first_message);
-    if (!still_breaks(&s, r, message)) {
-        printf("    NOT REPEATED: the same seed gave: %s\n", r->message);
+    if (!still_breaks(&s, r, kind)) {
+        printf("    NOT REPEATED: the same seed gave: %s\n", *r->message ? r->message : "nothing");
         return;
     }
-    s.steps = r->step + 1 < s.steps && r->over ? r->step + 1 : s.steps;
-    shrink_steps(&s, r, message);
-    shrink_classes(&s, r, message);
-    shrink_actions(&s, r, message);
-    shrink_steps(&s, r, message);
+    s.steps = r->over && r->step + 1 < s.steps ? r->step + 1 : s.steps;
+    shrink_steps(&s, r, kind);
+    shrink_classes(&s, r, kind);
+    shrink_actions(&s, r, kind);
+    shrink_steps(&s, r, kind);
     run_one(&s, r);
     printf("    shortest: %s\n", r->message);
     print_command(&s);
@@ -244,19 +232,18 @@ struct job {
 static void finished(struct job *job, struct result *r, struct result *spare, int status,
                      unsigned place)
 {
-    char message[RESULT_MESSAGE];
+    char kind[sizeof(r->kind)];
 
     collect(r, status, place);
     add_up(r);
     job->pid = 0;
     if (!*r->message)
         return;
-    total.failed++;
-    snprintf(message, sizeof(message), "%s", r->message);
+    snprintf(kind, sizeof(kind), "%s", r->kind);
     printf("seed %llu broke at step %u: %s\n", (unsigned long long)job->script.seed, r->step,
-           message);
-    if (total.failed <= 5)
-        shrink(job->script, spare, message);
+           r->message);
+    if (total.failed++ < most_shrunk)
+        shrink(job->script, spare, kind);
     fflush(stdout);
 }
 
@@ -349,8 +336,9 @@ static uint64_t number(const char *text)
 
 static const char *const USAGE =
     "sim_history [--histories N] [--first SEED] [--jobs N] [--seed SEED] [--steps N]\n"
-    "            [--with CLASS,...] [--without CLASS,...] [--skip STEP,...] [--show]\n"
-    "--seed runs one history; --show prints it.\n";
+    "            [--with CLASS,...] [--without CLASS,...] [--skip STEP,...]\n"
+    "            [--shrink N] [--show]\n"
+    "--seed runs one history; --show prints it; --shrink: so many of those that broke.\n";
 
 static void read_option(struct options *o, const char *name, const char *value)
 {
@@ -360,6 +348,8 @@ static void read_option(struct options *o, const char *name, const char *value)
         o->first = number(value);
     else if (!strcmp(name, "--jobs"))
         o->jobs = (unsigned)number(value);
+    else if (!strcmp(name, "--shrink"))
+        most_shrunk = number(value);
     else if (!strcmp(name, "--steps"))
         o->script.steps = (unsigned)number(value);
     else if (!strcmp(name, "--with"))

@@ -13,7 +13,7 @@ void result_place(struct result *r)
     place = r;
 }
 
-void result_end(const struct world *w, const char *message)
+void result_end(const struct world *w, const char *kind, const char *message)
 {
     struct result *r = place;
 
@@ -23,6 +23,7 @@ void result_end(const struct world *w, const char *message)
     }
     r->over = true;
     snprintf(r->message, sizeof(r->message), "%s", message ? message : "");
+    snprintf(r->kind, sizeof(r->kind), "%s", kind ? kind : "");
     r->step = w->step;
     r->hash = w->trace;
     r->virtual_us = w->moment.now_us;

@@ -9,6 +9,7 @@ enum { RESULT_MESSAGE = 1000 };
 struct result {
     bool over;                    /* it came to its end, or said what was broken */
     char message[RESULT_MESSAGE]; /* what was broken; empty: nothing */
+    char kind[120];               /* ... without names and numbers */
     unsigned step;                /* of how many, or where it broke */
     uint64_t hash;
     int64_t virtual_us;
@@ -18,4 +19,5 @@ struct result {
 /* Where it goes; NULL: to the terminal, and the process ends. */
 void result_place(struct result *r);
 /* Notes it and ends this process. message NULL: nothing was broken. */
-__attribute__((noreturn)) void result_end(const struct world *w, const char *message);
+__attribute__((noreturn)) void result_end(const struct world *w, const char *kind,
+                                          const char *message);

@@ -45,7 +45,7 @@ void world_fail(const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof(line), format, args);
     va_end(args);
-    result_end(WORLD, line);
+    result_end(WORLD, format, line);
 }
 
 /* --- turns --- */
