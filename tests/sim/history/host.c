@@ -17,7 +17,9 @@ static const struct {
      "{\"metadata\":{\"name\":\"standard\",\"annotations\":"
      "{\"storageclass.kubernetes.io/is-default-class\":\"true\"}},\"provisioner\":\"x\"}"},
     {"pods", "{\"metadata\":{\"name\":\"stranger\"}}"},
-    {"persistentvolumeclaims", "{\"metadata\":{\"name\":\"stranger\"}}"},
+    {"persistentvolumeclaims",
+     "{\"metadata\":{\"name\":\"stranger\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],"
+     "\"resources\":{\"requests\":{\"storage\":\"1Gi\"}}}}"},
 };
 enum { N_FIXTURES = sizeof(FIXTURES) / sizeof(FIXTURES[0]) };
 
@@ -281,11 +283,14 @@ static void advance(struct host_model *h, struct arena *a, const struct host_obj
 
 static void bind_claim(struct host_model *h, struct arena *a, const struct host_object_model *o)
 {
-    cJSON *claim = host_parse(a, o->bytes);
+    cJSON *claim = host_parse(a, o->bytes), *status;
 
     if (!str_eqc(json_str_at(claim, "status.phase"), "Pending"))
         return;
-    json_set_str(a, json_get(claim, "status"), "phase", STR("Bound"));
+    status = json_get(claim, "status");
+    json_set_str(a, status, "phase", STR("Bound"));
+    json_set(a, status, "accessModes", json_copy(a, json_path(claim, "spec.accessModes")));
+    json_set(a, status, "capacity", json_copy(a, json_path(claim, "spec.resources.requests")));
     json_set_str(a, json_ensure_object(a, claim, "spec"), "volumeName",
                  arena_printf(a, "pv-%s", o->name));
     host_model_store(h, a, "persistentvolumeclaims", claim);
