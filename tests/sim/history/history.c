@@ -32,6 +32,8 @@ static void draw_classes(struct world *w, const struct script *script)
         w->with[c] = below(w, 2) && script->allowed[c];
         rates[c] = w->with[c] ? choices[below(w, 4)] : 0;
     }
+    if (!script->allowed[CLASS_FORGET] && (w->with[CLASS_DISK_FULL] || w->with[CLASS_DISK_ERROR]))
+        w->with[CLASS_HOST_REMOVE] = false;
 }
 
 /* The network has its good and its bad times. */
