@@ -158,7 +158,9 @@ static void run_finish(struct reconcile *r)
     }
     if (r->failed && may_log(r))
         log_warn("%s: %.*s: %.*s", c->def->name, STR_F(r->key), STR_F(r->err.message));
-    if (r->again_ms >= 0 && !c->closing)
+    /* A failed run comes again by its backoff: what it asked for before it failed must not defeat
+     * that. */
+    if (r->again_ms >= 0 && !r->failed && !c->closing)
         worker_add_after(c->worker, key, r->again_ms);
     worker_done(c->worker, key, r->failed || r->quiet_retry);
     r->magic = 0;

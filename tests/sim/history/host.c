@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See host.h. */
+/* The host's objects and their history, for host.h: every change is an event that is kept, so that
+ * any earlier state can be built again. Must never do what a real host would not. */
 #include "host.h"
 
 #include <assert.h>

@@ -92,9 +92,12 @@ void life_kill_later(struct life *l, unsigned operations, bool power)
 
 /* --- start --- */
 
+/* Messages name a directory, which is another one every time: they are shown, and not hashed. */
 static void give_up(struct life *l, const char *what, struct str why)
 {
-    world_trace("life %u cannot %s: %.*s", l->number, what, STR_F(why));
+    world_trace("life %u cannot %s", l->number, what);
+    if (l->world->show)
+        printf("     %.*s\n", STR_F(why));
     l->dead = true;
     moment_forget(&l->world->moment, l);
     if (l->line)

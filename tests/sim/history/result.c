@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See result.h. */
+/* The end of a history's process, for result.h: whatever ends it, its counts and its hash must
+ * reach the runner. */
 #include "result.h"
 
 #include <stdlib.h>

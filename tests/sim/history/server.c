@@ -94,11 +94,15 @@ static struct pages *collect(struct target *t, bool labelled)
     return p;
 }
 
-static struct pages *continued(struct target *t, struct str token)
+/* A token is "list.position": the same one gives the same page, however often it is used. */
+static struct pages *continued(struct target *t, struct str token, uint64_t *ret_at)
 {
+    struct str id_text = str_cut(&token, '.');
     uint64_t id = 0;
 
-    for (struct pages *p = t->w->pages; str_to_u64(token, &id) && p; p = p->next)
+    if (!str_to_u64(id_text, &id) || !str_to_u64(token, ret_at))
+        return NULL;
+    for (struct pages *p = t->w->pages; p; p = p->next)
         if (p->id == id && p->revision >= host_model_forgotten(t->h))
             return p;
     return NULL;
@@ -108,27 +112,24 @@ static void do_list(struct target *t)
 {
     struct str token = query_of(t, "continue");
     unsigned page = t->w->faults.page;
-    bool first = true;
+    uint64_t at = 0, from;
     struct buf b = BUF_INIT(0);
-    struct pages *p =
-        token.n ? continued(t, token) : collect(t, strstr(t->q->query, "labelSelector=") != NULL);
+    struct pages *p = token.n ? continued(t, token, &at)
+                              : collect(t, strstr(t->q->query, "labelSelector=") != NULL);
 
     if (token.n && (!p || wire_fault(t->w, t->w->faults.expire, COUNT_EXPIRED))) {
         request_refuse(t->q, 410, "Expired");
         return;
     }
     buf_addc(&b, "{\"kind\":\"List\",\"items\":[");
-    for (unsigned n = 0; p->at < p->n && (!page || n < page); n++) {
-        struct str item = str_c(p->items[p->at++]);
-
-        buf_addc(&b, first ? "" : ",");
-        buf_add(&b, item);
-        tell(t, item);
-        first = false;
+    for (from = at; at < p->n && (!page || at - from < page); at++) {
+        buf_addc(&b, at == from ? "" : ",");
+        buf_addc(&b, p->items[at]);
+        tell(t, str_c(p->items[at]));
     }
     buf_printf(&b, "],\"metadata\":{\"resourceVersion\":\"%llu\"", (unsigned long long)p->revision);
-    if (p->at < p->n) {
-        buf_printf(&b, ",\"continue\":\"%u\"", p->id);
+    if (at < p->n) {
+        buf_printf(&b, ",\"continue\":\"%u.%llu\"", p->id, (unsigned long long)at);
         t->w->counts[COUNT_PAGES]++;
     }
     buf_addc(&b, "}}");

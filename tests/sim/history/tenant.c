@@ -100,8 +100,8 @@ static void on_written(void *ctx, const struct err *err, const struct store_obje
         return;
     }
     a = arena_new(0);
-    world_trace("answer to write %d of %s: %d %.*s", (int)write->kind, s->name,
-                err ? err->kind->code : 200, STR_F(err ? err->message : STR("")));
+    world_trace("answer to write %d of %s: %d", (int)write->kind, s->name,
+                err ? err->kind->code : 200);
     s->writing = WRITE_NONE;
     if (err)
         refused(s, write, err);
@@ -221,7 +221,7 @@ static void on_backed_up(void *ctx, const struct err *err)
     struct backing_up *b = ctx;
 
     if (!b->life->dead) {
-        world_trace("backup: %.*s", STR_F(err ? err->message : STR("done")));
+        world_trace("backup: %d", err ? err->kind->code : 200);
         b->backup->done = !err;
         if (!err)
             b->backup->model = b->life->world->model;

@@ -46,7 +46,7 @@ struct pages {
     unsigned id;
     uint64_t revision;
     char **items;
-    size_t n, at;
+    size_t n;
 };
 
 struct wires {
