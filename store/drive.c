@@ -159,6 +159,8 @@ static void failed(struct store *s, struct batch *b, const struct err *why)
     err_set(&err, why->kind, "%.*s", STR_F(why->message));
     s->tidy = false;
     batch_fail(s, b, &err);
+    if (s->on_failure)
+        s->on_failure(s->on_failure_ctx);
 }
 
 static void answer_commit(struct store *s, const struct job *job)

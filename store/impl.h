@@ -55,6 +55,8 @@ struct store {
     struct batch *open, *flying; /* collecting; with the writer */
     size_t waiting_bytes;        /* of both */
     struct backup_request *backups, **backups_last;
+    void (*on_failure)(void *ctx); /* store_failure.h */
+    void *on_failure_ctx;
     struct store_watch *watches;    /* on all resources */
     struct store_watch *next_watch; /* of the wake-up that is running */
     struct table **touched;         /* tables of the batch being published */

@@ -3,6 +3,7 @@
 #include "impl.h"
 
 #include <sublet/buf.h>
+#include <sublet/store_failure.h>
 
 #include <assert.h>
 #include <sys/stat.h>
@@ -103,6 +104,13 @@ void store_backup(struct store *s, const char *path, store_done_cb done, void *c
     *s->backups_last = r;
     s->backups_last = &r->next;
     drive_schedule(s);
+}
+
+void store_on_failure(struct store *s, void (*failed)(void *ctx), void *ctx)
+{
+    assert(s->magic == STORE_MAGIC);
+    s->on_failure = failed;
+    s->on_failure_ctx = ctx;
 }
 
 int64_t store_revision(const struct store *s)

@@ -92,6 +92,7 @@ struct syncer {
     struct uv_timer_s *defer; /* runs what must not run inside the caller */
     struct deferred_call *deferred;
     bool started, address_known, closing;
+    bool undone; /* records were taken back: everything is looked at again soon */
     bool asking_class;
     char *host_class; /* behind tenant.host_class */
     int64_t life;     /* see life.c */

@@ -15,10 +15,12 @@
 #include <uv.h>
 
 #include <sublet/log.h>
+#include <sublet/store_failure.h>
 #include <sublet/store_quarantine.h>
 
 #define HOST_REACHED    "host-reached"
 #define READY_ANYWAY_MS 3000
+#define UNDONE_MS       5000 /* after a failed transaction; the next one may fail as well */
 
 struct deferred_call {
     struct deferred_call *next;
@@ -326,6 +328,27 @@ static void on_up(void *ctx)
     syncer_rescan_all(s);
 }
 
+/* A failed transaction takes back what runs noted about the host, and no run waits for its records:
+ * everything is looked at again, once for all that failed meanwhile. */
+static void look_again(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    s->undone = false;
+    for (int id = 0; id < N_SYNC && !s->closing; id++)
+        syncer_rescan(s, (enum sync_id)id);
+}
+
+static void on_undone(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    if (s->undone || s->closing)
+        return;
+    s->undone = true;
+    syncer_defer_for(s, look_again, s, UNDONE_MS);
+}
+
 /* --- making --- */
 
 /* The uid that every host object of ours carries. It goes with the store: a restored store is the
@@ -443,6 +466,7 @@ void syncer_start(struct syncer *s)
     assert(s->magic == SYNCER_MAGIC && !s->started);
     s->started = true;
     s->started_ms = mono_ms(s);
+    store_on_failure(s->store, on_undone, s);
     for (int id = 0; id < N_SYNC; id++)
         if (SYNC_KINDS[id].controller)
             s->controllers[id] = controller_start(s->api, SYNC_KINDS[id].controller);
@@ -544,6 +568,7 @@ static void on_lease_released(void *ctx)
     struct syncer *s = ctx;
 
     s->closing = true;
+    store_on_failure(s->store, NULL, NULL);
     for (int id = 0; id < N_SYNC; id++)
         s->watches[id].reflector = reflector_close(s->watches[id].reflector);
     streams_stop(s->streams);

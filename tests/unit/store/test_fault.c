@@ -4,6 +4,8 @@
 #include "fault_vfs.h"
 #include "model.h"
 
+#include <sublet/store_failure.h>
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,11 +41,16 @@ static void on_fail(void *ctx, const struct err *err)
     ++*(int *)ctx;
 }
 
+static void on_undone(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
 static void test_nothing_is_left(void **state)
 {
     struct fixture *f = *state;
     struct str value;
-    int fails = 0;
+    int undone = 0, fails = 0;
 
     fixture_open(f);
     put(f, "a", "old", 1);
@@ -60,6 +67,7 @@ static void test_nothing_is_left(void **state)
     store_record_put(f->store, RECORD_META, STR("new"), STR("2"));
     store_record_delete(f->store, RECORD_META, STR("gone"));
     store_on_commit(f->store, on_fail, &fails);
+    store_on_failure(f->store, on_undone, &undone);
     fault_hold();
     uv_run(&f->loop, UV_RUN_NOWAIT); /* it is with the writer now; the next ones queue */
     delete (f, "a", "new");
@@ -72,6 +80,7 @@ static void test_nothing_is_left(void **state)
     fault_release();
     fixture_settle(f);
     assert_int_equal(fails, 2);
+    assert_int_equal(undone, 1);
     assert_true(fault_disarm() > 0);
 
     for (int i = 0; i < 2; i++) {
