@@ -28,5 +28,5 @@ CLASS(RESTORE,     "restore",       "a restored store deletes what the host does
 CLASS(OTHER_HOST,  "other-host",    "a restored store deletes what another host does not have")
 CLASS(ROLLBACK,    "rollback",      "a host restored to an earlier state is taken for deletions")
 CLASS(TWO,         "two-processes", "two processes of one tenant act on the host at once")
-CLASS(FORGET,      "host-remove-on-bad-disk", "a pod is made before the record of it is durable")
+CLASS(UNRECORDED,  "unrecorded",    "objects are made on the host before their record is durable")
 /* clang-format on */

@@ -23,16 +23,22 @@ static unsigned below(struct world *w, unsigned n)
 
 static unsigned rates[N_CLASSES]; /* of a thousand */
 
+/* Not a fault of its own: a record that a bad disk takes back leaves an object on the host that
+ * nothing proves to be ours, and a pod that the host then removes is made again. Without it such
+ * histories have less to judge. */
 static void draw_classes(struct world *w, const struct script *script)
 {
     static const unsigned choices[] = {3, 10, 30, 100};
+    bool bad_disk;
 
     for (int c = 0; c < N_CLASSES; c++) {
         moment_seed(&w->moment, DICE_ACTION, script->seed * 1000 + (uint64_t)c);
         w->with[c] = below(w, 2) && script->allowed[c];
         rates[c] = w->with[c] ? choices[below(w, 4)] : 0;
     }
-    if (!script->allowed[CLASS_FORGET] && (w->with[CLASS_DISK_FULL] || w->with[CLASS_DISK_ERROR]))
+    bad_disk = w->with[CLASS_DISK_FULL] || w->with[CLASS_DISK_ERROR];
+    w->forgives_orphans = bad_disk && !script->allowed[CLASS_UNRECORDED];
+    if (w->forgives_orphans)
         w->with[CLASS_HOST_REMOVE] = false;
 }
 

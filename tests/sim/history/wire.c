@@ -203,8 +203,10 @@ static void send(struct wires *w, struct request *q, bool is_stream)
     if (q->is_late)
         us += (int64_t)dice_below(w->o.moment, DICE_WIRE, 60000) * 1000;
     execute_after(q, us);
+    /* A proxy that repeats does so at once: what was answered and undone is not done again later.
+     */
     if (wire_fault(w, f->duplicate, COUNT_DUPLICATED))
-        execute_after(q, us + delay_us(w));
+        execute_after(q, us + 1 + (int64_t)dice_below(w->o.moment, DICE_WIRE, 5000));
 }
 
 /* --- the transport --- */

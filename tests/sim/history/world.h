@@ -78,7 +78,7 @@ struct world {
     unsigned n_disks, step;
     unsigned generation, host_generation; /* how often each was put back */
     uint64_t trace;
-    bool show;
+    bool show, forgives_orphans; /* more may be on the host at the end */
     struct notes *notes; /* of judge.c */
 };
 
