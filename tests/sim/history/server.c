@@ -291,6 +291,7 @@ void server_execute(struct request *q)
     struct target t;
 
     read_path(q, a, &t);
+    q->wires->late = q->is_late;
     if (strstr(q->query, "watch=1"))
         do_watch(&t);
     else if (!strcmp(q->method, "GET"))

@@ -384,6 +384,11 @@ struct wire_faults *wires_faults(struct wires *w)
     return &w->faults;
 }
 
+bool wires_is_late(const struct wires *w)
+{
+    return w->late;
+}
+
 const unsigned *wires_counts(const struct wires *w)
 {
     return w->counts;

@@ -62,6 +62,8 @@ struct wires_options {
 struct wires *wires_new(const struct wires_options *o);
 struct wire_faults *wires_faults(struct wires *w);
 const unsigned *wires_counts(const struct wires *w);
+/* Was the request that is being judged sent long ago? Its sender may have learned since. */
+bool wires_is_late(const struct wires *w);
 /* The host changed: watchers get what concerns them. */
 void wires_changed(struct wires *w);
 /* All connections break, as when the API server restarts. */

@@ -56,6 +56,7 @@ struct wires {
     struct line *lines;
     struct pages *pages;
     unsigned n_pages;
+    bool late; /* the request that is executed was sent long ago */
 };
 
 void server_execute(struct request *q);

@@ -79,7 +79,7 @@ struct world {
     unsigned generation, host_generation; /* how often each was put back */
     uint64_t trace;
     bool show, forgives_orphans; /* more may be on the host at the end */
-    struct notes *notes; /* of judge.c */
+    struct notes *notes;         /* of judge.c */
 };
 
 extern struct world *WORLD; /* the one of this process */
