@@ -199,6 +199,8 @@ void host_model_drop(struct host_model *h, const char *plural, const char *name,
     struct str bytes = stamp(h, a, tree);
     bool ours = host_is_ours(tree);
 
+    plural = arena_cstr(a, str_c(plural)); /* both may be the object's own */
+    name = arena_cstr(a, str_c(name));
     take_out(at);
     if (ours && !by_tenant && h->left)
         h->left(h->ctx, plural, uid);
