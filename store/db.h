@@ -4,7 +4,7 @@
  * time: the loop thread opens and loads it, then the writer thread owns it until it is closed. */
 #pragma once
 
-#include <sublet/store.h>
+#include <sublet/store_identity.h>
 
 struct db;
 
@@ -65,8 +65,14 @@ struct db_loader {
     void *ctx;
 };
 
+struct db_options {
+    int64_t (*wall_us)(void);
+    const struct rng *rng;
+};
 /* Opens or creates <dir>/state.db and takes the lock on it. */
-int db_open(const char *dir, struct db **ret, struct err *err) MUST_CHECK;
+int db_open(const char *dir, const struct db_options *options, struct db **ret,
+            struct err *err) MUST_CHECK;
+const struct store_identity *db_identity(const struct db *db);
 /* Every event after revision *ret is there. */
 int db_floor(struct db *db, int64_t *ret, struct err *err) MUST_CHECK;
 /* The newest revision used up without a version, 0 if none was. */

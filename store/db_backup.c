@@ -2,7 +2,7 @@
  * A consistent copy of the file while it is being written. Steps and commits take turns on the
  * writer thread, through the same connection: SQLite then keeps the pages it copied up to date by
  * itself, and the copy is of the moment of its last step. It appears under its name only when it is
- * complete and synced, and it is marked as a copy: see settle_copy() in db_open.c. */
+ * complete and synced, and it is marked as a copy: see db_identity.c. */
 #include "db_impl.h"
 
 #include <assert.h>

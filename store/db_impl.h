@@ -32,6 +32,8 @@ struct db {
     sqlite3_stmt *statements[SQL_COUNT];
     int log_pages;    /* frames of the log since it was last folded into the file */
     bool stale;       /* frames of a failed transaction may stand behind the end of the log */
+    struct db_options options;
+    struct store_identity identity;
     char trouble[96]; /* why folding the log failed; "" when it did not */
 };
 
@@ -67,4 +69,6 @@ int db_lock(const char *dir, int *ret_lock, struct err *err) MUST_CHECK;
 /* *ret_fresh: the file is empty, or a crash left it without a schema. Else it must be ours. */
 int db_check_owner(struct db *db, bool *ret_fresh, struct err *err) MUST_CHECK;
 char *db_path_join(const char *dir, const char *name); /* for mem_free() */
+/* db_identity.c: reads it; one of a copy, or of a file from before epochs, begins. */
+int db_identity_settle(struct db *db, struct err *err) MUST_CHECK;
 int db_prepare(struct db *db, struct err *err) MUST_CHECK;

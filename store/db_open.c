@@ -180,32 +180,12 @@ static int settle_file(struct db *db, bool fresh, struct err *err)
     return 0;
 }
 
-/* A copy made by backup goes on at a revision no client of the original can have seen, and without
- * the original's history: watchers of the time after the copy must list again. */
-static const char RESTORED[] =
-    "BEGIN IMMEDIATE;"
-    "UPDATE meta SET value = 1000000000 + (SELECT max(coalesce(max(revision), 1),"
-    " (SELECT value FROM meta WHERE key = 'floor')) FROM version) WHERE key = 'floor';"
-    "DELETE FROM version WHERE type = 2 OR revision NOT IN"
-    " (SELECT max(revision) FROM version GROUP BY resource, ns, name);"
-    "UPDATE meta SET value = 0 WHERE key = 'copy';"
-    "COMMIT;";
-
-static int settle_copy(struct db *db, struct err *err)
-{
-    int64_t copy;
-
-    if (db_number(db, "SELECT value FROM meta WHERE key = 'copy'", &copy, err))
-        return -1;
-    return copy ? db_sql(db, RESTORED, err) : 0;
-}
-
 static int open_steps(struct db *db, struct err *err)
 {
     bool fresh;
 
     if (db_lock(db->dir, &db->lock, err) || make_file(db, err) || connect_file(db, err) ||
-        db_check_owner(db, &fresh, err) || settle_file(db, fresh, err) || settle_copy(db, err))
+        db_check_owner(db, &fresh, err) || settle_file(db, fresh, err) || db_identity_settle(db, err))
         return -1;
     return db_prepare(db, err);
 }
@@ -218,12 +198,13 @@ static void configure_library(void)
     sqlite3_soft_heap_limit64(1 << 20);
 }
 
-int db_open(const char *dir, struct db **ret, struct err *err)
+int db_open(const char *dir, const struct db_options *options, struct db **ret, struct err *err)
 {
     struct db *db = NEW(struct db);
 
     db->magic = DB_MAGIC;
     db->lock = -1;
+    db->options = *options;
     db->dir = mem_strdup(str_c(dir));
     db->file = db_path_join(dir, "state.db");
     configure_library();

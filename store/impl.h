@@ -40,6 +40,7 @@ struct store {
     char *file;                   /* path of the database */
 
     int64_t revision, next;              /* newest committed; what the next write gets */
+    struct store_identity identity;
     int64_t load_floor;                  /* floor of resources that appear later */
     size_t live_objects, live_bytes;     /* committed */
     size_t latest_objects, latest_bytes; /* with what is under way */

@@ -3,6 +3,7 @@
 #include "impl.h"
 
 #include <sublet/buf.h>
+#include <sublet/clock.h>
 #include <sublet/store_failure.h>
 
 #include <assert.h>
@@ -47,14 +48,34 @@ static void store_free(struct store *s)
     mem_free(s);
 }
 
+static int64_t system_wall_us(void)
+{
+    return clock_wall_us(&CLOCK_SYSTEM);
+}
+
+static int open_db(const struct store_options *options, struct db **ret, struct err *err)
+{
+    struct db_options db = {.wall_us = options->wall_us ? options->wall_us : system_wall_us,
+                            .rng = options->rng ? options->rng : &RNG_SYSTEM};
+
+    return db_open(options->path, &db, ret, err);
+}
+
+void store_identity(const struct store *s, struct store_identity *ret)
+{
+    assert(s->magic == STORE_MAGIC);
+    *ret = s->identity;
+}
+
 int store_open(struct uv_loop_s *loop, const struct store_options *options, struct store **ret,
                struct err *err)
 {
     struct db *db;
 
-    if (db_open(options->path, &db, err))
+    if (open_db(options, &db, err))
         return -1;
     struct store *s = store_new(loop, options);
+    s->identity = *db_identity(db);
     s->file = mem_strdup(str_c(db_file(db)));
     if (load(s, db, err)) {
         db_close(db);
@@ -165,7 +186,7 @@ int store_check(const char *path, struct err *err)
     struct store_options options = {.path = path};
     struct db *db;
 
-    if (db_open(path, &db, err))
+    if (open_db(&options, &db, err))
         return -1;
     struct store *s = store_new(NULL, &options);
     int result = db_verify(db, err) || load(s, db, err) ? -1 : 0;

@@ -444,8 +444,6 @@ void dialogue_note(struct syncer *s, const char *duty, const char *reason, struc
 /* --- leader.c: what the Lease means for the API --- */
 void leader_new(struct syncer *s);
 void leader_start(struct syncer *s);
-/* Where we find out that it is not the host of before: connected by whoever keeps lives. */
-void leader_host_changed(struct syncer *s, const char *why);
 
 /* --- lacking.c --- */
 /* Says what of our data the life that took over lacks, and writes all of it to `lacking.txt` in the

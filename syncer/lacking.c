@@ -119,15 +119,25 @@ static struct str report(struct lacking *l, struct arena *a)
         STR_F(buf_str(&l->first)), l->n > FIRST_NAMES ? ", ..." : "");
 }
 
+/* forks: "epoch@revision" of each epoch it has its data from. */
+static bool find_fork(struct str forks, struct str our_epoch, int64_t *ret)
+{
+    while (forks.n) {
+        struct str revision = str_cut(&forks, ' '), epoch = str_cut(&revision, '@');
+
+        if (str_eq(epoch, our_epoch))
+            return str_to_i64(revision, ret);
+    }
+    return false;
+}
+
 struct str lacking_report(struct syncer *s, struct arena *a, struct str our_epoch, struct str fork)
 {
     struct lacking l = {.syncer = s, .first = BUF_INIT(0)};
-    struct str revision = fork, epoch = str_cut(&revision, '@'), out;
-    uint64_t since;
+    struct str out;
 
-    if (!str_eq(epoch, our_epoch) || !str_to_u64(revision, &since))
+    if (!find_fork(fork, our_epoch, &l.since))
         return STR("what it lacks of this data is not known: it does not stem from it directly");
-    l.since = (int64_t)since;
     l.file = fopen(arena_printf(a, "%.*s/" FILE_NAME, STR_F(s->config->data_dir)).p, "we");
     out = report(&l, a);
     if (l.file)

@@ -16,9 +16,9 @@
 #include <sublet/log.h>
 #include <sublet/notice.h>
 #include <sublet/read_only.h>
+#include <sublet/store_identity.h>
 
 #define DECIDE_MS 3000
-#define EPOCH     "epoch"
 #define SUBJECT   STR("lease")
 
 #define AWAY_MESSAGE                                                                               \
@@ -26,20 +26,19 @@
 
 /* --- which data this is --- */
 
-/* The wall clock first, so that a later one compares greater. */
-static struct str epoch_of(struct syncer *s)
+/* Up to where our data is which epoch's: "epoch@revision", one for ours as it is taken up now, and
+ * one for that of the backup it was restored from. */
+static struct str forks_of(struct syncer *s)
 {
-    struct str found;
-    char made[33];
+    struct store_identity identity;
+    struct str own = arena_printf(s->arena, "%.*s@%lld", STR_F(s->tenant.epoch),
+                                  (long long)store_revision(s->store));
 
-    if (store_record_get(s->store, RECORD_META, STR(EPOCH), &found) && found.n)
-        return arena_str(s->arena, found);
-    snprintf(made, sizeof(made), "%012llx%04x%016llx",
-             (unsigned long long)(clock_wall_us(vapi_clock(s->api)) / 1000) & 0xffffffffffffu,
-             (unsigned)(rng_u64(vapi_rng(s->api)) & 0xffff),
-             (unsigned long long)rng_u64(vapi_rng(s->api)));
-    store_record_put(s->store, RECORD_META, STR(EPOCH), str_c(made));
-    return arena_str(s->arena, str_c(made));
+    store_identity(s->store, &identity);
+    if (!identity.restored)
+        return own;
+    return arena_printf(s->arena, "%.*s %s@%lld", STR_F(own), identity.from,
+                        (long long)identity.from_revision);
 }
 
 /* --- what is said --- */
@@ -151,21 +150,15 @@ static void on_changed(void *ctx, enum lease_state now, const struct lease_holde
     else if (now == LEASE_WAITING)
         on_waiting(s, a, other);
     else if (now == LEASE_SUPERSEDED)
-        on_superseded(s, a, other, epoch_of(s));
+        on_superseded(s, a, other, s->tenant.epoch);
     else
         on_away(s);
     arena_free(a);
 }
 
-void leader_host_changed(struct syncer *s, const char *why)
-{
-    assert(s->magic == SYNCER_MAGIC);
-    log_warn("syncer: the host is not the one of before: %s", why);
-}
-
 static void on_host_changed(void *ctx, const char *why)
 {
-    leader_host_changed(ctx, why);
+    life_host_changed(ctx, why);
 }
 
 static void on_confirmed(void *ctx)
@@ -201,9 +194,8 @@ void leader_new(struct syncer *s)
 
     gethostname(host, sizeof(host) - 1);
     o.holder = str_c(host);
-    o.epoch = epoch_of(s);
-    o.fork =
-        arena_printf(s->arena, "%.*s@%lld", STR_F(o.epoch), (long long)store_revision(s->store));
+    o.epoch = s->tenant.epoch;
+    o.fork = forks_of(s);
     s->lease = lease_new(&o);
     host_set_gate(s->host, may_act, s);
     vapi_add_check(s->api, "lease", check_lease, s->api);

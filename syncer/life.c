@@ -91,10 +91,12 @@ void life_listed(struct syncer *s, enum sync_id id)
 
 enum life_absence life_absence(struct syncer *s, enum sync_id id, const struct mapping *m)
 {
-    (void)id;
+    int64_t listed_ms = reflector_listed_ms(s->watches[id].reflector);
+
     if (m->life != s->life)
         return ABSENCE_OF_ANOTHER_LIFE;
-    return ABSENCE_PROVEN;
+    /* Else the list may be of a host that was restored a moment ago. */
+    return lease_confirmed_since(s->lease, listed_ms) ? ABSENCE_PROVEN : ABSENCE_OPEN;
 }
 
 bool life_owns(const struct syncer *s, const cJSON *host_object)

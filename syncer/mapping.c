@@ -75,6 +75,7 @@ void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str na
     for (size_t i = 0; i < m->n_old; i++)
         add(&value, m->old[i]);
     store_record_put(s->store, RECORD_MAPPING, key_of(a, id, ns, name), buf_str(&value));
+    lease_note(s->lease);
     buf_fini(&value);
     arena_free(a);
 }

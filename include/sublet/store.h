@@ -13,14 +13,13 @@
  *
  * When a batch cannot be committed, it and everything under way after it fails, and `latest` falls
  * back to `committed`. Revisions never go back, and none is ever given to two versions that anybody
- * has seen.
- *
- * Writes issued without returning to the loop land in one transaction. */
+ * has seen. Writes of one turn of the loop land in one transaction. */
 #pragma once
 
 #include <sublet/err.h>
 
 struct uv_loop_s;
+struct rng;
 struct store;
 struct store_object;
 
@@ -32,11 +31,12 @@ struct store_options {
     size_t max_bytes;         /* live bytes of the tenant; beyond it creates fail with FORBIDDEN, */
     size_t max_objects;       /* and growing updates an eighth later; 0: no limit */
     int64_t (*wall_us)(void); /* NULL: the system's */
+    const struct rng *rng;    /* for epochs; NULL: the system's */
     bool (*readable)(struct str resource, const struct store_object *o); /* store_quarantine.h */
     const struct store_executor *executor; /* store_executor.h; NULL: a thread of its own */
 };
 
-/* Opens or creates; loads everything. Errors name the file and what SQLite said. */
+/* Opens or creates; loads everything. Errors: STORAGE. */
 int store_open(struct uv_loop_s *loop, const struct store_options *options, struct store **ret,
                struct err *err) MUST_CHECK;
 /* Commits what waits, checkpoints, then calls closed(). No other call after this one. */
@@ -118,8 +118,8 @@ typedef bool (*store_record_cb)(void *ctx, struct str key, struct str value);
 void store_record_each(struct store *s, enum store_record kind, struct str prefix,
                        store_record_cb each, void *ctx); /* in key order; each() must not write */
 
-/* Calls back once everything written so far is durable and visible (err NULL), or has failed. Never
- * before this returns. Callbacks run in the order of the calls, before watchers are woken. */
+/* Calls back once all written so far is durable and visible (err NULL), or has failed: never before
+ * this returns, in the order of the calls, before watchers are woken. */
 typedef void (*store_done_cb)(void *ctx, const struct err *err);
 void store_on_commit(struct store *s, store_done_cb done, void *ctx);
 

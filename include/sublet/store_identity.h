@@ -1,10 +1,27 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * room: store
+ *
+ * Which life of a cluster's data this is. Two directories made of one backup are two lives: what one
+ * of them wrote proves nothing to the other, and they never give one revision to different content. */
 #pragma once
+
+#include <stdint.h>
 #include <sublet/store.h>
+
+/* An epoch is 32 lower-case hex digits: 48 bits of the wall clock in milliseconds at its creation,
+ * and 80 random ones. A later one compares greater (strcmp), also when the clock went back between
+ * a life and the one restored from it. */
+#define STORE_EPOCH_LEN 32
+
+/* The first revision of a life that was restored is above
+ *
+ *   max(newest revision of the copy + 10^9, seconds since 2026-01-01T00:00:00Z * 10^6)
+ *
+ * so two restores of one copy share no revision unless the clock goes back. All stay below 2^53. */
 struct store_identity {
-    char epoch[33];
-    bool restored;
-    char from[33];
-    int64_t from_revision;
+    char epoch[STORE_EPOCH_LEN + 1];
+    bool restored;                  /* this life began with a copy */
+    char from[STORE_EPOCH_LEN + 1]; /* the epoch of the copy; "" when there is none or unknown */
+    int64_t from_revision;          /* the newest of the copy; 0 without */
 };
 void store_identity(const struct store *s, struct store_identity *ret);

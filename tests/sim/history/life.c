@@ -144,7 +144,8 @@ static int open_store(struct life *l, struct err *err)
                                .readable = kinds_stored_readable,
                                .max_bytes = (size_t)w->config.max_bytes,
                                .max_objects = 100000,
-                               .executor = executor};
+                               .executor = executor,
+                               .rng = &w->rng};
 
     *executor = (struct store_executor){post, l};
     mkdir(disk_path(l->disk), 0700);
