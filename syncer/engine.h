@@ -92,6 +92,7 @@ struct syncer {
     struct uv_timer_s *defer; /* runs what must not run inside the caller */
     struct deferred_call *deferred;
     bool started, address_known, closing;
+    bool undecided; /* writes wait for the host's first answer about the Lease */
     bool undone; /* records were taken back: everything is looked at again soon */
     bool asking_class;
     char *host_class; /* behind tenant.host_class */
@@ -444,6 +445,7 @@ void dialogue_note(struct syncer *s, const char *duty, const char *reason, struc
 /* --- leader.c: what the Lease means for the API --- */
 void leader_new(struct syncer *s);
 void leader_start(struct syncer *s);
+void leader_stop(struct syncer *s); /* answers what waits for the first decision */
 
 /* --- lacking.c --- */
 /* Says what of our data the life that took over lacks, and writes all of it to `lacking.txt` in the

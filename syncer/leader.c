@@ -135,6 +135,7 @@ static void on_changed(void *ctx, enum lease_state now, const struct lease_holde
 
     assert(s->magic == SYNCER_MAGIC);
     set_not_leading(s, STR_NULL);
+    s->undecided = false;
     if (!lease_may_act(s->lease)) {
         host_gate_closed(s->host);
         streams_bar(s->streams);
@@ -205,13 +206,23 @@ static void on_undecided(void *ctx)
 {
     struct syncer *s = ctx;
 
-    if (!s->closing && lease_state(s->lease) == LEASE_ASKED)
+    if (!s->closing && lease_state(s->lease) == LEASE_ASKED) {
+        s->undecided = false;
         vapi_set_read_only(s->api, s->config->lease_away_read_only ? AWAY_MESSAGE : NULL);
+    }
 }
 
 void leader_start(struct syncer *s)
 {
+    s->undecided = true;
     vapi_hold_writes(s->api);
     syncer_defer_for(s, on_undecided, s, DECIDE_MS);
     lease_start(s->lease);
+}
+
+void leader_stop(struct syncer *s)
+{
+    if (s->undecided)
+        vapi_set_read_only(s->api, "this process ends before the host cluster has answered");
+    s->undecided = false;
 }

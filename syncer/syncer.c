@@ -568,6 +568,7 @@ static void on_lease_released(void *ctx)
     struct syncer *s = ctx;
 
     s->closing = true;
+    leader_stop(s);
     store_on_failure(s->store, NULL, NULL);
     for (int id = 0; id < N_SYNC; id++)
         s->watches[id].reflector = reflector_close(s->watches[id].reflector);

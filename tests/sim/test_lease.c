@@ -715,14 +715,33 @@ static void refuses_while_the_host_is_away_if_told(void **state)
     sim_free(s);
 }
 
+/* Writes that wait for the decision are answered when the process ends before it. */
+static void ends_before_it_is_decided(void **state)
+{
+    struct sim *s = sim_new(11, NULL);
+
+    (void)state;
+    sim_until(s, is_held, "the Lease");
+    fake_host_faults(s->host)->lose = 1000;
+    sim_close(s);
+    sim_open(s);
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'c'}}");
+    sim_close(s);
+    assert_int_equal(s->writes, 0);
+    assert_non_null(strstr(s->refusal, "ends before the host cluster has answered"));
+    fake_host_faults(s->host)->lose = 0;
+    sim_open(s);
+    sim_until(s, is_held, "the Lease");
+    sim_free(s);
+}
+
 /* Another holds the Lease as of now, with this epoch, forked off here. */
 static void steal(struct sim *s, const char *epoch, int64_t fork)
 {
-    struct str own;
+    struct str own = s->syncer->tenant.epoch;
     char json[512];
     struct str other;
 
-    assert_true(store_record_get(s->store, RECORD_META, STR("epoch"), &own));
     other = epoch ? str_c(epoch) : own;
     snprintf(json, sizeof(json),
              "{\"metadata\":{\"annotations\":{\"sublet.dev/epoch\":\"%.*s\",\"sublet.dev/fork\":"
@@ -764,7 +783,7 @@ static void what_a_later_life_lacks_is_listed(void **state)
     struct sim *s = sim_new(10, NULL);
     struct arena *a = arena_new(0);
     char path[128], text[4096] = "";
-    struct str report, own;
+    struct str report, own = s->syncer->tenant.epoch;
     int64_t fork;
     FILE *f;
 
@@ -786,7 +805,6 @@ static void what_a_later_life_lacks_is_listed(void **state)
     assert_non_null(strstr(text, "written configmaps default/only-here"));
     assert_non_null(strstr(text, "deleted configmaps default/both-have"));
     assert_null(strstr(text, "written configmaps default/both-have"));
-    assert_true(store_record_get(s->store, RECORD_META, STR("epoch"), &own));
     report = lacking_report(s->syncer, a, own,
                             arena_printf(a, "%.*s@%lld", STR_F(own), (long long)fork));
     assert_true(str_has_prefix(report, STR("it lacks ")));
@@ -822,6 +840,7 @@ int main(void)
         WORLD(another_host_is_noticed),
         cmocka_unit_test(serves_while_the_host_is_away),
         cmocka_unit_test(refuses_while_the_host_is_away_if_told),
+        cmocka_unit_test(ends_before_it_is_decided),
         cmocka_unit_test(a_stolen_lease_stops_everything),
         cmocka_unit_test(what_a_later_life_lacks_is_listed),
     };
