@@ -30,8 +30,8 @@ struct db {
     char *dir, *file;
     int lock; /* file descriptor of <dir>/lock */
     sqlite3_stmt *statements[SQL_COUNT];
-    int log_pages;    /* frames of the log since it was last folded into the file */
-    bool stale;       /* frames of a failed transaction may stand behind the end of the log */
+    int log_pages; /* frames of the log since it was last folded into the file */
+    bool stale;    /* frames of a failed transaction may stand behind the end of the log */
     struct db_options options;
     struct store_identity identity;
     char trouble[96]; /* why folding the log failed; "" when it did not */

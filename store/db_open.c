@@ -185,7 +185,8 @@ static int open_steps(struct db *db, struct err *err)
     bool fresh;
 
     if (db_lock(db->dir, &db->lock, err) || make_file(db, err) || connect_file(db, err) ||
-        db_check_owner(db, &fresh, err) || settle_file(db, fresh, err) || db_identity_settle(db, err))
+        db_check_owner(db, &fresh, err) || settle_file(db, fresh, err) ||
+        db_identity_settle(db, err))
         return -1;
     return db_prepare(db, err);
 }

@@ -39,7 +39,7 @@ struct store {
     struct store_options options; /* path is not kept */
     char *file;                   /* path of the database */
 
-    int64_t revision, next;              /* newest committed; what the next write gets */
+    int64_t revision, next; /* newest committed; what the next write gets */
     struct store_identity identity;
     int64_t load_floor;                  /* floor of resources that appear later */
     size_t live_objects, live_bytes;     /* committed */

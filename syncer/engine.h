@@ -11,6 +11,7 @@
 #include <sublet/controller.h>
 #include <sublet/host.h>
 #include <sublet/host_trouble.h>
+#include <sublet/reflector.h>
 #include <sublet/syncer.h>
 #include <sublet/translate.h>
 
@@ -93,7 +94,7 @@ struct syncer {
     struct deferred_call *deferred;
     bool started, address_known, closing;
     bool undecided; /* writes wait for the host's first answer about the Lease */
-    bool undone; /* records were taken back: everything is looked at again soon */
+    bool undone;    /* records were taken back: everything is looked at again soon */
     bool asking_class;
     char *host_class; /* behind tenant.host_class */
     int64_t life;     /* see life.c */

@@ -2,9 +2,7 @@
  * room: syncer
  *
  * The host cluster, as one identity sees it: requests over one kept connection, rate limited, with
- * deadlines; and reflectors, which keep a copy of a collection by list and watch. A host that is
- * away costs callers an error, never a hang; a list that fails never means that something is gone.
- */
+ * deadlines. A host that is away costs callers an error, never a hang. */
 #pragma once
 
 #include <sublet/clock.h>
@@ -110,47 +108,3 @@ bool host_has_dry_turn(struct host *h);
 bool host_is_up(const struct host *h);
 bool host_was_reached(const struct host *h);                       /* ever */
 void host_on_up(struct host *h, void (*up)(void *ctx), void *ctx); /* it came back; one listener */
-
-/* One object of the host as a reflector keeps it. Borrowed: good until control returns to the loop.
- */
-struct host_object {
-    struct str name, uid;
-    uint64_t revision; /* 0: not a number */
-    struct str bytes;  /* compact JSON, reduced */
-};
-
-struct reflector;
-struct reflector_options {
-    struct host *host;
-    struct str path;                           /* of the collection: "/api/v1/namespaces/x/pods" */
-    struct str label_selector, field_selector; /* not encoded; may be empty */
-    bool metadata_only;                        /* asks for PartialObjectMetadata */
-    bool forget;                               /* bytes are dropped once changed() has seen them */
-    /* Takes out of a tree what need not be kept (managedFields are gone already); may be NULL. */
-    void (*reduce)(struct arena *a, cJSON *object);
-    /* Added (before NULL), changed, or removed (now NULL). Must not close the reflector. */
-    void (*changed)(void *ctx, const struct host_object *now, const struct host_object *before);
-    void (*synced)(void *ctx); /* the first list is complete; may be NULL */
-    /* The host refuses (403, 404): tried again every five minutes. Said once; may be NULL. */
-    void (*refused)(void *ctx, const struct err *err);
-    /* Lists or watches failed three times in a row and more, each time; NULL: they go on. May be
-     * NULL. */
-    void (*failing)(void *ctx, const struct err *err);
-    void *ctx;
-};
-struct reflector *reflector_open(const struct reflector_options *options);
-struct reflector *reflector_close(struct reflector *f); /* takes NULL, returns NULL */
-bool reflector_synced(const struct reflector *f);       /* false for NULL */
-bool reflector_refused(const struct reflector *f);
-const struct host_object *reflector_get(const struct reflector *f, struct str name);
-void reflector_each(struct reflector *f, void (*each)(void *ctx, const struct host_object *o),
-                    void *ctx);
-size_t reflector_count(const struct reflector *f);
-/* The answer to a write of our own, so that the next look sees it before the watch tells. */
-void reflector_learn(struct reflector *f, struct str bytes);
-/* The host is not the one of before: what is kept is compared with a new list, whatever its
- * revisions say, and reflector_synced() is false until that is complete. Takes NULL. */
-void reflector_restart(struct reflector *f);
-/* When the last list was begun, by the host's monotonic clock; INT64_MAX: it is not complete. */
-int64_t reflector_listed_ms(const struct reflector *f);
-void reflector_kick(struct reflector *f); /* tries at once what waits for its backoff */

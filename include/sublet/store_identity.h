@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: store
  *
- * Which life of a cluster's data this is. Two directories made of one backup are two lives: what one
- * of them wrote proves nothing to the other, and they never give one revision to different content. */
+ * Which life of a cluster's data this is. Two directories made of one backup are two lives: what
+ * one of them wrote proves nothing to the other, and they never give one revision to different
+ * content. */
 #pragma once
 
 #include <stdint.h>

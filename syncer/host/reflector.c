@@ -9,7 +9,7 @@
  *     '- 403, 404: WAITING five minutes
  *
  * Source: k8s.io/client-go tools/cache/reflector.go; KEP-956 (bookmarks). */
-#include <sublet/host.h>
+#include <sublet/reflector.h>
 
 #include <assert.h>
 #include <string.h>

@@ -3,6 +3,8 @@
  * always end in what the host has, and nothing may be called gone that was not proven to be. */
 #include "fake_server.h"
 
+#include <sublet/reflector.h>
+
 struct world {
     struct fake_server s;
     struct reflector *f;
