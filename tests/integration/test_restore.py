@@ -71,7 +71,7 @@ def vc(tenant, pools, real_host):
     eventually(lambda: vc.api.get(f"{CORE}/serviceaccounts/default"), 30, "the service account")
     create(vc, ("pods", pod("old", 2)), ("pods", pod("gone")), ("persistentvolumeclaims", claim("data")),
            ("services", service("web")))
-    eventually(lambda: settled(vc), 60, "the first objects", also=KeyError)
+    eventually(lambda: settled(vc), 60, "the first objects", also=(KeyError,))
     return vc
 
 
@@ -97,7 +97,7 @@ def test_the_same_host(vc, tmp_path):
 
     sublet(vc, "restore", "--input", copy)
     vc.start()
-    eventually(lambda: settled(vc), 90, "what the backup holds", also=KeyError)
+    eventually(lambda: settled(vc), 90, "what the backup holds", also=(KeyError,))
     assert {(r, n): uid(vc, r, n) for r, n in uids} == uids
     for resource, names in (("pods", ("old", "newer")), ("persistentvolumeclaims", ("data", "newer")),
                             ("services", ("newer",))):
@@ -111,7 +111,7 @@ def test_the_same_host(vc, tmp_path):
         before["persistentvolumeclaims"]["newer"][0], uid(vc, "persistentvolumeclaims", "newer")), 60,
         "the claim to be taken over with its data")
     vc.restart(kill=True)
-    eventually(lambda: settled(vc), 60, "the same after a kill", also=KeyError)
+    eventually(lambda: settled(vc), 60, "the same after a kill", also=(KeyError,))
     assert on_host(vc, "pods")["newer"] == before["pods"]["newer"]
 
 
@@ -126,6 +126,6 @@ def test_another_host(vc, tenant, pools, real_host, tmp_path):
     assert "create     persistentvolumeclaims default/data" in plan.splitlines() and "0 quarantine, 0 delete" in plan
     sublet(other, "restore", "--input", copy)
     other.start()
-    eventually(lambda: settled(other), 90, "everything on the other host", also=KeyError)
+    eventually(lambda: settled(other), 90, "everything on the other host", also=(KeyError,))
     assert {(r, n): uid(other, r, n) for r, n in uids} == uids
     assert other.api.get(f"{CORE}/persistentvolumeclaims/data")["status"].get("phase") != "Lost"
