@@ -89,7 +89,7 @@ struct syncer {
     struct admits *admits;
     struct streams *streams;
     struct lease *lease;
-    char *not_leading; /* why /readyz fails; NULL: this process leads, or nobody is known to */
+    char *not_leading; /* why /readyz fails; NULL: this process leads, or no leader is known */
     struct uv_timer_s *defer; /* runs what must not run inside the caller */
     struct deferred_call *deferred;
     bool started, address_known, closing;
@@ -130,6 +130,7 @@ bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enu
 struct reflector *syncer_watch(struct syncer *s, enum sync_id id); /* opened if need be */
 const struct resource *syncer_resource(const struct syncer *s, const char *group,
                                        const char *plural);
+unsigned syncer_storage(const struct syncer *s, enum sync_id id); /* of the kind's objects */
 /* Is there such an object, readable or not, committed or about to be? */
 bool syncer_has_virtual(struct syncer *s, enum sync_id id, struct str ns, struct str name);
 /* The committed object of the virtual cluster as a tree, or NULL. */
@@ -193,7 +194,12 @@ void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct 
 /* How many other Services are, or may be, on the host: with an address there, or headless. */
 size_t mapping_count_services(struct syncer *s, bool headless, struct str but_ns,
                               struct str but_name);
-/* Was uid ever the uid of a virtual object under this key? The proof before a deletion. */
+/* Is it recorded that the host object carrying uid was made for a virtual object of this key? The
+ * proof before a deletion. Of claims, whose data cannot be made again, the record must be of this
+ * life. */
+bool mapping_proves(const struct syncer *s, enum sync_id id, const struct mapping *m,
+                    struct str uid);
+/* Was uid ever the uid of a virtual object under this key? */
 bool mapping_knows(const struct mapping *m, struct str uid);
 
 /* --- exchange.c: one run's talk with the host --- */

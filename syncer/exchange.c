@@ -49,17 +49,10 @@ static void take_host(struct sync_run *run)
         translate_owner(&s->tenant, run->host, &ns, &name, &run->owner_uid);
 }
 
-static unsigned storage_of(const struct sync_run *run)
-{
-    const struct sync_kind *k = &SYNC_KINDS[run->id];
-
-    return syncer_resource(run->syncer, k->group, k->plural)->storage;
-}
-
 bool sync_is_being_written(const struct sync_run *run)
 {
     struct store *store = run->syncer->store;
-    unsigned storage = storage_of(run);
+    unsigned storage = syncer_storage(run->syncer, run->id);
 
     return store_latest(store, storage, run->ns, run->name) !=
            store_get(store, storage, run->ns, run->name);
@@ -70,7 +63,7 @@ bool sync_is_being_written(const struct sync_run *run)
 static bool is_under_way(const struct sync_run *run)
 {
     const struct store_object *latest =
-        store_latest(run->syncer->store, storage_of(run), run->ns, run->name);
+        store_latest(run->syncer->store, syncer_storage(run->syncer, run->id), run->ns, run->name);
 
     return latest && !str_eq(latest->uid, run->uid);
 }
@@ -79,7 +72,8 @@ static bool is_under_way(const struct sync_run *run)
  * deletion brings the key back. */
 static bool is_unreadable(const struct sync_run *run)
 {
-    return store_quarantined(run->syncer->store, storage_of(run), run->ns, run->name) != NULL;
+    return store_quarantined(run->syncer->store, syncer_storage(run->syncer, run->id), run->ns,
+                             run->name) != NULL;
 }
 
 bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
@@ -330,7 +324,7 @@ static void on_patched(struct sync_run *run, const struct host_answer *answer,
         learn(run, answer);
         run_again(run);
     } else if (err->kind == &ERR_NOT_FOUND || err->kind == &ERR_CONFLICT) {
-        /* It went or changed under our hands; the watch tells. */
+        /* Deleted or replaced concurrently; the watch requeues it. */
         reconcile_again_after(run->reconcile, 200);
     } else {
         sync_refused(run, err);
@@ -399,19 +393,11 @@ static bool wait_for_lost_create(struct sync_run *run)
     return true;
 }
 
-/* Is it recorded that the host object was made for a virtual object of this key? Of claims, whose
- * data cannot be made again, the record must be of this life. */
-static bool is_proven(const struct sync_run *run)
-{
-    return mapping_knows(&run->mapping, run->owner_uid) &&
-           (run->id != SYNC_CLAIMS || run->mapping.life == run->syncer->life);
-}
-
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s)
 {
     if (!run->mapping.exists)
         return true; /* nothing proves that a host object of this name was ours to remove */
-    if (run->host && is_proven(run)) {
+    if (run->host && mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid)) {
         if (!sync_is_deleting(run->host))
             sync_delete(run, grace_s);
         return false;
@@ -460,7 +446,7 @@ static void settle_other(struct sync_run *run)
 {
     if (sync_is_deleting(run->host))
         return;
-    if (is_proven(run))
+    if (mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid))
         sync_delete(run, -1);
     else if (run->id != SYNC_PODS || pod_fits_host(run))
         take_over(run);

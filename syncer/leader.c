@@ -6,7 +6,7 @@
  *   HELD, WITHOUT        writes are answered, the host is changed
  *   ASKED                writes wait, for DECIDE_MS at most
  *   AWAY                 writes are answered (lease.hostAway: serve); nothing goes to the host
- *   WAITING, SUPERSEDED  read-only, and /readyz fails, so that a Service sends nobody here */
+ *   WAITING, SUPERSEDED  read-only, and /readyz fails, so that a Service sends no client here */
 #include "engine.h"
 
 #include <assert.h>

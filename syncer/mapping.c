@@ -149,6 +149,12 @@ bool mapping_knows(const struct mapping *m, struct str uid)
     return str_eq(m->uid, uid);
 }
 
+bool mapping_proves(const struct syncer *s, enum sync_id id, const struct mapping *m,
+                    struct str uid)
+{
+    return mapping_knows(m, uid) && (id != SYNC_CLAIMS || m->life == s->life);
+}
+
 struct service_count {
     struct str but; /* this key is not counted */
     bool headless;

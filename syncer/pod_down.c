@@ -119,14 +119,12 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
     struct sync_run *run = m->run;
     struct syncer *s = run->syncer;
     enum sync_id id = kind_of_ref(kind);
-    const struct resource *r;
     char host_name[64];
 
     (void)optional;
     if (id == N_SYNC)
         return;
-    r = syncer_resource(s, SYNC_KINDS[id].group, SYNC_KINDS[id].plural);
-    if (!store_get(s->store, r->storage, run->ns, name))
+    if (!store_get(s->store, syncer_storage(s, id), run->ns, name))
         return;
     translate_name(&s->tenant, run->ns, name, host_name);
     if (reflector_get(syncer_watch(s, id), str_c(host_name)))

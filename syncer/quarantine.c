@@ -105,8 +105,8 @@ static bool is_proven(struct syncer *s, struct arena *a, const struct origin *o)
 {
     struct mapping m = mapping_get(s, a, o->id, o->ns, o->name);
 
-    return mapping_knows(&m, o->uid) && !(m.life != s->life && o->id == SYNC_CLAIMS &&
-                                          !syncer_has_virtual(s, o->id, o->ns, o->name));
+    return mapping_proves(s, o->id, &m, o->uid) ||
+           (mapping_knows(&m, o->uid) && syncer_has_virtual(s, o->id, o->ns, o->name));
 }
 
 void quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)

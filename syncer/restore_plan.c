@@ -16,7 +16,7 @@
 #define TIMEOUT_MS 10000
 
 struct plan {
-    struct syncer syncer; /* as much of one as the records need */
+    struct syncer syncer; /* as much of one as the records need; its life, 0, is none of theirs */
     struct arena *arena;  /* of one kind */
     uv_loop_t *loop;
     enum sync_id id;
@@ -87,7 +87,7 @@ static void judge_rest(struct plan *p)
     {
         struct str ns = part(entry, 0), name = part(entry, 1);
         struct mapping m = mapping_get(&p->syncer, p->arena, p->id, ns, name);
-        bool proven = mapping_knows(&m, part(entry, 2)) && p->id != SYNC_CLAIMS;
+        bool proven = mapping_proves(&p->syncer, p->id, &m, part(entry, 2));
 
         report(p, proven ? RESTORE_DELETE : RESTORE_QUARANTINE, ns, name);
     }

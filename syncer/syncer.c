@@ -122,10 +122,14 @@ const struct resource *syncer_resource(const struct syncer *s, const char *group
     return r;
 }
 
+unsigned syncer_storage(const struct syncer *s, enum sync_id id)
+{
+    return syncer_resource(s, SYNC_KINDS[id].group, SYNC_KINDS[id].plural)->storage;
+}
+
 bool syncer_has_virtual(struct syncer *s, enum sync_id id, struct str ns, struct str name)
 {
-    const struct sync_kind *k = &SYNC_KINDS[id];
-    unsigned storage = syncer_resource(s, k->group, k->plural)->storage;
+    unsigned storage = syncer_storage(s, id);
 
     return store_latest(s->store, storage, ns, name) || store_get(s->store, storage, ns, name) ||
            store_quarantined(s->store, storage, ns, name);
@@ -134,8 +138,7 @@ bool syncer_has_virtual(struct syncer *s, enum sync_id id, struct str ns, struct
 cJSON *syncer_virtual(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                       struct str name)
 {
-    const struct resource *r = syncer_resource(s, SYNC_KINDS[id].group, SYNC_KINDS[id].plural);
-    const struct store_object *o = store_get(s->store, r->storage, ns, name);
+    const struct store_object *o = store_get(s->store, syncer_storage(s, id), ns, name);
 
     return o ? vapi_tree(a, o) : NULL;
 }
@@ -194,8 +197,8 @@ void syncer_rescan(struct syncer *s, enum sync_id id)
     if (!k->controller || !s->controllers[id])
         return;
     a = arena_new(0);
-    if (store_scan(s->store, syncer_resource(s, k->group, k->plural)->storage, STR_NULL, STR_NULL,
-                   STR_NULL, 0, on_virtual, &r, NULL))
+    if (store_scan(s->store, syncer_storage(s, id), STR_NULL, STR_NULL, STR_NULL, 0, on_virtual, &r,
+                   NULL))
         log_error("syncer: cannot list %s", k->plural);
     if (k->maps)
         store_record_each(s->store, RECORD_MAPPING, arena_printf(a, "%s/", k->plural), on_mapping,

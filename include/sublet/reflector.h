@@ -42,7 +42,7 @@ const struct host_object *reflector_get(const struct reflector *f, struct str na
 void reflector_each(struct reflector *f, void (*each)(void *ctx, const struct host_object *o),
                     void *ctx);
 size_t reflector_count(const struct reflector *f);
-/* The answer to a write of our own, so that the next look sees it before the watch tells. */
+/* The answer to a write of our own, so that the next run sees it before the watch reports it. */
 void reflector_learn(struct reflector *f, struct str bytes);
 /* The host is not the one of before: what is kept is compared with a new list, whatever its
  * revisions say, and reflector_synced() is false until that is complete. Takes NULL. */

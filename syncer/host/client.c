@@ -511,7 +511,7 @@ static bool gate_is_open(const struct host *h)
     return !h->gate || h->gate(h->gate_ctx);
 }
 
-/* Not even a turn is needed to refuse: what waits is told at once. */
+/* A refusal needs no turn: requests that wait fail at once. */
 static void bar(struct call_list *list)
 {
     struct host_call *next;
