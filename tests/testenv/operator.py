@@ -10,7 +10,8 @@ from .process import Process
 # ahead of it, and while the client itself is ended (its leader election may see that before its manager does).
 MOMENT = re.compile(r"connection refused|connection reset|connection lost|broken pipe|\bEOF\b|GOAWAY|timed? ?out|"
                     r"deadline exceeded|server is currently unable|apiserver not ready|not yet ready|too old resource|"
-                    r"the object has been modified|error received after stop sequence was engaged: leader election lost")
+                    r"the object has been modified|error received after stop sequence was engaged: leader election lost|"
+                    r"Error retrieving lease lock: context canceled")
 NAMES = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|127\.0\.0\.1:\d+|\b[0-9a-f]{16}\b|\b\d+\b")
 
 
@@ -39,3 +40,9 @@ class Operator(Process):
 
     def leads(self):
         return any(x.get("msg") == "Starting workers" for x in self.lines())
+
+    def overtaken(self):
+        """Whether its end cut off a renewal of its lease, so that the release met a Lease it had not seen."""
+        said = {x.get("msg"): str(x.get("err", "")) for x in self.lines() if x.get("level") != "INFO"}
+        return ("context canceled" in said.get("Error retrieving lease lock", "") and
+                "the object has been modified" in said.get("Failed to release lease", ""))
