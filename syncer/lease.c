@@ -5,7 +5,7 @@
  * and it takes the Lease of another only when that one released it, is proven dead, or did not
  * renew it for its duration by our own clock. Clocks of two machines are never compared.
  *
- *             .----------------------- 403 ----------------------> WITHOUT
+ *             .-------------- 403: no right to it ---------------> WITHOUT
  *   ASKED ---+---- taken ----> HELD <---- taken, renewed ---- AWAY
  *     |      |                  | '---- not renewed in time ---^ ^
  *     |      |                  '---- another has it ---.        |
@@ -501,8 +501,12 @@ static void is_missing(struct lease *l)
     take(l);
 }
 
-static void failed(struct lease *l)
+/* err NULL: the answer makes no sense. */
+static void failed(struct lease *l, const struct err *err)
 {
+    if (!l->failures)
+        log_warn("lease: not confirmed error=\"%.*s\"",
+                 STR_F(err ? err->message : STR("the host's answer is no Lease")));
     if (l->state == LEASE_ASKED)
         move(l, LEASE_AWAY);
     retry(l);
@@ -550,10 +554,10 @@ static void on_looked(struct lease *l, const struct host_answer *answer, const s
         decide(l);
     else if (err && err->kind == &ERR_NOT_FOUND)
         is_missing(l);
-    else if (err && err->kind == &ERR_FORBIDDEN)
+    else if (host_err_is_permanent(err))
         not_permitted(l);
     else
-        failed(l);
+        failed(l, err);
 }
 
 /* Another wrote it meanwhile, or it was removed: the next look says which. */
@@ -567,13 +571,13 @@ static void on_written(struct lease *l, const struct host_answer *answer, const 
 {
     if (!err && observe(l, answer->body)) {
         written(l);
-    } else if (err && err->kind == &ERR_FORBIDDEN) {
+    } else if (host_err_is_permanent(err)) {
         not_permitted(l);
     } else if (err && lost_race(l, err) && !l->failures) {
         l->failures++;
         again_in(l, 0);
     } else {
-        failed(l);
+        failed(l, err);
     }
 }
 

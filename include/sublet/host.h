@@ -57,6 +57,9 @@ struct host_answer {
  * or UNAVAILABLE, TIMEOUT, TOO_LARGE from under way. A 429 is waited out and repeated within the
  * deadline. */
 typedef void (*host_done_cb)(void *ctx, const struct host_answer *answer, const struct err *err);
+/* A 403 that lasts until an admin changes something: of RBAC, or of a ValidatingAdmissionPolicy. A
+ * quota that is used up and a namespace that is terminating give 403 too, and pass. */
+bool host_err_is_permanent(const struct err *err); /* takes NULL */
 /* Copies the request. done() comes exactly once, from the loop, unless the call is cancelled. */
 struct host_call *host_send(struct host *h, const struct host_request *q, host_done_cb done,
                             void *ctx);

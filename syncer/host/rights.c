@@ -52,6 +52,13 @@ bool rights_is_denial(const struct err *err)
            str_contains(err->message, STR(" resource \""));
 }
 
+/* Source: k8s.io/apiserver pkg/admission/plugin/policy/validating/dispatcher.go, Dispatch. */
+bool host_err_is_permanent(const struct err *err)
+{
+    return rights_is_denial(err) || (err && err->kind == &ERR_FORBIDDEN &&
+                                     str_contains(err->message, STR("ValidatingAdmissionPolicy")));
+}
+
 static size_t find(const struct rights *r, const char *right)
 {
     size_t i = 0;

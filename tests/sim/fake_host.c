@@ -642,6 +642,20 @@ static bool is_denied(struct fake_host *h, struct wire *w, const struct target *
     return false;
 }
 
+/* Source of the message: plugin/pkg/admission/resourcequota/controller.go, checkRequest. */
+static bool exceeds_quota(struct fake_host *h, struct wire *w, const struct target *t)
+{
+    if (!h->faults.full || strcmp(t->plural, h->faults.full) != 0 || strcmp(w->method, "POST") != 0)
+        return false;
+    answer(w, 403,
+           arena_printf(t->arena,
+                        "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"%s \\\"x\\\" is "
+                        "forbidden: exceeded quota: team, requested: count/%s=1, used: count/%s=9, "
+                        "limited: count/%s=9\",\"reason\":\"Forbidden\",\"code\":403}",
+                        t->plural, t->plural, t->plural, t->plural));
+    return true;
+}
+
 static void execute(struct fake_host *h, struct wire *w)
 {
     struct arena *a = arena_new(0);
@@ -649,7 +663,7 @@ static void execute(struct fake_host *h, struct wire *w)
 
     read_path(w, a, &t);
     count_asked(h, w, &t);
-    if (is_denied(h, w, &t)) {
+    if (is_denied(h, w, &t) || exceeds_quota(h, w, &t)) {
         arena_free(a);
         return;
     }

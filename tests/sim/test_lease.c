@@ -390,6 +390,22 @@ static void works_without_the_right(void **state)
     assert_int_equal(lease_state(a->lease), LEASE_HELD);
 }
 
+/* A quota that is used up, a namespace that is terminating: no right is missing, so a second
+ * process has to be expected. */
+static void a_quota_is_no_missing_right(void **state)
+{
+    struct world *w = *state;
+    struct process *a = process(w, 0, EARLY);
+
+    fake_host_faults(w->host)->full = "leases";
+    launch(a);
+    until_state(a, LEASE_AWAY);
+    assert_false(lease_may_act(a->lease));
+    fake_host_faults(w->host)->full = NULL;
+    pass(w, 5500);
+    until_state(a, LEASE_HELD);
+}
+
 /* --- two processes --- */
 
 static void a_copy_waits_until_it_expires(void **state)
@@ -826,6 +842,7 @@ int main(void)
         WORLD(answers_that_are_lost_are_no_loss),
         WORLD(confirms_on_demand),
         WORLD(works_without_the_right),
+        WORLD(a_quota_is_no_missing_right),
         WORLD(a_copy_waits_until_it_expires),
         WORLD(restart_after_a_kill_waits_for_nothing),
         WORLD(a_record_proves_nothing_elsewhere),
