@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backup that is older than the host: nothing is deleted that nobody deleted, what is missing is created again under
-its uid, and what is newer is kept. `sublet restore --plan` says so beforehand."""
+"""A backup that is older than the host, and a host that is older than the tenant: nothing is deleted that nobody deleted,
+what is missing is created again under its uid, and what is newer is kept. `sublet restore --plan` says so beforehand."""
+import os
 import shutil
 import subprocess
 
 import pytest
 
 from testenv import binaries, eventually
+from testenv.host import HostCluster
 
 CORE = "/api/v1/namespaces/default"
 
@@ -129,3 +131,56 @@ def test_another_host(vc, tenant, pools, real_host, tmp_path):
     eventually(lambda: settled(other), 90, "everything on the other host", also=(KeyError,))
     assert {(r, n): uid(other, r, n) for r, n in uids} == uids
     assert other.api.get(f"{CORE}/persistentvolumeclaims/data")["status"].get("phase") != "Lost"
+
+
+@pytest.fixture
+def own_host(workdir):
+    """A real host that may be restored: no other test is on it."""
+    host = HostCluster(os.path.join(workdir, "rolled-back"))
+    host.start()
+    try:
+        host.add_gpu_node("gpu-1", pool="shared", model="l4")
+        host.add_cpu_node("cpu-1")
+        yield host
+    finally:
+        host.stop()
+
+
+def sequence(vc):
+    """How often the Lease of the virtual cluster was renewed."""
+    lease = vc.host.api.get(f"/apis/coordination.k8s.io/v1/namespaces/{vc.namespace}/leases/{vc.name}")
+    return int(lease["metadata"]["annotations"]["sublet.dev/sequence"])
+
+
+def test_a_host_that_is_rolled_back(tenant, pools, own_host, tmp_path):
+    """The host's etcd is restored, without a bump of its revisions, while the virtual cluster runs."""
+    vc = tenant("research", config=pools, on=own_host)
+    eventually(lambda: vc.api.get(f"{CORE}/serviceaccounts/default"), 30, "the service account")
+    create(vc, ("pods", pod("old", 2)), ("pods", pod("deleted")), ("persistentvolumeclaims", claim("deleted")))
+    eventually(lambda: {"old", "deleted"} <= set(on_host(vc, "pods")) and "deleted" in on_host(vc, "persistentvolumeclaims"),
+               60, "what the host's backup has")
+    copied = sequence(vc)
+    own_host.copy_state(tmp_path / "etcd")
+
+    create(vc, ("pods", pod("gone", 1)), ("persistentvolumeclaims", claim("data")), ("services", service("web")))
+    vc.api.delete(f"{CORE}/pods/deleted")
+    vc.api.delete(f"{CORE}/persistentvolumeclaims/deleted")
+    eventually(lambda: settled(vc), 90, "what is newer than it", also=(KeyError,))
+    eventually(lambda: "deleted" not in on_host(vc, "pods") and "deleted" not in on_host(vc, "persistentvolumeclaims"), 60,
+               "the deletions")
+    eventually(lambda: sequence(vc) > copied, 60, "a renewal that the backup lacks")
+    kept = ("pods", "old"), ("pods", "gone"), ("persistentvolumeclaims", "data"), ("services", "web")
+    uids = {(r, n): uid(vc, r, n) for r, n in kept}
+    old = on_host(vc, "pods")["old"]
+
+    own_host.roll_back(tmp_path / "etcd")
+    eventually(lambda: "gone" in on_host(vc, "pods"), 120, "the pod to be created again", also=(KeyError,))
+    eventually(lambda: settled(vc), 120, "everything again", also=(KeyError,))
+    assert {(r, n): uid(vc, r, n) for r, n in kept} == uids
+    assert on_host(vc, "pods")["old"] == old
+    for line in ("pods default/deleted", "persistentvolumeclaims default/deleted"):
+        eventually(lambda text=line: text in warnings(vc), 60, f"the notice of {line}")
+    assert "deleted" in on_host(vc, "persistentvolumeclaims")
+    vc.restart(kill=True)
+    eventually(lambda: settled(vc), 60, "the same after a kill", also=(KeyError,))
+    assert {(r, n): uid(vc, r, n) for r, n in kept} == uids

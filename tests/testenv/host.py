@@ -107,6 +107,23 @@ class HostCluster:
         (self.kill_component if kill else self.stop_component)(name)
         self.start_component(name)
 
+    def copy_state(self, directory):
+        """Copies etcd's data as a backup of the host would have it; the host goes on."""
+        self.stop_component("etcd")
+        shutil.copytree(os.path.join(self.dir, "etcd-data"), directory)
+        self.start_component("etcd")
+        self.wait_ready("kube-apiserver")
+
+    def roll_back(self, directory):
+        """Restores the host to an earlier state: every component ends and begins again on the copy. Revisions go back."""
+        data = os.path.join(self.dir, "etcd-data")
+        for name in reversed(self.ORDER):
+            self.stop_component(name)
+        shutil.rmtree(data)
+        shutil.copytree(directory, data)
+        for name in self.ORDER:
+            self.start_component(name)
+
     def wait_ready(self, name, timeout=START_TIMEOUT):
         """Waits for the component's own readiness answer; raises at once when the process has ended."""
         process = self.components[name]
