@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every released format of the file can be opened, and nothing in it is lost on the way to the
+ * present one. The fixtures are what the program of their time wrote; `test_store_formats make DIR`
+ * makes the content below with the present one (see fixtures/README.md). */
+#include "harness.h"
+
+#include <sublet/store_admin.h>
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef FIXTURES
+#error "the folder of the fixtures is not given"
+#endif
+
+#define FORMATS 1
+
+static int64_t fixture_wall(void)
+{
+    return INT64_C(1790000000) * 1000000;
+}
+
+static int setup(void **state)
+{
+    static struct fixture f;
+
+    fixture_init(&f);
+    f.options.history_seconds = -1; /* the events of the fixture are of any age */
+    f.options.wall_us = fixture_wall;
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_fini(*state);
+    return 0;
+}
+
+/* ---- the content ---- */
+
+static void write_content(struct fixture *f)
+{
+    unsigned custom = store_resource(f->store, STR("widgets.example.com"));
+
+    put(f, "a", "created", 1);
+    put(f, "a", "updated", 2);
+    put(f, "a", "updated", 3);
+    put(f, "b", "deleted", 4);
+    assert_true(try_write_of(f, custom, STORE_CREATE, "", "gr\xc3\xbc\xc3\x9f", 5, 0) > 0);
+    assert_true(fixture_sync(f));
+    delete (f, "b", "deleted");
+    store_advance(f->store);
+    put(f, "b", "again", 6);
+    delete (f, "b", "again");
+    put(f, "b", "again", 7);
+    store_record_put(f->store, RECORD_META, STR("empty"), STR(""));
+    store_record_put(f->store, RECORD_PKI, STR("key"), STR("bytes\0\xff\x01"));
+    store_record_put(f->store, RECORD_MAPPING, STR("pods/a/created"), STR("u-1 h-1"));
+    store_record_put(f->store, RECORD_LEDGER, STR("gone"), STR("1"));
+    assert_true(fixture_sync(f));
+    store_record_put(f->store, RECORD_LEDGER, STR("changed"), STR("1"));
+    store_record_put(f->store, RECORD_LEDGER, STR("changed"), STR("2"));
+    store_record_delete(f->store, RECORD_LEDGER, STR("gone"));
+    store_record_put(f->store, RECORD_CONTROLLER, STR("c"), STR("3"));
+    store_advance(f->store);
+    assert_true(fixture_sync(f));
+}
+
+struct live {
+    const char *resource, *ns, *name;
+    int value;
+    int64_t revision;
+};
+
+static const struct live LIVE[] = {
+    {"pods", "a", "created", 1, 2},
+    {"pods", "a", "updated", 3, 4},
+    {"pods", "b", "again", 7, 11},
+    {"widgets.example.com", "", "gr\xc3\xbc\xc3\x9f", 5, 6},
+};
+
+struct happened {
+    enum store_event_type type;
+    int64_t revision;
+    const char *name;
+    int64_t previous;
+};
+
+static const struct happened EVENTS[] = {
+    {STORE_ADDED, 2, "created", 0},
+    {STORE_ADDED, 3, "updated", 0},
+    {STORE_MODIFIED, 4, "updated", 3},
+    {STORE_ADDED, 5, "deleted", 0},
+    {STORE_ADDED, 6, "gr\xc3\xbc\xc3\x9f", 0},
+    {STORE_DELETED, 7, "deleted", 5},
+    {STORE_ADDED, 9, "again", 0},
+    {STORE_DELETED, 10, "again", 9},
+    {STORE_ADDED, 11, "again", 0},
+};
+
+struct record {
+    enum store_record kind;
+    struct str key, value;
+};
+
+#define RECORD(kind, key, value)                                                                   \
+    {                                                                                              \
+        RECORD_##kind, {key, sizeof(key) - 1}, {value, sizeof(value) - 1}                          \
+    }
+static const struct record RECORDS[] = {
+    RECORD(META, "empty", ""),
+    RECORD(PKI, "key", "bytes\0\xff\x01"),
+    RECORD(MAPPING, "pods/a/created", "u-1 h-1"),
+    RECORD(LEDGER, "changed", "2"),
+    RECORD(CONTROLLER, "c", "3"),
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void check_objects(struct fixture *f)
+{
+    assert_int_equal(store_count(f->store, STORE_ALL_RESOURCES), COUNT(LIVE));
+    for (size_t i = 0; i < COUNT(LIVE); i++) {
+        const struct live *l = &LIVE[i];
+        unsigned resource = store_resource(f->store, str_c(l->resource));
+        const struct store_object *o = store_get(f->store, resource, str_c(l->ns), str_c(l->name));
+        assert_int_equal(value_of(o), l->value);
+        assert_int_equal(o->revision, l->revision);
+        assert_true(str_eqc(o->uid, "u-1"));
+    }
+}
+
+static void on_wake(void *ctx)
+{
+    (void)ctx;
+}
+
+static void check_events(struct fixture *f)
+{
+    struct store_watch *w;
+    bool expired;
+
+    assert_int_equal(store_oldest_revision(f->store), 1);
+    assert_int_equal(
+        store_watch_open(f->store, STORE_ALL_RESOURCES, 1, on_wake, NULL, &w, &f->err), 0);
+    for (size_t i = 0; i < COUNT(EVENTS); i++) {
+        const struct store_event *e = store_watch_next(w, &expired);
+        assert_non_null(e);
+        assert_int_equal(e->type, EVENTS[i].type);
+        assert_int_equal(e->revision, EVENTS[i].revision);
+        assert_true(str_eqc(e->object->name, EVENTS[i].name));
+        assert_int_equal(e->previous ? e->previous->revision : 0, EVENTS[i].previous);
+        value_of(e->object);
+    }
+    assert_null(store_watch_next(w, &expired));
+    assert_false(expired);
+    store_watch_close(w);
+}
+
+static bool count_record(void *ctx, struct str key, struct str value)
+{
+    (void)key, (void)value;
+    ++*(size_t *)ctx;
+    return true;
+}
+
+static void check_records(struct fixture *f)
+{
+    size_t n = 0;
+
+    for (enum store_record kind = RECORD_META; kind <= RECORD_CONTROLLER; kind++)
+        store_record_each(f->store, kind, STR(""), count_record, &n);
+    assert_int_equal(n, COUNT(RECORDS));
+    for (size_t i = 0; i < COUNT(RECORDS); i++) {
+        struct str value;
+        assert_true(store_record_get(f->store, RECORDS[i].kind, RECORDS[i].key, &value));
+        assert_true(str_eq(value, RECORDS[i].value));
+    }
+}
+
+static void check_content(struct fixture *f)
+{
+    assert_int_equal(store_revision(f->store), 12);
+    check_objects(f);
+    check_events(f);
+    check_records(f);
+}
+
+/* ---- the fixtures ---- */
+
+static char *read_text(const char *path)
+{
+    FILE *in = fopen(path, "r");
+    if (!in)
+        fail_msg("%s cannot be read", path);
+    static char text[1 << 16];
+    size_t n = fread(text, 1, sizeof(text) - 1, in);
+    fclose(in);
+    assert_true(n && n < sizeof(text) - 1);
+    text[n] = '\0';
+    return text;
+}
+
+static void make_database(struct fixture *f, int format)
+{
+    char path[256];
+    sqlite3 *db;
+    char *why = NULL;
+
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    unlink(path);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    snprintf(path, sizeof(path), FIXTURES "/format-%d.sql", format);
+    if (sqlite3_exec(db, read_text(path), NULL, NULL, &why))
+        fail_msg("%s: %s", path, why);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void test_every_format(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int format = 1; format <= FORMATS; format++) {
+        make_database(f, format);
+        if (store_check(f->dir, &f->err))
+            fail_msg("%.*s", STR_F(f->err.message));
+        fixture_open(f);
+        check_content(f);
+        fixture_reopen(f);
+        check_content(f);
+        /* And it goes on. */
+        assert_int_equal(put(f, "a", "created", 9), 13);
+        assert_true(fixture_sync(f));
+        fixture_reopen(f);
+        assert_int_equal(committed(f, "a", "created"), 9);
+        fixture_close(f);
+    }
+}
+
+/* What the next fixture is made from is what this test expects of all of them. */
+static void test_present_content(void **state)
+{
+    struct fixture *f = *state;
+
+    fixture_open(f);
+    write_content(f);
+    check_content(f);
+    fixture_reopen(f);
+    check_content(f);
+}
+
+static int make(const char *dir)
+{
+    struct fixture f;
+
+    fixture_init(&f);
+    f.options.path = dir;
+    f.options.wall_us = fixture_wall;
+    fixture_open(&f);
+    write_content(&f);
+    fixture_fini(&f);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+    const struct CMUnitTest tests[] = {TEST(every_format), TEST(present_content)};
+
+    if (argc == 3 && !strcmp(argv[1], "make"))
+        return make(argv[2]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
