@@ -29,9 +29,11 @@ struct backup {
     struct arena *arena;
     struct config config;
     struct err err;
-    const char *directory; /* of the store */
-    const char *copy;      /* <directory>/backup.db */
-    const char *file;      /* where the backup is, or goes to; "-": the standard streams */
+    const char *directory;                                    /* of the store */
+    const char *copy;                                         /* <directory>/backup.db */
+    int (*use)(void *ctx, const char *path, struct err *err); /* cli_with_data() */
+    void *ctx;
+    const char *file; /* where the backup is, or goes to; "-": the standard streams */
 };
 
 static int fail(struct backup *b, const char *what, const char *path)
@@ -129,7 +131,7 @@ static int connect_control(struct backup *b)
 }
 
 /* The copy is there while the line is held. */
-static int ask_server(struct backup *b, int fd)
+static int ask_server(struct backup *b, int fd, int (*use)(struct backup *b))
 {
     char text[ANSWER_LIMIT];
     size_t n = 0;
@@ -144,7 +146,7 @@ static int ask_server(struct backup *b, int fd)
     }
     struct str answer = str_trim((struct str){text, n});
     if (str_eqc(answer, "ok"))
-        return give_copy(b);
+        return use(b);
     return err_set(&b->err, &ERR_STORAGE, "the running process says: %.*s",
                    STR_F(answer.n ? answer : STR("nothing")));
 }
@@ -203,6 +205,34 @@ static int copy_offline(struct backup *b)
     return o.result;
 }
 
+/* --- for other commands --- */
+
+static int use_copy(struct backup *b)
+{
+    return b->use(b->ctx, b->copy, &b->err);
+}
+
+int cli_with_data(struct arena *a, const char *directory,
+                  int (*use)(void *ctx, const char *path, struct err *err), void *ctx,
+                  struct err *err)
+{
+    struct backup b = {.arena = a, .directory = directory, .use = use, .ctx = ctx};
+    int fd, result = -1;
+
+    err_init(&b.err, a);
+    b.copy = arena_printf(a, "%s/" CONTROL_BACKUP, directory).p;
+    if (!check_exists(&b)) {
+        fd = connect_control(&b);
+        if (!b.err.kind)
+            result = fd >= 0 ? ask_server(&b, fd, use_copy) : use(ctx, directory, &b.err);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (result)
+        err_set(err, b.err.kind, "%.*s", STR_F(b.err.message));
+    return result;
+}
+
 /* --- the commands --- */
 
 static const char BACKUP_HELP[] =
@@ -243,7 +273,7 @@ int cmd_backup(int argc, char **argv)
     fd = connect_control(&b);
     if (b.err.kind)
         return finish(&b, -1);
-    result = fd >= 0 ? ask_server(&b, fd) : copy_offline(&b);
+    result = fd >= 0 ? ask_server(&b, fd, give_copy) : copy_offline(&b);
     if (fd >= 0)
         close(fd);
     return finish(&b, result);

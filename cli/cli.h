@@ -16,6 +16,12 @@ int cmd_check(int argc, char **argv);
 int cmd_backup(int argc, char **argv);
 int cmd_restore(int argc, char **argv);
 
+/* What a store's data can be read from: the directory when no process has it open, else a copy that
+ * the process which has makes of it, and that is gone afterwards. */
+int cli_with_data(struct arena *a, const char *directory,
+                  int (*use)(void *ctx, const char *path, struct err *err), void *ctx,
+                  struct err *err) MUST_CHECK;
+
 /* Reads --config's file and everything that goes over it. Prints what is wrong; -1 then. */
 int cli_config(struct arena *a, int argc, char **argv, struct config *ret);
 /* The same of the `config:` part of the chart's values at path. */

@@ -133,6 +133,8 @@ static void drops_done(struct store *s, size_t n)
         struct history_drop drop;
 
         history_drop_at(&s->history, i, &drop);
+        if (!drop.resource)
+            continue;
         struct table *t = table_get(s, drop.resource);
         assert(t->rows);
         t->rows--;

@@ -7,6 +7,7 @@
 #include <sublet/store_identity.h>
 
 struct db;
+struct sum;
 
 /* One write of a transaction. Everything pointed to stays put until the transaction is answered. */
 enum op_kind {
@@ -35,11 +36,13 @@ struct op {
         struct { /* OP_VERSION */
             struct object_entry *entry;
             const struct store_object *object;
-            int64_t at; /* seconds since 1970 */
+            struct str resource; /* its name */
+            int64_t at;          /* seconds since 1970 */
         } version;
         struct { /* OP_RECORD_*: undo is what the key had before; p == NULL: nothing */
             struct record_entry *entry;
             struct str key, value, undo;
+            int added; /* what the number of records changes by */
         } record;
         struct { /* OP_DROP: the event of revision `floor` leaves the history */
             int64_t floor;
@@ -49,35 +52,62 @@ struct op {
     };
 };
 
-/* What db_load() reports, in this order: resources, versions by revision, records by key. A
- * callback returns false when the row cannot be right; loading then fails as corrupt. */
+/* What db_load() reports, in this order: resources, versions by revision, records by key. Every row
+ * has a checksum; `good` says that it is right and that the values can be what they are. */
 struct db_version {
     enum store_event_type type;
     unsigned resource, skip;
-    int64_t revision, at;
+    int64_t revision, at, key;
     struct str ns, name, uid, bytes, labels, fields;
+    bool good;
+};
+
+/* The trail has a second account of every version, in pages of its own: what was lost is known by
+ * it when a version is not there or not readable. */
+struct db_trail {
+    enum store_event_type type;
+    int64_t revision, key; /* sum_key() */
+    bool good;
 };
 
 struct db_loader {
-    bool (*resource)(void *ctx, unsigned id, struct str name);
-    bool (*version)(void *ctx, const struct db_version *v);
-    bool (*record)(void *ctx, unsigned kind, struct str key, struct str value);
+    void (*resource)(void *ctx, unsigned id, struct str name, bool good);
+    /* Either may be NULL; with both, they have the same revision. */
+    void (*version)(void *ctx, const struct db_version *v, const struct db_trail *t);
+    void (*record)(void *ctx, unsigned kind, struct str key, struct str value, bool good);
     void *ctx;
 };
 
 struct db_options {
-    int64_t (*wall_us)(void);
+    int64_t (*wall_us)(void); /* never NULL */
     const struct rng *rng;
 };
+
 /* Opens or creates <dir>/state.db and takes the lock on it. */
 int db_open(const char *dir, const struct db_options *options, struct db **ret,
             struct err *err) MUST_CHECK;
-const struct store_identity *db_identity(const struct db *db);
-/* Every event after revision *ret is there. */
-int db_floor(struct db *db, int64_t *ret, struct err *err) MUST_CHECK;
-/* The newest revision used up without a version, 0 if none was. */
-int db_revision(struct db *db, int64_t *ret, struct err *err) MUST_CHECK;
+
+/* What the file says of itself. */
+struct db_state {
+    struct store_identity identity;
+    int64_t floor;     /* every event after this revision is there */
+    int64_t revision;  /* the newest used up without a version, 0 if none was */
+    int64_t records;   /* how many there are */
+    bool salvaged;     /* the file was damaged, and made again of what could be read */
+    bool untraced;     /* once, rows may have been lost without a trace */
+    bool meta_damaged; /* so a new life was begun */
+};
+void db_state(const struct db *db, struct db_state *ret);
 int db_load(struct db *db, const struct db_loader *loader, struct err *err) MUST_CHECK;
+/* Goes through the trail once more: good rows only. */
+int db_trail(struct db *db, void (*each)(void *ctx, const struct db_trail *t), void *ctx,
+             struct err *err) MUST_CHECK;
+/* Makes the trail agree with the versions that can be read. */
+int db_mend(struct db *db, struct err *err) MUST_CHECK;
+/* Keeps a copy of the file beside it, <file>.<suffix>, unless there is one. */
+int db_keep(struct db *db, const char *suffix, struct err *err) MUST_CHECK;
+/* sum_key() of the loop thread. */
+int64_t db_key(struct str resource, struct str ns, struct str name);
 /* One transaction; durable when it returns 0, and without effect when it returns -1. */
 int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err) MUST_CHECK;
 /* After a commit was answered: moves the log into the file when it has grown. Errors show up in a

@@ -2,7 +2,7 @@
  * A consistent copy of the file while it is being written. Steps and commits take turns on the
  * writer thread, through the same connection: SQLite then keeps the pages it copied up to date by
  * itself, and the copy is of the moment of its last step. It appears under its name only when it is
- * complete and synced, and it is marked as a copy: see db_identity.c. */
+ * complete and synced, and it is marked as a copy: see db_meta.c. */
 #include "db_impl.h"
 
 #include <assert.h>
@@ -17,6 +17,7 @@ struct db_backup {
     char *path, *partial;
     sqlite3 *sql;
     sqlite3_backup *copy;
+    struct sum *sum;
 };
 
 #define BACKUP_MAGIC 0x436f7079u
@@ -50,23 +51,11 @@ int db_backup_open(struct db *db, const char *path, struct db_backup **ret, stru
     close(fd);
     if (sqlite3_open_v2(b->partial, &b->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ||
         sqlite3_exec(b->sql, "PRAGMA cache_size=-256;PRAGMA locking_mode=EXCLUSIVE", NULL, NULL,
-                     NULL))
+                     NULL) ||
+        sum_register(b->sum = sum_new(), b->sql))
         return copy_error(b, err);
     b->copy = sqlite3_backup_init(b->sql, "main", db->sql, "main");
     return b->copy ? 0 : copy_error(b, err);
-}
-
-static int sync_dir_of(const char *path, struct err *err)
-{
-    const char *slash = strrchr(path, '/');
-    char *dir = mem_strdup(slash ? (struct str){path, (size_t)(slash - path) + 1} : STR("."));
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int result = fd < 0 || fsync(fd) ? system_error(dir, err) : 0;
-
-    if (fd >= 0)
-        close(fd);
-    mem_free(dir);
-    return result;
 }
 
 /* Leaving WAL mode makes the copy one file; closing syncs nothing, so the commits here do. */
@@ -76,7 +65,8 @@ static int finish(struct db_backup *b, struct err *err)
     b->copy = NULL;
     if (rc || sqlite3_exec(b->sql,
                            "PRAGMA synchronous=EXTRA;PRAGMA journal_mode=DELETE;"
-                           "UPDATE meta SET value = 1 WHERE key = 'copy'",
+                           "UPDATE meta SET value = 1, sum = row_sum('meta', key, 1)"
+                           " WHERE key = 'copy'",
                            NULL, NULL, NULL))
         return copy_error(b, err);
     rc = sqlite3_close(b->sql);
@@ -85,7 +75,7 @@ static int finish(struct db_backup *b, struct err *err)
 
     if (rename(b->partial, b->path))
         return system_error(b->path, err);
-    return sync_dir_of(b->path, err);
+    return db_sync_dir_of(b->path, err);
 }
 
 int db_backup_step(struct db_backup *b, bool *ret_more, struct err *err)
@@ -112,6 +102,7 @@ struct db_backup *db_backup_close(struct db_backup *b)
         sqlite3_close(b->sql);
         unlink(b->partial);
     }
+    sum_free(b->sum);
     mem_free(b->partial);
     mem_free(b->path);
     b->magic = 0;

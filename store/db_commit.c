@@ -12,19 +12,29 @@ static const char *const SQL[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
-    [SQL_RESOURCE] = "INSERT INTO resource (id, name) VALUES (?1, ?2)",
+    [SQL_RESOURCE] = ("INSERT OR REPLACE INTO resource (id, name, sum)"
+                      " VALUES (?1, ?2, row_sum('resource', ?1, ?2))"),
     [SQL_RESOURCE_DELETE] = "DELETE FROM resource WHERE id = ?1",
-    [SQL_VERSION] =
-        ("INSERT INTO version (revision, at, type, resource, skip, ns, name, uid, labels,"
-         " fields, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"),
+    /* A damaged row may stand where this one belongs. */
+    [SQL_VERSION] = ("INSERT OR REPLACE INTO version (" VERSION_COLUMNS ", sum)"
+                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
+                     " row_sum('version', ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12))"),
     [SQL_VERSION_DELETE] = "DELETE FROM version WHERE revision = ?1",
-    [SQL_RECORD_PUT] = ("INSERT INTO record (kind, key, value) VALUES (?1, ?2, ?3)"
-                        " ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value"),
+    [SQL_TRAIL] = ("INSERT OR REPLACE INTO trail (revision, type, key, sum)"
+                   " VALUES (?1, ?2, ?3, row_sum('trail', ?1, ?2, ?3))"),
+    [SQL_TRAIL_DELETE] = "DELETE FROM trail WHERE revision = ?1",
+    [SQL_RECORD_PUT] = ("INSERT INTO record (kind, key, value, sum)"
+                        " VALUES (?1, ?2, ?3, row_sum('record', ?1, ?2, ?3)) ON CONFLICT"
+                        " (kind, key) DO UPDATE SET value = excluded.value, sum = excluded.sum"),
     [SQL_RECORD_DELETE] = "DELETE FROM record WHERE kind = ?1 AND key = ?2",
-    [SQL_FLOOR] = "UPDATE meta SET value = ?1 WHERE key = 'floor'",
-    [SQL_REVISION] = ("INSERT INTO meta (key, value) VALUES ('revision', ?1)"
-                      " ON CONFLICT (key) DO UPDATE SET value = excluded.value"),
-    [SQL_HEAL] = "UPDATE meta SET value = value + 1 WHERE key = 'heals'",
+    [SQL_FLOOR] = ("UPDATE meta SET value = ?1, sum = row_sum('meta', key, ?1)"
+                   " WHERE key = 'floor'"),
+    [SQL_REVISION] = ("UPDATE meta SET value = ?1, sum = row_sum('meta', key, ?1)"
+                      " WHERE key = 'revision'"),
+    [SQL_RECORDS] = ("UPDATE meta SET value = value + ?1, sum = row_sum('meta', key, value + ?1)"
+                     " WHERE key = 'records'"),
+    [SQL_HEAL] = ("UPDATE meta SET value = value + 1, sum = row_sum('meta', key, value + 1)"
+                  " WHERE key = 'heals'"),
     [SQL_FREE_PAGES] = "PRAGMA freelist_count",
     [SQL_PAGES] = "PRAGMA page_count",
     [SQL_VACUUM] = "PRAGMA incremental_vacuum(64)",
@@ -76,6 +86,15 @@ int db_sql(struct db *db, const char *sql, struct err *err)
     return 0;
 }
 
+/* Ends a transaction that a step with this result was part of. */
+int db_commit_sql(struct db *db, int result, struct err *err)
+{
+    if (!result && !db_sql(db, "COMMIT", err))
+        return 0;
+    sqlite3_exec(db->sql, "ROLLBACK", NULL, NULL, NULL);
+    return -1;
+}
+
 int db_number(struct db *db, const char *sql, int64_t *ret, struct err *err)
 {
     sqlite3_stmt *q;
@@ -116,7 +135,16 @@ static int put_version(struct db *db, const struct op *op)
     db_bind_blob(q, 9, o->labels);
     db_bind_blob(q, 10, o->fields);
     db_bind_text(q, 11, o->bytes);
-    return db_run(db, SQL_VERSION);
+    int64_t key = sum_key(db->sum, op->version.resource, o->ns, o->name);
+    sqlite3_bind_int64(q, 12, key);
+    if (db_run(db, SQL_VERSION))
+        return -1;
+
+    q = db_statement(db, SQL_TRAIL);
+    sqlite3_bind_int64(q, 1, o->revision);
+    sqlite3_bind_int(q, 2, (int)op->type);
+    sqlite3_bind_int64(q, 3, key);
+    return db_run(db, SQL_TRAIL);
 }
 
 static int put_record(struct db *db, const struct op *op)
@@ -159,7 +187,8 @@ static int drop_versions(struct db *db, const struct op *op)
         if (!op->drop.dead[i])
             continue;
         sqlite3_bind_int64(db_statement(db, SQL_VERSION_DELETE), 1, op->drop.dead[i]);
-        if (db_run(db, SQL_VERSION_DELETE))
+        sqlite3_bind_int64(db_statement(db, SQL_TRAIL_DELETE), 1, op->drop.dead[i]);
+        if (db_run(db, SQL_VERSION_DELETE) || db_run(db, SQL_TRAIL_DELETE))
             return -1;
     }
     return 0;
@@ -197,16 +226,28 @@ static bool vacuum_due(struct db *db)
     return free_pages > DB_FREE_PAGES && free_pages > statement_number(db, SQL_PAGES) / 4;
 }
 
+static int put_records(struct db *db, int64_t added)
+{
+    if (!added)
+        return 0;
+    sqlite3_bind_int64(db_statement(db, SQL_RECORDS), 1, added);
+    return db_run(db, SQL_RECORDS);
+}
+
 static int run_ops(struct db *db, const struct op *ops, size_t n)
 {
-    int64_t floor = 0;
+    int64_t floor = 0, records = 0;
 
     for (size_t i = 0; i < n; i++) {
         if (OPS[ops[i].kind](db, &ops[i]))
             return -1;
         if (ops[i].kind == OP_DROP)
             floor = ops[i].drop.floor;
+        if (ops[i].kind == OP_RECORD_PUT || ops[i].kind == OP_RECORD_DELETE)
+            records += ops[i].record.added;
     }
+    if (put_records(db, records))
+        return -1;
     if (!floor)
         return 0;
 

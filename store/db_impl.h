@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 #include "db.h"
+#include "db_sum.h"
 
 enum statement {
     SQL_BEGIN,
@@ -13,10 +14,13 @@ enum statement {
     SQL_RESOURCE_DELETE,
     SQL_VERSION,
     SQL_VERSION_DELETE,
+    SQL_TRAIL,
+    SQL_TRAIL_DELETE,
     SQL_RECORD_PUT,
     SQL_RECORD_DELETE,
     SQL_FLOOR,
     SQL_REVISION,
+    SQL_RECORDS,
     SQL_HEAL,
     SQL_FREE_PAGES,
     SQL_PAGES,
@@ -29,17 +33,19 @@ struct db {
     sqlite3 *sql;
     char *dir, *file;
     int lock; /* file descriptor of <dir>/lock */
-    sqlite3_stmt *statements[SQL_COUNT];
-    int log_pages; /* frames of the log since it was last folded into the file */
-    bool stale;    /* frames of a failed transaction may stand behind the end of the log */
+    int raw;  /* of the file itself, once a copy was made of it; else -1 */
+    struct sum *sum;
     struct db_options options;
-    struct store_identity identity;
+    struct db_state state; /* as it was opened */
+    sqlite3_stmt *statements[SQL_COUNT];
+    int log_pages;    /* frames of the log since it was last folded into the file */
+    bool stale;       /* frames of a failed transaction may stand behind the end of the log */
     char trouble[96]; /* why folding the log failed; "" when it did not */
 };
 
 #define DB_MAGIC       0x53514c21u
 #define DB_APPLICATION 0x5355424cu /* "SUBL" */
-#define DB_SCHEMA      1
+#define DB_FORMAT      2           /* user_version; db_format.c */
 #define DB_PAGE        4096
 /* Frames after which the log is folded into the file; a single commit may go beyond. */
 #define DB_LOG_PAGES 512
@@ -66,9 +72,36 @@ void db_bind_blob(sqlite3_stmt *q, int index, struct str s);
 struct str db_column(sqlite3_stmt *q, int index); /* text or blob; good until the next step */
 /* mkdir, and the lock on the directory. *ret_lock is a file descriptor. */
 int db_lock(const char *dir, int *ret_lock, struct err *err) MUST_CHECK;
-/* *ret_fresh: the file is empty, or a crash left it without a schema. Else it must be ours. */
-int db_check_owner(struct db *db, bool *ret_fresh, struct err *err) MUST_CHECK;
+/* *ret_format: 0 when the file is empty, or a crash left it without a schema. Else it must be ours,
+ * and of a format this program knows. */
+int db_check_owner(struct db *db, int *ret_format, struct err *err) MUST_CHECK;
 char *db_path_join(const char *dir, const char *name); /* for mem_free() */
 /* db_identity.c: reads it; one of a copy, or of a file from before epochs, begins. */
 int db_identity_settle(struct db *db, struct err *err) MUST_CHECK;
 int db_prepare(struct db *db, struct err *err) MUST_CHECK;
+void db_disconnect(struct db *db); /* closes the file, not the lock */
+int db_commit_sql(struct db *db, int result, struct err *err) MUST_CHECK;
+
+/* db_format.c */
+int db_format_create(struct db *db, struct err *err) MUST_CHECK;
+int db_format_migrate(struct db *db, int format, struct err *err) MUST_CHECK;
+/* The tables of the present format, without rows. */
+int db_format_tables(struct db *db, struct err *err) MUST_CHECK;
+
+/* db_meta.c: reads db->state, and begins a new life where that is due. */
+int db_meta_settle(struct db *db, struct err *err) MUST_CHECK;
+int db_meta_put(struct db *db, const char *key, int64_t value, struct err *err) MUST_CHECK;
+int db_meta_create(struct db *db, struct err *err) MUST_CHECK; /* all rows, of a first life */
+
+/* db_salvage.c: makes a file whose structure is damaged again, of what can be read of it. */
+int db_salvage(struct db *db, bool *ret_salvaged, struct err *err) MUST_CHECK;
+
+/* db_keep.c */
+int db_sync_dir_of(const char *path, struct err *err) MUST_CHECK;
+
+/* The columns of a row, in the order in which they are stored and hashed. */
+#define VERSION_COLUMNS                                                                            \
+    "revision, at, type, resource, skip, ns, name, uid, labels, fields, bytes, key"
+#define VERSION_SUM "row_sum('version', " VERSION_COLUMNS ")"
+#define TRAIL_SUM   "row_sum('trail', revision, type, key)"
+#define META_SUM    "row_sum('meta', key, value)"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads everything once, at start: resources, versions in the order of their revisions, records.
- * A file can be damaged: what cannot be right is an error, never a guess. */
+ * Rows can be damaged: what is wrong with a row is said, never guessed and never fatal. */
 #include "db_impl.h"
 
 #include <assert.h>
@@ -12,12 +12,6 @@ struct str db_column(sqlite3_stmt *q, int index)
     int n = sqlite3_column_bytes(q, index);
 
     return (struct str){p ? p : "", n > 0 ? (size_t)n : 0};
-}
-
-static int corrupt(struct db *db, const char *table, int64_t key, struct err *err)
-{
-    return err_set(err, &ERR_STORAGE, "%s: row %lld of table %s cannot be right", db->file,
-                   (long long)key, table);
 }
 
 /* Tenants name resources. Ids of those that left no row are only then worth a look at all rows. */
@@ -35,21 +29,22 @@ static int tidy_resources(struct db *db, struct err *err)
 static int load_resources(struct db *db, const struct db_loader *l, struct err *err)
 {
     sqlite3_stmt *q;
-    int result = 0;
 
-    if (sqlite3_prepare_v2(db->sql, "SELECT id, name FROM resource ORDER BY id", -1, &q, NULL))
+    if (sqlite3_prepare_v2(db->sql,
+                           "SELECT id, name, sum = row_sum('resource', id, name) FROM resource"
+                           " ORDER BY id",
+                           -1, &q, NULL))
         return db_error(db, "load", err);
-    while (!result && sqlite3_step(q) == SQLITE_ROW) {
+    while (sqlite3_step(q) == SQLITE_ROW) {
         int64_t id = sqlite3_column_int64(q, 0);
-        if (id < 1 || id > 65535 || !l->resource(l->ctx, (unsigned)id, db_column(q, 1)))
-            result = corrupt(db, "resource", id, err);
+        struct str name = db_column(q, 1);
+        bool good = sqlite3_column_int(q, 2) && id > 0 && id <= 65535 && name.n;
+        l->resource(l->ctx, (unsigned)id, name, good);
     }
-    if (sqlite3_finalize(q) && !result)
-        result = db_error(db, "load", err);
-    return result;
+    return sqlite3_finalize(q) ? db_error(db, "load", err) : 0;
 }
 
-static bool read_version(sqlite3_stmt *q, struct db_version *v)
+static void read_version(sqlite3_stmt *q, struct db_version *v)
 {
     int64_t type = sqlite3_column_int64(q, 2);
     int64_t resource = sqlite3_column_int64(q, 3);
@@ -67,63 +62,121 @@ static bool read_version(sqlite3_stmt *q, struct db_version *v)
         .labels = db_column(q, 8),
         .fields = db_column(q, 9),
         .bytes = db_column(q, 10),
+        .key = sqlite3_column_int64(q, 11),
     };
-    /* Bytes that lost their head have none to leave out; whether they can be read is asked later.
-     */
-    if (skip < 0 || (uint64_t)skip > v->bytes.n)
-        v->skip = 0;
-    return type >= STORE_ADDED && type <= STORE_DELETED && resource > 0 && resource <= 65535 &&
-           v->revision > 0 && v->name.n;
+    v->good = sqlite3_column_int(q, 12) && type >= STORE_ADDED && type <= STORE_DELETED &&
+              resource > 0 && resource <= 65535 && v->revision > 0 && v->name.n && skip >= 0 &&
+              (uint64_t)skip <= v->bytes.n;
 }
+
+static void read_trail(sqlite3_stmt *q, struct db_trail *t)
+{
+    int64_t type = sqlite3_column_int64(q, 1);
+
+    *t = (struct db_trail){
+        .type = (enum store_event_type)type,
+        .revision = sqlite3_column_int64(q, 0),
+        .key = sqlite3_column_int64(q, 2),
+    };
+    t->good =
+        sqlite3_column_int(q, 3) && type >= STORE_ADDED && type <= STORE_DELETED && t->revision > 0;
+}
+
+/* Both in order of revisions, side by side. */
+static void merge(sqlite3_stmt *versions, sqlite3_stmt *trail, const struct db_loader *l)
+{
+    bool has_v = sqlite3_step(versions) == SQLITE_ROW, has_t = sqlite3_step(trail) == SQLITE_ROW;
+    struct db_version v;
+    struct db_trail t;
+
+    while (has_v || has_t) {
+        int64_t at_v = has_v ? sqlite3_column_int64(versions, 0) : INT64_MAX;
+        int64_t at_t = has_t ? sqlite3_column_int64(trail, 0) : INT64_MAX;
+        bool take_v = has_v && (!has_t || at_v <= at_t), take_t = has_t && (!has_v || at_t <= at_v);
+
+        if (take_v)
+            read_version(versions, &v);
+        if (take_t)
+            read_trail(trail, &t);
+        l->version(l->ctx, take_v ? &v : NULL, take_t ? &t : NULL);
+        if (take_v)
+            has_v = sqlite3_step(versions) == SQLITE_ROW;
+        if (take_t)
+            has_t = sqlite3_step(trail) == SQLITE_ROW;
+    }
+}
+
+#define TRAIL_QUERY "SELECT revision, type, key, sum = " TRAIL_SUM " FROM trail ORDER BY revision"
 
 static int load_versions(struct db *db, const struct db_loader *l, struct err *err)
 {
-    sqlite3_stmt *q;
-    int result = 0;
+    sqlite3_stmt *versions = NULL, *trail = NULL;
+    int result = -1;
 
-    if (sqlite3_prepare_v2(db->sql,
-                           "SELECT revision, at, type, resource, skip, ns, name, uid, labels,"
-                           " fields, bytes FROM version ORDER BY revision",
-                           -1, &q, NULL))
-        return db_error(db, "load", err);
-    while (!result && sqlite3_step(q) == SQLITE_ROW) {
-        struct db_version v;
-        if (!read_version(q, &v) || !l->version(l->ctx, &v))
-            result = corrupt(db, "version", sqlite3_column_int64(q, 0), err);
+    if (!sqlite3_prepare_v2(db->sql,
+                            "SELECT " VERSION_COLUMNS ", sum = " VERSION_SUM
+                            " FROM version ORDER BY revision",
+                            -1, &versions, NULL) &&
+        !sqlite3_prepare_v2(db->sql, TRAIL_QUERY, -1, &trail, NULL)) {
+        merge(versions, trail, l);
+        result = 0;
     }
-    if (sqlite3_finalize(q) && !result)
-        result = db_error(db, "load", err);
-    return result;
+    if (sqlite3_finalize(versions))
+        result = -1;
+    if (sqlite3_finalize(trail))
+        result = -1;
+    return result ? db_error(db, "load", err) : 0;
+}
+
+int db_trail(struct db *db, void (*each)(void *ctx, const struct db_trail *t), void *ctx,
+             struct err *err)
+{
+    sqlite3_stmt *q;
+
+    if (sqlite3_prepare_v2(db->sql, TRAIL_QUERY, -1, &q, NULL))
+        return db_error(db, "load", err);
+    while (sqlite3_step(q) == SQLITE_ROW) {
+        struct db_trail t;
+        read_trail(q, &t);
+        if (t.good)
+            each(ctx, &t);
+    }
+    return sqlite3_finalize(q) ? db_error(db, "load", err) : 0;
+}
+
+/* Trail rows that are damaged, or say what their version does not, are written again. One that has
+ * no version stays: it is all that is known of it. */
+static const char MEND[] =
+    "BEGIN IMMEDIATE;"
+    "DELETE FROM trail WHERE sum <> " TRAIL_SUM ";"
+    "INSERT OR REPLACE INTO trail (revision, type, key, sum) SELECT revision, type, key, " TRAIL_SUM
+    " FROM version WHERE sum = " VERSION_SUM " AND NOT EXISTS (SELECT 1 FROM trail t"
+    " WHERE t.revision = version.revision AND t.type = version.type AND t.key = version.key);"
+    "COMMIT;";
+
+int db_mend(struct db *db, struct err *err)
+{
+    if (!db_sql(db, MEND, err))
+        return 0;
+    sqlite3_exec(db->sql, "ROLLBACK", NULL, NULL, NULL);
+    return -1;
 }
 
 static int load_records(struct db *db, const struct db_loader *l, struct err *err)
 {
     sqlite3_stmt *q;
-    int result = 0;
 
-    if (sqlite3_prepare_v2(db->sql, "SELECT kind, key, value FROM record ORDER BY kind, key", -1,
-                           &q, NULL))
+    if (sqlite3_prepare_v2(db->sql,
+                           "SELECT kind, key, value, sum = row_sum('record', kind, key, value)"
+                           " FROM record ORDER BY kind, key",
+                           -1, &q, NULL))
         return db_error(db, "load", err);
-    while (!result && sqlite3_step(q) == SQLITE_ROW) {
+    while (sqlite3_step(q) == SQLITE_ROW) {
         int64_t kind = sqlite3_column_int64(q, 0);
-        if (kind < RECORD_META || kind > RECORD_CONTROLLER ||
-            !l->record(l->ctx, (unsigned)kind, db_column(q, 1), db_column(q, 2)))
-            result = corrupt(db, "record", kind, err);
+        bool good = sqlite3_column_int(q, 3) && kind >= RECORD_META && kind <= RECORD_CONTROLLER;
+        l->record(l->ctx, (unsigned)kind, db_column(q, 1), db_column(q, 2), good);
     }
-    if (sqlite3_finalize(q) && !result)
-        result = db_error(db, "load", err);
-    return result;
-}
-
-int db_floor(struct db *db, int64_t *ret, struct err *err)
-{
-    return db_number(db, "SELECT value FROM meta WHERE key = 'floor'", ret, err);
-}
-
-int db_revision(struct db *db, int64_t *ret, struct err *err)
-{
-    return db_number(db, "SELECT coalesce(max(value), 0) FROM meta WHERE key = 'revision'", ret,
-                     err);
+    return sqlite3_finalize(q) ? db_error(db, "load", err) : 0;
 }
 
 int db_load(struct db *db, const struct db_loader *loader, struct err *err)
@@ -133,4 +186,13 @@ int db_load(struct db *db, const struct db_loader *loader, struct err *err)
         load_versions(db, loader, err))
         return -1;
     return load_records(db, loader, err);
+}
+
+int64_t db_key(struct str resource, struct str ns, struct str name)
+{
+    struct sum *s = sum_new();
+    int64_t key = sum_key(s, resource, ns, name);
+
+    sum_free(s);
+    return key;
 }

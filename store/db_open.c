@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Opening and closing the SQLite file: locks, permissions, settings, schema. One process owns a
- * tenant's data at a time; a second one gets a clear error, never a busy database.
- *
- * Schema 1 (see README.md): `version` is a log of object versions keyed by revision. The live
- * objects are its newest rows; nothing is written twice. */
+ * tenant's data at a time; a second one gets a clear error, never a busy database. */
 #include "db_impl.h"
 
 #include <assert.h>
@@ -14,21 +11,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static const char SCHEMA[] =
-    "CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE resource (id INTEGER PRIMARY KEY, name TEXT NOT NULL);"
-    "CREATE TABLE version (revision INTEGER PRIMARY KEY, at INTEGER NOT NULL,"
-    " type INTEGER NOT NULL, resource INTEGER NOT NULL, skip INTEGER NOT NULL, ns TEXT NOT NULL,"
-    " name TEXT NOT NULL, uid TEXT NOT NULL, labels BLOB NOT NULL, fields BLOB NOT NULL,"
-    " bytes TEXT NOT NULL);"
-    "CREATE TABLE record (kind INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,"
-    " PRIMARY KEY (kind, key)) WITHOUT ROWID;"
-    /* For people with the sqlite3 shell; the program never reads it. */
-    "CREATE VIEW object AS SELECT * FROM (SELECT r.name AS resource, v.ns, v.name, v.uid,"
-    " max(v.revision) AS revision, v.type, v.bytes FROM version v JOIN resource r"
-    " ON r.id = v.resource GROUP BY v.resource, v.ns, v.name) WHERE type <> 2;"
-    "INSERT INTO meta VALUES ('floor', 1), ('heals', 0), ('copy', 0);";
 
 /* Before the file is first read. The lock mode comes first, because others below already read: the
  * log's index then lives on the heap and needs no shared memory file. Page size and vacuum mode
@@ -124,6 +106,8 @@ static int connect_file(struct db *db, struct err *err)
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_LOOKASIDE, NULL, 0, 0); /* 48 KiB, for parsing */
     sqlite3_limit(db->sql, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    if (sum_register(db->sum, db->sql))
+        return db_error(db, "open", err);
     return db_sql(db, SETTINGS_EARLY, err);
 }
 
@@ -134,18 +118,7 @@ static int fold_old_log(struct db *db, struct err *err)
     return rc ? db_error(db, "recover", err) : 0;
 }
 
-static int create_schema(struct db *db, struct err *err)
-{
-    char text[128];
-
-    snprintf(text, sizeof(text), "PRAGMA application_id=%u;PRAGMA user_version=%u;", DB_APPLICATION,
-             (unsigned)DB_SCHEMA);
-    if (db_sql(db, "BEGIN IMMEDIATE", err) || db_sql(db, SCHEMA, err) || db_sql(db, text, err))
-        return -1;
-    return db_sql(db, "COMMIT", err);
-}
-
-int db_check_owner(struct db *db, bool *ret_fresh, struct err *err)
+int db_check_owner(struct db *db, int *ret_format, struct err *err)
 {
     int64_t application, version, tables;
 
@@ -153,18 +126,21 @@ int db_check_owner(struct db *db, bool *ret_fresh, struct err *err)
         db_number(db, "PRAGMA user_version", &version, err) ||
         db_number(db, "SELECT count(*) FROM sqlite_schema", &tables, err))
         return -1;
-    *ret_fresh = !application && !version && !tables;
-    if (*ret_fresh)
+    *ret_format = 0;
+    if (!application && !version && !tables)
         return 0;
     if (application != DB_APPLICATION)
         return err_set(err, &ERR_STORAGE, "%s is not a Sublet database", db->file);
-    if (version != DB_SCHEMA)
-        return err_set(err, &ERR_STORAGE, "%s has schema %lld; this program knows %d", db->file,
-                       (long long)version, DB_SCHEMA);
+    if (version < 1 || version > DB_FORMAT)
+        return err_set(err, &ERR_STORAGE,
+                       "%s has format %lld, this program knows formats 1 to %d: run the version of "
+                       "Sublet that wrote it or a later one, or restore a backup of format %d",
+                       db->file, (long long)version, DB_FORMAT, DB_FORMAT);
+    *ret_format = (int)version;
     return 0;
 }
 
-static int settle_file(struct db *db, bool fresh, struct err *err)
+static int settle_file(struct db *db, int format, struct err *err)
 {
     int64_t vacuum;
 
@@ -172,7 +148,7 @@ static int settle_file(struct db *db, bool fresh, struct err *err)
         return -1;
     /* After wal_autocheckpoint, which is a hook itself and would take this one's place. */
     sqlite3_wal_hook(db->sql, on_log, db);
-    if ((fresh && create_schema(db, err)) || db_number(db, "PRAGMA auto_vacuum", &vacuum, err))
+    if ((!format && db_format_create(db, err)) || db_number(db, "PRAGMA auto_vacuum", &vacuum, err))
         return -1;
     if (vacuum != 2)
         return err_set(err, &ERR_STORAGE, "%s was rewritten by another program: auto_vacuum is off",
@@ -180,13 +156,31 @@ static int settle_file(struct db *db, bool fresh, struct err *err)
     return 0;
 }
 
+/* A file that was made again is opened again: once, because what is new is not damaged. */
+static int open_file(struct db *db, struct err *err)
+{
+    bool salvaged = false;
+    int format;
+
+    for (;;) {
+        if (connect_file(db, err) || db_check_owner(db, &format, err) ||
+            settle_file(db, format, err) ||
+            (format && format < DB_FORMAT && db_format_migrate(db, format, err)))
+            return -1;
+        if (salvaged)
+            break;
+        if (db_salvage(db, &salvaged, err))
+            return -1;
+        if (!salvaged)
+            break;
+    }
+    db->state.salvaged = salvaged;
+    return db_meta_settle(db, err);
+}
+
 static int open_steps(struct db *db, struct err *err)
 {
-    bool fresh;
-
-    if (db_lock(db->dir, &db->lock, err) || make_file(db, err) || connect_file(db, err) ||
-        db_check_owner(db, &fresh, err) || settle_file(db, fresh, err) ||
-        db_identity_settle(db, err))
+    if (db_lock(db->dir, &db->lock, err) || make_file(db, err) || open_file(db, err))
         return -1;
     return db_prepare(db, err);
 }
@@ -204,8 +198,9 @@ int db_open(const char *dir, const struct db_options *options, struct db **ret, 
     struct db *db = NEW(struct db);
 
     db->magic = DB_MAGIC;
-    db->lock = -1;
+    db->lock = db->raw = -1;
     db->options = *options;
+    db->sum = sum_new();
     db->dir = mem_strdup(str_c(dir));
     db->file = db_path_join(dir, "state.db");
     configure_library();
@@ -217,9 +212,31 @@ int db_open(const char *dir, const struct db_options *options, struct db **ret, 
     return 0;
 }
 
+void db_state(const struct db *db, struct db_state *ret)
+{
+    *ret = db->state;
+}
+
 const char *db_file(const struct db *db)
 {
     return db->file;
+}
+
+void db_disconnect(struct db *db)
+{
+    for (int i = 0; i < SQL_COUNT; i++) {
+        sqlite3_finalize(db->statements[i]);
+        db->statements[i] = NULL;
+    }
+    if (db->sql) {
+        sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        int rc = sqlite3_close(db->sql);
+        assert(rc == SQLITE_OK);
+        db->sql = NULL;
+    }
+    if (db->raw >= 0)
+        close(db->raw);
+    db->raw = -1;
 }
 
 struct db *db_close(struct db *db)
@@ -228,15 +245,10 @@ struct db *db_close(struct db *db)
         return NULL;
     assert(db->magic == DB_MAGIC);
 
-    for (int i = 0; i < SQL_COUNT; i++)
-        sqlite3_finalize(db->statements[i]);
-    if (db->sql) {
-        sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-        int rc = sqlite3_close(db->sql);
-        assert(rc == SQLITE_OK);
-    }
+    db_disconnect(db);
     if (db->lock >= 0)
         close(db->lock);
+    sum_free(db->sum);
     mem_free(db->file);
     mem_free(db->dir);
     db->magic = 0;

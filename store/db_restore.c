@@ -45,13 +45,13 @@ static int connect_source(struct db *source, struct arena *a, struct err *err)
     struct str uri = arena_printf(a, "file:%.*s?immutable=1", STR_F(path));
     int flags =
         SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    bool fresh;
+    int format;
 
     if (sqlite3_open_v2(uri.p, &source->sql, flags, NULL))
         return db_error(source, "open", err);
-    if (db_check_owner(source, &fresh, err))
+    if (db_check_owner(source, &format, err))
         return -1;
-    if (fresh)
+    if (!format)
         return err_set(err, &ERR_STORAGE, "%s is not a Sublet database", source->file);
     return db_verify(source, err);
 }

@@ -140,6 +140,11 @@ void history_drop_first(struct history *h)
     h->first++;
 }
 
+void history_drop_row(struct history *h, int64_t revision)
+{
+    add_drop(h, &(struct history_drop){.floor = h->floor, .dead = {revision}});
+}
+
 void history_drop_at(const struct history *h, size_t index, struct history_drop *ret)
 {
     assert(index < h->n_drops);

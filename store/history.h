@@ -12,7 +12,7 @@ struct history_slot {
 
 struct history_drop {
     int64_t floor, dead[2];
-    unsigned resource;
+    unsigned resource; /* 0: no event of the ring counted it */
 };
 
 struct history {
@@ -38,6 +38,8 @@ uint64_t history_seek(const struct history *h, int64_t revision);
 void history_drop_first(struct history *h);
 /* What one event keeps alive. */
 size_t history_event_bytes(const struct store_event *event);
+/* A row that no event of the ring will remove. */
+void history_drop_row(struct history *h, int64_t revision);
 void history_drop_at(const struct history *h, size_t index, struct history_drop *ret);
 void history_drops_done(struct history *h, size_t n);
 /* Gives back memory the ring does not need. */

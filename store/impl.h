@@ -6,7 +6,9 @@
 #include <uv.h>
 #include <sublet/store_admin.h>
 #include <sublet/store_quarantine.h>
+#include "damage.h"
 #include "db.h"
+#include "db_sum.h"
 #include "history.h"
 #include "table.h"
 #include "writer.h"
@@ -37,10 +39,11 @@ struct store {
     unsigned magic;
     struct uv_loop_s *loop;
     struct store_options options; /* path is not kept */
-    char *file;                   /* path of the database */
+    struct db_state state;        /* of the file when it was opened */
+    struct damage damage;
+    char *file; /* path of the database */
 
-    int64_t revision, next; /* newest committed; what the next write gets */
-    struct store_identity identity;
+    int64_t revision, next;              /* newest committed; what the next write gets */
     int64_t load_floor;                  /* floor of resources that appear later */
     size_t live_objects, live_bytes;     /* committed */
     size_t latest_objects, latest_bytes; /* with what is under way */
@@ -110,6 +113,11 @@ int drive_start(struct store *s, struct db *db, struct err *err) MUST_CHECK; /* 
 /* Something waits: it is looked at when this tick of the loop ends. */
 void drive_schedule(struct store *s);
 void drive_stop(struct store *s, void (*stopped)(struct store *s)); /* closes the loop's handles */
+
+/* store.c: without a loop, for reading only */
+struct store *store_new(struct uv_loop_s *loop, const struct store_options *options);
+void store_free(struct store *s);
+int store_open_db(const struct store_options *options, struct db **ret, struct err *err) MUST_CHECK;
 
 /* load.c */
 int load(struct store *s, struct db *db, struct err *err) MUST_CHECK;

@@ -72,6 +72,7 @@ void store_record_put(struct store *s, enum store_record kind, struct str key, s
     struct record_entry *e = find(s, kind, key);
     struct str undo = STR_NULL;
 
+    damage_record_over(s, kind, key);
     if (e && str_eq(e->value, value))
         return;
     if (e) {
@@ -81,7 +82,7 @@ void store_record_put(struct store *s, enum store_record kind, struct str key, s
         e = entry_new(key, value);
         RB_INSERT(record_tree, records_of(s, kind), e);
     }
-    record_op(s, OP_RECORD_PUT, kind, e, undo);
+    record_op(s, OP_RECORD_PUT, kind, e, undo)->record.added = undo.p ? 0 : 1;
 }
 
 /* The entry leaves the map and belongs to the operation from now on. */
@@ -92,7 +93,7 @@ void store_record_delete(struct store *s, enum store_record kind, struct str key
     if (!e)
         return;
     RB_REMOVE(record_tree, records_of(s, kind), e);
-    record_op(s, OP_RECORD_DELETE, kind, e, STR_NULL);
+    record_op(s, OP_RECORD_DELETE, kind, e, STR_NULL)->record.added = -1;
 }
 
 void record_committed(struct op *op)

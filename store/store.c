@@ -13,7 +13,7 @@
 #define DEFAULT_BYTES   ((size_t)16 << 20)
 #define DEFAULT_SECONDS 3600
 
-static struct store *store_new(struct uv_loop_s *loop, const struct store_options *options)
+struct store *store_new(struct uv_loop_s *loop, const struct store_options *options)
 {
     struct store *s = NEW(struct store);
 
@@ -34,13 +34,14 @@ static struct store *store_new(struct uv_loop_s *loop, const struct store_option
     return s;
 }
 
-static void store_free(struct store *s)
+void store_free(struct store *s)
 {
     assert(!s->open && !s->flying && !s->backups);
     watches_fini(s);
     history_fini(&s->history);
     tables_fini(s);
     records_fini(s);
+    damage_fini(s);
     mem_free(s->touched);
     mem_free(s->read_only);
     mem_free(s->file);
@@ -53,7 +54,7 @@ static int64_t system_wall_us(void)
     return clock_wall_us(&CLOCK_SYSTEM);
 }
 
-static int open_db(const struct store_options *options, struct db **ret, struct err *err)
+int store_open_db(const struct store_options *options, struct db **ret, struct err *err)
 {
     struct db_options db = {.wall_us = options->wall_us ? options->wall_us : system_wall_us,
                             .rng = options->rng ? options->rng : &RNG_SYSTEM};
@@ -64,7 +65,7 @@ static int open_db(const struct store_options *options, struct db **ret, struct 
 void store_identity(const struct store *s, struct store_identity *ret)
 {
     assert(s->magic == STORE_MAGIC);
-    *ret = s->identity;
+    *ret = s->state.identity;
 }
 
 int store_open(struct uv_loop_s *loop, const struct store_options *options, struct store **ret,
@@ -72,10 +73,9 @@ int store_open(struct uv_loop_s *loop, const struct store_options *options, stru
 {
     struct db *db;
 
-    if (open_db(options, &db, err))
+    if (store_open_db(options, &db, err))
         return -1;
     struct store *s = store_new(loop, options);
-    s->identity = *db_identity(db);
     s->file = mem_strdup(str_c(db_file(db)));
     if (load(s, db, err)) {
         db_close(db);
@@ -179,18 +179,4 @@ void store_stats(const struct store *s, struct store_stats *ret)
 int store_restore(const char *backup, const char *path, struct err *err)
 {
     return db_restore(backup, path, err);
-}
-
-int store_check(const char *path, struct err *err)
-{
-    struct store_options options = {.path = path};
-    struct db *db;
-
-    if (open_db(&options, &db, err))
-        return -1;
-    struct store *s = store_new(NULL, &options);
-    int result = db_verify(db, err) || load(s, db, err) ? -1 : 0;
-    db_close(db);
-    store_free(s);
-    return result;
 }

@@ -253,7 +253,7 @@ const struct store_object *store_get(struct store *s, unsigned resource, struct 
                                      struct str name)
 {
     assert(s->magic == STORE_MAGIC);
-    struct object_entry *e = table_find(table_get(s, resource), ns, name);
+    struct object_entry *e = entry_find(s, table_get(s, resource), ns, name);
 
     return e ? entry_visible(e) : NULL;
 }
@@ -262,7 +262,7 @@ const struct store_object *store_latest(struct store *s, unsigned resource, stru
                                         struct str name)
 {
     assert(s->magic == STORE_MAGIC);
-    struct object_entry *e = table_find(table_get(s, resource), ns, name);
+    struct object_entry *e = entry_find(s, table_get(s, resource), ns, name);
 
     if (!e || (e->quarantined && !e->n_pending))
         return NULL;
@@ -273,7 +273,8 @@ const struct store_object *store_quarantined(struct store *s, unsigned resource,
                                              struct str name)
 {
     assert(s->magic == STORE_MAGIC);
-    struct object_entry *e = s->quarantined ? table_find(table_get(s, resource), ns, name) : NULL;
+    struct object_entry *e =
+        s->quarantined || s->damage.n_lost ? entry_find(s, table_get(s, resource), ns, name) : NULL;
 
     return e && e->quarantined && !e->n_pending ? e->committed : NULL;
 }

@@ -31,6 +31,7 @@ struct table {
     unsigned id;
     bool saved, saving; /* its row is durable; is under way */
     bool dropping;      /* the removal of its row is under way */
+    bool nameless;      /* only an id that must not be given again: its name is damaged */
     bool released;      /* no caller uses the id: freed once nothing of it is left */
     bool touched;       /* has events in the batch that is being published */
     size_t rows;        /* events of the history, and those whose dead rows are still on disk */

@@ -115,6 +115,7 @@ static void add_version(struct store *s, struct table *t, const struct store_wri
     op->type = EVENT_OF[w->op];
     op->version.entry = e;
     op->version.object = o;
+    op->version.resource = t->name;
     op->version.at = store_now(s);
     entry_push(e, o, w->op == STORE_DELETE);
 }
@@ -123,7 +124,7 @@ int store_write(struct store *s, const struct store_write *w, struct err *err)
 {
     assert(s->magic == STORE_MAGIC && w->resource && w->name.n && w->skip <= w->bytes.n);
     struct table *t = table_get(s, w->resource);
-    struct object_entry *e = table_find(t, w->ns, w->name);
+    struct object_entry *e = entry_find(s, t, w->ns, w->name);
     const struct store_object *latest = e ? entry_latest(e) : NULL;
     size_t before = latest ? object_size(latest) : 0;
     size_t after = w->ns.n + w->name.n + w->uid.n + w->bytes.n + w->labels.n + w->fields.n;

@@ -72,8 +72,11 @@ static bool is_under_way(const struct sync_run *run)
  * deletion brings the key back. */
 static bool is_unreadable(const struct sync_run *run)
 {
-    return store_quarantined(run->syncer->store, syncer_storage(run->syncer, run->id), run->ns,
-                             run->name) != NULL;
+    struct store *s = run->syncer->store;
+    unsigned storage = syncer_storage(run->syncer, run->id);
+
+    return !store_get(s, storage, run->ns, run->name) &&
+           !store_is_absent(s, storage, run->ns, run->name);
 }
 
 bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)

@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: store
  *
- * What the admin's commands and the metrics need of a store. store_restore and store_check work on
- * directories that no process has open. */
+ * What the admin's commands and the metrics need of a store. store_restore works on a
+ * directory that no process has open. */
 #pragma once
 
 #include <sublet/store.h>
 
 /* Makes the directory `path`, which must not hold a store, one from a backup. Errors: STORAGE. */
 int store_restore(const char *backup, const char *path, struct err *err) MUST_CHECK;
-/* Reads all of a store that no process has open, like a start would, and checks the file itself. */
-int store_check(const char *path, struct err *err) MUST_CHECK;
+
+/* Checks a store's directory that no process has open, or one file: a backup. The checksums of all
+ * rows, the structure of the file, and everything a start would find. Works on a copy in $TMPDIR
+ * (/tmp): what is checked is only read. Returns the number of findings, or -1 when nothing could be
+ * said: the directory is in use, there is no file, no space for the copy. */
+struct store_finding {
+    const char *what;              /* "object", "record", "history", "file", "row" */
+    struct str resource, ns, name; /* of an object; else empty */
+    struct str why;
+};
+typedef void (*store_finding_cb)(void *ctx, const struct store_finding *f);
+int store_check(const char *path, const struct store_options *options, store_finding_cb each,
+                void *ctx, struct err *err) MUST_CHECK;
 
 /* Read-only by order, with a reason (copied; NULL: writes again): store_write() fails with
  * UNAVAILABLE and the reason. What is under way is committed; records may still be put, reads and

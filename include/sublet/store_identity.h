@@ -16,7 +16,7 @@
 
 /* The first revision of a life that was restored is above
  *
- *   max(newest revision of the copy + 10^9, seconds since 2026-01-01T00:00:00Z * 10^6)
+ *   max(newest revision of the copy + 10^9, microseconds since 2026-01-01T00:00:00Z)
  *
  * so two restores of one copy share no revision unless the clock goes back. All stay below 2^53. */
 struct store_identity {

@@ -21,3 +21,26 @@ const struct store_object *store_quarantined(struct store *s, unsigned resource,
 /* All of a resource (0: of all resources); ns.p == NULL: in all namespaces. */
 void store_scan_quarantined(struct store *s, unsigned resource, struct str ns, store_scan_cb each,
                             void *ctx);
+
+/* Damage. Every row has a checksum, and a second account of it elsewhere in the file, so what a
+ * damaged row was about is known in nearly all cases: its object is in quarantine. One whose name
+ * is lost is there as well: it cannot be listed, but store_quarantined() of that very name finds
+ * it. Such an object has no uid and no bytes. */
+struct store_damage {
+    size_t objects;      /* in quarantine, with their names */
+    size_t nameless;     /* in quarantine, their names unknown */
+    size_t superseded;   /* lost versions of objects that have a newer one: only history */
+    size_t records;      /* damaged or missing */
+    size_t unattributed; /* damaged rows of which it is unknown what they were about */
+    bool history;        /* forgotten because of damage: all watchers list again */
+    bool salvaged;       /* the file was made again; the damaged one is state.db.damaged */
+    bool own_account;    /* what the file says of itself was damaged: a new life began */
+};
+void store_damage(const struct store *s, struct store_damage *ret);
+/* Some object or other may be missing without a trace: that store_get() and store_quarantined()
+ * both have none proves nothing, and nothing may be deleted on the strength of it. */
+bool store_is_damaged(const struct store *s);
+/* There is no such object, and that is no effect of damage: what was made for it may be deleted. */
+bool store_is_absent(struct store *s, unsigned resource, struct str ns, struct str name);
+/* There is no such record, and it may be that only because of damage. Writing it ends that. */
+bool store_record_damaged(struct store *s, enum store_record kind, struct str key);

@@ -80,9 +80,45 @@ static bool report_one(void *ctx, const struct store_object *o)
     return true;
 }
 
+static void report_damage(struct vapi *api, bool is, const char *subject, const char *reason,
+                          const char *message)
+{
+    struct vapi_notice n = {.topic = NOTICE_STORED_OBJECT,
+                            .subject = str_c(subject),
+                            .reason = reason,
+                            .message = str_c(message)};
+
+    if (is)
+        vapi_notice(api, &n);
+}
+
+/* What is known of damage beyond the objects that have a name. */
+static void report_store(struct vapi *api)
+{
+    struct store_damage d;
+
+    store_damage(vapi_store(api), &d);
+    report_damage(api, d.nameless, "store nameless", "StoredObjectLost",
+                  "stored objects are damaged and their names unknown; each is refused when it is "
+                  "asked for and can only be deleted");
+    report_damage(api, d.records, "store records", "StoredRecordLost",
+                  "records of the cluster's own book-keeping are damaged or missing");
+    report_damage(api, d.unattributed, "store rows", "StoreDamaged",
+                  "rows of the store are damaged and it is unknown what they were: nothing is "
+                  "deleted because its owner is missing");
+    report_damage(api, d.history, "store history", "StoreHistoryLost",
+                  "events were damaged: the history begins again and watchers list again");
+    report_damage(api, d.salvaged, "store file", "StoreSalvaged",
+                  "the file of the store was damaged and was made again of what could be read; "
+                  "the damaged one is kept as state.db.damaged");
+    report_damage(api, d.own_account, "store identity", "StoreIdentityLost",
+                  "what the store says of itself was damaged: it goes on as a restored one");
+}
+
 void quarantine_report(struct vapi *api)
 {
     store_scan_quarantined(vapi_store(api), 0, STR_NULL, report_one, api);
+    report_store(api);
 }
 
 void quarantine_over(struct vapi *api, const struct resource *r, struct str ns, struct str name)

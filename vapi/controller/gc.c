@@ -131,7 +131,7 @@ static enum owner_state owner_state(struct reconcile *r, struct str ns, const cJ
     struct str where = resource_namespaced(res) ? ns : STR(""), name = json_str_at(ref, "name");
     struct store *store = vapi_store(reconcile_api(r));
     const struct store_object *o = store_get(store, res->storage, where, name);
-    if (!o && store_quarantined(store, res->storage, where, name))
+    if (!o && !store_is_absent(store, res->storage, where, name))
         return OWNER_SOLID; /* it cannot be read, but it is there */
     if (!o || !str_eq(o->uid, uid))
         return OWNER_GONE;

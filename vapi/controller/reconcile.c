@@ -242,7 +242,7 @@ cJSON *reconcile_get(struct reconcile *r, const struct resource *res, struct str
     const struct store_object *o =
         store_get(vapi_store(r->controller->api), res->storage, ns, name);
 
-    if (!o && store_quarantined(vapi_store(r->controller->api), res->storage, ns, name))
+    if (!o && !store_is_absent(vapi_store(r->controller->api), res->storage, ns, name))
         r->unreadable = true;
     return o ? vapi_tree(r->arena, o) : NULL;
 }

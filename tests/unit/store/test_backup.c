@@ -245,6 +245,7 @@ static void expect_restored(struct fixture *f, const char *from, const char *dir
 
     if (store_restore(from, dir, &f->err))
         fail_msg("%.*s", STR_F(f->err.message));
+    assert_int_equal(store_check(dir, NULL, NULL, NULL, &f->err), 0);
     fixture_init(&g);
     g.options.wall_us = new_year;
     g.options.path = dir;
@@ -252,8 +253,7 @@ static void expect_restored(struct fixture *f, const char *from, const char *dir
     assert_int_equal(store_revision(g.store), 3 + LEAP);
     assert_int_equal(committed(&g, "a", "x"), 2);
     fixture_fini(&g);
-    if (store_check(dir, &f->err))
-        fail_msg("%.*s", STR_F(f->err.message));
+    assert_int_equal(store_check(dir, NULL, NULL, NULL, &f->err), 0);
 }
 
 static void test_restore(void **state)
@@ -311,22 +311,49 @@ static void test_damaged_backup(void **state)
     assert_int_equal(access(dir, F_OK), -1);
 }
 
+struct findings {
+    int n;
+    char what[32], name[32];
+};
+
+static void on_finding(void *ctx, const struct store_finding *finding)
+{
+    struct findings *all = ctx;
+
+    all->n++;
+    snprintf(all->what, sizeof(all->what), "%s", finding->what);
+    snprintf(all->name, sizeof(all->name), "%.*s", STR_F(finding->name));
+    assert_true(finding->why.n > 0);
+}
+
 static void test_check(void **state)
 {
     struct fixture *f = *state;
+    struct findings found = {0};
+    char path[128];
 
     fixture_open(f);
     put(f, "a", "x", 1);
     assert_true(fixture_sync(f));
-    assert_int_equal(store_check(f->dir, &f->err), -1);
+    assert_int_equal(store_check(f->dir, NULL, NULL, NULL, &f->err), -1);
     assert_true(str_contains(f->err.message, STR("in use by another process")));
     fixture_close(f);
-    assert_int_equal(store_check(f->dir, &f->err), 0);
-    query(f, "UPDATE version SET type = 2");
-    assert_int_equal(store_check(f->dir, &f->err), -1);
-    assert_true(str_contains(f->err.message, STR("cannot be right")));
-    query(f, "UPDATE version SET type = 0");
-    assert_int_equal(store_check(f->dir, &f->err), 0);
+    assert_int_equal(store_check(f->dir, NULL, on_finding, &found, &f->err), 0);
+    assert_int_equal(found.n, 0);
+    query(f, "UPDATE version SET bytes = '{}'");
+    int64_t size = file_size(f, "state.db");
+    for (int i = 0; i < 2; i++) { /* the first time changed nothing */
+        found.n = 0;
+        assert_true(store_check(f->dir, NULL, on_finding, &found, &f->err) > 0);
+        assert_int_equal(file_size(f, "state.db"), size);
+        assert_int_equal(file_size(f, "state.db.damaged"), -1);
+        assert_int_equal(query(f, "SELECT count(*) FROM version WHERE bytes = '{}'"), 1);
+    }
+    /* One file is enough: a backup. */
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    assert_true(store_check(path, NULL, on_finding, &found, &f->err) > 0);
+    assert_int_equal(store_check("/nonexistent", NULL, NULL, NULL, &f->err), -1);
+    assert_true(str_contains(f->err.message, STR("/nonexistent")));
 }
 
 int main(void)

@@ -325,7 +325,8 @@ static void test_every_operation_of_open(void **state)
         err_clear(&f->err);
         if (store_open(&f->loop, &f->options, &f->store, &f->err)) {
             assert_ptr_equal(f->err.kind, &ERR_STORAGE);
-            assert_true(str_contains(f->err.message, STR("/state.db: ")));
+            if (!str_contains(f->err.message, STR("/state.db: ")))
+                fail_msg("after %d: %.*s", after, STR_F(f->err.message));
             failed++;
             f->store = NULL;
         }
@@ -336,6 +337,8 @@ static void test_every_operation_of_open(void **state)
             fixture_open(f);
         assert_int_equal(committed(f, "a", "x"), 49);
         assert_int_equal(store_oldest_revision(f->store), 1);
+        /* An error is no damage. */
+        assert_int_equal(file_size(f, "state.db.damaged"), -1);
         fixture_close(f);
         if (!failures)
             break;

@@ -2,9 +2,11 @@
  * Every released format of the file can be opened, and nothing in it is lost on the way to the
  * present one. The fixtures are what the program of their time wrote; `test_store_formats make DIR`
  * makes the content below with the present one (see fixtures/README.md). */
+#include "fault_vfs.h"
 #include "harness.h"
 
 #include <sublet/store_admin.h>
+#include <sublet/store_identity.h>
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -16,7 +18,7 @@
 #error "the folder of the fixtures is not given"
 #endif
 
-#define FORMATS 1
+#define FORMATS 2
 
 static int64_t fixture_wall(void)
 {
@@ -27,6 +29,7 @@ static int setup(void **state)
 {
     static struct fixture f;
 
+    fault_install();
     fixture_init(&f);
     f.options.history_seconds = -1; /* the events of the fixture are of any age */
     f.options.wall_us = fixture_wall;
@@ -109,7 +112,10 @@ struct record {
 
 #define RECORD(kind, key, value)                                                                   \
     {                                                                                              \
-        RECORD_##kind, {key, sizeof(key) - 1}, {value, sizeof(value) - 1}                          \
+        RECORD_##kind, {key, sizeof(key) - 1},                                                     \
+        {                                                                                          \
+            value, sizeof(value) - 1                                                               \
+        }                                                                                          \
     }
 static const struct record RECORDS[] = {
     RECORD(META, "empty", ""),
@@ -145,8 +151,8 @@ static void check_events(struct fixture *f)
     bool expired;
 
     assert_int_equal(store_oldest_revision(f->store), 1);
-    assert_int_equal(
-        store_watch_open(f->store, STORE_ALL_RESOURCES, 1, on_wake, NULL, &w, &f->err), 0);
+    assert_int_equal(store_watch_open(f->store, STORE_ALL_RESOURCES, 1, on_wake, NULL, &w, &f->err),
+                     0);
     for (size_t i = 0; i < COUNT(EVENTS); i++) {
         const struct store_event *e = store_watch_next(w, &expired);
         assert_non_null(e);
@@ -211,6 +217,10 @@ static void make_database(struct fixture *f, int format)
     sqlite3 *db;
     char *why = NULL;
 
+    snprintf(path, sizeof(path), "%s/state.db-wal", f->dir);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/state.db.format-1", f->dir);
+    unlink(path);
     snprintf(path, sizeof(path), "%s/state.db", f->dir);
     unlink(path);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
@@ -226,8 +236,7 @@ static void test_every_format(void **state)
 
     for (int format = 1; format <= FORMATS; format++) {
         make_database(f, format);
-        if (store_check(f->dir, &f->err))
-            fail_msg("%.*s", STR_F(f->err.message));
+        assert_int_equal(store_check(f->dir, &f->options, NULL, NULL, &f->err), 0);
         fixture_open(f);
         check_content(f);
         fixture_reopen(f);
@@ -239,6 +248,95 @@ static void test_every_format(void **state)
         assert_int_equal(committed(f, "a", "created"), 9);
         fixture_close(f);
     }
+}
+
+/* Whatever fails on the way, and whenever: the previous format stays, or the present one is whole.
+ */
+static void test_migration_that_fails(void **state)
+{
+    static const enum fault_kind KINDS[] = {FAULT_IO, FAULT_FULL, FAULT_LATE};
+    struct fixture *f = *state;
+    int failed = 0;
+
+    for (size_t kind = 0; kind < COUNT(KINDS); kind++) {
+        for (int after = 0, failures = 1; failures; after++) {
+            make_database(f, 1);
+            fault_arm(FAULT_WRITE | FAULT_SYNC | FAULT_TRUNCATE, FAULT_ANY, KINDS[kind], after, -1);
+            err_clear(&f->err);
+            if (store_open(&f->loop, &f->options, &f->store, &f->err)) {
+                f->store = NULL;
+                failed++;
+            }
+            fixture_close(f);
+            failures = fault_disarm();
+            fixture_open(f);
+            check_content(f);
+            fixture_close(f);
+            assert_true(file_size(f, "state.db.format-1") > 0);
+            assert_int_equal(file_size(f, "state.db.format-1.partial"), -1);
+        }
+    }
+    print_message("%d migrations failed\n", failed);
+    assert_true(failed > 20);
+}
+
+/* The copy is the file of before, and can be opened again. */
+static void test_copy_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    char from[128], to[128];
+
+    make_database(f, 1);
+    fixture_open(f);
+    put(f, "a", "later", 1);
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+    snprintf(from, sizeof(from), "%s/state.db.format-1", f->dir);
+    snprintf(to, sizeof(to), "%s/state.db", f->dir);
+    assert_int_equal(rename(from, to), 0);
+    assert_int_equal(query(f, "PRAGMA user_version"), 1);
+    fixture_open(f);
+    check_content(f);
+}
+
+static void open_identity(struct fixture *f, struct store_identity *ret)
+{
+    fixture_open(f);
+    store_identity(f->store, ret);
+    fixture_close(f);
+}
+
+/* Format 1 has two variants: lives had no epoch at first. */
+static void test_epoch_of_format_1(void **state)
+{
+    struct fixture *f = *state;
+    struct store_identity i, again;
+
+    make_database(f, 1);
+    query(f, "INSERT INTO meta VALUES ('epoch_high', 117477801164800777), ('epoch_low', -2),"
+             " ('from_high', 117477801164800001), ('from_low', 3), ('from_revision', 5),"
+             " ('restored', 1)");
+    open_identity(f, &i);
+    assert_string_equal(i.epoch, "01a15d700f6c0309fffffffffffffffe");
+    assert_string_equal(i.from, "01a15d700f6c00010000000000000003");
+    assert_int_equal(i.from_revision, 5);
+    assert_true(i.restored);
+
+    make_database(f, 1);
+    open_identity(f, &i);
+    assert_int_equal(strlen(i.epoch), STORE_EPOCH_LEN);
+    assert_string_equal(i.from, "");
+    assert_false(i.restored);
+    open_identity(f, &again);
+    assert_memory_equal(&i, &again, sizeof(i));
+
+    make_database(f, 1); /* a copy that was not opened yet */
+    query(f, "UPDATE meta SET value = 1 WHERE key = 'copy'");
+    open_identity(f, &i);
+    assert_int_equal(strlen(i.epoch), STORE_EPOCH_LEN);
+    assert_string_equal(i.from, "");
+    assert_int_equal(i.from_revision, 12);
+    assert_true(i.restored);
 }
 
 /* What the next fixture is made from is what this test expects of all of them. */
@@ -269,7 +367,9 @@ static int make(const char *dir)
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
-    const struct CMUnitTest tests[] = {TEST(every_format), TEST(present_content)};
+    const struct CMUnitTest tests[] = {TEST(every_format), TEST(migration_that_fails),
+                                       TEST(copy_is_kept), TEST(epoch_of_format_1),
+                                       TEST(present_content)};
 
     if (argc == 3 && !strcmp(argv[1], "make"))
         return make(argv[2]);

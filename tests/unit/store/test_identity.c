@@ -11,11 +11,11 @@
 #define YEAR_2026 INT64_C(1767225600)
 #define LEAP      INT64_C(1000000000)
 
-static int64_t now_s;
+static int64_t now_s, now_us; /* the sum of both */
 
 static int64_t fake_wall(void)
 {
-    return now_s * 1000000;
+    return now_s * 1000000 + now_us;
 }
 
 static int setup(void **state)
@@ -25,6 +25,7 @@ static int setup(void **state)
     fixture_init(&f);
     f.options.wall_us = fake_wall;
     now_s = YEAR_2026 + 100;
+    now_us = 0;
     *state = &f;
     return 0;
 }
@@ -133,6 +134,26 @@ static void test_two_restores(void **state)
     fixture_fini(&two);
 }
 
+static void test_two_restores_of_one_second(void **state)
+{
+    struct fixture *f = *state, one, two;
+    char path[128];
+
+    now_s = YEAR_2026 + 5000;
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    backup(f, path);
+    restore(&one, path);
+    for (int i = 0; i < 100; i++)
+        put(&one, "a", "only-one", i);
+    assert_true(fixture_sync(&one));
+    now_us += 1000;
+    restore(&two, path);
+    assert_true(put(&two, "a", "only-two", 1) > store_revision(one.store));
+    fixture_fini(&one);
+    fixture_fini(&two);
+}
+
 /* The clock went back, between the lives and before 2026. */
 static void test_restore_of_a_restore(void **state)
 {
@@ -168,6 +189,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
     const struct CMUnitTest tests[] = {TEST(first_life), TEST(two_restores),
+                                       TEST(two_restores_of_one_second),
                                        TEST(restore_of_a_restore)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

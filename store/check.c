@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checking a store without changing it: a copy of its files is opened as a start would open them,
+ * and what that start would hide, make again or forget is reported. */
+#include "db_impl.h"
+#include "impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct check {
+    store_finding_cb each;
+    void *ctx;
+    struct store *store;
+    int found;
+};
+
+static void find(struct check *c, const struct store_finding *f)
+{
+    c->found++;
+    if (c->each)
+        c->each(c->ctx, f);
+}
+
+static bool find_object(void *ctx, const struct store_object *o)
+{
+    struct check *c = ctx;
+
+    find(c, &(struct store_finding){
+                .what = "object",
+                .resource = store_resource_name(c->store, o->resource),
+                .ns = o->ns,
+                .name = o->name,
+                .why = o->bytes.n ? STR("its bytes are not an object of its resource")
+                                  : STR("its newest version is damaged or missing"),
+            });
+    return true;
+}
+
+static void find_if(struct check *c, size_t n, const char *what, const char *why)
+{
+    char text[256];
+
+    if (!n)
+        return;
+    if (n > 1)
+        snprintf(text, sizeof(text), "%zu times: %s", n, why);
+    else
+        snprintf(text, sizeof(text), "%s", why);
+    find(c, &(struct store_finding){.what = what, .why = str_c(text)});
+}
+
+static void find_damage(struct check *c)
+{
+    struct store_damage d;
+    const struct damage *own = &c->store->damage;
+
+    store_damage(c->store, &d);
+    store_scan_quarantined(c->store, 0, STR_NULL, find_object, c);
+    find_if(c, d.nameless, "object", "damaged, and its name is unknown");
+    for (size_t i = 0; i < own->n_records; i++)
+        find(c, &(struct store_finding){
+                    .what = "record", .name = own->records[i].key, .why = STR("it is damaged")});
+    find_if(c, own->missing_records, "record", "missing");
+    find_if(c, d.unattributed, "row", "damaged, and it is unknown what it was");
+    find_if(c, d.superseded, "history", "an older version of an object is damaged");
+    find_if(c, d.history && !d.superseded, "history", "events are damaged or missing");
+    find_if(c, d.salvaged, "file", "the structure of the file is damaged");
+    find_if(c, d.own_account, "file", "what it says of itself is damaged");
+}
+
+/* -1 with errno; a file that is not there is none to copy when it may be missing. */
+static int copy_file(const char *from, const char *to, bool may_miss)
+{
+    int in = open(from, O_RDONLY | O_CLOEXEC), out, result = 0;
+
+    if (in < 0)
+        return may_miss && errno == ENOENT ? 0 : -1;
+    out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct stat st;
+    result = out < 0 || fstat(in, &st) ? -1 : 0;
+    for (off_t left = result ? 0 : st.st_size; left > 0 && !result;) {
+        ssize_t n = sendfile(out, in, NULL, (size_t)left);
+        result = n > 0 ? 0 : -1;
+        left -= n > 0 ? n : left;
+    }
+    int why = errno;
+    close(in);
+    if (out >= 0)
+        close(out);
+    errno = why;
+    return result;
+}
+
+static int copy_store(const char *path, bool is_dir, const char *dir, struct err *err)
+{
+    char *from = is_dir ? db_path_join(path, "state.db") : mem_strdup(str_c(path));
+    char *to = db_path_join(dir, "state.db");
+    char *log = is_dir ? db_path_join(path, "state.db-wal") : NULL;
+    char *to_log = db_path_join(dir, "state.db-wal");
+    int result = copy_file(from, to, false);
+
+    if (!result && log)
+        result = copy_file(log, to_log, true);
+    if (result)
+        err_set(err, &ERR_STORAGE, "%s: %s", from, strerrordesc_np(errno));
+    mem_free(from);
+    mem_free(to);
+    mem_free(log);
+    mem_free(to_log);
+    return result;
+}
+
+static void remove_copy(const char *dir)
+{
+    static const char *const FILES[] = {
+        "state.db",         "state.db-wal",      "state.db-journal",         "state.db.damaged",
+        "state.db.salvage", "state.db.format-1", "state.db.salvage-journal", "lock"};
+
+    for (size_t i = 0; i < sizeof(FILES) / sizeof(FILES[0]); i++) {
+        char *path = db_path_join(dir, FILES[i]);
+        unlink(path);
+        mem_free(path);
+    }
+    rmdir(dir);
+}
+
+/* A file that a start would refuse is a finding as well. */
+static void check_copy(struct check *c, const struct store_options *options)
+{
+    struct err why;
+    struct db *db = NULL;
+
+    err_init(&why, NULL);
+    c->store = store_new(NULL, options);
+    if (store_open_db(options, &db, &why) || load(c->store, db, &why))
+        find(c, &(struct store_finding){.what = "file", .why = why.message});
+    else
+        find_damage(c);
+    db_close(db);
+    store_free(c->store);
+}
+
+int store_check(const char *path, const struct store_options *options, store_finding_cb each,
+                void *ctx, struct err *err)
+{
+    struct check c = {.each = each, .ctx = ctx};
+    struct store_options copy = options ? *options : (struct store_options){0};
+    const char *base = getenv("TMPDIR");
+    char *dir = db_path_join(base && *base ? base : "/tmp", "sublet-check-XXXXXX");
+    struct stat st;
+    int lock = -1, result = -1;
+
+    bool is_dir = !stat(path, &st) && S_ISDIR(st.st_mode);
+    copy.path = dir;
+    if (is_dir && db_lock(path, &lock, err))
+        goto out;
+    if (!mkdtemp(dir)) {
+        err_set(err, &ERR_STORAGE, "%s: %s", dir, strerrordesc_np(errno));
+        goto out;
+    }
+    result = copy_store(path, is_dir, dir, err);
+    if (!result) {
+        check_copy(&c, &copy);
+        result = c.found;
+    }
+    remove_copy(dir);
+out:
+    if (lock >= 0)
+        close(lock);
+    mem_free(dir);
+    return result;
+}

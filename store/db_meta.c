@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the file says of itself: where its history begins, which revisions are used up, and whose
+ * life it is. A copy begins a new life; so does a file whose account of itself is damaged, because
+ * its revisions cannot be trusted to be the newest ones, and a revision must never be given twice.
+ */
+#include "db_impl.h"
+
+#include <stdio.h>
+#include <sublet/clock.h>
+
+#define YEAR_2026_US (INT64_C(1767225600) * 1000000) /* 2026-01-01T00:00:00Z */
+#define LEAP         INT64_C(1000000000)
+#define MOST         ((INT64_C(1) << 53) - LEAP)
+
+enum number {
+    FLOOR,
+    REVISION,
+    HEALS,
+    COPY,
+    RECORDS,
+    UNTRACED, /* rows were lost of which nothing is known */
+    EPOCH_HIGH,
+    EPOCH_LOW,
+    RESTORED,
+    FROM_HIGH, /* 0, 0: there is none or it is unknown */
+    FROM_LOW,
+    FROM_REVISION,
+    N_NUMBERS
+};
+static const char *const KEYS[N_NUMBERS] = {
+    "floor",      "revision",  "heals",    "copy",      "records",  "untraced",
+    "epoch_high", "epoch_low", "restored", "from_high", "from_low", "from_revision",
+};
+
+struct meta {
+    int64_t values[N_NUMBERS];
+    unsigned there; /* a bit per number that could be read */
+};
+
+struct epoch {
+    int64_t high, low;
+};
+
+/* ---- writing ---- */
+
+int db_meta_put(struct db *db, const char *key, int64_t value, struct err *err)
+{
+    sqlite3_stmt *q;
+
+    if (sqlite3_prepare_v2(db->sql,
+                           "INSERT OR REPLACE INTO meta (key, value, sum)"
+                           " VALUES (?1, ?2, row_sum('meta', ?1, ?2))",
+                           -1, &q, NULL))
+        return db_error(db, "settle", err);
+    db_bind_text(q, 1, str_c(key));
+    sqlite3_bind_int64(q, 2, value);
+    sqlite3_step(q);
+    return sqlite3_finalize(q) ? db_error(db, "settle", err) : 0;
+}
+
+static int put_numbers(struct db *db, const int64_t *values, struct err *err)
+{
+    for (size_t i = 0; i < N_NUMBERS; i++) {
+        if (db_meta_put(db, KEYS[i], values[i], err))
+            return -1;
+    }
+    return 0;
+}
+
+int db_meta_create(struct db *db, struct err *err)
+{
+    static const int64_t values[N_NUMBERS] = {[FLOOR] = 1};
+
+    return put_numbers(db, values, err);
+}
+
+/* ---- reading ---- */
+
+static int read_meta(struct db *db, struct meta *ret, struct err *err)
+{
+    sqlite3_stmt *q;
+
+    *ret = (struct meta){0};
+    if (sqlite3_prepare_v2(db->sql,
+                           "SELECT key, value FROM meta WHERE sum = " META_SUM
+                           " AND typeof(value) = 'integer'",
+                           -1, &q, NULL))
+        return db_error(db, "open", err);
+    while (sqlite3_step(q) == SQLITE_ROW) {
+        struct str key = db_column(q, 0);
+        for (unsigned i = 0; i < N_NUMBERS; i++) {
+            if (!str_eqc(key, KEYS[i]))
+                continue;
+            ret->values[i] = sqlite3_column_int64(q, 1);
+            ret->there |= 1u << i;
+        }
+    }
+    return sqlite3_finalize(q) ? db_error(db, "open", err) : 0;
+}
+
+static bool is_whole(const struct meta *m)
+{
+    return m->there == (1u << N_NUMBERS) - 1;
+}
+
+static void print_epoch(const struct meta *m, enum number high, char ret[STORE_EPOCH_LEN + 1])
+{
+    if (m->values[high])
+        snprintf(ret, STORE_EPOCH_LEN + 1, "%016llx%016llx", (unsigned long long)m->values[high],
+                 (unsigned long long)m->values[high + 1]);
+}
+
+/* ---- lives ---- */
+
+/* 48 bits of milliseconds, later than those of the life before, and 80 random ones. */
+static void make_epoch(const struct db *db, struct meta *m)
+{
+    const uint64_t most = (UINT64_C(1) << 48) - 1;
+    uint64_t least = ((uint64_t)m->values[EPOCH_HIGH] >> 16) + 1;
+    int64_t now = db->options.wall_us() / 1000;
+    uint64_t ms = now > 0 && (uint64_t)now > least ? (uint64_t)now : least;
+    uint64_t high = rng_u64(db->options.rng) & 0xffff;
+
+    m->values[EPOCH_HIGH] = (int64_t)((ms > most ? most : ms) << 16 | high);
+    m->values[EPOCH_LOW] = (int64_t)rng_u64(db->options.rng);
+}
+
+static const char NEWEST[] =
+    "SELECT max((SELECT coalesce(max(revision), 1) FROM version WHERE sum = " VERSION_SUM "),"
+    " (SELECT coalesce(max(revision), 1) FROM trail WHERE sum = " TRAIL_SUM "))";
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* History goes with the floor: loading removes what is of no other use. */
+static int begin_life(struct db *db, struct meta *m, struct err *err)
+{
+    int64_t newest, wall = db->options.wall_us() - YEAR_2026_US, *values = m->values;
+
+    if (db_number(db, NEWEST, &newest, err))
+        return -1;
+    newest = larger(newest, larger(values[FLOOR], values[REVISION]));
+    if (!(m->there & 1u << RECORDS) &&
+        db_number(db, "SELECT count(*) FROM record", &values[RECORDS], err))
+        return -1;
+    values[FLOOR] = wall < MOST ? larger(newest + LEAP, wall) : newest + LEAP;
+    values[REVISION] = values[FLOOR];
+    values[COPY] = 0;
+    values[RESTORED] = 1;
+    values[FROM_HIGH] = values[EPOCH_HIGH];
+    values[FROM_LOW] = values[EPOCH_LOW];
+    values[FROM_REVISION] = newest;
+    make_epoch(db, m);
+    return 0;
+}
+
+static int save(struct db *db, const struct meta *m, struct err *err)
+{
+    if (db_sql(db, "BEGIN IMMEDIATE", err))
+        return -1;
+    return db_commit_sql(db, put_numbers(db, m->values, err), err);
+}
+
+int db_meta_settle(struct db *db, struct err *err)
+{
+    struct db_state *state = &db->state;
+    struct meta m;
+
+    if (read_meta(db, &m, err))
+        return -1;
+    state->meta_damaged = !is_whole(&m);
+    if (state->meta_damaged || m.values[COPY]) {
+        if (begin_life(db, &m, err) || save(db, &m, err))
+            return -1;
+    } else if (!m.values[EPOCH_HIGH]) { /* the first life, or one from before epochs */
+        make_epoch(db, &m);
+        if (save(db, &m, err))
+            return -1;
+    }
+
+    state->floor = m.values[FLOOR];
+    state->revision = m.values[REVISION];
+    state->records = m.values[RECORDS];
+    state->untraced = m.values[UNTRACED] != 0;
+    state->identity.restored = m.values[RESTORED] != 0;
+    state->identity.from_revision = m.values[FROM_REVISION];
+    print_epoch(&m, EPOCH_HIGH, state->identity.epoch);
+    print_epoch(&m, FROM_HIGH, state->identity.from);
+    return 0;
+}

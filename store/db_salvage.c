@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A file whose structure SQLite finds damaged is made again, of every row that can still be
+ * reached: writing into it would damage more. The damaged file stays beside the new one as
+ * state.db.damaged.
+ *
+ * A table is read from both ends up to the pages that cannot be read, and then by the revisions the
+ * other account of it knows. Rows are copied with their checksums: what is wrong with one is found
+ * by loading. Copying must never make a row look better than it is. */
+#include "db_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WHOLE_VERSION VERSION_COLUMNS ", sum"
+#define WHOLE_TRAIL   "revision, type, key, sum"
+
+struct walk {
+    const char *select, *insert;
+};
+
+/* Upwards and downwards; a row that both ways reach is the same one. */
+static const struct walk WALKS[] = {
+    {"SELECT key, value, sum FROM main.meta ORDER BY key",
+     "INSERT OR IGNORE INTO meta VALUES (?1, ?2, ?3)"},
+    {"SELECT key, value, sum FROM main.meta ORDER BY key DESC",
+     "INSERT OR IGNORE INTO meta VALUES (?1, ?2, ?3)"},
+    {"SELECT id, name, sum FROM main.resource ORDER BY id",
+     "INSERT OR IGNORE INTO resource VALUES (?1, ?2, ?3)"},
+    {"SELECT id, name, sum FROM main.resource ORDER BY id DESC",
+     "INSERT OR IGNORE INTO resource VALUES (?1, ?2, ?3)"},
+    {"SELECT " WHOLE_TRAIL " FROM main.trail ORDER BY revision",
+     "INSERT OR IGNORE INTO trail VALUES (?1, ?2, ?3, ?4)"},
+    {"SELECT " WHOLE_TRAIL " FROM main.trail ORDER BY revision DESC",
+     "INSERT OR IGNORE INTO trail VALUES (?1, ?2, ?3, ?4)"},
+    {"SELECT " WHOLE_VERSION " FROM main.version ORDER BY revision",
+     "INSERT OR IGNORE INTO version VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"},
+    {"SELECT " WHOLE_VERSION " FROM main.version ORDER BY revision DESC",
+     "INSERT OR IGNORE INTO version VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"},
+    {"SELECT kind, key, value, sum FROM main.record ORDER BY kind, key",
+     "INSERT OR IGNORE INTO record VALUES (?1, ?2, ?3, ?4)"},
+    {"SELECT kind, key, value, sum FROM main.record ORDER BY kind DESC, key DESC",
+     "INSERT OR IGNORE INTO record VALUES (?1, ?2, ?3, ?4)"},
+};
+
+static bool is_corrupt(int rc)
+{
+    return (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_ERROR;
+}
+
+enum { TRAIL_WALK = 4, VERSION_WALK = 6 };
+
+/* A row that the new file does not take (a NULL where none can be) is not worth keeping. */
+static int copy_row(sqlite3_stmt *from, sqlite3_stmt *to)
+{
+    for (int i = 0; i < sqlite3_column_count(from); i++)
+        sqlite3_bind_value(to, i + 1, sqlite3_column_value(from, i));
+    int rc = sqlite3_step(to);
+    sqlite3_reset(to);
+    return rc == SQLITE_DONE || (rc & 0xff) == SQLITE_CONSTRAINT ? 0 : -1;
+}
+
+/* A page that is damaged ends a walk. What cannot be read or written for another reason ends all:
+ * the disk may be well again at the next start, and what was given up would be lost. */
+static int walk(struct db *from, struct db *to, const struct walk *w, bool *ret_broken,
+                struct err *err)
+{
+    sqlite3_stmt *source = NULL, *target = NULL;
+    int result = 0, rc;
+
+    if (sqlite3_prepare_v2(to->sql, w->insert, -1, &target, NULL))
+        return db_error(to, "salvage", err);
+    rc = sqlite3_prepare_v2(from->sql, w->select, -1, &source, NULL);
+    if (!rc) {
+        while ((rc = sqlite3_step(source)) == SQLITE_ROW && !result)
+            result = copy_row(source, target);
+    }
+    if (result)
+        db_error(to, "salvage", err);
+    else if (rc != SQLITE_DONE && !is_corrupt(rc))
+        result = db_error(from, "salvage", err);
+    *ret_broken = rc != SQLITE_DONE;
+    sqlite3_finalize(source);
+    sqlite3_finalize(target);
+    return result;
+}
+
+/* Pages between two damaged ones are found by the revisions on them. */
+static int probe(struct db *from, struct db *to, struct err *err)
+{
+    sqlite3_stmt *missing = NULL, *source = NULL, *target = NULL;
+    int result = -1;
+
+    if (!sqlite3_prepare_v2(to->sql,
+                            "SELECT revision FROM trail WHERE revision NOT IN"
+                            " (SELECT revision FROM version)",
+                            -1, &missing, NULL) &&
+        !sqlite3_prepare_v2(to->sql,
+                            "INSERT OR IGNORE INTO version"
+                            " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+                            -1, &target, NULL))
+        result = 0;
+    if (!result && !sqlite3_prepare_v2(
+                       from->sql, "SELECT " WHOLE_VERSION " FROM main.version WHERE revision = ?1",
+                       -1, &source, NULL)) {
+        while (!result && sqlite3_step(missing) == SQLITE_ROW) {
+            sqlite3_bind_int64(source, 1, sqlite3_column_int64(missing, 0));
+            if (sqlite3_step(source) == SQLITE_ROW)
+                result = copy_row(source, target);
+            sqlite3_reset(source);
+        }
+    }
+    if (result)
+        db_error(to, "salvage", err);
+    sqlite3_finalize(missing);
+    sqlite3_finalize(source);
+    sqlite3_finalize(target);
+    return result;
+}
+
+/* A version and its trail lost together leave no trace. That it may be so is kept, because what is
+ * new looks whole. */
+static int note_untraced(struct db *to, bool broken, struct err *err)
+{
+    int64_t versions, trails;
+
+    if (db_number(to,
+                  "SELECT count(*) FROM version WHERE revision NOT IN (SELECT revision FROM trail)",
+                  &versions, err) ||
+        db_number(to,
+                  "SELECT count(*) FROM trail WHERE revision NOT IN (SELECT revision FROM version)",
+                  &trails, err))
+        return -1;
+    return broken || (versions && trails) ? db_meta_put(to, "untraced", 1, err) : 0;
+}
+
+static int copy_rows(struct db *from, struct db *to, struct err *err)
+{
+    bool broken[sizeof(WALKS) / sizeof(WALKS[0])];
+
+    for (size_t i = 0; i < sizeof(WALKS) / sizeof(WALKS[0]); i++) {
+        if (walk(from, to, &WALKS[i], &broken[i], err))
+            return -1;
+    }
+    if (probe(from, to, err))
+        return -1;
+    return note_untraced(to, broken[TRAIL_WALK] && broken[VERSION_WALK], err);
+}
+
+/* A file of its own, in one transaction and synced when this returns. */
+static int write_new(struct db *db, struct db *new, struct err *err)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+                SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_PRIVATECACHE;
+
+    if (sqlite3_open_v2(new->file, &new->sql, flags, NULL) || sum_register(new->sum, new->sql))
+        return db_error(new, "salvage", err);
+    if (db_sql(new,
+               "PRAGMA locking_mode=EXCLUSIVE;PRAGMA page_size=4096;"
+               "PRAGMA auto_vacuum=INCREMENTAL;PRAGMA cache_size=-256;PRAGMA synchronous=EXTRA;"
+               "BEGIN IMMEDIATE",
+               err))
+        return -1;
+    return db_commit_sql(new, db_format_tables(new, err) || copy_rows(db, new, err) ? -1 : 0, err);
+}
+
+/* The log was folded into the file before: the two names are all that changes. */
+static int put_in_place(struct db *db, const char *new, struct err *err)
+{
+    if (db_keep(db, "damaged", err))
+        return -1;
+    db_disconnect(db);
+    char *log = db_path_join(db->dir, "state.db-wal");
+    unlink(log);
+    mem_free(log);
+    if (rename(new, db->file))
+        return err_set(err, &ERR_STORAGE, "%s: cannot be put in place", new);
+    return db_sync_dir_of(db->file, err);
+}
+
+/* 1: damaged, or a page could not be read; 0: neither; -1: the check did not get that far. */
+static int look(struct db *db, struct err *err)
+{
+    sqlite3_stmt *q;
+    int rc = sqlite3_prepare_v2(db->sql, "PRAGMA quick_check(1)", -1, &q, NULL), result = 0;
+
+    if (!rc && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+        const char *text = (const char *)sqlite3_column_text(q, 0);
+        rc = SQLITE_OK;
+        result = !text || strcmp(text, "ok") != 0;
+    }
+    if (rc)
+        result = is_corrupt(rc) ? 1 : db_error(db, "check", err);
+    sqlite3_finalize(q);
+    return result;
+}
+
+/* Every page, as SQLite would. */
+static int read_all(struct db *db, struct err *err)
+{
+    char page[DB_PAGE];
+    sqlite3_file *file = NULL;
+    sqlite3_int64 size = 0;
+    int rc = sqlite3_file_control(db->sql, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+
+    if (!rc)
+        rc = file->pMethods->xFileSize(file, &size);
+    for (sqlite3_int64 at = 0; !rc && at + DB_PAGE <= size; at += DB_PAGE)
+        rc = file->pMethods->xRead(file, page, DB_PAGE, at);
+    return rc ? err_set(err, &ERR_STORAGE, "%s: check: %s", db->file, sqlite3_errstr(rc)) : 0;
+}
+
+/* SQLite reports a page that could not be read like one that is damaged, and not always with the
+ * error. So damage is what two looks find while the disk reads everything in between. */
+static int is_damaged(struct db *db, struct err *err)
+{
+    int result = look(db, err);
+
+    if (result <= 0)
+        return result;
+    return read_all(db, err) ? -1 : look(db, err);
+}
+
+int db_salvage(struct db *db, bool *ret_salvaged, struct err *err)
+{
+    struct db new = {.magic = DB_MAGIC, .lock = -1, .raw = -1, .sum = db->sum, .dir = db->dir};
+    int result = is_damaged(db, err);
+
+    *ret_salvaged = false;
+    /* An error of the disk can look like damage; it is none when the second look does not find it.
+     */
+    if (result > 0)
+        result = is_damaged(db, err);
+    if (result <= 0)
+        return result;
+    new.file = db_path_join(db->dir, "state.db.salvage");
+    unlink(new.file);
+    result = write_new(db, &new, err);
+    if (new.sql)
+        sqlite3_close(new.sql);
+    if (!result)
+        result = put_in_place(db, new.file, err);
+    if (result)
+        unlink(new.file);
+    mem_free(new.file);
+    *ret_salvaged = !result;
+    return result;
+}

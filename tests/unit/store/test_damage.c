@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Damaged rows: whatever is wrong with one, its object is right, or in quarantine, or deleted, and
+ * everything else is served. */
+#include "harness.h"
+
+#include <sublet/store_admin.h>
+#include <sublet/store_quarantine.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int setup(void **state)
+{
+    static struct fixture f;
+
+    fixture_init(&f);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_fini(*state);
+    return 0;
+}
+
+/* Revisions: x 2 and 3, y 4, gone 5 to 6. */
+static void fill(struct fixture *f)
+{
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    put(f, "a", "x", 2);
+    put(f, "a", "y", 3);
+    put(f, "a", "gone", 4);
+    delete (f, "a", "gone");
+    store_record_put(f->store, RECORD_MAPPING, STR("k"), STR("v"));
+    store_record_put(f->store, RECORD_MAPPING, STR("l"), STR("w"));
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+}
+
+enum state { RIGHT, HIDDEN };
+
+struct row {
+    const char *sql;
+    enum state x, y, record;
+    bool blind; /* absence proves nothing */
+};
+
+static const struct row ROWS[] = {
+    {"UPDATE version SET bytes = '{\"v\":9,\"rv\":3}' WHERE revision = 3", .x = HIDDEN},
+    {"UPDATE version SET name = 'z' WHERE revision = 3", .x = HIDDEN},
+    {"UPDATE version SET type = 7 WHERE revision = 3", .x = HIDDEN},
+    {"UPDATE version SET type = 2 WHERE revision = 3", .x = HIDDEN},
+    {"UPDATE version SET resource = 9 WHERE revision = 3", .x = HIDDEN},
+    {"UPDATE version SET uid = 7 WHERE revision = 3", .x = HIDDEN},
+    {"UPDATE version SET at = 'x' WHERE revision = 3", .x = HIDDEN},
+    {"UPDATE version SET revision = -3 WHERE revision = 3", .x = HIDDEN},
+    {"UPDATE version SET revision = 900 WHERE revision = 3", .x = HIDDEN},
+    {"UPDATE version SET sum = 1 WHERE revision = 3", .x = HIDDEN},
+    {"DELETE FROM version WHERE revision = 3", .x = HIDDEN},
+    {"DELETE FROM version WHERE revision IN (2, 3)", .x = HIDDEN},
+    {"DELETE FROM version WHERE revision = 4", .y = HIDDEN},
+    {"DELETE FROM version WHERE revision = 2"},
+    {"DELETE FROM version WHERE revision = 6"},
+    {"UPDATE version SET ns = '' WHERE revision = 6"},
+    {"DELETE FROM version", .x = HIDDEN, .y = HIDDEN},
+    {"UPDATE trail SET key = 5 WHERE revision = 3"},
+    {"UPDATE trail SET revision = 77 WHERE revision = 3"},
+    {"DELETE FROM trail WHERE revision > 2"},
+    {"UPDATE resource SET name = 'podz'", .x = HIDDEN, .y = HIDDEN},
+    {"UPDATE resource SET id = 3", .x = HIDDEN, .y = HIDDEN},
+    {"DELETE FROM resource", .x = HIDDEN, .y = HIDDEN},
+    {"UPDATE record SET value = 'x' WHERE key = CAST('k' AS BLOB)", .record = HIDDEN},
+    {"UPDATE record SET kind = 77 WHERE key = CAST('k' AS BLOB)", .record = HIDDEN},
+    {"DELETE FROM record WHERE key = CAST('k' AS BLOB)", .record = HIDDEN},
+    {"UPDATE meta SET value = 1000 WHERE key = 'floor'"},
+    {"DELETE FROM meta WHERE key = 'floor'"},
+    {"UPDATE meta SET value = 'x' WHERE key = 'revision'"},
+    {"DELETE FROM meta"},
+    {"DELETE FROM trail WHERE revision = 4; UPDATE version SET name = 'q' WHERE revision = 4",
+     .y = HIDDEN, .blind = true},
+};
+
+static void damage(struct fixture *f, const char *sql)
+{
+    char path[128];
+    sqlite3 *db;
+
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_true(sqlite3_total_changes(db) > 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void expect(struct fixture *f, const struct row *row, const char *name, enum state state,
+                   int value)
+{
+    if (committed(f, "a", name) != (state == RIGHT ? value : -1))
+        fail_msg("%s: %s is %d", row->sql, name, committed(f, "a", name));
+    assert_false(store_is_absent(f->store, f->pods, STR("a"), str_c(name)));
+    if (state == RIGHT || row->blind)
+        return;
+    if (!store_quarantined(f->store, f->pods, STR("a"), str_c(name)))
+        fail_msg("%s: %s is not in quarantine", row->sql, name);
+    assert_int_equal(try_write(f, STORE_CREATE, "a", name, 1, 0), -1);
+    assert_ptr_equal(f->err.kind, &ERR_ALREADY_EXISTS);
+}
+
+static void expect_row(struct fixture *f, const struct row *row)
+{
+    struct store_damage d;
+    struct str value;
+
+    expect(f, row, "x", row->x, 2);
+    expect(f, row, "y", row->y, 3);
+    assert_int_equal(committed(f, "a", "gone"), -1);
+    assert_int_equal(store_is_absent(f->store, f->pods, STR("a"), STR("gone")), !row->blind);
+    assert_int_equal(store_is_damaged(f->store), row->blind);
+    store_damage(f->store, &d);
+    assert_int_equal(d.objects + d.nameless, row->blind ? 0 : (row->x ? 1 : 0) + (row->y ? 1 : 0));
+    assert_int_equal(store_record_get(f->store, RECORD_MAPPING, STR("k"), &value),
+                     row->record == RIGHT);
+    assert_int_equal(store_record_damaged(f->store, RECORD_MAPPING, STR("k")),
+                     row->record == HIDDEN);
+    assert_false(store_record_damaged(f->store, RECORD_MAPPING, STR("l")));
+    assert_true(store_revision(f->store) >= 6);
+}
+
+/* A delete that names the revision ends it, as it does for what cannot be read. */
+static void end(struct fixture *f, const char *name, enum state state)
+{
+    if (state == RIGHT)
+        return;
+    const struct store_object *o = store_quarantined(f->store, f->pods, STR("a"), str_c(name));
+    assert_true(try_write(f, STORE_DELETE, "a", name, 1, o->revision) > 0);
+    assert_true(fixture_sync(f));
+    assert_true(store_is_absent(f->store, f->pods, STR("a"), str_c(name)));
+    assert_true(put(f, "a", name, 50) > 0);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+        const struct row *row = &ROWS[i];
+        struct fixture f;
+
+        fixture_init(&f);
+        fill(&f);
+        damage(&f, row->sql);
+        fixture_open(&f);
+        expect_row(&f, row);
+        int64_t revision = store_revision(f.store);
+        fixture_reopen(&f); /* what is known of it stays known */
+        expect_row(&f, row);
+        assert_true(store_revision(f.store) >= revision);
+        if (!row->blind) {
+            end(&f, "x", row->x);
+            end(&f, "y", row->y);
+            store_record_put(f.store, RECORD_MAPPING, STR("k"), STR("new"));
+            assert_true(put(&f, "b", "new", 1) > revision);
+            assert_true(fixture_sync(&f));
+            fixture_reopen(&f);
+            assert_int_equal(committed(&f, "b", "new"), 1);
+            assert_int_equal(committed(&f, "a", "x"), row->x ? 50 : 2);
+            assert_int_equal(committed(&f, "a", "y"), row->y ? 50 : 3);
+            assert_int_equal(committed(&f, "a", "gone"), -1);
+        }
+        fixture_fini(&f);
+    }
+}
+
+#define PAD_KEYS 600
+
+static void fill_pages(struct fixture *f)
+{
+    char name[16];
+
+    fixture_open(f);
+    for (int i = 0; i < PAD_KEYS; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        put(f, "a", name, i);
+    }
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+}
+
+static void spoil(struct fixture *f, int page)
+{
+    static const char noise[4096] = {1, 2, 3};
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    fseek(file, (page - 1) * 4096, SEEK_SET);
+    assert_int_equal(fwrite(noise, 1, sizeof(noise), file), sizeof(noise));
+    fclose(file);
+}
+
+/* Everything is right, or in quarantine, or absence proves nothing. Returns how many are hidden. */
+static int check_pages(struct fixture *f)
+{
+    char name[16];
+    int hidden = 0;
+
+    for (int i = 0; i < PAD_KEYS; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        int value = committed(f, "a", name);
+        assert_true(value == i || value < 0);
+        assert_false(store_is_absent(f->store, f->pods, STR("a"), str_c(name)));
+        hidden += value < 0;
+    }
+    return hidden;
+}
+
+/* One page after another is lost: all other rows are served, from a file that is whole again. */
+static void test_pages(void **state)
+{
+    int refused = 0, salvaged = 0, hidden = 0;
+
+    (void)state;
+    for (int page = 1, pages = 2; page <= pages; page++) {
+        struct fixture f;
+        fixture_init(&f);
+        fill_pages(&f);
+        pages = (int)(file_size(&f, "state.db") / 4096);
+        spoil(&f, page);
+        if (store_open(&f.loop, &f.options, &f.store, &f.err)) {
+            f.store = NULL;
+            refused++;
+            fixture_fini(&f);
+            continue;
+        }
+        f.pods = store_resource(f.store, STR("pods"));
+        int lost = check_pages(&f);
+        struct store_damage d;
+        store_damage(f.store, &d);
+        assert_true(d.salvaged);
+        assert_true(file_size(&f, "state.db.damaged") > 0);
+        salvaged++;
+        hidden += lost;
+        put(&f, "a", "new", 1);
+        assert_true(fixture_sync(&f));
+        fixture_reopen(&f);
+        assert_int_equal(check_pages(&f), lost);
+        assert_int_equal(committed(&f, "a", "new"), 1);
+        fixture_close(&f);
+        assert_int_equal(query(&f, "SELECT count(*) FROM pragma_integrity_check"
+                                   " WHERE integrity_check = 'ok'"),
+                         1);
+        fixture_fini(&f);
+    }
+    print_message("%d refused, %d salvaged, %d of %d objects hidden by each\n", refused, salvaged,
+                  hidden / salvaged, PAD_KEYS);
+    assert_true(salvaged > 20 && refused <= 2);
+}
+
+/* A version and its trail at once: then nothing proves that an object was deleted, for good. */
+static void test_both_accounts(void **state)
+{
+    struct fixture *f = *state;
+
+    fill_pages(f);
+    for (int page = 8; page < 28; page++)
+        spoil(f, page);
+    fixture_open(f);
+    assert_true(check_pages(f) > 0);
+    assert_true(store_is_damaged(f->store));
+    put(f, "a", "new", 1);
+    assert_true(fixture_sync(f));
+    fixture_reopen(f);
+    assert_true(store_is_damaged(f->store));
+    check_pages(f);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+    const struct CMUnitTest tests[] = {TEST(rows), TEST(pages), TEST(both_accounts)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every byte of a small file is damaged in turn. Each object is then right
+ * or known to be hidden; nothing crashes, and no wrong value is served. A file that cannot be
+ * opened at all is refused with an error. */
+#include "harness.h"
+#include "store/impl.h"
+
+#include <sublet/store_quarantine.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KEYS 4
+
+static char database[1 << 16];
+static size_t n_database;
+
+static size_t read_file(struct fixture *f, const char *name, char *bytes, size_t most)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+    FILE *in = fopen(path, "r");
+    if (!in)
+        return 0;
+    size_t n = fread(bytes, 1, most, in);
+    fclose(in);
+    assert_true(n < most);
+    return n;
+}
+
+static void write_file(struct fixture *f, const char *name, const char *bytes, size_t n)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+    unlink(path);
+    if (!n)
+        return;
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    assert_int_equal(fwrite(bytes, 1, n, out), n);
+    fclose(out);
+}
+
+/* Pages of 512 bytes: as many kinds of bytes, and fewer of each. */
+static void make_small(struct fixture *f)
+{
+    char path[128];
+    sqlite3 *db;
+
+    fixture_open(f);
+    fixture_close(f);
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "PRAGMA journal_mode=DELETE; PRAGMA page_size=512; VACUUM;"
+                                  "DROP VIEW object",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* k0 to k3 have values 10 to 13; k4 was deleted. Before that, each had a value below 10. */
+static void fill(struct fixture *f)
+{
+    char name[8];
+
+    fixture_open(f);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < KEYS; i++) {
+            snprintf(name, sizeof(name), "k%d", i);
+            put(f, "a", name, round * 10 + i);
+        }
+        put(f, "a", "k4", 4);
+        assert_true(fixture_sync(f));
+    }
+    delete (f, "a", "k4");
+    store_record_put(f->store, RECORD_MAPPING, STR("k"), STR("v"));
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+    n_database = read_file(f, "state.db", database, sizeof(database));
+}
+
+static bool count(void *ctx, const struct store_object *o)
+{
+    value_of(o);
+    ++*(int *)ctx;
+    return true;
+}
+
+static void check_served(struct store *s, size_t at)
+{
+    unsigned pods = store_resource(s, STR("pods"));
+    int visible = 0, right = 0;
+    struct str value;
+    char name[8];
+
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        const struct store_object *o = store_get(s, pods, STR("a"), str_c(name));
+        if (o && value_of(o) != 10 + i)
+            fail_msg("byte %zu: %s is %d", at, name, value_of(o));
+        if (store_is_absent(s, pods, STR("a"), str_c(name)))
+            fail_msg("byte %zu: %s is said to be absent", at, name);
+        right += o != NULL;
+    }
+    assert_null(store_get(s, pods, STR("a"), STR("k4")));
+    if (store_scan(s, pods, STR_NULL, STR_NULL, STR_NULL, 0, count, &visible, NULL))
+        fail();
+    assert_int_equal(visible, right);
+    if (store_record_get(s, RECORD_MAPPING, STR("k"), &value))
+        assert_true(str_eqc(value, "v"));
+    else
+        assert_true(store_record_damaged(s, RECORD_MAPPING, STR("k")));
+}
+
+static int refused, opened;
+
+/* Without a loop: no thread, no timer, nothing written but what opening itself writes. */
+static void open_and_check(struct fixture *f, size_t at)
+{
+    struct store *s = store_new(NULL, &f->options);
+    struct db *db = NULL;
+
+    err_clear(&f->err);
+    if (store_open_db(&f->options, &db, &f->err) || load(s, db, &f->err)) {
+        assert_ptr_equal(f->err.kind, &ERR_STORAGE);
+        refused++;
+    } else {
+        opened++;
+        s->closing = false;
+        check_served(s, at);
+    }
+    db_close(db);
+    s->closing = true;
+    store_free(s);
+}
+
+static void test_every_byte(void **state)
+{
+    struct fixture *f = *state;
+
+    for (size_t at = 0; at < n_database; at++) {
+        char before = database[at];
+
+        database[at] = (char)(before ^ (1 << at % 8));
+        write_file(f, "state.db", database, n_database);
+        write_file(f, "state.db-wal", "", 0);
+        write_file(f, "state.db.damaged", "", 0);
+        open_and_check(f, at);
+        database[at] = before;
+    }
+    print_message("%zu bytes: %d opened, %d refused\n", n_database, opened, refused);
+    assert_true(opened > refused * 3);
+}
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    char memory[sizeof(f.dir)];
+
+    fixture_init(&f);
+    /* Thousands of opens, each with its syncs: memory where there is some. */
+    snprintf(memory, sizeof(memory), "/dev/shm/sublet-flip-XXXXXX");
+    if (mkdtemp(memory)) {
+        remove_dir(f.dir);
+        memcpy(f.dir, memory, sizeof(memory));
+    }
+    make_small(&f);
+    fill(&f);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_fini(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_byte)};
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
