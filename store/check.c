@@ -71,6 +71,7 @@ static void find_damage(struct check *c)
     find_if(c, d.superseded, "history", "an older version of an object is damaged");
     find_if(c, d.history && !d.superseded, "history", "events are damaged or missing");
     find_if(c, d.salvaged, "file", "the structure of the file is damaged");
+    find_if(c, d.log, "log", "damaged: writes that were answered are lost behind it");
     find_if(c, d.own_account, "file", "what it says of itself is damaged");
 }
 
@@ -119,8 +120,9 @@ static int copy_store(const char *path, bool is_dir, const char *dir, struct err
 static void remove_copy(const char *dir)
 {
     static const char *const FILES[] = {
-        "state.db",         "state.db-wal",      "state.db-journal",         "state.db.damaged",
-        "state.db.salvage", "state.db.format-1", "state.db.salvage-journal", "lock"};
+        "state.db",          "state.db-wal",        "state.db-journal",         "state.db.damaged",
+        "state.db.salvage",  "state.db.format-1",   "state.db.salvage-journal", "lock",
+        "state.db-wal.lost", "state.db-wal.damaged"};
 
     for (size_t i = 0; i < sizeof(FILES) / sizeof(FILES[0]); i++) {
         char *path = db_path_join(dir, FILES[i]);

@@ -281,6 +281,7 @@ void store_damage(const struct store *s, struct store_damage *ret)
         .unattributed = d->unattributed,
         .history = d->history,
         .salvaged = s->state.salvaged,
+        .log = s->state.log_lost,
         .own_account = s->state.meta_damaged,
     };
 }

@@ -93,10 +93,17 @@ int db_meta_settle(struct db *db, struct err *err) MUST_CHECK;
 int db_meta_put(struct db *db, const char *key, int64_t value, struct err *err) MUST_CHECK;
 int db_meta_create(struct db *db, struct err *err) MUST_CHECK; /* all rows, of a first life */
 
+/* db_log.c: before the file is opened: state.log_lost, with the log kept. And once a new life that
+ * begins because of it is durable. */
+int db_log_inspect(struct db *db, struct err *err) MUST_CHECK;
+int db_log_settled(struct db *db, struct err *err) MUST_CHECK;
+
 /* db_salvage.c: makes a file whose structure is damaged again, of what can be read of it. */
 int db_salvage(struct db *db, bool *ret_salvaged, struct err *err) MUST_CHECK;
 
 /* db_keep.c */
+/* A copy that appears under its name when it is complete and synced. */
+int db_keep_file(const char *from, const char *to, struct err *err) MUST_CHECK;
 int db_sync_dir_of(const char *path, struct err *err) MUST_CHECK;
 
 /* The columns of a row, in the order in which they are stored and hashed. */

@@ -67,6 +67,16 @@ static int copy_file(int in, const char *to, struct err *err)
     return result;
 }
 
+int db_keep_file(const char *from, const char *to, struct err *err)
+{
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int result = in < 0 ? system_error(from, err) : copy_file(in, to, err);
+
+    if (in >= 0)
+        close(in);
+    return result;
+}
+
 /* Closing any descriptor of the file ends the locks SQLite holds on it, so this one stays open. */
 int db_keep(struct db *db, const char *suffix, struct err *err)
 {

@@ -171,7 +171,7 @@ int db_meta_settle(struct db *db, struct err *err)
     if (read_meta(db, &m, err))
         return -1;
     state->meta_damaged = !is_whole(&m);
-    if (state->meta_damaged || m.values[COPY]) {
+    if (state->meta_damaged || state->log_lost || m.values[COPY]) {
         if (begin_life(db, &m, err) || save(db, &m, err))
             return -1;
     } else if (!m.values[EPOCH_HIGH]) { /* the first life, or one from before epochs */

@@ -162,6 +162,8 @@ static int open_file(struct db *db, struct err *err)
     bool salvaged = false;
     int format;
 
+    if (db_log_inspect(db, err))
+        return -1;
     for (;;) {
         if (connect_file(db, err) || db_check_owner(db, &format, err) ||
             settle_file(db, format, err) ||
@@ -175,7 +177,7 @@ static int open_file(struct db *db, struct err *err)
             break;
     }
     db->state.salvaged = salvaged;
-    return db_meta_settle(db, err);
+    return db_meta_settle(db, err) || db_log_settled(db, err) ? -1 : 0;
 }
 
 static int open_steps(struct db *db, struct err *err)

@@ -15,7 +15,7 @@ int store_restore(const char *backup, const char *path, struct err *err) MUST_CH
  * (/tmp): what is checked is only read. Returns the number of findings, or -1 when nothing could be
  * said: the directory is in use, there is no file, no space for the copy. */
 struct store_finding {
-    const char *what;              /* "object", "record", "history", "file", "row" */
+    const char *what;              /* "object", "record", "history", "file", "log", "row" */
     struct str resource, ns, name; /* of an object; else empty */
     struct str why;
 };

@@ -34,6 +34,7 @@ struct store_damage {
     size_t unattributed; /* damaged rows of which it is unknown what they were about */
     bool history;        /* forgotten because of damage: all watchers list again */
     bool salvaged;       /* the file was made again; the damaged one is state.db.damaged */
+    bool log;            /* the newest writes are lost, though answered: a new life began */
     bool own_account;    /* what the file says of itself was damaged: a new life began */
 };
 void store_damage(const struct store *s, struct store_damage *ret);

@@ -111,6 +111,10 @@ static void report_store(struct vapi *api)
     report_damage(api, d.salvaged, "store file", "StoreSalvaged",
                   "the file of the store was damaged and was made again of what could be read; "
                   "the damaged one is kept as state.db.damaged");
+    report_damage(
+        api, d.log, "store log", "StoreLogLost",
+        "the log of the store was damaged and the newest writes are lost: it goes on as a "
+        "restored one; the log is kept as state.db-wal.damaged");
     report_damage(api, d.own_account, "store identity", "StoreIdentityLost",
                   "what the store says of itself was damaged: it goes on as a restored one");
 }

@@ -4,6 +4,8 @@
 #include "crash.h"
 #include "fault_vfs.h"
 
+#include <sublet/store_quarantine.h>
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -298,8 +300,12 @@ static int64_t find_delete(struct crash *c, const char *name, int64_t since)
 void crash_check(struct crash *c)
 {
     struct store *s = c->f->store;
+    struct store_damage damage;
     char name[8];
 
+    store_damage(s, &damage); /* an interrupted write is none */
+    assert_false(damage.log || damage.salvaged || damage.own_account || damage.history);
+    assert_int_equal(damage.objects + damage.nameless + damage.records + damage.unattributed, 0);
     assert_true(store_revision(s) >= c->newest);
     assert_true(store_next_revision(s) > store_revision(s));
     for (int i = 0; i < CRASH_KEYS; i++) {

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whether SQLite will lose answered writes by reading the log. It takes the log to end at the first
+ * frame that is not right, because that is how a transaction looks that a crash interrupted; behind
+ * one damaged frame every later transaction is dropped without a word. The two differ when another
+ * transaction follows: a commit is synced before the next one begins, so what stands before a
+ * commit that has a successor was whole once.
+ *
+ * A log with such a loss is kept, and the store goes on like a copy of the moment its log ends at:
+ * in a new life, at revisions nobody has seen. The kept log has the name <file>-wal.lost until that
+ * is durable, <file>-wal.damaged then.
+ *
+ * What cannot be known: whether the last transaction of the log, when it is the damaged one, was
+ * answered; and that a log was there when it is not. Format:
+ * https://sqlite.org/fileformat2.html#walformat */
+#include "db_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define HEADER       32
+#define FRAME_HEADER 24
+#define MAGIC        0x377f0682u /* the lowest bit: checksums of big-endian words */
+#define PAGE_LEAST   512
+#define PAGE_MOST    65536
+#define FRAME_MOST   (FRAME_HEADER + PAGE_MOST)
+#define LOST         "state.db-wal.lost"
+
+struct check {
+    uint32_t a, b;
+};
+
+struct frame {
+    uint32_t salt[2];
+    struct check stored, computed;
+    bool commit;
+};
+
+struct log {
+    sqlite3_file *file;
+    sqlite3_int64 size;
+    unsigned char *bytes; /* of one frame */
+    unsigned page;
+    bool big;
+    uint32_t salt[2];
+};
+
+static uint32_t get_u32(const unsigned char *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static uint32_t get_word(const struct log *l, const unsigned char *p)
+{
+    uint32_t n = get_u32(p);
+
+    return l->big ? n : __builtin_bswap32(n);
+}
+
+static struct check add(const struct log *l, struct check c, const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i + 8 <= n; i += 8) {
+        c.a += get_word(l, p + i) + c.b;
+        c.b += get_word(l, p + i + 4) + c.a;
+    }
+    return c;
+}
+
+static bool same(struct check x, struct check y)
+{
+    return x.a == y.a && x.b == y.b;
+}
+
+static struct check check_at(const unsigned char *p)
+{
+    return (struct check){get_u32(p), get_u32(p + 4)};
+}
+
+static int read_at(struct log *l, sqlite3_int64 at, unsigned n)
+{
+    return l->file->pMethods->xRead(l->file, l->bytes, (int)n, at);
+}
+
+/* True: the header is as SQLite wrote it. */
+static bool take_header(struct log *l)
+{
+    const unsigned char *p = l->bytes;
+    uint32_t magic = get_u32(p);
+
+    l->big = magic & 1;
+    l->page = get_u32(p + 8);
+    if ((magic & ~1u) != MAGIC || l->page < PAGE_LEAST || l->page > PAGE_MOST || l->page % 8)
+        return false;
+    l->salt[0] = get_u32(p + 16);
+    l->salt[1] = get_u32(p + 20);
+    return same(add(l, (struct check){0}, p, 24), check_at(p + 24));
+}
+
+static int read_frame(struct log *l, sqlite3_int64 index, struct check seed, struct frame *ret)
+{
+    unsigned n = FRAME_HEADER + l->page;
+    const unsigned char *p = l->bytes;
+    int rc = read_at(l, HEADER + index * n, n);
+
+    *ret = (struct frame){
+        .salt = {get_u32(p + 8), get_u32(p + 12)},
+        .stored = check_at(p + 16),
+        .computed = add(l, add(l, seed, p, 8), p + FRAME_HEADER, l->page),
+        .commit = get_u32(p + 4) != 0,
+    };
+    return rc;
+}
+
+/* The frame in l->bytes comes right after `before`, which may be damaged in its page or its sum. */
+static bool follows(const struct log *l, const struct frame *before, const struct frame *f)
+{
+    const unsigned char *p = l->bytes;
+    struct check other = add(l, add(l, before->computed, p, 8), p + FRAME_HEADER, l->page);
+
+    return f->salt[0] == l->salt[0] && f->salt[1] == l->salt[1] &&
+           (same(f->computed, f->stored) || same(other, f->stored));
+}
+
+/* Looks for the end SQLite will find, and behind it for a commit that has a successor. */
+static int find_lost(struct log *l, bool *ret_lost)
+{
+    sqlite3_int64 n = (l->size - HEADER) / (FRAME_HEADER + l->page);
+    struct frame before = {.stored = check_at(l->bytes + 24)}, f;
+    bool ended = false;
+    int rc = 0;
+
+    for (sqlite3_int64 i = 0; i < n && !rc && !*ret_lost; i++) {
+        rc = read_frame(l, i, before.stored, &f);
+        if (!ended)
+            ended =
+                f.salt[0] != l->salt[0] || f.salt[1] != l->salt[1] || !same(f.computed, f.stored);
+        else
+            *ret_lost = before.commit && follows(l, &before, &f);
+        before = f;
+    }
+    return rc;
+}
+
+/* A header of zeros was never synced, and no frame behind it was. Any other is written at once. */
+static bool never_synced(const struct log *l)
+{
+    static const unsigned char zeros[HEADER];
+
+    return !memcmp(l->bytes, zeros, HEADER);
+}
+
+static int inspect(struct log *l, bool *ret_lost)
+{
+    int rc = l->file->pMethods->xFileSize(l->file, &l->size);
+
+    if (rc || l->size < HEADER + FRAME_HEADER + PAGE_LEAST || (rc = read_at(l, 0, HEADER)) != 0)
+        return rc;
+    if (take_header(l))
+        return find_lost(l, ret_lost);
+    *ret_lost = !never_synced(l);
+    return 0;
+}
+
+/* Through SQLite's own layer, and before it opens the file itself: closing a database folds its
+ * log. */
+static int inspect_file(struct db *db, bool *ret_lost)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    struct log l = {.file = mem_alloc((size_t)vfs->szOsFile), .bytes = mem_alloc(FRAME_MOST)};
+    char *path = db_path_join(db->dir, "state.db-wal");
+    sqlite3_filename name = sqlite3_create_filename(db->file, "", path, 0, NULL);
+    int there = 0, rc = name ? SQLITE_OK : SQLITE_NOMEM;
+
+    if (!rc)
+        rc = vfs->xAccess(vfs, path, SQLITE_ACCESS_EXISTS, &there);
+    if (!rc && there) {
+        memset(l.file, 0, (size_t)vfs->szOsFile);
+        rc = vfs->xOpen(vfs, sqlite3_filename_wal(name), l.file,
+                        SQLITE_OPEN_READONLY | SQLITE_OPEN_WAL, NULL);
+        if (!rc)
+            rc = inspect(&l, ret_lost);
+        if (l.file->pMethods)
+            l.file->pMethods->xClose(l.file);
+    }
+    sqlite3_free_filename(name);
+    mem_free(path);
+    mem_free(l.bytes);
+    mem_free(l.file);
+    return rc;
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+
+    return !stat(path, &st);
+}
+
+static int keep_lost(struct db *db, const char *lost, struct err *err)
+{
+    char *log = db_path_join(db->dir, "state.db-wal");
+    int result = db_keep_file(log, lost, err);
+
+    mem_free(log);
+    return result;
+}
+
+int db_log_inspect(struct db *db, struct err *err)
+{
+    char *lost = db_path_join(db->dir, LOST);
+    bool *state = &db->state.log_lost;
+    int rc = 0, result = 0;
+
+    *state = exists(lost);
+    if (!*state && (rc = inspect_file(db, state)) != 0)
+        result = err_set(err, &ERR_STORAGE, "%s: the log: %s", db->file, sqlite3_errstr(rc));
+    else if (*state && !exists(lost))
+        result = keep_lost(db, lost, err);
+    mem_free(lost);
+    return result;
+}
+
+int db_log_settled(struct db *db, struct err *err)
+{
+    if (!db->state.log_lost)
+        return 0;
+    char *lost = db_path_join(db->dir, LOST), *kept = db_path_join(db->dir, "state.db-wal.damaged");
+    int result = 0;
+
+    if (rename(lost, kept))
+        result = err_set(err, &ERR_STORAGE, "%s: cannot be renamed", lost);
+    mem_free(lost);
+    mem_free(kept);
+    return result;
+}
