@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lives: stretches of time in which our records and the host's objects belong to one history. A
- * life ends when the store is restored from a backup, or when the host is not the one it was: it
- * was restored to an earlier state, or is another cluster. What a record of an earlier life says
- * about the host proves nothing any more: a host object that is missing was not deleted there, and
- * one that no record knows may be newer than the backup. Must never let a life go on over either
- * change.
+ * life ends when the store is restored from a backup or lost records, or when the host is not the
+ * one it was: it was restored to an earlier state, or is another cluster. What a record of an
+ * earlier life says about the host proves nothing any more: a host object that is missing was not
+ * deleted there, and one that no record knows may be newer than the backup. Must never let a life
+ * go on over either change.
  *
  *   record RECORD_META "life": "<number> <epoch of the store>[ compared]"; compared: the pods on
  *   the host were all seen in this life, so that the ledger holds what runs there. */
@@ -12,6 +12,7 @@
 
 #include <sublet/log.h>
 #include <sublet/store_identity.h>
+#include <sublet/store_quarantine.h>
 
 #define LIFE_RECORD "life"
 
@@ -36,11 +37,19 @@ static void begin(struct syncer *s, int64_t n)
 void life_open(struct syncer *s)
 {
     struct store_identity identity;
+    struct store_damage damage;
     struct str value, epoch;
     int64_t n = LIFE_FIRST;
 
     store_identity(s->store, &identity);
+    store_damage(s->store, &damage);
     s->tenant.epoch = arena_str(s->arena, str_c(identity.epoch));
+    if (store_record_damaged(s->store, RECORD_META, STR(LIFE_RECORD))) {
+        log_warn("syncer: the store's record of its life is damaged: records are compared with the "
+                 "host");
+        begin(s, clock_wall_s(vapi_clock(s->api))); /* beyond any that was counted */
+        return;
+    }
     if (!store_record_get(s->store, RECORD_META, STR(LIFE_RECORD), &value)) {
         begin(s, identity.restored ? LIFE_FIRST + 1 : LIFE_FIRST);
         return;
@@ -50,6 +59,11 @@ void life_open(struct syncer *s)
     epoch = str_cut(&value, ' ');
     if (!str_eq(epoch, s->tenant.epoch)) {
         log_info("syncer: the store was restored: its records are compared with the host");
+        begin(s, n + 1);
+        return;
+    }
+    if (damage.records) {
+        log_warn("syncer: the store lost records: the others are compared with the host");
         begin(s, n + 1);
         return;
     }

@@ -354,6 +354,15 @@ static void on_undone(void *ctx)
 
 /* --- making --- */
 
+/* Under another uid all that is on the host would be a stranger's, and be made again beside it. */
+static int check_cluster_uid(struct vapi *api, struct err *err)
+{
+    if (!store_record_damaged(vapi_store(api), RECORD_META, STR(META_CLUSTER_UID)))
+        return 0;
+    return err_set(err, &ERR_STORAGE,
+                   "the stored uid of the cluster is damaged; restore the store from a backup");
+}
+
 /* The uid that every host object of ours carries. It goes with the store: a restored store is the
  * same cluster. */
 static struct str cluster_uid(struct syncer *s)
@@ -415,9 +424,10 @@ static void make_parts(struct syncer *s)
 int syncer_new_with(struct vapi *api, const struct config *config, struct host *host,
                     struct syncer **ret, struct err *err)
 {
+    if (check_cluster_uid(api, err))
+        return -1;
     struct syncer *s = NEW(struct syncer);
 
-    (void)err;
     *s = (struct syncer){.magic = SYNCER_MAGIC,
                          .api = api,
                          .config = config,
@@ -451,7 +461,7 @@ int syncer_new(struct vapi *api, const struct config *config, struct syncer **re
                                    .dry_qps = config->host_dry_qps};
     struct host *host;
 
-    if (host_open(&options, &host, err))
+    if (check_cluster_uid(api, err) || host_open(&options, &host, err))
         return -1;
     return syncer_new_with(api, config, host, ret, err);
 }

@@ -14,14 +14,21 @@ const struct store_object *quarantine_of(const struct call *c)
     return store_quarantined(vapi_store(c->api), c->resource->storage, c->ns, c->name);
 }
 
+/* A version that the store lost has no bytes; any other is as it was written. */
+static const char *why_of(struct str resource, const struct store_object *o)
+{
+    const char *why = o->bytes.n ? kinds_stored_problem(resource, o) : "its row is damaged";
+
+    return why ? why : "it cannot be decoded";
+}
+
 int quarantine_refuse(const struct call *c, const struct store_object *o, struct err *err)
 {
-    const char *why = kinds_stored_problem(store_resource_name(vapi_store(c->api), o->resource), o);
+    const char *why = why_of(store_resource_name(vapi_store(c->api), o->resource), o);
 
     return err_set(err, &ERR_STORE_READ,
                    "failed to read %.*s \"%.*s\" from the storage: %s; it can only be deleted",
-                   STR_F(c->resource->group_resource), STR_F(c->name),
-                   why ? why : "it cannot be decoded");
+                   STR_F(c->resource->group_resource), STR_F(c->name), why);
 }
 
 cJSON *quarantine_stand_in(struct arena *a, const struct resource *r, const struct store_object *o)
@@ -63,7 +70,6 @@ static bool report_one(void *ctx, const struct store_object *o)
     struct arena *a = arena_new(0);
     struct str resource = store_resource_name(vapi_store(api), o->resource);
     const struct resource *r = registry_by_storage(vapi_registry(api), o->resource);
-    const char *why = kinds_stored_problem(resource, o);
     struct vapi_notice n = {
         .topic = NOTICE_STORED_OBJECT,
         .subject = subject_of(a, resource, o->ns, o->name),
@@ -74,7 +80,7 @@ static bool report_one(void *ctx, const struct store_object *o)
     n.message = arena_printf(a,
                              "%.*s is stored but cannot be read: %s; it is not served and can only "
                              "be deleted",
-                             STR_F(n.subject), why ? why : "it cannot be decoded");
+                             STR_F(n.subject), why_of(resource, o));
     vapi_notice(api, &n);
     arena_free(a);
     return true;

@@ -13,6 +13,7 @@
 #include <sublet/buf.h>
 #include <sublet/encode.h>
 #include <sublet/store.h>
+#include <sublet/store_quarantine.h>
 
 #include "jwt.h"
 #include "pki_cert.h"
@@ -52,6 +53,12 @@ static struct str get(struct pki *p, const char *key)
     struct str value;
 
     return store_record_get(p->store, RECORD_PKI, str_c(key), &value) ? value : STR_NULL;
+}
+
+/* It is not there, and that may be damage: a new one must not take its place. */
+static bool is_lost(struct pki *p, const char *key)
+{
+    return store_record_damaged(p->store, RECORD_PKI, str_c(key));
 }
 
 /* A certificate and its key, stored as "<name>.crt" and "<name>.key". */
@@ -126,6 +133,8 @@ static int load_ca(struct pki *p, struct err *err)
 {
     struct pair ca;
 
+    if (is_lost(p, "ca.crt") || is_lost(p, "ca.key"))
+        return damaged(err, "CA");
     if (!get(p, "ca.crt").p && !get(p, "ca.key").p)
         return make_ca(p, err);
     if (!pair_load(p, "ca.crt", "ca.key", &ca))
@@ -256,6 +265,8 @@ static int load_token_key(struct pki *p, struct err *err)
         p->token_key = pki_key_read(pem);
         if (!p->token_key)
             return damaged(err, "token key");
+    } else if (is_lost(p, "token.key")) {
+        return damaged(err, "token key");
     } else {
         p->token_key = pki_key_new(err);
         if (!p->token_key)

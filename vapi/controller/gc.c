@@ -85,6 +85,10 @@ static void map_deleted(struct controller *c, struct arena *a, const struct stor
 {
     struct gc_index *index = controller_state(c);
 
+    if (!o->uid.n) { /* its row was damaged: nobody knows whose owner it was */
+        controller_add_after(c, EVERYTHING, SETTLE_MS);
+        return;
+    }
     gc_index_set_gone(index, o->uid);
     gc_index_each(index, o->uid, on_dependent, c);
     gc_index_remove(index, o->uid);

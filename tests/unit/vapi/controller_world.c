@@ -4,6 +4,7 @@
 #include "controller_world.h"
 
 #include <ftw.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <uv.h>
@@ -228,6 +229,22 @@ void world_restart(struct world *w, void (*offline)(struct store *store, void *c
     close_api(w);
     offline(w->store, ctx);
     close_store(w);
+    w->ready = (struct flag){w, false};
+    open_all(w);
+    world_settle(w);
+}
+
+void world_restart_on_file(struct world *w, const char *sql)
+{
+    struct str path = arena_printf(w->arena, "%s/state.db", w->dir);
+    sqlite3 *db;
+
+    close_api(w);
+    close_store(w);
+    assert_int_equal(sqlite3_open_v2(path.p, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_true(sqlite3_total_changes(db) > 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
     w->ready = (struct flag){w, false};
     open_all(w);
     world_settle(w);

@@ -29,6 +29,8 @@ struct world *world_new_with(uint64_t seed, const struct world_guest *guest); /*
 void world_free(struct world *w);
 /* Ends the API, lets offline() write to its store, closes that and starts both again. */
 void world_restart(struct world *w, void (*offline)(struct store *store, void *ctx), void *ctx);
+/* The same with SQL on the store's file. */
+void world_restart_on_file(struct world *w, const char *sql);
 struct vapi *world_api(struct world *w);
 struct arena *world_arena(struct world *w);
 struct config *world_config(struct world *w); /* what the API reads from now on */

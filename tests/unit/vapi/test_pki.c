@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <stdlib.h>
 
+#include <sqlite3.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <uv.h>
@@ -247,6 +248,48 @@ static void test_damage_is_not_repaired_by_a_new_ca(void **state)
     w->pki = pki_free(w->pki);
     store_record_delete(w->store, RECORD_PKI, STR("ca.key"));
     assert_int_equal(open_pki(w), -1);
+}
+
+/* A record the store lost is not one that never was. */
+static void test_lost_records_are_not_made_again(void **state)
+{
+    struct world *w = *state;
+    static const char *const ROWS[] = {
+        "UPDATE record SET value = x'00' WHERE key = CAST('ca.crt' AS BLOB)",
+        "UPDATE record SET value = x'00' WHERE key IN (CAST('ca.crt' AS BLOB),"
+        " CAST('ca.key' AS BLOB))",
+        "DELETE FROM record WHERE key IN (CAST('ca.crt' AS BLOB), CAST('ca.key' AS BLOB))",
+        "UPDATE record SET key = x'00' WHERE key = CAST('token.key' AS BLOB)",
+        "DELETE FROM record WHERE key = CAST('token.key' AS BLOB)",
+    };
+    struct str path = arena_printf(w->arena, "%s/state.db", w->dir);
+
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+        sqlite3 *db;
+
+        close_store(w);
+        assert_int_equal(sqlite3_open_v2(path.p, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+        assert_int_equal(
+            sqlite3_exec(db, "DROP TABLE IF EXISTS was; CREATE TABLE was AS SELECT * FROM record",
+                         NULL, NULL, NULL),
+            SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, ROWS[i], NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+        open_store(w);
+        err_clear(&w->err);
+        assert_int_equal(open_pki(w), -1);
+        assert_true(str_contains(w->err.message, STR("restore the store from a backup")));
+        close_store(w);
+        assert_int_equal(sqlite3_open_v2(path.p, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db,
+                                      "DELETE FROM record; INSERT INTO record SELECT * FROM was",
+                                      NULL, NULL, NULL),
+                         SQLITE_OK);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+        open_store(w);
+        err_clear(&w->err);
+        assert_int_equal(open_pki(w), 0);
+    }
 }
 
 static void test_bad_names(void **state)
@@ -570,6 +613,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_restart_keeps_everything, setup, teardown),
         cmocka_unit_test_setup_teardown(test_serving_is_reissued, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage_is_not_repaired_by_a_new_ca, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_records_are_not_made_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_client, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kubeconfig, setup, teardown),

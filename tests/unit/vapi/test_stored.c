@@ -296,6 +296,56 @@ static void test_owner_is_not_gone(void **state)
     assert_int_equal(world_count(W, "endpointslices.discovery.k8s.io", "n", NULL, NULL), 0);
 }
 
+/* ---- what the store lost is not gone either ---- */
+
+#define IS(name_)                                                                                  \
+    "name = '" name_ "' AND resource = (SELECT id FROM resource WHERE name LIKE 'replicasets%')"
+
+static const struct lost_row {
+    const char *name, *sql;
+    bool blind; /* nothing is left that names it */
+} LOST[] = {
+    {"torn", "UPDATE version SET uid = 'other' WHERE " IS("torn"), false},
+    {"missing", "DELETE FROM version WHERE " IS("missing"), false},
+    {"unknown",
+     "DELETE FROM trail WHERE revision IN (SELECT revision FROM version WHERE " IS(
+         "unknown") "); UPDATE version SET name = 'q' WHERE " IS("unknown"),
+     true},
+};
+
+static struct str set_of(const char *name)
+{
+    return arena_printf(world_arena(W),
+                        "{'metadata':{'name':'%s'},'spec':{'replicas':2,'selector':{'matchLabels':{"
+                        "'a':'%s'}},'template':{'metadata':{'labels':{'a':'%s'}},'spec':{"
+                        "'containers':[{'name':'c','image':'i'}]}}}}",
+                        name, name, name);
+}
+
+static void test_lost_owner_is_not_gone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(LOST) / sizeof(LOST[0]); i++) {
+        const struct lost_row *row = &LOST[i];
+
+        world_create(W, "replicasets.apps", "n", set_of(row->name).p);
+        world_settle(W);
+        assert_int_equal(world_count(W, "pods", "n", "a", row->name), 2);
+        world_restart_on_file(W, row->sql);
+        world_pass(W, 600);
+        assert_null(world_get(W, "replicasets.apps", "n", row->name));
+        assert_int_equal(world_count(W, "pods", "n", "a", row->name), 2);
+        if (row->blind)
+            continue;
+        assert_string_equal(world_try(W, "replicasets.apps", "n", set_of(row->name).p),
+                            "AlreadyExists");
+        /* The tenant deletes it: now it is. */
+        world_delete(W, "replicasets.apps", "n", row->name, NULL);
+        world_pass(W, 60);
+        assert_int_equal(world_count(W, "pods", "n", "a", row->name), 0);
+    }
+}
+
 static void plant_in_namespace(struct store *s, void *ctx)
 {
     struct kind_row row = {STR("configmaps"), STR("ConfigMap"), STR("v1"), STR("configmaps"), true};
@@ -484,7 +534,7 @@ int main(void)
         WORLD_TEST(test_every_kind),        WORLD_TEST(test_owner_is_not_gone),
         WORLD_TEST(test_namespace_empties), WORLD_TEST(test_shadows),
         WORLD_TEST(test_shadow_of_old),     WORLD_TEST(test_names),
-        WORLD_TEST(test_many_names),
+        WORLD_TEST(test_many_names),        WORLD_TEST(test_lost_owner_is_not_gone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A virtual cluster that is started on a damaged store: what the store lost is not gone, so nothing
+ * of it is removed from the host, made a second time, or left out of the quota. */
+#include "sim.h"
+
+#include <sqlite3.h>
+
+#include <sublet/store_quarantine.h>
+
+#include "engine.h"
+
+#define CONFIG                                                                                     \
+    "pools:\n- {name: p, kind: shared, mode: exclusive, nodeSelector: {pool: p}, products: [],\n"  \
+    "   resources: {nvidia.com/gpu: {gpuEq: \"1\"}}}\n"                                            \
+    "bindings:\n- {pool: p, guarantee: \"2\", overQuota: reject, default: true}\n"
+#define POD(name, more)                                                                            \
+    "{'metadata':{'name':'" name "'},'spec':{'containers':[{'name':'c','image':'i'" more "}]}}"
+#define GPU ",'resources':{'limits':{'nvidia.com/gpu':'1'}}"
+
+static struct str host_uid(struct sim *s, const char *name)
+{
+    char host_name[64];
+
+    translate_name(&s->syncer->tenant, STR("default"), str_c(name), host_name);
+    json_each(o, fake_host_list(s->host, s->arena, "pods"))
+    {
+        if (str_eqc(json_str_at(o, "metadata.name"), host_name))
+            return json_str_at(o, "metadata.uid");
+    }
+    return STR("");
+}
+
+static bool runs(struct sim *s, const char *name)
+{
+    return str_eqc(json_str_at(sim_get(s, s->arena, "pods", "default", name), "status.phase"),
+                   "Running");
+}
+
+static bool has_account(struct sim *s)
+{
+    return sim_get(s, s->arena, "serviceaccounts", "default", "default") != NULL;
+}
+
+static bool both_run(struct sim *s)
+{
+    return runs(s, "a") && runs(s, "b");
+}
+
+static bool b_runs(struct sim *s)
+{
+    return runs(s, "b") && s->syncer->compared;
+}
+
+static bool a_is_off_the_host(struct sim *s)
+{
+    return !host_uid(s, "a").n;
+}
+
+/* Runs sql on the file while no process has it. */
+static void damage(struct sim *s, const char *sql)
+{
+    struct str path = arena_printf(s->arena, "%s/state.db", s->dir);
+    sqlite3 *db;
+
+    sim_close(s);
+    assert_int_equal(sqlite3_open_v2(path.p, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_true(sqlite3_total_changes(db) > 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    sim_open(s);
+}
+
+#define PODS_ID "resource = (SELECT id FROM resource WHERE name = 'pods')"
+
+static const struct row {
+    const char *sql;
+    bool hides_a;
+} ROWS[] = {
+    /* The row of a; its name with it; and so that nothing says which object it was. */
+    {"UPDATE version SET bytes = '{}' WHERE name = 'a' AND " PODS_ID, true},
+    {"DELETE FROM version WHERE name = 'a' AND " PODS_ID, true},
+    {"DELETE FROM trail WHERE revision IN (SELECT revision FROM version WHERE name = 'a' "
+     "AND " PODS_ID "); UPDATE version SET name = 'q' WHERE name = 'a' AND " PODS_ID,
+     true},
+    {"DELETE FROM record WHERE kind = 3", false},
+    {"UPDATE record SET value = x'00' WHERE kind = 3", false},
+    {"DELETE FROM record WHERE kind = 4", false},
+    {"DELETE FROM record WHERE kind = 1 AND key = CAST('life' AS BLOB)", false},
+    {"UPDATE record SET value = x'32' WHERE kind = 1 AND key = CAST('life' AS BLOB)", false},
+    {"DELETE FROM meta", false},
+};
+
+static void test_nothing_is_removed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+        struct sim *s = sim_new(100 + i, CONFIG);
+        struct str a, b;
+
+        sim_until(s, has_account, "the service account");
+        sim_create(s, "pods", "default", POD("a", GPU));
+        sim_create(s, "pods", "default", POD("b", ""));
+        sim_writes_done(s);
+        sim_until(s, both_run, "the pods");
+        a = host_uid(s, "a");
+        b = host_uid(s, "b");
+        damage(s, ROWS[i].sql);
+        sim_until(s, ROWS[i].hides_a ? b_runs : both_run, ROWS[i].sql);
+        sim_jump(s, 600);
+        sim_run_ms(s, 300);
+        assert_int_equal(sim_get(s, s->arena, "pods", "default", "a") == NULL, ROWS[i].hides_a);
+        assert_true(str_eq(host_uid(s, "a"), a) && str_eq(host_uid(s, "b"), b));
+        assert_int_equal(fake_host_asked(s->host, "DELETE", "pods", false), 0);
+        assert_int_equal(json_count(fake_host_list(s->host, s->arena, "pods")), 2);
+
+        /* a has one GPU of two, whatever became of its records. */
+        s->refusal[0] = '\0';
+        sim_create(s, "pods", "default", POD("c", GPU));
+        sim_writes_done(s);
+        assert_string_equal(s->refusal, "");
+        sim_create(s, "pods", "default", POD("d", GPU));
+        sim_writes_done(s);
+        if (!strstr(s->refusal, "used: gpu=2"))
+            fail_msg("%s: %s", ROWS[i].sql, s->refusal);
+        sim_free(s);
+    }
+}
+
+/* What is lost ends when the tenant deletes it, and then its host pod goes. */
+static void test_the_tenant_deletes_it(void **state)
+{
+    struct sim *s = sim_new(7, CONFIG);
+
+    (void)state;
+    sim_until(s, has_account, "the service account");
+    sim_create(s, "pods", "default", POD("a", GPU));
+    sim_create(s, "pods", "default", POD("b", ""));
+    sim_writes_done(s);
+    sim_until(s, both_run, "the pods");
+    damage(s, ROWS[1].sql);
+    sim_until(s, b_runs, "the other pod");
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_writes_done(s);
+    sim_until(s, a_is_off_the_host, "the end of the host pod");
+    sim_create(s, "pods", "default", POD("a", GPU));
+    sim_writes_done(s);
+    sim_until(s, both_run, "another pod of its name");
+    sim_free(s);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_removed),
+        cmocka_unit_test(test_the_tenant_deletes_it),
+    };
+
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
