@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <sublet/host_check.h>
+#include <sublet/host_quarantine.h>
 #include <sublet/kinds.h>
 #include <sublet/store_admin.h>
 
@@ -21,9 +22,10 @@ static const char HELP[] =
     "credentials of the configuration: connection, rights, namespace, quotas, pools and storage\n"
     "classes. It changes nothing there. Exit code 1 when something required is missing.\n\n"
     "With --data-dir alone it checks the stored data instead: the checksums of all rows, the\n"
-    "structure of the file, and whether every object can be read. The data is only read; a "
-    "process\n"
-    "that serves it goes on meanwhile. Exit code 1 when anything is damaged.\n";
+    "structure of the file, and whether every object can be read. The data is only read; a\n"
+    "process that serves it goes on meanwhile. Exit code 1 when anything is damaged or a start\n"
+    "would fail, 2 when the data cannot be checked. Objects that the host keeps although no\n"
+    "record here proves them are listed as well; they are no damage.\n";
 
 static void print_finding(void *ctx, enum host_finding level, struct str what, struct str text)
 {
@@ -55,6 +57,10 @@ static int check_host(struct arena *a, const struct config *config)
 
 /* ---- the data ---- */
 
+struct data {
+    int damaged, quarantined;
+};
+
 static void print_damage(void *ctx, const struct store_finding *f)
 {
     (void)ctx;
@@ -66,27 +72,46 @@ static void print_damage(void *ctx, const struct store_finding *f)
     printf(": %.*s\n", STR_F(f->why));
 }
 
+static void print_quarantined(void *ctx, const struct host_quarantine *q)
+{
+    struct data *d = ctx;
+
+    d->quarantined++;
+    printf(
+        "kept     %s %.*s/%.*s: the host has it as %.*s (uid %.*s), and no record here proves it\n",
+        q->plural, STR_F(q->ns), STR_F(q->name), STR_F(q->host_name), STR_F(q->host_uid));
+}
+
+static void on_opened(void *ctx, struct store *s)
+{
+    host_quarantine_each(s, print_quarantined, ctx);
+}
+
 static int check_path(void *ctx, const char *path, struct err *err)
 {
     struct store_options options = {.readable = kinds_stored_readable};
+    struct store_check_calls calls = {print_damage, on_opened, ctx};
+    struct data *d = ctx;
 
-    *(int *)ctx = store_check(path, &options, print_damage, NULL, err);
-    return *(int *)ctx < 0 ? -1 : 0;
+    d->damaged = store_check(path, &options, &calls, err);
+    return d->damaged < 0 ? -1 : 0;
 }
 
 static int check_data(const char *dir)
 {
     struct arena *a = arena_new(0);
+    struct data d = {0};
     struct err err;
-    int found = -1;
+    int result;
 
     err_init(&err, a);
-    if (cli_with_data(a, dir, check_path, &found, &err))
+    result = cli_with_data(a, dir, check_path, &d, &err);
+    if (result)
         fprintf(stderr, "sublet: %.*s\n", STR_F(err.message));
     else
-        printf("%s: %d damaged\n", dir, found);
+        printf("%s: %d damaged, %d kept on the host\n", dir, d.damaged, d.quarantined);
     arena_free(a);
-    return found ? 1 : 0;
+    return result ? 2 : d.damaged ? 1 : 0;
 }
 
 int cmd_check(int argc, char **argv)

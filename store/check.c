@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 struct check {
-    store_finding_cb each;
-    void *ctx;
+    struct store_check_calls calls;
+    const char *path, *copy; /* what is checked, and where it was copied to */
     struct store *store;
     int found;
 };
@@ -23,8 +23,8 @@ struct check {
 static void find(struct check *c, const struct store_finding *f)
 {
     c->found++;
-    if (c->each)
-        c->each(c->ctx, f);
+    if (c->calls.finding)
+        c->calls.finding(c->calls.ctx, f);
 }
 
 static bool find_object(void *ctx, const struct store_object *o)
@@ -133,6 +133,18 @@ static void remove_copy(const char *dir)
 }
 
 /* A file that a start would refuse is a finding as well. */
+static void find_refusal(struct check *c, struct str why)
+{
+    char text[512];
+
+    if (str_has_prefix(why, str_c(c->copy))) {
+        why = str_from(why, strlen(c->copy));
+        snprintf(text, sizeof(text), "%s%.*s", c->path, STR_F(why));
+        why = str_c(text);
+    }
+    find(c, &(struct store_finding){.what = "file", .why = why});
+}
+
 static void check_copy(struct check *c, const struct store_options *options)
 {
     struct err why;
@@ -140,18 +152,21 @@ static void check_copy(struct check *c, const struct store_options *options)
 
     err_init(&why, NULL);
     c->store = store_new(NULL, options);
-    if (store_open_db(options, &db, &why) || load(c->store, db, &why))
-        find(c, &(struct store_finding){.what = "file", .why = why.message});
-    else
+    if (store_open_db(options, &db, &why) || load(c->store, db, &why)) {
+        find_refusal(c, why.message);
+    } else {
         find_damage(c);
+        if (c->calls.opened)
+            c->calls.opened(c->calls.ctx, c->store);
+    }
     db_close(db);
     store_free(c->store);
 }
 
-int store_check(const char *path, const struct store_options *options, store_finding_cb each,
-                void *ctx, struct err *err)
+int store_check(const char *path, const struct store_options *options,
+                const struct store_check_calls *calls, struct err *err)
 {
-    struct check c = {.each = each, .ctx = ctx};
+    struct check c = {.path = path};
     struct store_options copy = options ? *options : (struct store_options){0};
     const char *base = getenv("TMPDIR");
     char *dir = db_path_join(base && *base ? base : "/tmp", "sublet-check-XXXXXX");
@@ -159,7 +174,9 @@ int store_check(const char *path, const struct store_options *options, store_fin
     int lock = -1, result = -1;
 
     bool is_dir = !stat(path, &st) && S_ISDIR(st.st_mode);
-    copy.path = dir;
+    copy.path = c.copy = dir;
+    if (calls)
+        c.calls = *calls;
     if (is_dir && db_lock(path, &lock, err))
         goto out;
     if (!mkdtemp(dir)) {

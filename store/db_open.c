@@ -13,16 +13,15 @@
 #include <unistd.h>
 
 /* Before the file is first read. The lock mode comes first, because others below already read: the
- * log's index then lives on the heap and needs no shared memory file. Page size and vacuum mode
- * count only before the first page is written. */
+ * log's index then lives on the heap and needs no shared memory file. None of them writes. */
 static const char SETTINGS_EARLY[] = "PRAGMA locking_mode=EXCLUSIVE;"
-                                     "PRAGMA page_size=4096;"
-                                     "PRAGMA auto_vacuum=INCREMENTAL;"
                                      "PRAGMA cache_size=-256;"
                                      "PRAGMA mmap_size=0;"
                                      "PRAGMA temp_store=MEMORY;"
                                      "PRAGMA trusted_schema=OFF;"
                                      "PRAGMA cell_size_check=ON;";
+/* Before the first page is written. */
+static const char SETTINGS_FIRST[] = "PRAGMA page_size=4096;PRAGMA auto_vacuum=INCREMENTAL;";
 /* Once we know that the file is ours: the journal mode is written into it. */
 static const char SETTINGS_LATE[] = "PRAGMA journal_mode=WAL;"
                                     "PRAGMA synchronous=FULL;"
@@ -144,7 +143,8 @@ static int settle_file(struct db *db, int format, struct err *err)
 {
     int64_t vacuum;
 
-    if (db_sql(db, SETTINGS_LATE, err) || fold_old_log(db, err))
+    if ((!format && db_sql(db, SETTINGS_FIRST, err)) || db_sql(db, SETTINGS_LATE, err) ||
+        fold_old_log(db, err))
         return -1;
     /* After wal_autocheckpoint, which is a hook itself and would take this one's place. */
     sqlite3_wal_hook(db->sql, on_log, db);

@@ -8,6 +8,7 @@
  *   record RECORD_MAPPING "quarantine/<plural>/<host name>": "host-uid uid ns name" */
 #include "engine.h"
 
+#include <sublet/host_quarantine.h>
 #include <sublet/log.h>
 #include <sublet/notice.h>
 #include <sublet/store.h>
@@ -218,32 +219,59 @@ void quarantine_compare(struct syncer *s, enum sync_id id)
     reflector_each(s->watches[id].reflector, compare_one, &c);
 }
 
-static bool report_one(void *ctx, struct str key, struct str value)
+struct each {
+    void (*call)(void *ctx, const struct host_quarantine *q);
+    void *ctx;
+};
+
+static bool read_one(void *ctx, struct str key, struct str value)
+{
+    const struct each *each = ctx;
+    struct host_quarantine q = {0};
+    struct str rest = key, plural;
+
+    str_cut(&rest, '/');
+    plural = str_cut(&rest, '/');
+    q.host_name = rest;
+    rest = value;
+    q.host_uid = str_cut(&rest, ' ');
+    q.uid = str_cut(&rest, ' ');
+    q.ns = str_cut(&rest, ' ');
+    q.name = rest;
+    for (int id = 0; id < N_SYNC; id++)
+        if (str_eqc(plural, SYNC_KINDS[id].plural))
+            q.plural = SYNC_KINDS[id].plural;
+    if (q.plural)
+        each->call(each->ctx, &q);
+    return true;
+}
+
+void host_quarantine_each(struct store *s, void (*call)(void *ctx, const struct host_quarantine *q),
+                          void *ctx)
+{
+    struct each each = {call, ctx};
+
+    store_record_each(s, RECORD_MAPPING, STR("quarantine/"), read_one, &each);
+}
+
+static void report_one(void *ctx, const struct host_quarantine *q)
 {
     struct syncer *s = ctx;
     struct arena *a = arena_new(0);
-    struct str rest = value, host_name = key, plural;
-    struct origin o = {0};
+    struct origin o = {.host_name = q->host_name,
+                       .host_uid = q->host_uid,
+                       .ns = q->ns,
+                       .name = q->name,
+                       .uid = q->uid};
 
-    str_cut(&host_name, '/');
-    plural = str_cut(&host_name, '/');
-    o.host_name = host_name;
-    o.host_uid = str_cut(&rest, ' ');
-    o.uid = str_cut(&rest, ' ');
-    o.ns = str_cut(&rest, ' ');
-    o.name = rest;
-    for (int id = 0; id < N_SYNC; id++) {
-        if (!str_eqc(plural, SYNC_KINDS[id].plural))
-            continue;
-        o.id = (enum sync_id)id;
-        report(s, a, &o);
-        syncer_watch(s, o.id);
-    }
+    while (SYNC_KINDS[o.id].plural != q->plural)
+        o.id++;
+    report(s, a, &o);
+    syncer_watch(s, o.id);
     arena_free(a);
-    return true;
 }
 
 void quarantine_start(struct syncer *s)
 {
-    store_record_each(s->store, RECORD_MAPPING, STR("quarantine/"), report_one, s);
+    host_quarantine_each(s->store, report_one, s);
 }

@@ -11,7 +11,8 @@
 int store_restore(const char *backup, const char *path, struct err *err) MUST_CHECK;
 
 /* Checks a store's directory that no process has open, or one file: a backup. The checksums of all
- * rows, the structure of the file, and everything a start would find. Works on a copy in $TMPDIR
+ * rows, the structure of the file, and everything a start would find. Either call may be NULL.
+ * Works on a copy in $TMPDIR
  * (/tmp): what is checked is only read. Returns the number of findings, or -1 when nothing could be
  * said: the directory is in use, there is no file, no space for the copy. */
 struct store_finding {
@@ -19,9 +20,13 @@ struct store_finding {
     struct str resource, ns, name; /* of an object; else empty */
     struct str why;
 };
-typedef void (*store_finding_cb)(void *ctx, const struct store_finding *f);
-int store_check(const char *path, const struct store_options *options, store_finding_cb each,
-                void *ctx, struct err *err) MUST_CHECK;
+struct store_check_calls {
+    void (*finding)(void *ctx, const struct store_finding *f);
+    void (*opened)(void *ctx, struct store *s); /* for reading only; not when a start would fail */
+    void *ctx;
+};
+int store_check(const char *path, const struct store_options *options,
+                const struct store_check_calls *calls, struct err *err) MUST_CHECK;
 
 /* Read-only by order, with a reason (copied; NULL: writes again): store_write() fails with
  * UNAVAILABLE and the reason. What is under way is committed; records may still be put, reads and

@@ -108,6 +108,12 @@ def test_the_same_host(vc, tmp_path):
     for line in ("pods default/newer", "persistentvolumeclaims default/newer", "services default/newer"):
         eventually(lambda text=line: text in warnings(vc), 30, f"the notice of {line}")
 
+    listed = subprocess.run([binaries.sublet(), "check", "--data-dir", vc.store], capture_output=True, text=True,
+                            check=True).stdout.splitlines()
+    for line in ("pods default/newer", "persistentvolumeclaims default/newer", "services default/newer"):
+        assert any(x.startswith(f"kept     {line}: the host has it as newer-") for x in listed), listed
+    assert listed[-1] == f"{vc.store}: 0 damaged, 3 kept on the host", listed
+
     create(vc, ("persistentvolumeclaims", claim("newer")))
     eventually(lambda: on_host(vc, "persistentvolumeclaims")["newer"] == (
         before["persistentvolumeclaims"]["newer"][0], uid(vc, "persistentvolumeclaims", "newer")), 60,

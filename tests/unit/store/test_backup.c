@@ -245,7 +245,7 @@ static void expect_restored(struct fixture *f, const char *from, const char *dir
 
     if (store_restore(from, dir, &f->err))
         fail_msg("%.*s", STR_F(f->err.message));
-    assert_int_equal(store_check(dir, NULL, NULL, NULL, &f->err), 0);
+    assert_int_equal(store_check(dir, NULL, NULL, &f->err), 0);
     fixture_init(&g);
     g.options.wall_us = new_year;
     g.options.path = dir;
@@ -253,7 +253,7 @@ static void expect_restored(struct fixture *f, const char *from, const char *dir
     assert_int_equal(store_revision(g.store), 3 + LEAP);
     assert_int_equal(committed(&g, "a", "x"), 2);
     fixture_fini(&g);
-    assert_int_equal(store_check(dir, NULL, NULL, NULL, &f->err), 0);
+    assert_int_equal(store_check(dir, NULL, NULL, &f->err), 0);
 }
 
 static void test_restore(void **state)
@@ -330,29 +330,30 @@ static void test_check(void **state)
 {
     struct fixture *f = *state;
     struct findings found = {0};
+    const struct store_check_calls calls = {.finding = on_finding, .ctx = &found};
     char path[128];
 
     fixture_open(f);
     put(f, "a", "x", 1);
     assert_true(fixture_sync(f));
-    assert_int_equal(store_check(f->dir, NULL, NULL, NULL, &f->err), -1);
+    assert_int_equal(store_check(f->dir, NULL, NULL, &f->err), -1);
     assert_true(str_contains(f->err.message, STR("in use by another process")));
     fixture_close(f);
-    assert_int_equal(store_check(f->dir, NULL, on_finding, &found, &f->err), 0);
+    assert_int_equal(store_check(f->dir, NULL, &calls, &f->err), 0);
     assert_int_equal(found.n, 0);
     query(f, "UPDATE version SET bytes = '{}'");
     int64_t size = file_size(f, "state.db");
     for (int i = 0; i < 2; i++) { /* the first time changed nothing */
         found.n = 0;
-        assert_true(store_check(f->dir, NULL, on_finding, &found, &f->err) > 0);
+        assert_true(store_check(f->dir, NULL, &calls, &f->err) > 0);
         assert_int_equal(file_size(f, "state.db"), size);
         assert_int_equal(file_size(f, "state.db.damaged"), -1);
         assert_int_equal(query(f, "SELECT count(*) FROM version WHERE bytes = '{}'"), 1);
     }
     /* One file is enough: a backup. */
     snprintf(path, sizeof(path), "%s/state.db", f->dir);
-    assert_true(store_check(path, NULL, on_finding, &found, &f->err) > 0);
-    assert_int_equal(store_check("/nonexistent", NULL, NULL, NULL, &f->err), -1);
+    assert_true(store_check(path, NULL, &calls, &f->err) > 0);
+    assert_int_equal(store_check("/nonexistent", NULL, NULL, &f->err), -1);
     assert_true(str_contains(f->err.message, STR("/nonexistent")));
 }
 

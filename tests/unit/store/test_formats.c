@@ -236,7 +236,7 @@ static void test_every_format(void **state)
 
     for (int format = 1; format <= FORMATS; format++) {
         make_database(f, format);
-        assert_int_equal(store_check(f->dir, &f->options, NULL, NULL, &f->err), 0);
+        assert_int_equal(store_check(f->dir, &f->options, NULL, &f->err), 0);
         fixture_open(f);
         check_content(f);
         fixture_reopen(f);

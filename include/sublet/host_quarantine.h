@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer
+ *
+ * Host objects that are kept because no record proves whose they are, as a store has them on
+ * record. Reads the store only: for `sublet check`. */
+#pragma once
+
+#include <sublet/str.h>
+
+struct store;
+
+struct host_quarantine {
+    const char *plural;
+    struct str host_name, host_uid; /* on the host */
+    struct str ns, name, uid;       /* of the virtual object it says it was made for */
+};
+/* Strings are good until each() returns. */
+void host_quarantine_each(struct store *s, void (*each)(void *ctx, const struct host_quarantine *q),
+                          void *ctx);
