@@ -145,7 +145,7 @@ static int begin_life(struct db *db, struct meta *m, struct err *err)
     if (!(m->there & 1u << RECORDS) &&
         db_number(db, "SELECT count(*) FROM record", &values[RECORDS], err))
         return -1;
-    values[FLOOR] = wall < MOST ? larger(newest + LEAP, wall) : newest + LEAP;
+    values[FLOOR] = wall > newest && wall < MOST ? wall : newest + LEAP;
     values[REVISION] = values[FLOOR];
     values[COPY] = 0;
     values[RESTORED] = 1;

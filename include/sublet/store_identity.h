@@ -14,11 +14,9 @@
  * a life and the one restored from it. */
 #define STORE_EPOCH_LEN 32
 
-/* The first revision of a life that was restored is above
- *
- *   max(newest revision of the copy + 10^9, microseconds since 2026-01-01T00:00:00Z)
- *
- * so two restores of one copy share no revision unless the clock goes back. All stay below 2^53. */
+/* A life that was restored begins above the microseconds since 2026-01-01T00:00:00Z; where the copy
+ * has revisions beyond them, 10^9 above its newest. No life writes a revision in a microsecond, so
+ * two restores of one copy share none unless the clock goes back. All stay below 2^53. */
 struct store_identity {
     char epoch[STORE_EPOCH_LEN + 1];
     bool restored;                  /* this life began with a copy */
