@@ -132,7 +132,7 @@ static int open_syncer(struct life *l, struct err *err)
     l->line = options.transport = wires_line(w->wires);
     if (host_open(&options, &host, err))
         return -1;
-    return syncer_new_with(l->api, &w->config, host, &l->syncer, err);
+    return syncer_new_with(l->api, &l->config, host, &l->syncer, err);
 }
 
 static int open_store(struct life *l, struct err *err)
@@ -162,7 +162,7 @@ static int open_all(struct life *l, struct err *err)
                              .n_names = 1,
                              .issuer = STR("https://kubernetes.default.svc.cluster.local")};
     struct vapi_options vo = {.loop = &l->loop,
-                              .config = &w->config,
+                              .config = &l->config,
                               .clock = &w->clock,
                               .rng = &w->rng,
                               .version = STR("v1.36.3")};
@@ -185,6 +185,8 @@ struct life *life_start(struct world *w, struct disk *disk, unsigned index)
     assert(!w->lives[index]);
     *l = (struct life){.world = w, .disk = disk, .index = index, .number = ++number};
     w->lives[index] = l;
+    l->config = w->config;
+    l->config.data_dir = str_c(disk_path(disk));
     uv_loop_init(&l->loop);
     err_init(&err, w->arena);
     world_trace("life %u starts", l->number);

@@ -99,6 +99,7 @@ bool world_until(struct world *w, bool (*is)(struct world *w), int64_t us);
 struct life {
     struct world *world;
     struct disk *disk;
+    struct config config; /* the world's, with this life's directory */
     uv_loop_t loop;
     struct store *store;
     struct pki *pki;
