@@ -507,6 +507,24 @@ static size_t count_host(struct agreeing *g)
     return n;
 }
 
+static bool count_record(void *ctx, struct str key, struct str value)
+{
+    (void)key;
+    (void)value;
+    ++*(size_t *)ctx;
+    return true;
+}
+
+/* Of a life the store does not know: kept, and nobody's. */
+static size_t count_quarantined(struct agreeing *g, struct life *l)
+{
+    size_t n = 0;
+
+    store_record_each(l->store, RECORD_MAPPING,
+                      arena_printf(g->arena, "quarantine/%s/", g->plural), count_record, &n);
+    return n;
+}
+
 static bool kind_agrees(struct world *w, struct arena *a, const char *plural)
 {
     struct agreeing g = {w, a, plural, 0, true};
@@ -516,7 +534,7 @@ static bool kind_agrees(struct world *w, struct arena *a, const char *plural)
                    &g, NULL) ||
         !g.same)
         return false;
-    return count_host(&g) == g.with_host || w->forgives_orphans ||
+    return count_host(&g) == g.with_host + count_quarantined(&g, l) || w->forgives_orphans ||
            differ("%zu %s on the host, where %zu are wanted", count_host(&g), plural, g.with_host);
 }
 
