@@ -27,6 +27,6 @@ CLASS(HOST_FINISH, "host-finish", NULL)
 CLASS(RESTORE,     "restore",       "a restored store deletes what the host does not have")
 CLASS(OTHER_HOST,  "other-host",    "a restored store deletes what another host does not have")
 CLASS(ROLLBACK,    "rollback",      "a host restored to an earlier state is taken for deletions")
-CLASS(TWO,         "two-processes", "two processes of one tenant act on the host at once")
+CLASS(TWO,         "two-processes", NULL)
 CLASS(UNRECORDED,  "unrecorded",    "objects are made on the host before their record is durable")
 /* clang-format on */

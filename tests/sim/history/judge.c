@@ -165,8 +165,10 @@ static void judge_removed(struct world *w, const char *plural, const cJSON *befo
         return;
     if (is_pod && (note_get(&notes_of(w)->excused, uid) || host_pod_is_finished(before)))
         return;
+    /* What a process that does not lead still has is what the leader may delete. */
     for (int i = 0; i < MAX_LIVES; i++)
-        alive |= is_alive_in(w->lives[i], plural, before);
+        alive |= w->lives[i] && w->lives[i]->syncer && lease_may_act(w->lives[i]->syncer->lease) &&
+                 is_alive_in(w->lives[i], plural, before);
     if (alive || is_promised(w, uid))
         world_fail("%s %.*s is removed from the host while its virtual object %.*s lives", plural,
                    STR_F(json_str_at(before, "metadata.name")), STR_F(uid));
