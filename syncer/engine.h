@@ -154,6 +154,9 @@ enum life_absence {
 enum life_absence life_absence(struct syncer *s, enum sync_id id, const struct mapping *m);
 /* False: a later epoch of this virtual cluster has it. */
 bool life_owns(const struct syncer *s, const cJSON *host_object);
+/* Does it carry our epoch? What becomes of an object before it does may have been requested before
+ * the restore, which took that back: it proves nothing. */
+bool life_has_taken_up(const struct syncer *s, const cJSON *host_object);
 
 /* --- quarantine.c: host objects that no record proves ours --- */
 /* Enters it, or ends its quarantine, by what the records say now. */
@@ -262,6 +265,8 @@ void sync_begin_again(struct sync_run *run);
 /* Has the virtual object a version that is not committed yet? */
 bool sync_is_being_written(const struct sync_run *run);
 bool sync_is_deleting(const cJSON *object);
+/* Is it deleted on a request from before the restore? It is waited for, and created again. */
+bool sync_is_leaving(const struct sync_run *run, const cJSON *object);
 struct str sync_uid(const cJSON *object);
 
 /* --- refs.c: which ConfigMaps, Secrets and claims pods need --- */

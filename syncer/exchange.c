@@ -224,10 +224,15 @@ void sync_refused(struct sync_run *run, const struct err *err)
 
 /* --- create --- */
 
+bool sync_is_leaving(const struct sync_run *run, const cJSON *object)
+{
+    return sync_is_deleting(object) && !life_has_taken_up(run->syncer, object);
+}
+
 /* Under this name there is this object of ours: none of its predecessors is any more. */
 static void adopt(struct sync_run *run, const cJSON *object)
 {
-    if (!refresh_mapping(run))
+    if (sync_is_leaving(run, object) || !refresh_mapping(run))
         return;
     run->mapping.tried = false;
     run->mapping.host_uid = sync_uid(object);

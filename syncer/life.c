@@ -113,10 +113,17 @@ enum life_absence life_absence(struct syncer *s, enum sync_id id, const struct m
     return lease_confirmed_since(s->lease, listed_ms) ? ABSENCE_PROVEN : ABSENCE_OPEN;
 }
 
+static struct str epoch_of(const cJSON *host_object)
+{
+    return json_str(json_get(json_path(host_object, "metadata.annotations"), ANNOTATION_EPOCH));
+}
+
 bool life_owns(const struct syncer *s, const cJSON *host_object)
 {
-    struct str epoch =
-        json_str(json_get(json_path(host_object, "metadata.annotations"), ANNOTATION_EPOCH));
+    return str_cmp(epoch_of(host_object), s->tenant.epoch) <= 0;
+}
 
-    return str_cmp(epoch, s->tenant.epoch) <= 0;
+bool life_has_taken_up(const struct syncer *s, const cJSON *host_object)
+{
+    return life_is_first(s) || str_eq(epoch_of(host_object), s->tenant.epoch);
 }

@@ -129,11 +129,9 @@ static bool pod_deletion(struct sync_run *run)
         sync_delete(run, grace_down(run));
         return true;
     }
-    if (up && !down) {
+    if (up && !down && !sync_is_leaving(run, run->host))
         pod_remove_virtual(run, grace_of(run->host));
-        return true;
-    }
-    return false;
+    return up && !down;
 }
 
 void pod_settled(struct sync_run *run)

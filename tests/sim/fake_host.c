@@ -830,7 +830,8 @@ static void advance_pod(struct fake_host *h, struct arena *a, struct object **at
     struct str phase = json_str_at(pod, "status.phase");
 
     if (json_path(pod, "metadata.deletionTimestamp")) {
-        drop(h, a, at);
+        if (!json_count(json_path(pod, "metadata.finalizers")))
+            drop(h, a, at);
     } else if (!json_get(spec, "nodeName")) {
         struct str node = pinned(spec);
 

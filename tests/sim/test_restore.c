@@ -308,6 +308,27 @@ static void test_a_host_that_was_restored(void **state)
     sim_free(s);
 }
 
+/* What the restore takes back may still be under way on the host. */
+static void test_a_deletion_from_before_the_restore(void **state)
+{
+    struct sim *s = begin(8);
+    struct str pod = uid_of(s, "pods", "a");
+    const char *name = arena_cstr(s->arena, json_str_at(on_host(s, "pods", "a"), "metadata.name"));
+
+    (void)state;
+    sim_stop_and_restore(s, "backup");
+    fake_host_patch(s->host, "pods", name,
+                    "{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:00:30Z\","
+                    "\"finalizers\":[\"example.com/drain\"]}}");
+    sim_open(s);
+    sim_run_ms(s, 300);
+    assert_true(str_eq(uid_of(s, "pods", "a"), pod));
+    fake_host_patch(s->host, "pods", name, "{\"metadata\":{\"finalizers\":null}}");
+    sim_until(s, is_whole, "the pod again");
+    assert_true(str_eq(uid_of(s, "pods", "a"), pod));
+    sim_free(s);
+}
+
 /* --- a pod of the same name, newer than the backup --- */
 
 static bool a_is_another(struct sim *s)
@@ -376,6 +397,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_another_host),
         cmocka_unit_test(test_an_address_that_is_taken),
         cmocka_unit_test(test_a_host_that_was_restored),
+        cmocka_unit_test(test_a_deletion_from_before_the_restore),
         cmocka_unit_test(test_a_newer_pod_that_is_alike_is_adopted),
         cmocka_unit_test(test_a_newer_pod_that_differs_is_kept),
     };
