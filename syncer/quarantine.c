@@ -75,8 +75,12 @@ static void add(struct syncer *s, struct arena *a, const struct origin *o, const
     struct str value = arena_printf(a, "%.*s %.*s %.*s %.*s", STR_F(o->host_uid), STR_F(o->uid),
                                     STR_F(o->ns), STR_F(o->name));
 
+    bool known = store_record_get(s->store, RECORD_MAPPING, key, &before) && str_eq(before, value);
+
+    if (!known)
+        quarantine_end(s, o->id, o->host_name); /* of another one of this name */
     charge(s, a, o, host);
-    if (store_record_get(s->store, RECORD_MAPPING, key, &before) && str_eq(before, value))
+    if (known)
         return;
     store_record_put(s->store, RECORD_MAPPING, key, value);
     report(s, a, o);
