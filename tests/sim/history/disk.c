@@ -52,6 +52,7 @@ struct handle {
     struct disk *disk; /* NULL: a file without a name */
     struct file *file;
     unsigned generation;
+    bool syncs_names; /* its next sync is one of the directory as well */
 };
 
 static struct {
@@ -333,6 +334,19 @@ static int on_truncate(sqlite3_file *file, sqlite3_int64 size)
     return SQLITE_OK;
 }
 
+/* Names that were made and removed stay so. */
+static void sync_names(struct disk *d)
+{
+    struct file *next;
+
+    for (struct file *f = d->files; f; f = next) {
+        next = f->next;
+        f->entered = true;
+        if (!f->named)
+            file_remove(d, f);
+    }
+}
+
 static int on_sync(sqlite3_file *file, int flags)
 {
     struct handle *h = handle_of(file);
@@ -341,6 +355,9 @@ static int on_sync(sqlite3_file *file, int flags)
     if (is_dead(h) || fails(h, h->disk ? h->disk->faults.sync_errors : 0))
         return SQLITE_IOERR_FSYNC;
     file_sync(h->file);
+    if (h->syncs_names)
+        sync_names(h->disk);
+    h->syncs_names = false;
     return SQLITE_OK;
 }
 
@@ -434,6 +451,9 @@ static int on_open(sqlite3_vfs *self, sqlite3_filename path, sqlite3_file *file,
     h->disk = find_disk(path, &name);
     assert(h->disk);
     h->generation = h->disk->generation;
+    /* As SQLite's own VFS does it, by UNIXFILE_DIRSYNC. */
+    h->syncs_names = (flags & SQLITE_OPEN_CREATE) &&
+                     (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL));
     h->file = file_find(h->disk, name);
     if (h->file && !h->file->named) {
         /* Removed, and made again before the removal was durable: the content is gone. */
