@@ -168,6 +168,15 @@ static const struct backup *a_backup(struct world *w)
     return b && b->done ? b : NULL;
 }
 
+/* Whoever restores sets the clock right first: a life that begins behind the clock of another has
+ * the older epoch, so that one supersedes it. */
+static void set_clock_right(struct world *w)
+{
+    int64_t ahead = w->newest_wall_us - clock_wall_us(&w->clock);
+
+    w->moment.jump_us += ahead > 0 ? ahead : 0;
+}
+
 static bool restore(struct world *w)
 {
     const struct backup *b = a_backup(w);
@@ -178,6 +187,7 @@ static bool restore(struct world *w)
         return false;
     if (w->lives[0])
         life_kill(w->lives[0], false);
+    set_clock_right(w);
     disk = next_disk(w, NULL);
     err_init(&err, w->arena);
     if (store_restore(b->path, disk_path(disk), &err))

@@ -83,20 +83,24 @@ static uint64_t age_of(const struct world *w)
     return w->generation + w->host_generation + 1;
 }
 
-/* A pod that a process was told of is one that it knows was there, for as long as neither the store
- * nor the host was put back. */
+/* A pod of the life that goes on, of which a process was told, is known to have been there until the
+ * store or the host is put back. What is of an earlier life may have been removed by its order. */
 void judge_told(void *ctx, const char *plural, const cJSON *object)
 {
     struct world *w = ctx;
+    struct str epoch =
+        json_str(json_get(json_path(object, "metadata.annotations"), "sublet.dev/epoch"));
 
-    if (!strcmp(plural, "pods") && host_is_ours(object))
+    if (!strcmp(plural, "pods") && host_is_ours(object) && str_eqc(epoch, w->epoch))
         note_put(&notes_of(w)->told, host_virtual_uid(object), age_of(w));
 }
 
-static void judge_gpus(struct world *w, const cJSON *created)
+enum { LIMIT = 4 }; /* of the GPUs, in world.c */
+
+static int64_t gpus_on_host(struct world *w)
 {
     struct arena *a = arena_new(0);
-    int64_t sum = host_pod_gpus(created);
+    int64_t sum = 0;
 
     for (const struct host_object_model *o = host_model_first(w->host); o; o = o->next) {
         const cJSON *pod = strcmp(o->plural, "pods") ? NULL : host_parse(a, o->bytes);
@@ -104,9 +108,16 @@ static void judge_gpus(struct world *w, const cJSON *created)
         if (pod && host_is_ours(pod) && !host_pod_is_finished(pod))
             sum += host_pod_gpus(pod);
     }
-    if (sum > 4)
-        world_fail("%lld GPUs on the host, where the limit is 4", (long long)sum);
     arena_free(a);
+    return sum;
+}
+
+static void judge_gpus(struct world *w, const cJSON *created)
+{
+    int64_t sum = gpus_on_host(w) + host_pod_gpus(created);
+
+    if (sum > LIMIT)
+        world_fail("%lld GPUs on the host, where the limit is %d", (long long)sum, LIMIT);
 }
 
 static void judge_created(struct world *w, const char *plural, const cJSON *after)
@@ -132,8 +143,6 @@ static bool is_alive_in(struct life *l, const char *plural, const cJSON *host)
     struct arena *a;
     bool alive;
 
-    if (!life_serves(l))
-        return false;
     o = store_get(l->store, tenant_storage(l, plural), ns, name);
     if (!o || !str_eq(o->uid, host_virtual_uid(host)))
         return false;
@@ -167,7 +176,7 @@ static void judge_removed(struct world *w, const char *plural, const cJSON *befo
         return;
     /* What a process that does not lead still has is what the leader may delete. */
     for (int i = 0; i < MAX_LIVES; i++)
-        alive |= w->lives[i] && w->lives[i]->syncer && lease_may_act(w->lives[i]->syncer->lease) &&
+        alive |= life_serves(w->lives[i]) && lease_may_act(w->lives[i]->syncer->lease) &&
                  is_alive_in(w->lives[i], plural, before);
     if (alive || is_promised(w, uid))
         world_fail("%s %.*s is removed from the host while its virtual object %.*s lives", plural,
@@ -452,6 +461,7 @@ struct agreeing {
     struct arena *arena;
     const char *plural;
     size_t with_host;
+    const cJSON *waiting; /* the pod that is the first in line */
     bool same;
 };
 
@@ -485,12 +495,31 @@ static bool agrees(const struct agreeing *g, const cJSON *tree, const cJSON *hos
     return host != NULL;
 }
 
+/* A pod that is created again has no claim to the GPUs it had: it waits when others have them. */
+static bool may_wait(struct agreeing *g, const cJSON *pod)
+{
+    const struct world *w = g->world;
+    int order;
+
+    if (strcmp(g->plural, "pods") != 0 || age_of(w) == 1 || !host_pod_gpus(pod) ||
+        !str_eqc(json_str_at(pod, "status.phase"), "Pending") || sync_is_deleting(pod))
+        return false;
+    order = g->waiting ? str_cmp(json_str_at(pod, "metadata.creationTimestamp"),
+                                 json_str_at(g->waiting, "metadata.creationTimestamp"))
+                       : -1;
+    if (order < 0 || (!order && str_cmp(sync_uid(pod), sync_uid(g->waiting)) < 0))
+        g->waiting = pod;
+    return true;
+}
+
 static bool on_virtual(void *ctx, const struct store_object *o)
 {
     struct agreeing *g = ctx;
     const cJSON *tree = vapi_tree(g->arena, o), *host = host_of(g, o->uid);
 
     if (str_eqc(o->name, "kubernetes") && !strcmp(g->plural, "services"))
+        return true;
+    if (!host && may_wait(g, tree))
         return true;
     g->with_host += host != NULL;
     g->same = agrees(g, tree, host) ||
@@ -529,22 +558,40 @@ static size_t count_quarantined(struct agreeing *g, struct life *l)
 
 static bool kind_agrees(struct world *w, struct arena *a, const char *plural)
 {
-    struct agreeing g = {w, a, plural, 0, true};
+    struct agreeing g = {w, a, plural, 0, NULL, true};
     struct life *l = w->lives[0];
 
     if (store_scan(l->store, tenant_storage(l, plural), STR_NULL, STR_NULL, STR_NULL, 0, on_virtual,
                    &g, NULL) ||
         !g.same)
         return false;
+    if (g.waiting && gpus_on_host(w) + host_pod_gpus(g.waiting) <= LIMIT)
+        return differ("pods %.*s waits, and there is room for it",
+                      STR_F(json_str_at(g.waiting, "metadata.name")));
     return count_host(&g) == g.with_host + count_quarantined(&g, l) || w->forgives_orphans ||
            differ("%zu %s on the host, where %zu are wanted", count_host(&g), plural, g.with_host);
+}
+
+/* What a row charges; a pod in quarantine is known by its uid on the host. */
+static const cJSON *charged_pod(struct agreeing *g, struct str uid)
+{
+    if (!str_has_prefix(uid, STR("host:")))
+        return host_of(g, uid);
+    uid = str_from(uid, 5);
+    for (const struct host_object_model *o = host_model_first(g->world->host); o; o = o->next) {
+        const cJSON *pod = strcmp(o->plural, "pods") ? NULL : host_parse(g->arena, o->bytes);
+
+        if (pod && str_eq(json_str_at(pod, "metadata.uid"), uid))
+            return pod;
+    }
+    return NULL;
 }
 
 /* Rows are "gpu/pool/uid". */
 static bool on_row(void *ctx, struct str key, struct str value)
 {
     struct agreeing *g = ctx;
-    const cJSON *host = host_of(g, str_from(key, str_rfind(key, '/') + 1));
+    const cJSON *host = charged_pod(g, str_from(key, str_rfind(key, '/') + 1));
 
     (void)value;
     if (!host || host_pod_is_finished(host) || host_pod_gpus(host) == 0)
@@ -556,7 +603,7 @@ static bool on_row(void *ctx, struct str key, struct str value)
 /* An orphan holds GPUs that nobody is charged for. */
 static bool ledger_agrees(struct world *w, struct arena *a)
 {
-    struct agreeing g = {w, a, "pods", 0, true};
+    struct agreeing g = {w, a, "pods", 0, NULL, true};
     size_t charged = 0;
 
     store_record_each(w->lives[0]->store, RECORD_LEDGER, STR("gpu/"), on_row, &g);

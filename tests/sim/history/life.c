@@ -173,6 +173,8 @@ static int open_all(struct life *l, struct err *err)
     vo.pki = l->pki;
     if (vapi_new(&vo, &l->api, err) || open_syncer(l, err))
         return -1;
+    if (l->index == 0)
+        snprintf(w->epoch, sizeof(w->epoch), "%.*s", STR_F(l->syncer->tenant.epoch));
     return vapi_start(l->api, on_ready, l, err);
 }
 

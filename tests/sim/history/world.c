@@ -70,6 +70,8 @@ static void turn_lives(struct world *w)
         if (l && !l->dead && !l->closed)
             turn_life(l);
     }
+    if (clock_wall_us(&w->clock) > w->newest_wall_us)
+        w->newest_wall_us = clock_wall_us(&w->clock);
 }
 
 static int64_t next_us(struct world *w)
