@@ -143,6 +143,11 @@ void life_open(struct syncer *s); /* at start, before anything else reads record
 bool life_is_first(const struct syncer *s);
 /* The host was restored to an earlier state, or is another one. */
 void life_host_changed(struct syncer *s, const char *why);
+/* The newest revision of the kind's host objects that is on record, in this life; 0: none. */
+uint64_t life_revision(struct syncer *s, enum sync_id id);
+/* With the record that says that it is there. */
+void life_note_revision(struct syncer *s, enum sync_id id, const cJSON *host_object);
+void life_keep(struct syncer *s); /* a failed transaction may have taken its beginning back */
 void life_watch_all(struct syncer *s); /* what is on the host is not known to be what we made */
 void life_listed(struct syncer *s, enum sync_id id); /* the first list of a kind is complete */
 enum life_absence {
@@ -193,7 +198,7 @@ bool mapping_is_full(const struct mapping *m);
 /* A host object of ours came or left. It may have left before a run looks, or a restart may come
  * first: that it was there must be known all the same. */
 void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
-                       struct str uid, struct str host_uid);
+                       struct str uid, const cJSON *host_object);
 /* How many other Services are, or may be, on the host: with an address there, or headless. */
 size_t mapping_count_services(struct syncer *s, bool headless, struct str but_ns,
                               struct str but_name);

@@ -238,6 +238,7 @@ static void adopt(struct sync_run *run, const cJSON *object)
     run->mapping.host_uid = sync_uid(object);
     run->mapping.life = run->syncer->life;
     put_mapping(run);
+    life_note_revision(run->syncer, run->id, object);
     quarantine_end(run->syncer, run->id, json_str_at(object, "metadata.name"));
     sync_forget_old(run);
 }
@@ -279,9 +280,13 @@ static void on_existing(struct sync_run *run, const struct host_answer *answer,
     }
     if (str_eq(uid, run->uid))
         adopt(run, object);
-    /* A predecessor is dealt with by the next run, which sees it. */
+    /* A predecessor is dealt with by the next run, which sees it; at once, unless our copy of the
+     * host does not take it for newer than itself. */
     learn(run, answer);
-    run_again(run);
+    if (reflector_get(run->syncer->watches[run->id].reflector, str_c(run->host_name)))
+        run_again(run);
+    else
+        reconcile_again_after(run->reconcile, 1000);
 }
 
 static void on_created(struct sync_run *run, const struct host_answer *answer,

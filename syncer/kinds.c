@@ -56,7 +56,7 @@ static void add_owner_of(struct syncer *s, enum sync_id id, const cJSON *tree,
     if (!translate_owner(&s->tenant, tree, &ns, &name, &uid))
         return;
     if ((!now || !before || !str_eq(now->uid, before->uid)) && life_has_taken_up(s, tree))
-        mapping_note_host(s, id, ns, name, uid, now ? now->uid : before->uid);
+        mapping_note_host(s, id, ns, name, uid, tree);
     if (!now)
         quarantine_end(s, id, before->name);
     else if (!before || !str_eq(now->uid, before->uid) || quarantine_has(s, id, now->name))

@@ -278,6 +278,14 @@ void lease_note(struct lease *l)
     store_record_put(l->o.store, RECORD_META, STR(RECORD_HOST), str_c(value));
 }
 
+/* The sequence goes on: it is never written lower than it was. */
+void lease_forget_host(struct lease *l)
+{
+    l->known_uid[0] = '\0';
+    l->host_changed = NULL;
+    store_record_delete(l->o.store, RECORD_META, STR(RECORD_HOST));
+}
+
 /* --- what the host has --- */
 
 static struct str note_of(const cJSON *lease, const char *key)

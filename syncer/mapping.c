@@ -125,16 +125,17 @@ bool mapping_is_full(const struct mapping *m)
 }
 
 void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
-                       struct str uid, struct str host_uid)
+                       struct str uid, const cJSON *host_object)
 {
     struct arena *a = arena_new(0);
     struct mapping m = mapping_get(s, a, id, ns, name);
 
     if (m.exists && str_eq(m.uid, uid) && !m.host_uid.n) {
-        m.host_uid = host_uid;
+        m.host_uid = sync_uid(host_object);
         m.life = s->life;
         m.tried = false;
         mapping_put(s, id, ns, name, &m);
+        life_note_revision(s, id, host_object);
     }
     arena_free(a);
 }

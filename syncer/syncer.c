@@ -276,11 +276,20 @@ static void on_failing(void *ctx, const struct err *err)
     arena_free(a);
 }
 
+static void on_went_back(void *ctx)
+{
+    struct syncer *s = ((struct sync_watch *)ctx)->syncer;
+
+    lease_forget_host(s->lease);
+    life_host_changed(s, "it is at an earlier revision than before");
+}
+
 struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
 {
     const struct sync_kind *k = &SYNC_KINDS[id];
     struct sync_watch *w = &s->watches[id];
     struct reflector_options o = {.host = s->host,
+                                  .revision = life_revision(s, id),
                                   .metadata_only = k->metadata_only,
                                   .forget = id == SYNC_EVENTS,
                                   .reduce = k->reduce,
@@ -288,6 +297,7 @@ struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
                                   .synced = on_synced,
                                   .refused = on_refused,
                                   .failing = on_failing,
+                                  .went_back = on_went_back,
                                   .ctx = w};
     struct arena *a;
 
@@ -338,6 +348,7 @@ static void look_again(void *ctx)
     struct syncer *s = ctx;
 
     s->undone = false;
+    life_keep(s);
     for (int id = 0; id < N_SYNC && !s->closing; id++)
         syncer_rescan(s, (enum sync_id)id);
 }

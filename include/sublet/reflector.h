@@ -20,6 +20,7 @@ struct reflector_options {
     struct host *host;
     struct str path;                           /* of the collection: "/api/v1/namespaces/x/pods" */
     struct str label_selector, field_selector; /* not encoded; may be empty */
+    uint64_t revision;                         /* the newest one known from before; 0: none */
     bool metadata_only;                        /* asks for PartialObjectMetadata */
     bool forget;                               /* bytes are dropped once changed() has seen them */
     /* Takes out of a tree what need not be kept (managedFields are gone already); may be NULL. */
@@ -32,6 +33,9 @@ struct reflector_options {
     /* Lists or watches failed three times in a row and more, each time; NULL: they go on. May be
      * NULL. */
     void (*failing)(void *ctx, const struct err *err);
+    /* The host is at an earlier revision than it was: it was restored. Calls reflector_restart().
+     */
+    void (*went_back)(void *ctx);
     void *ctx;
 };
 struct reflector *reflector_open(const struct reflector_options *options);

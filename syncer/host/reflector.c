@@ -3,10 +3,15 @@
  * older sight of an object never replaces a newer one, whether it comes from a list, a watch or the
  * answer to a write. Must never take a failed or partial list for an empty one.
  *
- *   LISTING --last page--> WATCHING --ended, cut, stalled--> WATCHING from the last revision
- *     |  ^                    |
- *     |  '------- 410 --------'            any failure -> WAITING (backoff, jitter) -> where it was
- *     '- 403, 404: WAITING five minutes
+ *   LISTING --last page--> WATCHING --ended, cut, stalled--> CHECKING --> WATCHING from the last
+ *     |  ^                    |                                  |        revision
+ *     |  '------- 410 --------'                                  '--> the host went back
+ *     |
+ *     '- 403, 404: WAITING five minutes     any failure -> WAITING (backoff, jitter) -> where it was
+ *
+ * A host that is restored to an earlier state ends its watches, and one from a revision that it has
+ * not reached again would hide what it lost. So a list of one object says where it is first: what a
+ * host answers is never older than what it showed before.
  *
  * Source: k8s.io/client-go tools/cache/reflector.go; KEP-956 (bookmarks). */
 #include <sublet/reflector.h>
@@ -29,7 +34,7 @@
 #define STALLED_MS  180000
 #define ARENA_LIMIT (256u << 20)
 
-enum state { LISTING, WATCHING, WAITING };
+enum state { LISTING, CHECKING, WATCHING, WAITING };
 
 struct entry {
     struct host_object object; /* first: what is given out is the entry */
@@ -57,6 +62,7 @@ struct reflector {
 };
 
 static void list_page(struct reflector *f);
+static void check(struct reflector *f);
 static void watch_open(struct reflector *f);
 
 /* --- the copy --- */
@@ -201,6 +207,8 @@ static void go(struct reflector *f, enum state state)
     f->state = state;
     if (state == LISTING)
         list_page(f);
+    else if (state == CHECKING)
+        check(f);
     else
         watch_open(f);
 }
@@ -223,7 +231,7 @@ static void on_timer(uv_timer_t *timer)
     }
     host_cancel(f->call);
     f->call = NULL;
-    go(f, WATCHING);
+    go(f, CHECKING);
 }
 
 static bool is_refusal(const struct err *err)
@@ -264,10 +272,22 @@ static void set_resume(struct reflector *f, struct str revision)
         f->revision = number;
 }
 
+/* Is it before what the host showed already? */
+static bool went_back(const struct reflector *f, struct str revision)
+{
+    uint64_t number;
+
+    return str_to_u64(revision, &number) && number < f->revision;
+}
+
 static void finish_list(struct reflector *f, struct str revision)
 {
     bool first = !f->synced;
 
+    if (went_back(f, revision)) {
+        f->o.went_back(f->o.ctx);
+        return;
+    }
     mem_free(f->resume);
     f->resume = NULL;
     set_resume(f, revision);
@@ -339,21 +359,62 @@ static void on_listed(void *ctx, const struct host_answer *answer, const struct 
     tell_failing(f, err);
 }
 
+static const char *list_accept(const struct reflector *f)
+{
+    return f->o.metadata_only
+               ? "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+               : NULL;
+}
+
 static void list_page(struct reflector *f)
 {
     struct arena *a = arena_new(0);
     const struct clock *clock = host_get_options(f->o.host)->clock;
     struct str cont = url_encode(a, f->cont);
-    struct host_request q = {.method = "GET"};
+    struct host_request q = {.method = "GET", .accept = list_accept(f)};
 
     if (!f->cont.n)
         f->list_begun_ms = clock_mono_ms(clock);
-    if (f->o.metadata_only)
-        q.accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
-                   "application/json";
     q.path = arena_printf(a, "%s?limit=%d%s%s%.*s", f->path, PAGE, f->query,
                           cont.n ? "&continue=" : "", STR_F(cont));
     f->call = host_send(f->o.host, &q, on_listed, f);
+    arena_free(a);
+}
+
+/* --- checking --- */
+
+static void on_checked(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct reflector *f = ctx;
+    struct arena *a;
+    cJSON *page = NULL;
+
+    assert(f->magic == REFLECTOR_MAGIC && f->state == CHECKING);
+    f->call = NULL;
+    if (err && is_refusal(err)) {
+        start_list(f);
+        refuse(f, err, LISTING);
+        return;
+    }
+    a = arena_new(ARENA_LIMIT);
+    if (err || json_parse(a, answer->body, &page, NULL) || !page_is_list(page))
+        back_off(f, CHECKING);
+    else if (went_back(f, json_str_at(page, "metadata.resourceVersion")))
+        f->o.went_back(f->o.ctx);
+    else
+        go(f, WATCHING);
+    arena_free(a);
+    if (err)
+        tell_failing(f, err);
+}
+
+static void check(struct reflector *f)
+{
+    struct arena *a = arena_new(0);
+    struct host_request q = {.method = "GET", .accept = list_accept(f)};
+
+    q.path = arena_printf(a, "%s?limit=1%s", f->path, f->query);
+    f->call = host_send(f->o.host, &q, on_checked, f);
     arena_free(a);
 }
 
@@ -413,7 +474,7 @@ static void watch_ended(struct reflector *f, const struct err *err)
         start_list(f);
         refuse(f, err, LISTING);
     } else {
-        back_off(f, WATCHING);
+        back_off(f, CHECKING);
         tell_failing(f, err);
     }
 }
@@ -481,6 +542,7 @@ struct reflector *reflector_open(const struct reflector_options *options)
 
     *f = (struct reflector){
         .magic = REFLECTOR_MAGIC, .o = *options, .path = mem_strdup(options->path)};
+    f->revision = options->revision;
     if (options->label_selector.n) {
         buf_addc(&query, "&labelSelector=");
         buf_add(&query, url_encode(a, options->label_selector));

@@ -16,8 +16,18 @@ struct world {
     unsigned page, fail_lists;
     int watch_status;
     bool hold_watch;
-    bool failing, goes_on;
+    bool failing, goes_on, went_back;
+    unsigned checks;
+    const char *check; /* the answer to a list of one object; NULL: of a late revision */
 };
+
+#define LIST(rv, more, items)                                                                      \
+    "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"" rv "\"" more                      \
+    "},\"items\":[" items "]}"
+#define OBJ(name, uid, rv)                                                                         \
+    "{\"metadata\":{\"name\":\"" name "\",\"uid\":\"" uid "\",\"resourceVersion\":\"" rv           \
+    "\",\"managedFields\":[{\"a\":1}]}}"
+#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}"
 
 static void check_wanted(struct world *w)
 {
@@ -57,6 +67,15 @@ static void on_failing(void *ctx, const struct err *err)
     w->goes_on |= !err;
 }
 
+static void on_went_back(void *ctx)
+{
+    struct world *w = ctx;
+
+    w->went_back = true;
+    w->check = NULL;
+    reflector_restart(w->f);
+}
+
 static void answer(struct fake_server *s, struct net_exchange *x, const struct net_request *r)
 {
     struct world *w = s->ctx;
@@ -66,6 +85,12 @@ static void answer(struct fake_server *s, struct net_exchange *x, const struct n
             fake_reply(x, w->watch_status, "{}");
         else
             fake_begin_watch(s, x);
+        return;
+    }
+    if (str_contains(r->query, STR("limit=1&"))) {
+        w->checks++;
+        w->s.lists--;
+        fake_reply(x, 200, w->check ? w->check : LIST("1000000", "", ""));
         return;
     }
     if (w->fail_lists) {
@@ -96,6 +121,7 @@ static void world_reflect(struct world *w)
                                   .synced = on_synced,
                                   .refused = on_refused,
                                   .failing = on_failing,
+                                  .went_back = on_went_back,
                                   .ctx = w};
 
     w->f = reflector_open(&o);
@@ -127,14 +153,6 @@ static void world_close(struct world *w)
     fake_close(&w->s);
     buf_fini(&w->told);
 }
-
-#define LIST(rv, more, items)                                                                      \
-    "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"" rv "\"" more                      \
-    "},\"items\":[" items "]}"
-#define OBJ(name, uid, rv)                                                                         \
-    "{\"metadata\":{\"name\":\"" name "\",\"uid\":\"" uid "\",\"resourceVersion\":\"" rv           \
-    "\",\"managedFields\":[{\"a\":1}]}}"
-#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}"
 
 static void test_pages_then_watch(void **state)
 {
@@ -363,6 +381,47 @@ static void test_host_away_and_back(void **state)
     world_close(&w);
 }
 
+/* It may have been restored while the watch was cut: then its revision is lower, whatever the watch
+ * from there on says. */
+static void test_a_host_that_went_back_is_listed_anew(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.pages[0] = LIST("50", "", OBJ("a", "ua", "40") "," OBJ("b", "ub", "20"));
+    world_sync(&w);
+    world_wait_watches(&w, 1);
+    fake_end_streams(&w.s, true);
+    world_wait_watches(&w, 2);
+    assert_int_equal(w.checks, 1);
+    assert_false(w.went_back);
+
+    w.check = LIST("30", "", "");
+    w.pages[0] = LIST("30", "", OBJ("b", "ub", "20"));
+    fake_end_streams(&w.s, true);
+    world_wait(&w, "-a0 ");
+    assert_true(w.went_back);
+    world_close(&w);
+}
+
+/* The list after an expired watch says so as well. */
+static void test_a_list_of_a_host_that_went_back(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.pages[0] = LIST("50", "", OBJ("a", "ua", "40"));
+    world_sync(&w);
+    world_wait_watches(&w, 1);
+    w.pages[0] = LIST("30", "", "");
+    fake_line(&w.s, EVENT("ERROR", "{\"code\":410}"));
+    world_wait(&w, "-a0 ");
+    assert_true(w.went_back);
+    world_close(&w);
+}
+
 /* A host that answers everything but its watches: 429, as where it has too many of them. */
 static void test_watches_that_are_turned_away_are_told(void **state)
 {
@@ -398,6 +457,8 @@ int main(void)
         cmocka_unit_test(test_late_removal_of_a_predecessor),
         cmocka_unit_test(test_refusal_is_told_once_and_not_hammered),
         cmocka_unit_test(test_host_away_and_back),
+        cmocka_unit_test(test_a_host_that_went_back_is_listed_anew),
+        cmocka_unit_test(test_a_list_of_a_host_that_went_back),
         cmocka_unit_test(test_watches_that_are_turned_away_are_told),
     };
 
