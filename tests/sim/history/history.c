@@ -13,6 +13,7 @@
 
 #define S           1000000ll
 #define PATIENCE_US (1800 * S)
+#define MADE_UP     60 /* revisions */
 
 static unsigned below(struct world *w, unsigned n)
 {
@@ -214,11 +215,15 @@ static void do_other_host(struct world *w)
     wires_cut_all(w->wires);
 }
 
+/* By more than the host makes up for before a watch is open again: nobody can know of less. */
 static void do_roll_back(struct world *w)
 {
-    uint64_t revision = host_model_revision(w->host);
-    uint64_t back = dice_below(&w->moment, DICE_ACTION, revision > 200 ? 200 : revision / 2);
+    uint64_t revision = host_model_revision(w->host), most = revision - revision / 8;
+    uint64_t back = MADE_UP + dice_below(&w->moment, DICE_ACTION, 200);
 
+    back = back < most ? back : most;
+    if (back < MADE_UP)
+        return;
     w->host_generation++;
     world_trace("the host goes back to %llu", (unsigned long long)(revision - back));
     host_model_roll_back(w->host, revision - back);
