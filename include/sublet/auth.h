@@ -65,7 +65,7 @@ int auth_check_escalation(struct auth *auth, struct arena *a, const struct user 
                           const struct resource *r, const cJSON *object, const cJSON *old,
                           struct err *err) MUST_CHECK;
 
-/* Handlers of the review kinds and of serviceaccounts/token (struct subresource.handle). */
+/* Handlers of the review kinds and of serviceaccounts/token. */
 void auth_handle_review(struct call *call);
 void auth_handle_token_request(struct call *call);
 /* Issuer discovery (/.well-known/openid-configuration, /openid/v1/jwks): true when path was theirs,

@@ -80,9 +80,21 @@ struct selectable_field {
     const char *path;      /* dotted; `a.b|c`: the first that is not empty */
     const char *otherwise; /* value when the path is absent */
 };
-/* One of a kind's further endpoints. Those that are data (status, scale) are generic; others have a
- * handler. */
-enum subresource_kind { SUB_STATUS, SUB_SCALE, SUB_HANDLER };
+/* One of a kind's further endpoints: data of the object, or an operation of its own. */
+enum subresource_kind {
+    SUB_STATUS, /* data: status and scale */
+    SUB_SCALE,
+    SUB_APPROVAL, /* operations */
+    SUB_BINDING,
+    SUB_EPHEMERAL_CONTAINERS,
+    SUB_EVICTION,
+    SUB_FINALIZE,
+    SUB_PROXY, /* log, exec, attach, portforward, proxy */
+    SUB_RESIZE,
+    SUB_TOKEN,
+    SUB_REPLACE, /* of the in-process client: no request can name it */
+    N_SUBRESOURCES
+};
 struct subresource {
     const char *name;
     enum subresource_kind kind;
@@ -90,8 +102,6 @@ struct subresource {
     const char *group, *version,
         *object_kind; /* of the body, for discovery ("autoscaling","v1","Scale") */
     const struct scale_paths *scale;
-    /* Takes over the call (body decoded into call->body); must answer it once. */
-    void (*handle)(struct call *call);
 };
 struct scale_paths {
     const char *spec_replicas, *status_replicas,

@@ -41,7 +41,7 @@ static void check_line(struct str s)
 static void try_target(struct arena *a, struct str path)
 {
     struct resource resource = {.plural = STR("pods"), .group_resource = STR("pods")};
-    struct subresource sub = {.name = "proxy", .kind = SUB_HANDLER};
+    struct subresource sub = {.name = "proxy", .kind = SUB_PROXY};
     struct net_request request = {.arena = a, .path = path, .method_text = STR("GET")};
     struct call call = {.arena = a,
                         .request = &request,
@@ -67,7 +67,7 @@ static void try_target(struct arena *a, struct str path)
 static void try_options(struct arena *a, struct str query, const char *name)
 {
     struct resource resource = {.plural = STR("pods"), .group_resource = STR("pods")};
-    struct subresource sub = {.name = name, .kind = SUB_HANDLER};
+    struct subresource sub = {.name = name, .kind = SUB_PROXY};
     struct net_request request = {.arena = a, .query = query, .method_text = STR("GET")};
     struct call call = {.arena = a,
                         .request = &request,

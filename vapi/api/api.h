@@ -70,6 +70,8 @@ struct vapi {
     enum api_state state;
     struct vapi_options o;
     struct vapi_hooks hooks;
+    const struct call_handlers *handlers;
+    void (*call_ended)(struct vapi *api); /* one call less; vapi.c */
     char *version;
     struct registry *registry;
     struct auth *auth;
@@ -152,13 +154,11 @@ struct call_entry {
     size_t reserved; /* budget.c */
 };
 
-/* vapi.c */
+/* context.c */
 /* Runs run(ctx) once from the loop, after everything that is on the stack has returned. */
 void api_defer(struct vapi *api, void (*run)(void *ctx), void *ctx);
-/* One of api->open_handles is closed. */
+/* vapi.c: one of api->open_handles is closed. */
 void api_handle_closed(struct vapi *api);
-/* Frees removed descriptors that no call can hold any more. */
-void api_call_ended(struct vapi *api);
 
 /* renewal.c */
 void renewal_serving_tls(struct vapi *api, struct net_tls *ret);
@@ -180,7 +180,13 @@ struct call_entry *call_entry(struct call *c);
 struct call *call_inside(struct vapi *api, const struct user *user, enum call_verb verb,
                          const struct resource *r, const struct subresource *sub, struct str ns,
                          struct str name, vapi_done_cb done, void *ctx);
+/* Takes over the call, its body decoded into c->body, and answers it once. */
 typedef void (*call_handler)(struct call *c);
+struct call_handlers {
+    call_handler verbs[CALL_N_VERBS];          /* of objects and their status */
+    call_handler subresources[N_SUBRESOURCES]; /* SUB_STATUS: none */
+};
+extern const struct call_handlers API_HANDLERS; /* handlers.c */
 /* read_only.c: what is done with a write that has to wait or is refused; NULL: what it asks for. */
 call_handler read_only_handler(const struct call *c);
 void call_run(struct call *c); /* the handler of its verb and subresource */
@@ -385,6 +391,7 @@ int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct er
 
 /* sub_*.c */
 void sub_scale(struct call *c);
+void sub_replace(struct call *c);
 /* 201 and a Status Success without details: what binding and eviction answer. */
 void sub_answer_status(struct call *c);
 /* A condition of a pod becomes true, now unless it was. */

@@ -64,7 +64,7 @@ static void call_free(struct call_entry *e)
     store_object_unref(e->object);
     e->call.magic = 0;
     arena_free(e->call.arena);
-    api_call_ended(api);
+    api->call_ended(api);
 }
 
 static void free_when_over(struct call_entry *e)
@@ -211,24 +211,15 @@ void call_warn(struct call *c, struct str text)
 
 /* ---- dispatch ---- */
 
-static const call_handler HANDLERS[CALL_N_VERBS] = {
-    [CALL_GET] = call_get,       [CALL_LIST] = call_list,
-    [CALL_WATCH] = call_watch,   [CALL_CREATE] = call_create,
-    [CALL_UPDATE] = call_update, [CALL_PATCH] = call_patch,
-    [CALL_DELETE] = call_delete, [CALL_DELETECOLLECTION] = call_delete_collection,
-};
-
 static call_handler handler_of(const struct call *c)
 {
     call_handler instead = read_only_handler(c);
 
     if (instead)
         return instead;
-    if (c->sub && c->sub->kind == SUB_HANDLER)
-        return c->sub->handle;
-    if (c->sub && c->sub->kind == SUB_SCALE)
-        return sub_scale;
-    return HANDLERS[c->verb];
+    if (c->sub && c->sub->kind != SUB_STATUS)
+        return c->api->handlers->subresources[c->sub->kind];
+    return c->api->handlers->verbs[c->verb];
 }
 
 void call_run(struct call *c)

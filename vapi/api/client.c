@@ -64,36 +64,11 @@ void vapi_update(struct vapi *api, const struct resource *r, struct str subresou
     call_run(c);
 }
 
-static int replace(struct call *c, cJSON *base, cJSON **ret, struct err *err)
-{
-    if (!str_eq(json_str_at(c->body, "metadata.resourceVersion"),
-                json_str_at(base, "metadata.resourceVersion")))
-        return commit_modified(c, err);
-    *ret = c->body;
-    return 0;
-}
-
-static void no_rules(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    (void)e;
-    (void)object;
-    (void)old;
-}
-
-static void handle_replace(struct call *c)
-{
-    static const struct write_plan plan = {
-        .make = replace, .validate = no_rules, .uncounted = true, .whole = true};
-
-    write_start(c, &plan);
-}
-
 void vapi_replace(struct vapi *api, const struct resource *r, const cJSON *object,
                   vapi_done_cb done, void *ctx)
 {
     /* In no resource's list: no request can name it. */
-    static const struct subresource whole = {
-        .name = "replace", .kind = SUB_HANDLER, .handle = handle_replace};
+    static const struct subresource whole = {.name = "replace", .kind = SUB_REPLACE};
     struct call *c = call_inside(api, &USER_INTERNAL, CALL_UPDATE, r, &whole,
                                  json_str_at(object, "metadata.namespace"),
                                  json_str_at(object, "metadata.name"), done, ctx);

@@ -58,7 +58,7 @@ static void on_store_answered(void *ctx, const struct err *err)
     /* A refused write is an answer: of a full disk all can be read (etcd does as much). */
     (void)err;
     api->store_asked = false;
-    api_call_ended(api);
+    api->call_ended(api);
 }
 
 /* Who asks for it now learns what became of the question before. */

@@ -244,7 +244,7 @@ static const char *const METHODS[] = {"get", "post", "put", "delete", "options",
 static const struct connection *connection_of(const struct subresource *s)
 {
     for (size_t i = 0; i < sizeof(CONNECTIONS) / sizeof(CONNECTIONS[0]); i++)
-        if (s->kind == SUB_HANDLER && !strcmp(s->name, CONNECTIONS[i].name))
+        if (s->kind == SUB_PROXY && !strcmp(s->name, CONNECTIONS[i].name))
             return &CONNECTIONS[i];
     return NULL;
 }
@@ -326,7 +326,7 @@ static void add_subresource(const struct paths *p, const struct subresource *s)
 {
     struct arena *a = p->d->arena;
     const char *suffix = capitalised(p->d->keep, s->name);
-    bool log = s->kind == SUB_HANDLER && !strcmp(s->name, "log");
+    bool log = s->kind == SUB_PROXY && !strcmp(s->name, "log");
     const char *component = log ? NULL : sub_component(p, s);
     struct openapi_path path;
 

@@ -150,13 +150,10 @@ static int authorize(struct route *r)
 
 /* ---- does it exist ---- */
 
-/* Connections (exec, proxy, ...) are known by the kind of their options; their bodies are not
- * objects, nor are logs, which discovery calls a Pod. */
+/* Connections (log, exec, proxy, ...): their bodies are no objects. */
 static bool is_connection(const struct subresource *s)
 {
-    return s && s->kind == SUB_HANDLER && s->object_kind &&
-           (str_has_suffix(str_c(s->object_kind), STR("Options")) ||
-            str_eqc(str_c(s->name), "log"));
+    return s && s->kind == SUB_PROXY;
 }
 
 static bool has_paths_below(const struct subresource *s)

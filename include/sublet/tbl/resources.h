@@ -56,8 +56,8 @@ static const struct selectable_field FIELDS_namespaces[] = {
     {NULL, NULL, NULL},
 };
 static const struct subresource SUBS_namespaces[] = {
-    {"finalize", SUB_HANDLER, VERB_UPDATE, "", "", "Namespace", NULL, sub_finalize},
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Namespace", NULL, NULL},
+    {"finalize", SUB_FINALIZE, VERB_UPDATE, "", "", "Namespace", NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Namespace", NULL},
 };
 static const char *const SHORT_nodes[] = {"no", NULL};
 static const struct column COLUMNS_nodes[] = {
@@ -77,9 +77,9 @@ static const struct selectable_field FIELDS_nodes[] = {
     {NULL, NULL, NULL},
 };
 static const struct subresource SUBS_nodes[] = {
-    {"proxy", SUB_HANDLER, VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
-     "NodeProxyOptions", NULL, sub_proxy},
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Node", NULL, NULL},
+    {"proxy", SUB_PROXY, VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
+     "NodeProxyOptions", NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Node", NULL},
 };
 static const char *const SHORT_persistentvolumeclaims[] = {"pvc", NULL};
 static const struct column COLUMNS_persistentvolumeclaims[] = {
@@ -91,7 +91,7 @@ static const struct column COLUMNS_persistentvolumeclaims[] = {
 };
 static const struct subresource SUBS_persistentvolumeclaims[] = {
     {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "PersistentVolumeClaim",
-     NULL, NULL},
+     NULL},
 };
 static const char *const SHORT_persistentvolumes[] = {"pv", NULL};
 static const struct column COLUMNS_persistentvolumes[] = {
@@ -108,8 +108,7 @@ static const struct column COLUMNS_persistentvolumes[] = {
     {NULL, NULL, NULL, NULL, 0},
 };
 static const struct subresource SUBS_persistentvolumes[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "PersistentVolume", NULL,
-     NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "PersistentVolume", NULL},
 };
 static const char *const SHORT_pods[] = {"po", NULL};
 static const struct column COLUMNS_pods[] = {
@@ -136,19 +135,18 @@ static const struct selectable_field FIELDS_pods[] = {
     {NULL, NULL, NULL},
 };
 static const struct subresource SUBS_pods[] = {
-    {"attach", SUB_HANDLER, VERB_GET | VERB_CREATE, "", "", "PodAttachOptions", NULL, sub_proxy},
-    {"binding", SUB_HANDLER, VERB_CREATE, "", "", "Binding", NULL, sub_binding},
-    {"ephemeralcontainers", SUB_HANDLER, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Pod", NULL,
-     sub_ephemeral_containers},
-    {"eviction", SUB_HANDLER, VERB_CREATE, "policy", "v1", "Eviction", NULL, sub_eviction},
-    {"exec", SUB_HANDLER, VERB_GET | VERB_CREATE, "", "", "PodExecOptions", NULL, sub_proxy},
-    {"log", SUB_HANDLER, VERB_GET, "", "", "Pod", NULL, sub_proxy},
-    {"portforward", SUB_HANDLER, VERB_GET | VERB_CREATE, "", "", "PodPortForwardOptions", NULL,
-     sub_proxy},
-    {"proxy", SUB_HANDLER, VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
-     "PodProxyOptions", NULL, sub_proxy},
-    {"resize", SUB_HANDLER, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Pod", NULL, sub_resize},
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Pod", NULL, NULL},
+    {"attach", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodAttachOptions", NULL},
+    {"binding", SUB_BINDING, VERB_CREATE, "", "", "Binding", NULL},
+    {"ephemeralcontainers", SUB_EPHEMERAL_CONTAINERS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "",
+     "Pod", NULL},
+    {"eviction", SUB_EVICTION, VERB_CREATE, "policy", "v1", "Eviction", NULL},
+    {"exec", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodExecOptions", NULL},
+    {"log", SUB_PROXY, VERB_GET, "", "", "Pod", NULL},
+    {"portforward", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodPortForwardOptions", NULL},
+    {"proxy", SUB_PROXY, VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
+     "PodProxyOptions", NULL},
+    {"resize", SUB_RESIZE, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Pod", NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Pod", NULL},
 };
 static const struct column COLUMNS_podtemplates[] = {
     {"Containers", "string", "", "", 0},
@@ -169,9 +167,9 @@ static const struct selectable_field FIELDS_replicationcontrollers[] = {
 };
 static const struct subresource SUBS_replicationcontrollers[] = {
     {"scale", SUB_SCALE, VERB_GET | VERB_UPDATE | VERB_PATCH, "autoscaling", "v1", "Scale",
-     &SCALE_MAP, NULL},
+     &SCALE_MAP},
     {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "ReplicationController",
-     NULL, NULL},
+     NULL},
 };
 static const char *const SHORT_resourcequotas[] = {"quota", NULL};
 static const struct column COLUMNS_resourcequotas[] = {
@@ -181,8 +179,7 @@ static const struct column COLUMNS_resourcequotas[] = {
     {NULL, NULL, NULL, NULL, 0},
 };
 static const struct subresource SUBS_resourcequotas[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "ResourceQuota", NULL,
-     NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "ResourceQuota", NULL},
 };
 static const struct column COLUMNS_secrets[] = {
     {"Type", "string", "", "", 0},
@@ -196,8 +193,7 @@ static const struct selectable_field FIELDS_secrets[] = {
 };
 static const char *const SHORT_serviceaccounts[] = {"sa", NULL};
 static const struct subresource SUBS_serviceaccounts[] = {
-    {"token", SUB_HANDLER, VERB_CREATE, "authentication.k8s.io", "v1", "TokenRequest", NULL,
-     auth_handle_token_request},
+    {"token", SUB_TOKEN, VERB_CREATE, "authentication.k8s.io", "v1", "TokenRequest", NULL},
 };
 static const char *const SHORT_services[] = {"svc", NULL};
 static const struct column COLUMNS_services[] = {
@@ -212,9 +208,9 @@ static const struct selectable_field FIELDS_services[] = {
     {NULL, NULL, NULL},
 };
 static const struct subresource SUBS_services[] = {
-    {"proxy", SUB_HANDLER, VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
-     "ServiceProxyOptions", NULL, sub_proxy},
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Service", NULL, NULL},
+    {"proxy", SUB_PROXY, VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
+     "ServiceProxyOptions", NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Service", NULL},
 };
 static const struct column COLUMNS_apiservices[] = {
     {"Service", "string", "", "", 0},
@@ -223,7 +219,7 @@ static const struct column COLUMNS_apiservices[] = {
     {NULL, NULL, NULL, NULL, 0},
 };
 static const struct subresource SUBS_apiservices[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "APIService", NULL, NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "APIService", NULL},
 };
 static const struct column COLUMNS_controllerrevisions[] = {
     {"Controller", "string", "", "", 0},
@@ -241,7 +237,7 @@ static const struct column COLUMNS_daemonsets[] = {
     {NULL, NULL, NULL, NULL, 0},
 };
 static const struct subresource SUBS_daemonsets[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "DaemonSet", NULL, NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "DaemonSet", NULL},
 };
 static const char *const SHORT_deployments[] = {"deploy", NULL};
 static const struct column COLUMNS_deployments[] = {
@@ -252,8 +248,8 @@ static const struct column COLUMNS_deployments[] = {
 };
 static const struct subresource SUBS_deployments[] = {
     {"scale", SUB_SCALE, VERB_GET | VERB_UPDATE | VERB_PATCH, "autoscaling", "v1", "Scale",
-     &SCALE_SELECTOR, NULL},
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Deployment", NULL, NULL},
+     &SCALE_SELECTOR},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Deployment", NULL},
 };
 static const char *const SHORT_replicasets[] = {"rs", NULL};
 static const struct column COLUMNS_replicasets[] = {
@@ -264,8 +260,8 @@ static const struct column COLUMNS_replicasets[] = {
 };
 static const struct subresource SUBS_replicasets[] = {
     {"scale", SUB_SCALE, VERB_GET | VERB_UPDATE | VERB_PATCH, "autoscaling", "v1", "Scale",
-     &SCALE_SELECTOR, NULL},
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "ReplicaSet", NULL, NULL},
+     &SCALE_SELECTOR},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "ReplicaSet", NULL},
 };
 static const char *const SHORT_statefulsets[] = {"sts", NULL};
 static const struct column COLUMNS_statefulsets[] = {
@@ -275,8 +271,8 @@ static const struct column COLUMNS_statefulsets[] = {
 };
 static const struct subresource SUBS_statefulsets[] = {
     {"scale", SUB_SCALE, VERB_GET | VERB_UPDATE | VERB_PATCH, "autoscaling", "v1", "Scale",
-     &SCALE_SELECTOR, NULL},
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "StatefulSet", NULL, NULL},
+     &SCALE_SELECTOR},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "StatefulSet", NULL},
 };
 static const char *const SHORT_events_events[] = {"ev", NULL};
 static const struct column COLUMNS_events_events[] = {
@@ -308,7 +304,7 @@ static const struct column COLUMNS_horizontalpodautoscalers_v2[] = {
 };
 static const struct subresource SUBS_horizontalpodautoscalers_v2[] = {
     {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "HorizontalPodAutoscaler",
-     NULL, NULL},
+     NULL},
 };
 static const char *const SHORT_horizontalpodautoscalers_v1[] = {"hpa", NULL};
 static const struct column COLUMNS_horizontalpodautoscalers_v1[] = {
@@ -319,7 +315,7 @@ static const struct column COLUMNS_horizontalpodautoscalers_v1[] = {
 };
 static const struct subresource SUBS_horizontalpodautoscalers_v1[] = {
     {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "HorizontalPodAutoscaler",
-     NULL, NULL},
+     NULL},
 };
 static const char *const SHORT_cronjobs[] = {"cj", NULL};
 static const struct column COLUMNS_cronjobs[] = {
@@ -330,7 +326,7 @@ static const struct column COLUMNS_cronjobs[] = {
     {"Selector", "string", "", "", 1},      {NULL, NULL, NULL, NULL, 0},
 };
 static const struct subresource SUBS_cronjobs[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "CronJob", NULL, NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "CronJob", NULL},
 };
 static const struct column COLUMNS_jobs[] = {
     {"Status", "string", "", "", 0},     {"Completions", "string", "", "", 0},
@@ -343,7 +339,7 @@ static const struct selectable_field FIELDS_jobs[] = {
     {NULL, NULL, NULL},
 };
 static const struct subresource SUBS_jobs[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Job", NULL, NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Job", NULL},
 };
 static const char *const SHORT_certificatesigningrequests[] = {"csr", NULL};
 static const struct column COLUMNS_certificatesigningrequests[] = {
@@ -356,10 +352,10 @@ static const struct selectable_field FIELDS_certificatesigningrequests[] = {
     {NULL, NULL, NULL},
 };
 static const struct subresource SUBS_certificatesigningrequests[] = {
-    {"approval", SUB_HANDLER, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "",
-     "CertificateSigningRequest", NULL, sub_approval},
+    {"approval", SUB_APPROVAL, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "",
+     "CertificateSigningRequest", NULL},
     {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "CertificateSigningRequest",
-     NULL, NULL},
+     NULL},
 };
 static const struct column COLUMNS_ingressclasses[] = {
     {"Controller", "string", "", "", 0},
@@ -374,7 +370,7 @@ static const struct column COLUMNS_ingresses[] = {
     {"Age", "string", "", "", 0},     {NULL, NULL, NULL, NULL, 0},
 };
 static const struct subresource SUBS_ingresses[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Ingress", NULL, NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Ingress", NULL},
 };
 static const char *const SHORT_ipaddresses[] = {"ip", NULL};
 static const struct column COLUMNS_ipaddresses[] = {
@@ -393,7 +389,7 @@ static const struct column COLUMNS_servicecidrs[] = {
     {NULL, NULL, NULL, NULL, 0},
 };
 static const struct subresource SUBS_servicecidrs[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "ServiceCIDR", NULL, NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "ServiceCIDR", NULL},
 };
 static const char *const SHORT_poddisruptionbudgets[] = {"pdb", NULL};
 static const struct column COLUMNS_poddisruptionbudgets[] = {
@@ -404,7 +400,7 @@ static const struct column COLUMNS_poddisruptionbudgets[] = {
     {NULL, NULL, NULL, NULL, 0},
 };
 static const struct subresource SUBS_poddisruptionbudgets[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "PodDisruptionBudget", NULL,
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "PodDisruptionBudget",
      NULL},
 };
 static const struct column COLUMNS_clusterrolebindings[] = {
@@ -465,8 +461,7 @@ static const struct column COLUMNS_volumeattachments[] = {
     {"Age", "string", "", "", 0},          {NULL, NULL, NULL, NULL, 0},
 };
 static const struct subresource SUBS_volumeattachments[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "VolumeAttachment", NULL,
-     NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "VolumeAttachment", NULL},
 };
 static const char *const SHORT_volumeattributesclasses[] = {"vac", NULL};
 static const struct column COLUMNS_volumeattributesclasses[] = {
@@ -499,7 +494,7 @@ static const struct column COLUMNS_validatingadmissionpolicies[] = {
 };
 static const struct subresource SUBS_validatingadmissionpolicies[] = {
     {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "ValidatingAdmissionPolicy",
-     NULL, NULL},
+     NULL},
 };
 static const struct column COLUMNS_validatingadmissionpolicybindings[] = {
     {"PolicyName", "string", "", "", 0},
@@ -519,7 +514,7 @@ static const struct column COLUMNS_customresourcedefinitions[] = {
 };
 static const struct subresource SUBS_customresourcedefinitions[] = {
     {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "CustomResourceDefinition",
-     NULL, NULL},
+     NULL},
 };
 static const char *const SHORT_priorityclasses[] = {"pc", NULL};
 static const struct column COLUMNS_priorityclasses[] = {
@@ -548,8 +543,7 @@ static const struct column COLUMNS_resourceclaims[] = {
     {NULL, NULL, NULL, NULL, 0},
 };
 static const struct subresource SUBS_resourceclaims[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "ResourceClaim", NULL,
-     NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "ResourceClaim", NULL},
 };
 static const struct column COLUMNS_resourceslices[] = {
     {"Node", "string", "", "", 0}, {"Driver", "string", "", "", 0}, {"Pool", "string", "", "", 0},
@@ -566,7 +560,7 @@ static const struct column COLUMNS_flowschemas[] = {
     {"MissingPL", "string", "", "", 0},           {NULL, NULL, NULL, NULL, 0},
 };
 static const struct subresource SUBS_flowschemas[] = {
-    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "FlowSchema", NULL, NULL},
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "FlowSchema", NULL},
 };
 static const struct column COLUMNS_prioritylevelconfigurations[] = {
     {"Type", "string", "", "", 0},
@@ -579,5 +573,5 @@ static const struct column COLUMNS_prioritylevelconfigurations[] = {
 };
 static const struct subresource SUBS_prioritylevelconfigurations[] = {
     {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "",
-     "PriorityLevelConfiguration", NULL, NULL},
+     "PriorityLevelConfiguration", NULL},
 };

@@ -399,29 +399,29 @@ static const struct scale_paths SCALE = {"spec.replicas", "status.replicas", NUL
 #define UPDATES (VERB_GET | VERB_UPDATE | VERB_PATCH)
 #define STATUS_OF(g, k)                                                                            \
     {                                                                                              \
-        "status", SUB_STATUS, UPDATES, g, "v1", k, NULL, NULL                                      \
+        "status", SUB_STATUS, UPDATES, g, "v1", k, NULL                                            \
     }
 
 static const struct subresource POD_SUBS[] = {
     STATUS_OF("", "Pod"),
-    {"binding", SUB_HANDLER, VERB_CREATE, "", "v1", "Binding", NULL, sub_binding},
-    {"eviction", SUB_HANDLER, VERB_CREATE, "policy", "v1", "Eviction", NULL, sub_eviction},
-    {"ephemeralcontainers", SUB_HANDLER, UPDATES, "", "v1", "Pod", NULL, sub_ephemeral_containers},
-    {"resize", SUB_HANDLER, UPDATES, "", "v1", "Pod", NULL, sub_resize},
+    {"binding", SUB_BINDING, VERB_CREATE, "", "v1", "Binding", NULL},
+    {"eviction", SUB_EVICTION, VERB_CREATE, "policy", "v1", "Eviction", NULL},
+    {"ephemeralcontainers", SUB_EPHEMERAL_CONTAINERS, UPDATES, "", "v1", "Pod", NULL},
+    {"resize", SUB_RESIZE, UPDATES, "", "v1", "Pod", NULL},
 };
 static const struct subresource DEPLOYMENT_SUBS[] = {
     STATUS_OF("apps", "Deployment"),
-    {"scale", SUB_SCALE, UPDATES, "autoscaling", "v1", "Scale", &SCALE, NULL},
+    {"scale", SUB_SCALE, UPDATES, "autoscaling", "v1", "Scale", &SCALE},
 };
 static const struct subresource NAMESPACE_SUBS[] = {
     STATUS_OF("", "Namespace"),
-    {"finalize", SUB_HANDLER, VERB_UPDATE, "", "v1", "Namespace", NULL, sub_finalize},
+    {"finalize", SUB_FINALIZE, VERB_UPDATE, "", "v1", "Namespace", NULL},
 };
 static const struct subresource BUDGET_SUBS[] = {STATUS_OF("policy", "PodDisruptionBudget")};
 static const struct subresource CSR_SUBS[] = {
     STATUS_OF("certificates.k8s.io", "CertificateSigningRequest"),
-    {"approval", SUB_HANDLER, UPDATES, "certificates.k8s.io", "v1", "CertificateSigningRequest",
-     NULL, sub_approval},
+    {"approval", SUB_APPROVAL, UPDATES, "certificates.k8s.io", "v1", "CertificateSigningRequest",
+     NULL},
 };
 
 #define S(text)                                                                                    \

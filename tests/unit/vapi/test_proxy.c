@@ -22,7 +22,7 @@ static void open_one(struct world_of_one *w, const char *plural, const char *sub
     *w = (struct world_of_one){.arena = arena_new(0)};
     w->resource = (struct resource){.plural = str_c(plural), .group_resource = str_c(plural)};
     w->resource.group = STR("");
-    w->sub = (struct subresource){.name = sub, .kind = SUB_HANDLER};
+    w->sub = (struct subresource){.name = sub, .kind = SUB_PROXY};
     w->request =
         (struct net_request){.arena = w->arena, .http_major = 1, .method_text = STR("GET")};
     w->call = (struct call){.arena = w->arena,

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Which function serves which verb and subresource. The control plane registers the table, so that
+ * a call can be run from below the verbs: by the in-process client, after a wait. */
+#include "api.h"
+
+const struct call_handlers API_HANDLERS = {
+    .verbs =
+        {
+            [CALL_GET] = call_get,
+            [CALL_LIST] = call_list,
+            [CALL_WATCH] = call_watch,
+            [CALL_CREATE] = call_create,
+            [CALL_UPDATE] = call_update,
+            [CALL_PATCH] = call_patch,
+            [CALL_DELETE] = call_delete,
+            [CALL_DELETECOLLECTION] = call_delete_collection,
+        },
+    .subresources =
+        {
+            [SUB_SCALE] = sub_scale,
+            [SUB_APPROVAL] = sub_approval,
+            [SUB_BINDING] = sub_binding,
+            [SUB_EPHEMERAL_CONTAINERS] = sub_ephemeral_containers,
+            [SUB_EVICTION] = sub_eviction,
+            [SUB_FINALIZE] = sub_finalize,
+            [SUB_PROXY] = sub_proxy,
+            [SUB_RESIZE] = sub_resize,
+            [SUB_TOKEN] = auth_handle_token_request,
+            [SUB_REPLACE] = sub_replace,
+        },
+};
