@@ -43,7 +43,8 @@ enum resource_flags {
     RES_ANY_FINALIZER = 8192,      /* finalizers need no domain */
     RES_STATUS_KEEPS_META = 16384, /* a write of status changes no labels, owners and the like */
     RES_ANY_PREFIX = 32768,        /* generateName is checked last, and as a part of a path only */
-    RES_META_LAST = 65536          /* a new one's metadata is looked at when the rest is right */
+    RES_META_LAST = 65536,         /* a new one's metadata is looked at when the rest is right */
+    RES_EXPIRES = 131072           /* Events: removed when they are old */
 };
 
 /* Everything an object's kind decides beyond its schema. NULL means: nothing special. `user`

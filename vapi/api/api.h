@@ -72,13 +72,15 @@ struct vapi {
     struct vapi_hooks hooks;
     const struct call_handlers *handlers;
     void (*call_ended)(struct vapi *api); /* one call less; vapi.c */
+    void (*all_closed)(struct vapi *api); /* open_handles is 0; vapi.c */
+    size_t call_arena;                    /* the limit of one call's arena */
     char *version;
     struct registry *registry;
     struct auth *auth;
     struct crds *crds;
     struct controllers *controllers;
     struct net_server *server;
-    struct admission_memo *admission_memo; /* NULL until a quota asks */
+    struct admission_memo *admission_memo;
     struct events *events;
     struct notices *notices;
     struct expiry *expiry;
@@ -134,6 +136,7 @@ struct call_entry {
     size_t n_headers;
     const struct store_object *object; /* what an in-process caller will be shown */
     struct err *error;
+    const struct err *unacceptable; /* of an endpoint: why Accept cannot be met, or no kind */
     /* observe.c; all of it stays zero for a call from inside */
     int64_t began_us;
     bool observed, long_running;
@@ -157,7 +160,7 @@ struct call_entry {
 /* context.c */
 /* Runs run(ctx) once from the loop, after everything that is on the stack has returned. */
 void api_defer(struct vapi *api, void (*run)(void *ctx), void *ctx);
-/* vapi.c: one of api->open_handles is closed. */
+/* One of api->open_handles is closed. */
 void api_handle_closed(struct vapi *api);
 
 /* renewal.c */
@@ -182,13 +185,29 @@ struct call *call_inside(struct vapi *api, const struct user *user, enum call_ve
                          struct str name, vapi_done_cb done, void *ctx);
 /* Takes over the call, its body decoded into c->body, and answers it once. */
 typedef void (*call_handler)(struct call *c);
+/* What the files above the call do for it. */
 struct call_handlers {
     call_handler verbs[CALL_N_VERBS];          /* of objects and their status */
     call_handler subresources[N_SUBRESOURCES]; /* SUB_STATUS: none */
+    /* Non-resource endpoints, ended by NULL: true when path was theirs, and answered. */
+    bool (*const *endpoints)(struct call *c, struct str path);
+    /* In place of its handler, for a write that has to wait or is refused; NULL: as it is. */
+    call_handler (*instead)(const struct call *c);
+    /* Its answer, as call.h has them. */
+    void (*error)(struct call *c, const struct err *err);
+    void (*give_up)(struct call *c, const struct err *err, struct str text);
+    void (*tree)(struct call *c, int status, cJSON *object);
+    void (*raw)(struct call *c, int status, struct str content_type, struct str body);
+    void (*annotate)(struct call *c, struct str key, struct str value);
+    void (*ended)(struct call *c); /* right before it is freed */
 };
-extern const struct call_handlers API_HANDLERS; /* handlers.c */
-/* read_only.c: what is done with a write that has to wait or is refused; NULL: what it asks for. */
-call_handler read_only_handler(const struct call *c);
+extern const struct call_handlers API_HANDLERS;       /* handlers.c */
+call_handler read_only_handler(const struct call *c); /* read_only.c: call_handlers.instead */
+/* Of c, for the admission of operation: "CREATE", "UPDATE", "DELETE". */
+void call_admission(struct call *c, const char *operation, struct admission_call *ret);
+/* The group, version and kind a body of this call must have (the subresource's where it has one).
+ */
+void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind);
 void call_run(struct call *c); /* the handler of its verb and subresource */
 void call_exchange_closed(void *ctx);
 void call_exchange_drained(void *ctx);
@@ -200,6 +219,11 @@ void call_release(struct call *c);
 /* The handler is through with c. An in-process caller is told err or object (a reference is taken).
  */
 void call_finish(struct call *c, const struct err *err, const struct store_object *object);
+
+/* call.c */
+/* Answers a call whose handler has not: it is let go of, or goes on and answers nobody. text in
+ * place of err as a Status, where there is one. */
+void call_give_up(struct call *c, const struct err *err, struct str text);
 
 /* Verb handlers (read.c, watch.c, write.c, delete.c, collection.c). */
 void call_get(struct call *c);
@@ -228,7 +252,7 @@ struct attributes request_attributes(const struct target *t);
 /* False when the path cannot be decoded. */
 bool request_target(struct arena *a, const struct net_request *r, struct target *ret);
 
-/* options.c */
+/* query.c */
 struct query_item {
     struct str name, value;
 };
@@ -242,11 +266,16 @@ int query_parse_all(struct arena *a, struct str text, struct query *ret,
                     struct err *err) MUST_CHECK;               /* refuses it */
 struct str query_get(const struct query *q, const char *name); /* first; STR_NULL when absent */
 bool query_truth(struct str value); /* the parameter codec's idea of a boolean */
+
+/* options.c */
 int options_parse(struct call *c, const struct query *q, struct err *err) MUST_CHECK;
 /* DeleteOptions from a decoded body: it replaces what the query said. */
 int options_from_body(struct call *c, const cJSON *body, struct err *err) MUST_CHECK;
 /* Checks and parses the selectors of c->options (they were copied there by options_parse). */
 int options_selectors(struct call *c, struct err *err) MUST_CHECK;
+
+/* status.c: a decoder's message without the place, which Go does not report. */
+struct str body_error_text(struct str message);
 
 /* body.c */
 /* c->patch by the content type: 415 for what this resource cannot be patched with. */
@@ -267,22 +296,15 @@ int body_refuse_patched(struct call *c, const cJSON *patched, struct str why,
                         struct err *err) MUST_CHECK;
 /* `Pod in version "v1" cannot be handled as a Pod: why` */
 int body_refuse(struct call *c, const char *why, struct err *err) MUST_CHECK;
-/* The group, version and kind a body of this call must have (the subresource's where it has one).
- */
-void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind);
 /* The kind and version of the URL, whatever the tree says. */
 void body_set_kind(struct call *c, cJSON *tree);
-/* A decoder's message without the place, which Go does not tell. */
-struct str body_error_text(struct str message);
 /* Why a tree that is no object is no body. */
 struct str body_not_object(const struct call *c, const cJSON *tree);
 /* Turns c->strict into warnings, or into 400 (422 for patches) when validation is strict. */
 int body_strict(struct call *c, const cJSON *patched, struct err *err) MUST_CHECK;
 
-/* Non-resource endpoints: discovery.c, openapi.c, health.c. True when path was theirs (and
- * answered). */
-bool discovery_handle(struct call *c, struct str path,
-                      const struct err *unacceptable); /* why Accept cannot be met, or no kind */
+/* Non-resource endpoints: discovery.c, openapi.c, health.c; see call_handlers. */
+bool discovery_handle(struct call *c, struct str path);
 bool openapi_handle(struct call *c, struct str path);
 bool health_handle(struct call *c, struct str path);
 
@@ -303,14 +325,15 @@ size_t respond_accepted(struct str accept, struct str *types, size_t max);
 void openapi_close(struct openapi *o, void (*closed)(void *ctx), void *ctx);
 
 /* respond.c */
+void respond_error(struct call *c, const struct err *err);
+void respond_give_up(struct call *c, const struct err *err, struct str text);
+void respond_tree(struct call *c, int status, cJSON *object);
+void respond_raw(struct call *c, int status, struct str content_type, struct str body);
 /* Like call_raw(), by reference. */
 void respond_slice(struct call *c, int status, struct str content_type, struct net_slice body);
 void respond_text(struct call *c, int status, const char *text);
 /* An object that is not stored, a dry run's or one that went away, in the form asked for. */
 void respond_object(struct call *c, int status, cJSON *object);
-/* Answers a call whose handler has not: it is let go of, or goes on and answers nobody. text in
- * place of err as a Status, where there is one. */
-void call_give_up(struct call *c, const struct err *err, struct str text);
 
 /* meta.c */
 /* Kind, apiVersion and metadata first, metadata's members in upstream's order. */
@@ -364,7 +387,6 @@ int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err
  * reference to the new latest. */
 int commit_object(struct call *c, enum store_op op, cJSON *object, const struct store_object *old,
                   const cJSON *before, const struct store_object **ret, struct err *err) MUST_CHECK;
-void commit_admission(struct call *c, const char *operation, struct admission_call *ret);
 /* Turns a call about a built-in kind to the version that is stored; returns the one that was asked
  * for, which must be put back before the answer. */
 const struct resource *commit_hub(struct call *c);
@@ -409,7 +431,6 @@ struct events *events_free(struct events *e);
 
 /* expiry.c */
 struct expiry *expiry_start(struct vapi *api); /* NULL when Events are not served */
-bool expiry_removes(const struct expiry *x, const struct resource *r); /* x may be NULL */
 void expiry_watch(struct expiry *x);
 void expiry_sweep(struct expiry *x); /* removes what is due; the timer's work */
 void expiry_stop(struct expiry *x);

@@ -247,7 +247,7 @@ int audit_asked(struct call *c, const struct target *t, const struct user *user,
 
 /* ---- what is added on the way ---- */
 
-void call_audit_annotate(struct call *c, struct str key, struct str value)
+void audit_annotate(struct call *c, struct str key, struct str value)
 {
     struct call_audit *a = audit_of(c);
 
@@ -264,9 +264,8 @@ void call_audit_annotate(struct call *c, struct str key, struct str value)
 
 void audit_authorized(struct call *c, bool allowed, struct str reason)
 {
-    call_audit_annotate(c, STR("authorization.k8s.io/decision"),
-                        allowed ? STR("allow") : STR("forbid"));
-    call_audit_annotate(c, STR("authorization.k8s.io/reason"), reason.p ? reason : STR(""));
+    audit_annotate(c, STR("authorization.k8s.io/decision"), allowed ? STR("allow") : STR("forbid"));
+    audit_annotate(c, STR("authorization.k8s.io/reason"), reason.p ? reason : STR(""));
 }
 
 /* JSON as it goes into the event; empty when it is too long. */
@@ -278,7 +277,7 @@ static struct str fit_object(struct call *c, struct str json)
         json = audit_without_managed_fields(c->arena, json);
     if (json.n <= MAX_OBJECT)
         return json;
-    call_audit_annotate(c, TRUNCATED, STR("true"));
+    audit_annotate(c, TRUNCATED, STR("true"));
     return STR("");
 }
 
@@ -354,7 +353,7 @@ static struct str join(struct call *c, const struct net_slice *body, size_t n)
     }
     if (size <= MAX_OBJECT)
         return arena_concat(c->arena, n, parts);
-    call_audit_annotate(c, TRUNCATED, STR("true"));
+    audit_annotate(c, TRUNCATED, STR("true"));
     return STR("");
 }
 
@@ -386,7 +385,7 @@ void audit_answer_text(struct call *c, struct str json)
 void audit_answer_left_out(struct call *c)
 {
     if (audit_wants_answer(c))
-        call_audit_annotate(c, TRUNCATED, STR("true"));
+        audit_annotate(c, TRUNCATED, STR("true"));
 }
 
 void audit_answer(struct call *c, int status, struct str content_type, const struct net_slice *body,

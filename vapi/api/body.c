@@ -107,22 +107,6 @@ int body_patch_type(struct call *c, struct err *err)
 
 /* ---- kinds ---- */
 
-void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind)
-{
-    const struct subresource *s = c->sub;
-
-    *group = c->resource->group;
-    *version = c->resource->version;
-    *kind = c->resource->kind;
-    if (!s || !s->object_kind)
-        return;
-    *kind = str_c(s->object_kind);
-    if (s->version && s->version[0]) {
-        *group = str_c(s->group);
-        *version = str_c(s->version);
-    }
-}
-
 static struct str join_api_version(struct arena *a, struct str group, struct str version)
 {
     return group.n ? arena_printf(a, "%.*s/%.*s", STR_F(group), STR_F(version)) : version;
@@ -292,15 +276,6 @@ static struct str summary(struct arena *a, struct str body)
     if (body.p[0] == '{' && str_is_utf8(head))
         return arena_printf(a, "%.*s%s", STR_F(head), more);
     return arena_printf(a, "%.*s%s", STR_F(hex_encode(a, head)), more);
-}
-
-/* Our reader says where it stopped; upstream's messages do not. */
-struct str body_error_text(struct str message)
-{
-    for (size_t i = 0; i < message.n; i++)
-        if (str_has_prefix(str_from(message, i), STR(" (offset ")))
-            return str_sub(message, 0, i);
-    return message;
 }
 
 static int unrecognised(struct call *c, struct str body, const char *prefix, struct err *err)

@@ -99,6 +99,16 @@ static uint64_t container_limit(void)
     return least == UINT64_MAX ? 0 : least;
 }
 
+/* The limit of one call's arena. */
+static size_t call_arena(const struct budget *b)
+{
+    size_t limit = b->limit, part = limit / 4;
+
+    if (!limit || part > API_CALL_ARENA)
+        return API_CALL_ARENA;
+    return part > LEAST_CALL ? part : LEAST_CALL;
+}
+
 void budget_open(struct vapi *api)
 {
     const struct config *config = vapi_config(api);
@@ -109,6 +119,7 @@ void budget_open(struct vapi *api)
         b->limit = (size_t)config->memory_limit;
     else
         b->limit = (size_t)(container_limit() / 5 * 4);
+    api->call_arena = call_arena(b);
 }
 
 void budget_free(struct vapi *api)
@@ -252,15 +263,6 @@ void budget_leave(struct call *c)
 
     b->reserved -= e->reserved;
     e->reserved = 0;
-}
-
-size_t budget_call_arena(const struct vapi *api)
-{
-    size_t limit = api->budget->limit, part = limit / 4;
-
-    if (!limit || part > API_CALL_ARENA)
-        return API_CALL_ARENA;
-    return part > LEAST_CALL ? part : LEAST_CALL;
 }
 
 bool budget_tight(struct vapi *api)

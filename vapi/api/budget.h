@@ -13,8 +13,6 @@ bool budget_enter(struct call *c, const struct attributes *what);
 /* The same for what shows only when it is answered: with what it has, until budget_leave(). */
 bool budget_more(struct call *c, size_t bytes);
 void budget_leave(struct call *c);
-/* The limit of one call's arena. */
-size_t budget_call_arena(const struct vapi *api);
 /* Nothing that can wait is to be held for anybody. */
 bool budget_tight(struct vapi *api);
 void budget_metrics(struct vapi *api, struct buf *out);

@@ -11,8 +11,7 @@
  *
  * It must never call done() before the function that started the call has returned, and never
  * twice. */
-#include "budget.h"
-#include "observe.h"
+#include "api.h"
 
 #include <assert.h>
 
@@ -23,6 +22,7 @@ const char *const CALL_VERBS[CALL_N_VERBS] = {
 };
 
 #define MAX_WARNINGS     64
+#define MAX_HEADERS      8            /* of a handler's own */
 #define MAX_WARNING_SIZE (16u * 1024) /* what upstream lets pass of a single one */
 
 struct call_entry *call_entry(struct call *c)
@@ -33,7 +33,7 @@ struct call_entry *call_entry(struct call *c)
 
 struct call *call_new(struct vapi *api)
 {
-    struct arena *a = arena_new(budget_call_arena(api));
+    struct arena *a = arena_new(api->call_arena);
     struct call_entry *e = ARENA_NEW(a, struct call_entry);
     struct call *c = &e->call;
 
@@ -55,7 +55,7 @@ static void call_free(struct call_entry *e)
 {
     struct vapi *api = e->call.api;
 
-    observe_end(&e->call);
+    api->handlers->ended(&e->call);
     *e->prev = e->next;
     if (e->next)
         e->next->prev = e->prev;
@@ -194,6 +194,44 @@ void call_end(struct call *c)
     call_release(c);
 }
 
+/* ---- answers: how they look is not known here ---- */
+
+void call_error(struct call *c, const struct err *err)
+{
+    c->api->handlers->error(c, err);
+}
+
+void call_give_up(struct call *c, const struct err *err, struct str text)
+{
+    c->api->handlers->give_up(c, err, text);
+}
+
+void call_tree(struct call *c, int status, cJSON *object)
+{
+    c->api->handlers->tree(c, status, object);
+}
+
+void call_raw(struct call *c, int status, struct str content_type, struct str body)
+{
+    c->api->handlers->raw(c, status, content_type, body);
+}
+
+void call_header(struct call *c, const char *name, struct str value)
+{
+    struct call_entry *e = call_entry(c);
+
+    if (!e->headers)
+        e->headers = arena_alloc(c->arena, MAX_HEADERS * sizeof(*e->headers));
+    assert(e->n_headers < MAX_HEADERS);
+    e->headers[e->n_headers++] = (struct net_header){
+        (struct str){arena_cstr(c->arena, str_c(name)), str_c(name).n}, arena_str(c->arena, value)};
+}
+
+void call_audit_annotate(struct call *c, struct str key, struct str value)
+{
+    c->api->handlers->annotate(c, key, value);
+}
+
 /* ---- warnings ---- */
 
 void call_warn(struct call *c, struct str text)
@@ -209,11 +247,58 @@ void call_warn(struct call *c, struct str text)
     c->warnings[c->n_warnings++] = arena_str(c->arena, text);
 }
 
+/* ---- what it is about ---- */
+
+void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind)
+{
+    const struct subresource *s = c->sub;
+
+    *group = c->resource->group;
+    *version = c->resource->version;
+    *kind = c->resource->kind;
+    if (!s || !s->object_kind)
+        return;
+    *kind = str_c(s->object_kind);
+    if (s->version && s->version[0]) {
+        *group = str_c(s->group);
+        *version = str_c(s->version);
+    }
+}
+
+static void on_warning(void *ctx, struct str text)
+{
+    call_warn(ctx, text);
+}
+
+static void on_annotation(void *ctx, struct str key, struct str value)
+{
+    call_audit_annotate(ctx, key, value);
+}
+
+void call_admission(struct call *c, const char *operation, struct admission_call *ret)
+{
+    *ret = (struct admission_call){
+        .api = c->api,
+        .arena = c->arena,
+        .user = &c->user,
+        .resource = c->resource,
+        .subresource = c->sub ? str_c(c->sub->name) : STR_NULL,
+        .ns = c->ns,
+        .name = c->name,
+        .operation = operation,
+        .dry_run = c->options.dry_run,
+        .warn = on_warning,
+        .warn_ctx = c,
+        .annotate = on_annotation,
+        .path_name = c->verb == CALL_CREATE ? STR("") : c->name,
+    };
+}
+
 /* ---- dispatch ---- */
 
 static call_handler handler_of(const struct call *c)
 {
-    call_handler instead = read_only_handler(c);
+    call_handler instead = c->api->handlers->instead(c);
 
     if (instead)
         return instead;

@@ -45,35 +45,6 @@ int commit_modified(struct call *c, struct err *err)
                         "version and try again");
 }
 
-static void on_warning(void *ctx, struct str text)
-{
-    call_warn(ctx, text);
-}
-
-static void on_annotation(void *ctx, struct str key, struct str value)
-{
-    call_audit_annotate(ctx, key, value);
-}
-
-void commit_admission(struct call *c, const char *operation, struct admission_call *ret)
-{
-    *ret = (struct admission_call){
-        .api = c->api,
-        .arena = c->arena,
-        .user = &c->user,
-        .resource = c->resource,
-        .subresource = c->sub ? str_c(c->sub->name) : STR_NULL,
-        .ns = c->ns,
-        .name = c->name,
-        .operation = operation,
-        .dry_run = c->options.dry_run,
-        .warn = on_warning,
-        .warn_ctx = c,
-        .annotate = on_annotation,
-        .path_name = c->verb == CALL_CREATE ? STR("") : c->name,
-    };
-}
-
 const struct resource *commit_hub(struct call *c)
 {
     const struct resource *asked = c->resource;
@@ -160,7 +131,7 @@ static int ask_quota(struct call *c, enum store_op op, const cJSON *object, cons
 
     if (op == STORE_DELETE)
         return 0;
-    commit_admission(c, op == STORE_CREATE ? "CREATE" : "UPDATE", &a);
+    call_admission(c, op == STORE_CREATE ? "CREATE" : "UPDATE", &a);
     return admission_quota(&a, object, before, err);
 }
 

@@ -7,6 +7,13 @@
 
 #include <assert.h>
 
+static const struct str INTERNAL_GROUPS[] = {{"system:masters", 14}, {"system:authenticated", 20}};
+const struct user USER_INTERNAL = {
+    .name = {"system:sublet", 13},
+    .groups = INTERNAL_GROUPS,
+    .n_groups = 2,
+};
+
 struct deferred {
     struct deferred *next;
     void (*run)(void *ctx);
@@ -41,6 +48,13 @@ void api_defer(struct vapi *api, void (*run)(void *ctx), void *ctx)
     *api->last_deferred = d;
     api->last_deferred = &d->next;
     uv_idle_start(&api->idle, on_idle);
+}
+
+void api_handle_closed(struct vapi *api)
+{
+    assert(api->magic == VAPI_MAGIC && api->open_handles);
+    if (--api->open_handles == 0)
+        api->all_closed(api);
 }
 
 /* ---- what the rooms above register ---- */
@@ -87,8 +101,6 @@ void vapi_on_address(struct vapi *api, void (*changed)(void *ctx), void *ctx)
 
 struct admission_memo *vapi_admission_memo(struct vapi *api)
 {
-    if (!api->admission_memo)
-        api->admission_memo = admission_memo_new(api->o.rng);
     return api->admission_memo;
 }
 

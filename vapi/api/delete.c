@@ -113,7 +113,7 @@ static void set_collector_finalizers(struct removal *d)
     cJSON *metadata = meta_of(a, d->object);
     const cJSON *before = json_get(metadata, "finalizers");
     /* No collector looks at what expires: a finalizer of its would keep an Event for ever. */
-    bool expires = expiry_removes(d->call->api->expiry, d->call->resource);
+    bool expires = d->call->resource->flags & RES_EXPIRES;
     bool orphan = !expires && wants_orphan(d, before);
     bool foreground = !expires && wants_foreground(d, before);
     cJSON *now;
@@ -348,7 +348,7 @@ static int admit(struct removal *d)
 {
     struct admission_call a;
 
-    commit_admission(d->call, "DELETE", &a);
+    call_admission(d->call, "DELETE", &a);
     return admission_mutate(&a, NULL, d->old, &d->err) ||
                    admission_validate(&a, NULL, d->old, &d->err)
                ? -1

@@ -526,8 +526,9 @@ static struct str less_slashes(struct str path)
     return path;
 }
 
-bool discovery_handle(struct call *c, struct str path, const struct err *unacceptable)
+bool discovery_handle(struct call *c, struct str path)
 {
+    const struct err *unacceptable = call_entry(c)->unacceptable;
     struct str rest = path, root, group, version;
 
     str_cut(&rest, '/'); /* what stands before the first slash: nothing */

@@ -192,11 +192,6 @@ struct expiry *expiry_start(struct vapi *api)
     return x;
 }
 
-bool expiry_removes(const struct expiry *x, const struct resource *r)
-{
-    return x && r->storage == x->events->storage;
-}
-
 static void on_timer_closed(uv_handle_t *handle)
 {
     struct expiry *x = handle->data;

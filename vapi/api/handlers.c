@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Which function serves which verb and subresource. The control plane registers the table, so that
- * a call can be run from below the verbs: by the in-process client, after a wait. */
-#include "api.h"
+ * Which function serves which verb, subresource and endpoint, and answers. The control plane
+ * registers the table, so that a call can be run and answered from below: by the in-process client,
+ * by authentication, by the queue of a flow. */
+#include "observe.h"
+
+static bool (*const ENDPOINTS[])(struct call *c, struct str path) = {
+    health_handle, metrics_handle, discovery_handle, openapi_handle, auth_handle_openid, NULL,
+};
 
 const struct call_handlers API_HANDLERS = {
     .verbs =
@@ -30,4 +35,12 @@ const struct call_handlers API_HANDLERS = {
             [SUB_TOKEN] = auth_handle_token_request,
             [SUB_REPLACE] = sub_replace,
         },
+    .endpoints = ENDPOINTS,
+    .instead = read_only_handler,
+    .error = respond_error,
+    .give_up = respond_give_up,
+    .tree = respond_tree,
+    .raw = respond_raw,
+    .annotate = audit_annotate,
+    .ended = observe_end,
 };

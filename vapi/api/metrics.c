@@ -452,7 +452,6 @@ bool metrics_handle(struct call *c, struct str path)
     tell_build(api, &out);
     flow_metrics(api, &out);
     budget_metrics(api, &out);
-    streaming_metrics(api, &out);
     audit_metrics(api, &out);
     notices_metrics(api, &out);
     metrics_process(&out);

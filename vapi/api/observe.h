@@ -47,6 +47,7 @@ struct str audit_answer_row(struct call *c, struct arena *a, const cJSON *around
 void audit_answer_text(struct call *c, struct str json);
 void audit_answer_left_out(struct call *c);
 void audit_stream(struct call *c, int status);
+void audit_annotate(struct call *c, struct str key, struct str value);
 void audit_end(struct call *c);
 void audit_metrics(struct vapi *api, struct buf *out);
 

@@ -21,7 +21,6 @@
 #define TEXT_PLAIN    STR("text/plain; charset=utf-8")
 #define WARNINGS_ALL  4096 /* characters of all warnings; beyond it each is cut to ... */
 #define WARNINGS_EACH 256
-#define MAX_EXTRA     8 /* of a handler's own */
 
 struct headers {
     struct net_header list[MAX_HEADERS];
@@ -32,17 +31,6 @@ static void header(struct headers *h, const char *name, struct str value)
 {
     if (h->n < MAX_HEADERS)
         h->list[h->n++] = (struct net_header){str_c(name), value};
-}
-
-void call_header(struct call *c, const char *name, struct str value)
-{
-    struct call_entry *e = call_entry(c);
-
-    if (!e->headers)
-        e->headers = arena_alloc(c->arena, MAX_EXTRA * sizeof(*e->headers));
-    assert(e->n_headers < MAX_EXTRA);
-    e->headers[e->n_headers++] = (struct net_header){
-        (struct str){arena_cstr(c->arena, str_c(name)), str_c(name).n}, arena_str(c->arena, value)};
 }
 
 /* 299 - "text", quoted as RFC 7234 wants it; control characters become blanks. */
@@ -297,7 +285,7 @@ static void send_tree(struct call *c, int status, struct headers *extra, const c
     send_body(c, status, &h, &body, 1);
 }
 
-void call_tree(struct call *c, int status, cJSON *object)
+void respond_tree(struct call *c, int status, cJSON *object)
 {
     if (c->done) {
         call_finish(c, NULL, NULL);
@@ -307,7 +295,7 @@ void call_tree(struct call *c, int status, cJSON *object)
     send_tree(c, status, NULL, object);
 }
 
-void call_error(struct call *c, const struct err *err)
+void respond_error(struct call *c, const struct err *err)
 {
     struct headers h = {.n = 0};
 
@@ -326,7 +314,7 @@ void call_error(struct call *c, const struct err *err)
     send_tree(c, err->kind->code, &h, status_tree(c->arena, err));
 }
 
-void call_give_up(struct call *c, const struct err *err, struct str text)
+void respond_give_up(struct call *c, const struct err *err, struct str text)
 {
     struct call_entry *e = call_entry(c);
     cJSON *status = status_tree(c->arena, err);
@@ -416,7 +404,7 @@ void respond_object(struct call *c, int status, cJSON *object)
         object = one_row_table(c, object);
     else if (c->output == OUTPUT_PARTIAL)
         object = partial_metadata(c->arena, object);
-    call_tree(c, status, object);
+    respond_tree(c, status, object);
 }
 
 void call_stored(struct call *c, int status, const struct store_object *o)
@@ -487,7 +475,7 @@ void respond_slice(struct call *c, int status, struct str content_type, struct n
     send_body(c, status, &h, &body, 1);
 }
 
-void call_raw(struct call *c, int status, struct str content_type, struct str body)
+void respond_raw(struct call *c, int status, struct str content_type, struct str body)
 {
     respond_slice(c, status, content_type,
                   (struct net_slice){arena_str(c->arena, body), NULL, NULL});
@@ -495,7 +483,7 @@ void call_raw(struct call *c, int status, struct str content_type, struct str bo
 
 void respond_text(struct call *c, int status, const char *text)
 {
-    call_raw(c, status, TEXT_PLAIN, str_c(text));
+    respond_raw(c, status, TEXT_PLAIN, str_c(text));
 }
 
 void call_begin(struct call *c, int status, struct str content_type)

@@ -296,7 +296,7 @@ static int admit_part(struct call *c, struct err *err)
 {
     struct admission_call a;
 
-    commit_admission(c, "CREATE", &a);
+    call_admission(c, "CREATE", &a);
     return admission_lifecycle(&a, c->body, err);
 }
 
@@ -331,21 +331,21 @@ static int read_request(struct route *r)
 static void run_plain(struct route *r)
 {
     struct call *c = r->call;
-    struct err unacceptable;
+    struct err *unacceptable = ARENA_NEW(c->arena, struct err);
 
-    err_init(&unacceptable, c->arena);
+    err_init(unacceptable, c->arena);
     /* Each endpoint reads Accept in its own way: most have one form only. */
-    if (respond_negotiate(c, &r->query, &unacceptable) == 0)
-        err_clear(&unacceptable);
+    if (respond_negotiate(c, &r->query, unacceptable) == 0)
+        err_clear(unacceptable);
+    call_entry(c)->unacceptable = unacceptable;
     if (c->request->method != NET_GET && reads_only(r)) {
         if (no_such_method(&r->err))
             call_error(c, &r->err);
         return;
     }
-    if (health_handle(c, r->target.path) || metrics_handle(c, r->target.path) ||
-        discovery_handle(c, r->target.path, &unacceptable) || openapi_handle(c, r->target.path) ||
-        auth_handle_openid(c, r->target.path))
-        return;
+    for (size_t i = 0; c->api->handlers->endpoints[i]; i++)
+        if (c->api->handlers->endpoints[i](c, r->target.path))
+            return;
     answer_unknown(r);
 }
 

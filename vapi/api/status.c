@@ -115,3 +115,12 @@ int status_parse(struct arena *a, const cJSON *status, struct err *err)
                   json_str_at(cause, "message"));
     return -1;
 }
+
+/* Our reader says where it stopped; upstream's messages do not. */
+struct str body_error_text(struct str message)
+{
+    for (size_t i = 0; i < message.n; i++)
+        if (str_has_prefix(str_from(message, i), STR(" (offset ")))
+            return str_sub(message, 0, i);
+    return message;
+}

@@ -47,6 +47,19 @@ struct streaming {
 
 /* ---- open and close ---- */
 
+static void write_metrics(void *ctx, struct buf *out)
+{
+    const struct vapi *api = ctx;
+    const struct streaming *all = api->streaming;
+
+    metrics_family(out, "sublet_streamed_answers", METRIC_GAUGE,
+                   "Answers that are being made in pieces.");
+    metrics_sample_u64(out, "sublet_streamed_answers", STR(""), all->open);
+    metrics_family(out, "sublet_streamed_answers_total", METRIC_COUNTER,
+                   "Answers that were sent while they were made.");
+    metrics_sample_u64(out, "sublet_streamed_answers_total", STR(""), all->begun);
+}
+
 void streaming_open(struct vapi *api)
 {
     struct streaming *all = NEW(struct streaming);
@@ -57,6 +70,7 @@ void streaming_open(struct vapi *api)
     all->idle.data = all;
     api->open_handles++;
     api->streaming = all;
+    vapi_add_metrics(api, write_metrics, api);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -383,16 +397,4 @@ void stream_answer(struct call *c, int status, const struct net_header *headers,
         start_packing(s);
     if (stream_step(s) == OUT_OF_TIME)
         want_turn(s);
-}
-
-void streaming_metrics(struct vapi *api, struct buf *out)
-{
-    const struct streaming *all = api->streaming;
-
-    metrics_family(out, "sublet_streamed_answers", METRIC_GAUGE,
-                   "Answers that are being made in pieces.");
-    metrics_sample_u64(out, "sublet_streamed_answers", STR(""), all->open);
-    metrics_family(out, "sublet_streamed_answers_total", METRIC_COUNTER,
-                   "Answers that were sent while they were made.");
-    metrics_sample_u64(out, "sublet_streamed_answers_total", STR(""), all->begun);
 }

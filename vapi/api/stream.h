@@ -28,7 +28,6 @@ struct stream_source {
 void streaming_open(struct vapi *api);
 void streaming_close(struct vapi *api); /* its handle counts in api->open_handles */
 void streaming_free(struct vapi *api);
-void streaming_metrics(struct vapi *api, struct buf *out);
 
 /* Takes the call over, as call_tree() does. headers: all but those of compression, copied. length:
  * of all that slices() gives, -1 with next(). */

@@ -25,6 +25,7 @@
 /* ---- open ---- */
 
 static void on_call_ended(struct vapi *api);
+static void free_api(struct vapi *api);
 
 int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *err)
 {
@@ -35,6 +36,8 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
     api->o = *options;
     api->handlers = &API_HANDLERS;
     api->call_ended = on_call_ended;
+    api->all_closed = free_api;
+    api->admission_memo = admission_memo_new(options->rng);
     api->version = mem_strdup(options->version);
     api->o.version = str_c(api->version);
     api->last = &api->first;
@@ -176,26 +179,14 @@ static void free_api(struct vapi *api)
         closed(ctx);
 }
 
-static void one_handle_less(struct vapi *api)
-{
-    assert(api->magic == VAPI_MAGIC && api->open_handles);
-    if (--api->open_handles == 0)
-        free_api(api);
-}
-
 static void on_handle_closed(uv_handle_t *handle)
 {
-    one_handle_less(handle->data);
-}
-
-void api_handle_closed(struct vapi *api)
-{
-    one_handle_less(api);
+    api_handle_closed(handle->data);
 }
 
 static void on_own_closed(void *ctx)
 {
-    one_handle_less(ctx);
+    api_handle_closed(ctx);
 }
 
 /* Nothing comes back any more: no part is closing, no call is under way, nothing is deferred. */

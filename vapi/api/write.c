@@ -421,7 +421,7 @@ static enum outcome step_mutate(struct write *w, struct err *err)
 {
     struct admission_call a;
 
-    commit_admission(w->call, operation(w), &a);
+    call_admission(w->call, operation(w), &a);
     if (admission_mutate(&a, w->object, w->old, err))
         return FAILED;
     apply_defaults(w);
@@ -656,7 +656,7 @@ static enum outcome step_confirm(struct write *w, struct err *err)
 {
     struct admission_call a;
 
-    commit_admission(w->call, operation(w), &a);
+    call_admission(w->call, operation(w), &a);
     return admission_validate(&a, w->object, w->old, err) ? FAILED : GO_ON;
 }
 

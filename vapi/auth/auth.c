@@ -17,13 +17,6 @@
 #define MAX_TOKENS 512   /* remembered as verified */
 #define TELL_MS    10000 /* one refused token in so much time is logged */
 
-static const struct str INTERNAL_GROUPS[] = {{"system:masters", 14}, {"system:authenticated", 20}};
-const struct user USER_INTERNAL = {
-    .name = {"system:sublet", 13},
-    .groups = INTERNAL_GROUPS,
-    .n_groups = 2,
-};
-
 static struct oidc *open_oidc(struct vapi *api)
 {
     const struct config *config = vapi_config(api);

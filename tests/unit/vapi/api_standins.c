@@ -13,8 +13,6 @@ struct standin STANDIN;
 
 /* ---- auth ---- */
 
-const struct user USER_INTERNAL = {.name = {"system:apiserver", 16}};
-
 struct auth *auth_new(struct vapi *api, struct store *store, struct pki *pki)
 {
     (void)store;
@@ -75,6 +73,16 @@ void auth_bootstrap(struct auth *auth, void (*done)(void *ctx, const struct err 
 void auth_handle_review(struct call *call)
 {
     call_tree(call, 201, call->body);
+}
+
+void auth_handle_token_request(struct call *call)
+{
+    auth_handle_review(call);
+}
+
+void sub_proxy(struct call *call)
+{
+    auth_handle_review(call);
 }
 
 bool auth_handle_openid(struct call *call, struct str path)
@@ -437,7 +445,7 @@ const struct resource BUILTIN_RESOURCES[] = {
     {KIND("", "v1", "ConfigMap", "configmaps", "configmap"), .verbs = VERBS_ALL,
      .flags = RES_NAMESPACED},
     {KIND("", "v1", "Event", "events", "event"), .verbs = VERBS_ALL,
-     .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE},
+     .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_EXPIRES},
     {KIND("", "v1", "Namespace", "namespaces", "namespace"), .verbs = VERBS_ALL,
      .flags = RES_STATUS, .ops = &NAMESPACE, SUBS(NAMESPACE_SUBS)},
     {KIND("", "v1", "Pod", "pods", "pod"), .verbs = VERBS_ALL,
