@@ -163,26 +163,54 @@ static void check_copy(struct check *c, const struct store_options *options)
     store_free(c->store);
 }
 
+static char *make_dir_in(const char *parent)
+{
+    char *dir = db_path_join(parent, "sublet-check-XXXXXX");
+
+    return mkdtemp(dir) ? dir : mem_free(dir);
+}
+
+/* For the copy; beside what is checked where there is no other place, as in a pod. */
+static char *make_dir(const char *path, bool is_dir, struct err *err)
+{
+    const char *parent = getenv("TMPDIR"), *slash = strrchr(path, '/');
+    char *dir = make_dir_in(parent && *parent ? parent : "/tmp");
+    int why = errno;
+
+    if (dir)
+        return dir;
+    char *beside = mem_strdup(is_dir  ? str_c(path)
+                              : slash ? (struct str){path, (size_t)(slash - path) + 1}
+                                      : STR("."));
+    dir = make_dir_in(beside);
+    mem_free(beside);
+    if (!dir)
+        err_set(err, &ERR_STORAGE, "no place for a copy: %s", strerrordesc_np(why));
+    return dir;
+}
+
 int store_check(const char *path, const struct store_options *options,
                 const struct store_check_calls *calls, struct err *err)
 {
     struct check c = {.path = path};
     struct store_options copy = options ? *options : (struct store_options){0};
-    const char *base = getenv("TMPDIR");
-    char *dir = db_path_join(base && *base ? base : "/tmp", "sublet-check-XXXXXX");
+    char *dir = NULL;
     struct stat st;
     int lock = -1, result = -1;
 
     bool is_dir = !stat(path, &st) && S_ISDIR(st.st_mode);
-    copy.path = c.copy = dir;
     if (calls)
         c.calls = *calls;
     if (is_dir && db_lock(path, &lock, err))
         goto out;
-    if (!mkdtemp(dir)) {
-        err_set(err, &ERR_STORAGE, "%s: %s", dir, strerrordesc_np(errno));
+    if (stat(path, &st)) {
+        err_set(err, &ERR_STORAGE, "%s: %s", path, strerrordesc_np(errno));
         goto out;
     }
+    dir = make_dir(path, is_dir, err);
+    if (!dir)
+        goto out;
+    copy.path = c.copy = dir;
     result = copy_store(path, is_dir, dir, err);
     if (!result) {
         check_copy(&c, &copy);

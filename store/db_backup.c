@@ -18,6 +18,7 @@ struct db_backup {
     sqlite3 *sql;
     sqlite3_backup *copy;
     struct sum *sum;
+    int format; /* of what is copied */
 };
 
 #define BACKUP_MAGIC 0x436f7079u
@@ -35,10 +36,12 @@ static int copy_error(struct db_backup *b, struct err *err)
 
 int db_backup_open(struct db *db, const char *path, struct db_backup **ret, struct err *err)
 {
+    assert(db->format >= 1 && db->format <= DB_FORMAT);
     struct db_backup *b = NEW(struct db_backup);
     size_t n = strlen(path) + sizeof(".partial");
 
     b->magic = BACKUP_MAGIC;
+    b->format = db->format;
     b->path = mem_strdup(str_c(path));
     b->partial = mem_alloc(n);
     snprintf(b->partial, n, "%s.partial", path);
@@ -58,16 +61,21 @@ int db_backup_open(struct db *db, const char *path, struct db_backup **ret, stru
     return b->copy ? 0 : copy_error(b, err);
 }
 
+/* By format: a backup of an earlier one is restored as it is, and migrated when it is opened. */
+static const char *const MARK[DB_FORMAT + 1] = {
+    [1] = "UPDATE meta SET value = 1 WHERE key = 'copy'",
+    [2] = "UPDATE meta SET value = 1, sum = row_sum('meta', key, 1) WHERE key = 'copy'",
+};
+
 /* Leaving WAL mode makes the copy one file; closing syncs nothing, so the commits here do. */
 static int finish(struct db_backup *b, struct err *err)
 {
     int rc = sqlite3_backup_finish(b->copy);
     b->copy = NULL;
-    if (rc || sqlite3_exec(b->sql,
-                           "PRAGMA synchronous=EXTRA;PRAGMA journal_mode=DELETE;"
-                           "UPDATE meta SET value = 1, sum = row_sum('meta', key, 1)"
-                           " WHERE key = 'copy'",
-                           NULL, NULL, NULL))
+    if (rc ||
+        sqlite3_exec(b->sql, "PRAGMA synchronous=EXTRA;PRAGMA journal_mode=DELETE", NULL, NULL,
+                     NULL) ||
+        sqlite3_exec(b->sql, MARK[b->format], NULL, NULL, NULL))
         return copy_error(b, err);
     rc = sqlite3_close(b->sql);
     assert(rc == SQLITE_OK);

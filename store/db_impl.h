@@ -32,8 +32,9 @@ struct db {
     unsigned magic;
     sqlite3 *sql;
     char *dir, *file;
-    int lock; /* file descriptor of <dir>/lock */
-    int raw;  /* of the file itself, once a copy was made of it; else -1 */
+    int lock;   /* file descriptor of <dir>/lock */
+    int raw;    /* of the file itself, once a copy was made of it; else -1 */
+    int format; /* DB_FORMAT, but for the source of a restore */
     struct sum *sum;
     struct db_options options;
     struct db_state state; /* as it was opened */

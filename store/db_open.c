@@ -177,6 +177,7 @@ static int open_file(struct db *db, struct err *err)
             break;
     }
     db->state.salvaged = salvaged;
+    db->format = DB_FORMAT;
     return db_meta_settle(db, err) || db_log_settled(db, err) ? -1 : 0;
 }
 

@@ -45,13 +45,12 @@ static int connect_source(struct db *source, struct arena *a, struct err *err)
     struct str uri = arena_printf(a, "file:%.*s?immutable=1", STR_F(path));
     int flags =
         SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    int format;
 
     if (sqlite3_open_v2(uri.p, &source->sql, flags, NULL))
         return db_error(source, "open", err);
-    if (db_check_owner(source, &format, err))
+    if (db_check_owner(source, &source->format, err))
         return -1;
-    if (!format)
+    if (!source->format)
         return err_set(err, &ERR_STORAGE, "%s is not a Sublet database", source->file);
     return db_verify(source, err);
 }

@@ -11,10 +11,10 @@
 int store_restore(const char *backup, const char *path, struct err *err) MUST_CHECK;
 
 /* Checks a store's directory that no process has open, or one file: a backup. The checksums of all
- * rows, the structure of the file, and everything a start would find. Either call may be NULL.
- * Works on a copy in $TMPDIR
- * (/tmp): what is checked is only read. Returns the number of findings, or -1 when nothing could be
- * said: the directory is in use, there is no file, no space for the copy. */
+ * rows, the structure of the file, and everything a start would find. Works on a copy, in $TMPDIR
+ * or /tmp or else beside it: what is checked is only read. Returns the number of findings, or -1
+ * when nothing could be said: the directory is in use, there is no file, no space for the copy.
+ * calls may be NULL, and each of them. */
 struct store_finding {
     const char *what;              /* "object", "record", "history", "file", "log", "row" */
     struct str resource, ns, name; /* of an object; else empty */

@@ -16,10 +16,10 @@ FIXTURES = pathlib.Path(__file__).parents[1] / "unit" / "store" / "fixtures"
 CURRENT = 2
 
 
-def check(directory):
+def check(directory, **env):
     """Exit code, lines of output, what it says on standard error."""
     r = subprocess.run([binaries.sublet(), "check", "--data-dir", str(directory)], capture_output=True, text=True,
-                       check=False)
+                       check=False, env=os.environ | env)
     return r.returncode, r.stdout.splitlines(), r.stderr
 
 
@@ -71,6 +71,8 @@ def test_a_whole_store(vc, tmp_path):
     vc.stop()
     before = files(vc.store)
     assert check(vc.store) == whole(vc)
+    assert files(vc.store) == before
+    assert check(vc.store, TMPDIR=str(tmp_path / "nowhere")) == whole(vc)  # as in a pod: beside the data
     assert files(vc.store) == before
     assert check(tmp_path / "nowhere")[0] == 2
     assert "nowhere" in check(tmp_path / "nowhere")[2]

@@ -42,6 +42,17 @@ void fixture_fini(struct fixture *f)
     remove_dir(f->dir);
 }
 
+void fixture_in_memory(struct fixture *f)
+{
+    char memory[sizeof(f->dir)];
+
+    snprintf(memory, sizeof(memory), "/dev/shm/sublet-test-XXXXXX");
+    if (!mkdtemp(memory))
+        return;
+    remove_dir(f->dir);
+    memcpy(f->dir, memory, sizeof(memory));
+}
+
 void fixture_open(struct fixture *f)
 {
     if (store_open(&f->loop, &f->options, &f->store, &f->err))

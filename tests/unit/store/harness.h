@@ -20,6 +20,8 @@ struct fixture {
 
 void fixture_init(struct fixture *f);
 void fixture_fini(struct fixture *f); /* closes and removes */
+/* For thousands of opens, each with its syncs: moves the empty directory to /dev/shm, if it can. */
+void fixture_in_memory(struct fixture *f);
 void fixture_open(struct fixture *f); /* must succeed */
 void fixture_close(struct fixture *f);
 void fixture_reopen(struct fixture *f);

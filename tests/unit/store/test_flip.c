@@ -14,6 +14,20 @@
 
 #define KEYS 4
 
+/* What is done to the byte at a position: one bit is flipped; with SUBLET_FLIP=all each of its bits
+ * in turn, and all of them together. */
+static int n_flips(void)
+{
+    const char *all = getenv("SUBLET_FLIP");
+
+    return all && !strcmp(all, "all") ? 9 : 1;
+}
+
+static char flipped(char byte, size_t at, int flip)
+{
+    return (char)(byte ^ (flip == 8 ? 0xff : 1 << (at + (size_t)flip) % 8));
+}
+
 static char database[1 << 16];
 static size_t n_database;
 
@@ -143,10 +157,11 @@ static void test_every_byte(void **state)
 {
     struct fixture *f = *state;
 
-    for (size_t at = 0; at < n_database; at++) {
+    for (size_t i = 0; i < n_database * (size_t)n_flips(); i++) {
+        size_t at = i % n_database;
         char before = database[at];
 
-        database[at] = (char)(before ^ (1 << at % 8));
+        database[at] = flipped(before, at, (int)(i / n_database));
         write_file(f, "state.db", database, n_database);
         write_file(f, "state.db-wal", "", 0);
         write_file(f, "state.db.damaged", "", 0);
@@ -241,10 +256,11 @@ static void test_every_byte_of_the_log(void **state)
     write_file(f, "state.db-wal", "", 0);
     fill_log(f);
     int64_t newest = newest_of_log(f);
-    for (size_t at = 0; at < n_journal; at++) {
+    for (size_t i = 0; i < n_journal * (size_t)n_flips(); i++) {
+        size_t at = i % n_journal;
         char before = journal[at];
 
-        journal[at] = (char)(before ^ (1 << at % 8));
+        journal[at] = flipped(before, at, (int)(i / n_journal));
         write_file(f, "state.db", database, n_database);
         write_file(f, "state.db-wal", journal, n_journal);
         write_file(f, "state.db-wal.damaged", "", 0);
@@ -259,15 +275,9 @@ static void test_every_byte_of_the_log(void **state)
 static int setup(void **state)
 {
     static struct fixture f;
-    char memory[sizeof(f.dir)];
 
     fixture_init(&f);
-    /* Thousands of opens, each with its syncs: memory where there is some. */
-    snprintf(memory, sizeof(memory), "/dev/shm/sublet-flip-XXXXXX");
-    if (mkdtemp(memory)) {
-        remove_dir(f.dir);
-        memcpy(f.dir, memory, sizeof(memory));
-    }
+    fixture_in_memory(&f);
     make_small(&f);
     fill(&f);
     *state = &f;

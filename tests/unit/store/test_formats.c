@@ -31,6 +31,7 @@ static int setup(void **state)
 
     fault_install();
     fixture_init(&f);
+    fixture_in_memory(&f);
     f.options.history_seconds = -1; /* the events of the fixture are of any age */
     f.options.wall_us = fixture_wall;
     *state = &f;
@@ -299,6 +300,34 @@ static void test_copy_is_kept(void **state)
     check_content(f);
 }
 
+/* A backup that an earlier version of the program made. */
+static void test_restore_of_every_format(void **state)
+{
+    struct fixture *f = *state;
+    char from[128], backup[128];
+
+    for (int format = 1; format <= FORMATS; format++) {
+        struct store_identity identity;
+        struct fixture g;
+
+        make_database(f, format);
+        snprintf(from, sizeof(from), "%s/state.db", f->dir);
+        snprintf(backup, sizeof(backup), "%s/backup.db", f->dir);
+        assert_int_equal(rename(from, backup), 0);
+        fixture_init(&g);
+        if (store_restore(backup, g.dir, &g.err))
+            fail_msg("format %d: %.*s", format, STR_F(g.err.message));
+        fixture_open(&g);
+        store_identity(g.store, &identity);
+        assert_true(identity.restored);
+        assert_int_equal(identity.from_revision, 12);
+        assert_true(store_revision(g.store) > 12 + 1000000);
+        check_objects(&g);
+        check_records(&g);
+        fixture_fini(&g);
+    }
+}
+
 static void open_identity(struct fixture *f, struct store_identity *ret)
 {
     fixture_open(f);
@@ -367,9 +396,9 @@ static int make(const char *dir)
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
-    const struct CMUnitTest tests[] = {TEST(every_format), TEST(migration_that_fails),
-                                       TEST(copy_is_kept), TEST(epoch_of_format_1),
-                                       TEST(present_content)};
+    const struct CMUnitTest tests[] = {TEST(every_format),      TEST(migration_that_fails),
+                                       TEST(copy_is_kept),      TEST(restore_of_every_format),
+                                       TEST(epoch_of_format_1), TEST(present_content)};
 
     if (argc == 3 && !strcmp(argv[1], "make"))
         return make(argv[2]);
