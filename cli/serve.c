@@ -224,6 +224,9 @@ static int open_store(struct serve *s, struct err *err)
         .max_objects = (size_t)s->config.max_objects,
         .max_bytes = (size_t)s->config.max_bytes,
         .history_events = (size_t)s->config.history_events,
+        .history_bytes = (size_t)s->config.history_bytes,
+        .history_seconds = s->config.history_ms / 1000,
+        .history_memory = (size_t)s->config.history_memory,
         .readable = kinds_stored_readable,
     };
 

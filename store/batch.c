@@ -118,7 +118,7 @@ static void publish(struct store *s, struct op *op)
 
     assert(object->revision > s->revision && !previous == (op->type == STORE_ADDED));
     s->revision = object->revision;
-    history_add(&s->history, &event, op->version.at);
+    history_add(&s->history, &event, op->version.at)->hidden = hidden;
     t->rows++;
     touch(s, t);
     entry_pop(t, op->version.entry);

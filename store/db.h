@@ -78,6 +78,13 @@ struct db_loader {
     void *ctx;
 };
 
+/* A version to be read back. */
+struct db_row {
+    int64_t revision;
+    const struct store_object *object; /* out, owned; NULL: there is none, or it cannot be right */
+    enum store_event_type type;        /* out */
+};
+
 struct db_options {
     int64_t (*wall_us)(void); /* never NULL */
     const struct rng *rng;
@@ -114,6 +121,11 @@ int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err) MU
 /* After a commit was answered: moves the log into the file when it has grown. Errors show up in a
  * later commit, once the log is over its hard limit. */
 void db_after_commit(struct db *db);
+/* Fills rows in their order until they are most_bytes together, but never less than DB_READ_MIN;
+ * *ret_n says how many. When it fails, nothing is known about any of them. */
+#define DB_READ_MIN 2
+int db_read(struct db *db, struct db_row *rows, size_t n, size_t most_bytes, size_t *ret_n,
+            struct err *err) MUST_CHECK;
 /* A bounded piece of what is left for quiet moments. True: there is more. */
 bool db_tidy(struct db *db);
 /* Like free(): takes NULL, returns NULL. */

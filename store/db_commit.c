@@ -20,6 +20,8 @@ static const char *const SQL[SQL_COUNT] = {
                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
                      " row_sum('version', ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12))"),
     [SQL_VERSION_DELETE] = "DELETE FROM version WHERE revision = ?1",
+    [SQL_VERSION_READ] = ("SELECT " VERSION_COLUMNS ", sum = " VERSION_SUM " FROM version"
+                          " WHERE revision = ?1"),
     [SQL_TRAIL] = ("INSERT OR REPLACE INTO trail (revision, type, key, sum)"
                    " VALUES (?1, ?2, ?3, row_sum('trail', ?1, ?2, ?3))"),
     [SQL_TRAIL_DELETE] = "DELETE FROM trail WHERE revision = ?1",

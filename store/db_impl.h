@@ -14,6 +14,7 @@ enum statement {
     SQL_RESOURCE_DELETE,
     SQL_VERSION,
     SQL_VERSION_DELETE,
+    SQL_VERSION_READ,
     SQL_TRAIL,
     SQL_TRAIL_DELETE,
     SQL_RECORD_PUT,
@@ -106,6 +107,9 @@ int db_salvage(struct db *db, bool *ret_salvaged, struct err *err) MUST_CHECK;
 /* A copy that appears under its name when it is complete and synced. */
 int db_keep_file(const char *from, const char *to, struct err *err) MUST_CHECK;
 int db_sync_dir_of(const char *path, struct err *err) MUST_CHECK;
+
+/* db_load.c: a row of VERSION_COLUMNS, and whether its checksum is right. */
+void db_version_read(sqlite3_stmt *q, struct db_version *v);
 
 /* The columns of a row, in the order in which they are stored and hashed. */
 #define VERSION_COLUMNS                                                                            \

@@ -44,7 +44,7 @@ static int load_resources(struct db *db, const struct db_loader *l, struct err *
     return sqlite3_finalize(q) ? db_error(db, "load", err) : 0;
 }
 
-static void read_version(sqlite3_stmt *q, struct db_version *v)
+void db_version_read(sqlite3_stmt *q, struct db_version *v)
 {
     int64_t type = sqlite3_column_int64(q, 2);
     int64_t resource = sqlite3_column_int64(q, 3);
@@ -95,7 +95,7 @@ static void merge(sqlite3_stmt *versions, sqlite3_stmt *trail, const struct db_l
         bool take_v = has_v && (!has_t || at_v <= at_t), take_t = has_t && (!has_v || at_t <= at_v);
 
         if (take_v)
-            read_version(versions, &v);
+            db_version_read(versions, &v);
         if (take_t)
             read_trail(trail, &t);
         l->version(l->ctx, take_v ? &v : NULL, take_t ? &t : NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Decides what the writer thread does next. One job runs at a time:
  *
- *   tick ends (prepare or check) --.
- *   answer of the job before ------+--> open batch > backup step > dead rows > tidying > close
- *   quiet timer -------------------'    (a waiting backup gets every other turn)
+ *   tick ends (prepare or check) --.    open batch, read, backup step: by turns
+ *   answer of the job before ------+--> > dead rows > tidying > close
+ *   quiet timer -------------------'
  *
  * Nothing polls: the only timer is armed by a write, fires once the store has been quiet for a
  * while, and once more when the whole history has become too old. */
@@ -24,7 +24,6 @@ static void post_commit(struct store *s)
     uv_check_stop(&s->check);
     s->flying = s->open;
     s->open = NULL;
-    s->backup_turn = true;
     writer_post(&s->writer, &(struct job){
                                 .kind = JOB_COMMIT,
                                 .ops = s->flying->ops,
@@ -36,7 +35,6 @@ static void post_backup(struct store *s)
 {
     struct backup_request *r = s->backups;
 
-    s->backup_turn = false;
     writer_post(&s->writer, &(struct job){
                                 .kind = JOB_BACKUP,
                                 .path = r->path,
@@ -55,6 +53,36 @@ static void answer_empty(struct store *s)
     batch_free(b);
 }
 
+static bool commit_due(const struct store *s)
+{
+    return s->open && s->open->n_ops;
+}
+
+static bool backup_due(const struct store *s)
+{
+    return s->backups != NULL;
+}
+
+/* What clients wait for. None of them can keep the others from the disk. */
+static bool take_turn(struct store *s)
+{
+    static const struct {
+        bool (*due)(const struct store *s);
+        void (*post)(struct store *s);
+    } turns[] = {{commit_due, post_commit}, {reads_due, reads_post}, {backup_due, post_backup}};
+
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned turn = (s->turn + i) % 3;
+        if (turns[turn].due(s)) {
+            turns[turn].post(s);
+            s->turn = turn + 1;
+            return true;
+        }
+    }
+    s->turn = 0; /* after a pause, a backup has what was written before it */
+    return false;
+}
+
 static void drive(struct store *s)
 {
     if (s->writer.busy)
@@ -62,11 +90,9 @@ static void drive(struct store *s)
     if (s->open && !s->open->n_ops)
         answer_empty(s);
 
-    if (s->open && s->open->n_ops && !(s->backups && s->backup_turn))
-        post_commit(s);
-    else if (s->backups)
-        post_backup(s);
-    else if (s->tidy && s->history.n_drops)
+    if (take_turn(s))
+        return;
+    if (s->tidy && s->history.n_drops)
         post_commit(s);
     else if (s->tidy)
         writer_post(&s->writer, &(struct job){.kind = JOB_TIDY});
@@ -110,6 +136,13 @@ static void arm_quiet(struct store *s, uint64_t ms)
         uv_timer_start(&s->quiet, on_quiet, ms, 0);
 }
 
+/* Something was done that leaves work for quiet moments. */
+static void expect_quiet(struct store *s)
+{
+    if (!uv_is_active((uv_handle_t *)&s->quiet) || uv_timer_get_due_in(&s->quiet) > STORE_QUIET_MS)
+        arm_quiet(s, STORE_QUIET_MS);
+}
+
 static void on_quiet(uv_timer_t *timer)
 {
     struct store *s = timer->data;
@@ -130,6 +163,7 @@ static void tidied(struct store *s)
     int64_t due = retain_due(s);
 
     s->tidy = false;
+    retain_nothing_warm(s);
     history_shrink(&s->history);
     malloc_trim(0);
     if (due >= 0)
@@ -145,10 +179,8 @@ static void committed(struct store *s, struct batch *b)
     watches_wake(s);
     retain(s);
     bool only_drops = b->n_ops == b->n_drops;
-    bool armed =
-        uv_is_active((uv_handle_t *)&s->quiet) && uv_timer_get_due_in(&s->quiet) <= STORE_QUIET_MS;
-    if (!only_drops && !armed)
-        arm_quiet(s, STORE_QUIET_MS);
+    if (!only_drops)
+        expect_quiet(s);
 }
 
 static void failed(struct store *s, struct batch *b, const struct err *why)
@@ -229,6 +261,10 @@ static void on_answer(void *ctx, struct job *job)
     switch (job->kind) {
     case JOB_COMMIT:
         answer_commit(s, job);
+        break;
+    case JOB_READ:
+        reads_answer(s, job);
+        expect_quiet(s);
         break;
     case JOB_BACKUP:
         answer_backup(s, job);

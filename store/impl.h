@@ -3,9 +3,11 @@
  * thread but the operations of the batch it holds. */
 #pragma once
 
+#include <sys/queue.h>
 #include <uv.h>
 #include <sublet/store_admin.h>
 #include <sublet/store_quarantine.h>
+#include <sublet/store_recall.h>
 #include "damage.h"
 #include "db.h"
 #include "db_sum.h"
@@ -35,6 +37,18 @@ struct backup_request {
     struct done done;
 };
 
+/* Rows on their way from the disk. */
+struct reading {
+    enum { READ_FOR_NOBODY, READ_PAGE, READ_RECALL } kind;
+    struct store_recall *recall;
+    unsigned resource;   /* of a page; 0: all */
+    uint64_t first, end; /* the events they are of */
+    struct db_row *rows; /* NULL: none are under way */
+    size_t n, n_read, most_bytes;
+};
+
+TAILQ_HEAD(watch_queue, store_watch);
+
 struct store {
     unsigned magic;
     struct uv_loop_s *loop;
@@ -63,7 +77,13 @@ struct store {
     void *on_failure_ctx;
     struct store_watch *watches;    /* on all resources */
     struct store_watch *next_watch; /* of the wake-up that is running */
-    struct table **touched;         /* tables of the batch being published */
+    struct watch_queue waiting;     /* for a page, first come first served */
+    struct watch_queue ready;       /* to be woken: their event is there */
+    struct page *page;              /* NULL: none */
+    struct store_recall *recalls;
+    struct reading reading;
+    bool recall_turn;
+    struct table **touched; /* tables of the batch being published */
     size_t n_touched, cap_touched;
 
     struct writer writer;
@@ -73,7 +93,8 @@ struct store {
     uint64_t last_commit_ms; /* loop time */
     struct store_stats stats;
     char *read_only; /* the reason; NULL: writes are taken */
-    bool backup_turn, tidy, closing;
+    unsigned turn;   /* which of the jobs that clients wait for comes first */
+    bool tidy, closing;
     unsigned open_handles;
     void (*stopped)(struct store *s);
     void (*closed)(void *ctx);
@@ -103,10 +124,33 @@ void batch_answer(struct batch *b, const struct err *err);
 void watches_wake(struct store *s); /* those on the touched tables, which are then forgotten */
 void watches_fini(struct store *s);
 
-/* retain.c: which events stay in the history */
+/* retain.c: which events stay in the history, and which of them in memory */
 int64_t store_now(const struct store *s); /* seconds since 1970 */
 void retain(struct store *s);
+void retain_nothing_warm(struct store *s);
 int64_t retain_due(const struct store *s); /* seconds until everything is too old; -1: never */
+
+/* page.c: reading back for watches */
+bool page_due(const struct store *s);
+void page_request(struct store *s, struct reading *r);
+void page_answer(struct store *s, const struct reading *r, bool failed);
+
+/* recall.c: reading back for scans, and whatever both have in common */
+bool reads_due(const struct store *s);
+void reads_post(struct store *s);
+void reads_answer(struct store *s, const struct job *job);
+void reading_add(struct reading *r, int64_t revision);                  /* once; 0: no revision */
+struct db_row *reading_find(const struct reading *r, int64_t revision); /* among those read */
+bool row_readable(const struct store *s, const struct db_row *row, unsigned resource);
+/* The event cannot be delivered: watches and scans from before it must list again. */
+void event_lost(struct store *s, struct history_slot *slot);
+/* The objects of an event leave memory. */
+void recalls_keep(struct store *s, const struct history_slot *slot,
+                  const struct history_pair *pair);
+/* What a scan needs of cold events; borrowed. False: nobody recalled it. */
+bool recall_objects(const struct store *s, unsigned resource, int64_t revision,
+                    const struct store_object ***ret, size_t *ret_n);
+void recalls_fini(struct store *s);
 
 /* drive.c: what the writer does next */
 int drive_start(struct store *s, struct db *db, struct err *err) MUST_CHECK; /* takes the db */

@@ -69,11 +69,11 @@ static void replay(struct loading *l, struct table *t, const struct db_version *
             history_drop_row(&s->history, v->revision);
     } else if ((v->type == STORE_ADDED) == !previous) {
         struct store_event event = {v->type, v->revision, o, previous};
-        history_add(&s->history, &event, v->at);
+        struct history_slot *slot = history_add_cold(&s->history, &event, v->at);
         t->rows++;
-        /* Who watches must list again instead: no event with such a version is ever delivered. */
+        /* No event with such a version is ever delivered. */
         if (shows_bad)
-            t->floor = v->revision;
+            event_lost(s, slot);
     } else {
         s->damage.history = true; /* what was before it is lost */
         if (previous)

@@ -1,14 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which events stay in the history. What leaves it can no longer be watched or listed from; its
- * rows leave the database with later transactions, so the floor on disk follows behind, never
- * ahead. */
+ * Which events stay in the history, and for which of them memory keeps the objects. What leaves the
+ * history can no longer be watched or listed from; its rows leave the database with later
+ * transactions, so the floor on disk follows behind, never ahead. What leaves memory only is read
+ * back from these rows (page.c, recall.c): memory is for those who keep up. */
 #include "impl.h"
 
 #include <sublet/clock.h>
 
+/* A watch that was not read for so long may wait for the disk. */
+#define WARM_SECONDS 10
+
 int64_t store_now(const struct store *s)
 {
     return (s->options.wall_us ? s->options.wall_us() : clock_wall_us(&CLOCK_SYSTEM)) / 1000000;
+}
+
+static void cool(struct store *s)
+{
+    struct history *h = &s->history;
+    struct history_slot *slot = history_at(h, h->warm);
+
+    recalls_keep(s, slot, history_pair(h, h->warm));
+    if (slot->hidden)
+        event_lost(s, slot);
+    history_cool_first(h);
+}
+
+static bool is_too_warm(const struct store *s, int64_t now)
+{
+    const struct history *h = &s->history;
+
+    return h->warm < h->next && (h->warm_bytes > s->options.history_memory ||
+                                 history_at(h, h->warm)->at + (int64_t)WARM_SECONDS < now);
 }
 
 static bool is_surplus(const struct store *s, int64_t now)
@@ -24,13 +47,26 @@ static bool is_surplus(const struct store *s, int64_t now)
 
 void retain(struct store *s)
 {
+    struct history *h = &s->history;
     int64_t now = store_now(s);
 
+    while (is_too_warm(s, now))
+        cool(s);
     while (is_surplus(s, now)) {
-        const struct store_event *e = &history_at(&s->history, s->history.first)->event;
-        table_get(s, e->object->resource)->floor = e->revision;
-        history_drop_first(&s->history);
+        const struct history_slot *slot = history_at(h, h->first);
+        struct table *t = table_get(s, slot->resource);
+        if (h->first == h->warm)
+            cool(s);
+        if (t->floor < slot->revision)
+            t->floor = slot->revision;
+        history_drop_first(h);
     }
+}
+
+void retain_nothing_warm(struct store *s)
+{
+    while (s->history.warm < s->history.next)
+        cool(s);
 }
 
 int64_t retain_due(const struct store *s)

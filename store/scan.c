@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Scans over a resource in key order: the committed state of now, the latest state, and the state
- * of an older revision, which is the committed state with the events since then undone. */
+ * of an older revision, which is what was not written since, and what the events since replaced. */
 #include "impl.h"
 
 #include <assert.h>
 #include <stdlib.h>
+
+static int expired(const struct table *t, int64_t revision, struct err *err)
+{
+    return err_set(err, &ERR_EXPIRED, "too old resource version: %lld (%lld)", (long long)revision,
+                   (long long)t->floor);
+}
 
 static int check_revision(const struct store *s, const struct table *t, int64_t revision,
                           struct err *err)
@@ -19,10 +25,7 @@ static int check_revision(const struct store *s, const struct table *t, int64_t 
         }
         return -1;
     }
-    if (revision < t->floor)
-        return err_set(err, &ERR_EXPIRED, "too old resource version: %lld (%lld)",
-                       (long long)revision, (long long)t->floor);
-    return 0;
+    return revision < t->floor ? expired(t, revision, err) : 0;
 }
 
 struct range {
@@ -69,57 +72,73 @@ static void scan_now(struct table *t, const struct range *r, store_scan_cb each,
     }
 }
 
-static int event_cmp(const void *a, const void *b)
+static int version_cmp(const void *a, const void *b)
 {
-    const struct store_event *x = *(const struct store_event *const *)a;
-    const struct store_event *y = *(const struct store_event *const *)b;
-    int c = object_key_cmp(x->object, y->object);
-
-    return c ? c : (x->revision > y->revision) - (x->revision < y->revision);
+    return object_key_cmp(*(const struct store_object *const *)a,
+                          *(const struct store_object *const *)b);
 }
 
-/* The first event after the revision for every key in range, in key order: its `previous` is what
- * the key was. *ret is for the caller to free. */
-static size_t collect_undo(struct store *s, const struct table *t, const struct range *r,
-                           int64_t revision, const struct store_event ***ret)
-{
-    const struct store_event **list = NULL;
-    size_t n = 0, cap = 0, kept = 0;
+/* What is no more, or no more what it was, but was live at the revision. */
+struct past {
+    const struct store_object **objects; /* in key order; borrowed */
+    size_t n, cap;
+};
 
-    for (uint64_t i = history_seek(&s->history, revision); i < s->history.next; i++) {
-        const struct store_event *e = &history_at(&s->history, i)->event;
-        if (e->object->resource != t->id || !in_namespace(r, e->object) || !is_behind(r, e->object))
+static void past_add(struct past *p, const struct range *r, const struct store_object *o)
+{
+    if (!in_namespace(r, o) || !is_behind(r, o))
+        return;
+    if (p->n == p->cap) {
+        p->cap = p->cap ? p->cap * 2 : 64;
+        p->objects = mem_realloc(p->objects, p->cap * sizeof(const struct store_object *));
+    }
+    p->objects[p->n++] = o;
+}
+
+/* A version was live at the revision when it is not newer, and the event that replaced it is. False
+ * when one of them is on disk only, and was not recalled. */
+static bool collect(struct store *s, const struct table *t, const struct range *r, int64_t revision,
+                    struct past *p)
+{
+    const struct history *h = &s->history;
+    const struct store_object **recalled = NULL;
+    size_t n = 0;
+    bool whole = recall_objects(s, t->id, revision, &recalled, &n);
+
+    for (size_t i = 0; i < n; i++)
+        past_add(p, r, recalled[i]);
+    for (uint64_t i = history_seek(h, revision); i < h->next; i++) {
+        const struct history_slot *slot = history_at(h, i);
+        const struct history_pair *pair = history_pair(h, i);
+        if (slot->resource != t->id || !slot->previous || slot->previous > revision)
             continue;
-        if (n == cap) {
-            cap = cap ? cap * 2 : 64;
-            list = mem_realloc(list, cap * sizeof(const struct store_event *));
-        }
-        list[n++] = e;
+        if (pair)
+            past_add(p, r, pair->previous);
+        else if (!whole)
+            return false;
     }
-    if (n)
-        qsort(list, n, sizeof(const struct store_event *), event_cmp);
-    for (size_t i = 0; i < n; i++) {
-        if (!kept || object_key_cmp(list[kept - 1]->object, list[i]->object))
-            list[kept++] = list[i];
-    }
-    *ret = list;
-    return kept;
+    if (p->n)
+        qsort(p->objects, p->n, sizeof(const struct store_object *), version_cmp);
+    return true;
 }
 
-static void scan_then(struct table *t, const struct range *r, const struct store_event **undo,
-                      size_t n, store_scan_cb each, void *ctx)
+/* Both are in key order, and no key is in both. */
+static void scan_then(struct table *t, const struct range *r, const struct past *p,
+                      int64_t revision, store_scan_cb each, void *ctx)
 {
     struct object_entry *e = first_entry(t, r);
     size_t i = 0;
 
-    while (e || i < n) {
+    while (e || i < p->n) {
         const struct store_object *o;
-        int c = !e ? 1 : i == n ? -1 : object_key_cmp(e->key, undo[i]->object);
-        o = c < 0 ? entry_visible(e) : undo[i]->previous;
-        if (c <= 0)
+        if (!e || (i < p->n && object_key_cmp(e->key, p->objects[i]) > 0)) {
+            o = p->objects[i++];
+        } else {
+            o = entry_visible(e);
+            if (o && o->revision > revision)
+                o = NULL;
             e = next_entry(e, r);
-        if (c >= 0)
-            i++;
+        }
         if (o && !each(ctx, o))
             return;
     }
@@ -144,11 +163,12 @@ int store_scan(struct store *s, unsigned resource, struct str ns, struct str aft
         return 0;
     }
 
-    const struct store_event **undo;
-    size_t n = collect_undo(s, t, &range, revision, &undo);
-    scan_then(t, &range, undo, n, each, ctx);
-    mem_free(undo);
-    return 0;
+    struct past past = {0};
+    bool whole = collect(s, t, &range, revision, &past);
+    if (whole)
+        scan_then(t, &range, &past, revision, each, ctx);
+    mem_free(past.objects);
+    return whole ? 0 : expired(t, revision, err);
 }
 
 void store_scan_latest(struct store *s, unsigned resource, struct str ns, store_scan_cb each,

@@ -11,7 +11,8 @@
 
 #define DEFAULT_EVENTS  16384
 #define DEFAULT_BYTES   ((size_t)16 << 20)
-#define DEFAULT_SECONDS 3600
+#define DEFAULT_SECONDS 300
+#define DEFAULT_MEMORY  ((size_t)1 << 20)
 
 struct store *store_new(struct uv_loop_s *loop, const struct store_options *options)
 {
@@ -27,7 +28,11 @@ struct store *store_new(struct uv_loop_s *loop, const struct store_options *opti
         s->options.history_bytes = DEFAULT_BYTES;
     if (!s->options.history_seconds)
         s->options.history_seconds = DEFAULT_SECONDS;
+    if (!s->options.history_memory)
+        s->options.history_memory = DEFAULT_MEMORY;
     s->backups_last = &s->backups;
+    TAILQ_INIT(&s->waiting);
+    TAILQ_INIT(&s->ready);
     s->n_tables = s->free_id = 1;
     s->cap_tables = 64;
     s->tables = mem_alloc(s->cap_tables * sizeof(struct table *));
@@ -38,6 +43,7 @@ void store_free(struct store *s)
 {
     assert(!s->open && !s->flying && !s->backups);
     watches_fini(s);
+    recalls_fini(s);
     history_fini(&s->history);
     tables_fini(s);
     records_fini(s);
@@ -112,6 +118,7 @@ void store_close(struct store *s, void (*closed)(void *ctx), void *ctx)
     s->stopped = on_stopped;
     uv_timer_stop(&s->quiet);
     watches_fini(s);
+    recalls_fini(s);
     drive_schedule(s);
 }
 
@@ -170,7 +177,8 @@ void store_stats(const struct store *s, struct store_stats *ret)
     assert(s->magic == STORE_MAGIC);
     *ret = s->stats;
     ret->events = history_count(&s->history);
-    ret->event_bytes = s->history.bytes;
+    ret->event_bytes = s->history.warm_bytes;
+    ret->history_bytes = s->history.bytes;
     ret->waiting_bytes = s->waiting_bytes;
     ret->file_bytes = size_of(s->file, "");
     ret->log_bytes = size_of(s->file, "-wal");

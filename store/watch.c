@@ -1,24 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Watches are cursors in the shared history: a slow one costs nothing but its own place, and is
  * told when history went past it. */
-#include "impl.h"
+#include "watch.h"
 
 #include <assert.h>
-
-#define WATCH_MAGIC 0x57617463u
-
-struct store_watch {
-    unsigned magic;
-    struct store *store;
-    struct table *table;      /* NULL: all resources */
-    struct store_watch *next; /* in the list of the table, or of tables[0] */
-    struct store_watch **link;
-    uint64_t cursor;  /* the next event to look at */
-    int64_t position; /* everything up to this revision was taken or did not concern it */
-    bool expired;
-    void (*wake)(void *ctx);
-    void *ctx;
-};
 
 static struct store_watch **list_of(struct store *s, struct table *t)
 {
@@ -56,13 +41,19 @@ int store_watch_open(struct store *s, unsigned resource, int64_t revision, void 
     return 0;
 }
 
-static bool concerns(const struct store_watch *w, const struct store_event *e)
+struct store_watch *watch_list(const struct store *s, unsigned resource)
 {
-    return e->revision > w->position && (!w->table || e->object->resource == w->table->id);
+    if (!resource)
+        return s->watches;
+    return resource < s->n_tables && s->tables[resource] ? s->tables[resource]->watches : NULL;
 }
 
-/* Moves the cursor to the next event that concerns the watch, or to the end. */
-static void skip(struct store_watch *w)
+static bool concerns(const struct store_watch *w, const struct history_slot *slot)
+{
+    return slot->revision > w->position && (!w->table || slot->resource == w->table->id);
+}
+
+void watch_skip(struct store_watch *w)
 {
     const struct history *h = &w->store->history;
 
@@ -72,24 +63,59 @@ static void skip(struct store_watch *w)
         w->cursor = h->first;
     }
     for (; !w->expired && w->cursor < h->next; w->cursor++) {
-        const struct store_event *e = &history_at(h, w->cursor)->event;
-        if (concerns(w, e))
+        const struct history_slot *slot = history_at(h, w->cursor);
+        if (concerns(w, slot)) {
+            w->expired = slot->lost;
             return;
-        if (w->position < e->revision)
-            w->position = e->revision;
+        }
+        if (w->position < slot->revision)
+            w->position = slot->revision;
     }
+}
+
+static void let_go(struct store_watch *w)
+{
+    store_object_unref(w->event.object);
+    store_object_unref(w->event.previous);
+    w->event = (struct store_event){0};
+}
+
+static const struct store_event *take(struct store_watch *w)
+{
+    const struct history_slot *slot = history_at(&w->store->history, w->cursor);
+    const struct history_pair *pair = history_pair(&w->store->history, w->cursor);
+
+    if (!pair)
+        pair = page_find(w);
+    if (!pair) {
+        page_want(w);
+        return NULL;
+    }
+    w->event = (struct store_event){
+        .type = (enum store_event_type)slot->type,
+        .revision = slot->revision,
+        .object = store_object_ref(pair->object),
+        .previous = pair->previous ? store_object_ref(pair->previous) : NULL,
+    };
+    w->position = slot->revision;
+    w->cursor++;
+    page_forget(w);
+    return &w->event;
 }
 
 const struct store_event *store_watch_next(struct store_watch *w, bool *ret_expired)
 {
     assert(w->magic == WATCH_MAGIC);
-    skip(w);
-    *ret_expired = w->expired;
-    if (w->expired || w->cursor == w->store->history.next)
-        return NULL;
+    bool was_in_page = page_has(w);
+    const struct store_event *e = NULL;
 
-    const struct store_event *e = &history_at(&w->store->history, w->cursor++)->event;
-    w->position = e->revision;
+    let_go(w);
+    watch_skip(w);
+    *ret_expired = w->expired;
+    if (!w->expired && w->cursor < w->store->history.next)
+        e = take(w);
+    if (was_in_page && !page_has(w))
+        page_settle(w->store);
     return e;
 }
 
@@ -97,7 +123,7 @@ int64_t store_watch_position(const struct store_watch *w)
 {
     assert(w->magic == WATCH_MAGIC);
     struct store_watch at = *w;
-    skip(&at);
+    watch_skip(&at);
     if (at.expired || at.cursor < w->store->history.next || at.position > w->store->revision)
         return at.position;
     return w->store->revision;
@@ -108,12 +134,15 @@ struct store_watch *store_watch_close(struct store_watch *w)
     if (!w)
         return NULL;
     assert(w->magic == WATCH_MAGIC);
+    page_forget(w);
     if (w->store->next_watch == w)
         w->store->next_watch = w->next;
     *w->link = w->next;
     if (w->next)
         w->next->link = w->link;
     w->store->stats.watches--;
+    page_settle(w->store);
+    let_go(w);
     if (w->table)
         table_settle(w->store, w->table);
     w->magic = 0;

@@ -34,6 +34,10 @@ static void run_job(struct writer *w, struct job *job)
     case JOB_COMMIT:
         job->result = db_commit(w->db, job->ops, job->n_ops, job->err);
         break;
+    case JOB_READ:
+        job->result =
+            db_read(w->db, job->rows, job->n_rows, job->most_bytes, &job->n_read, job->err);
+        break;
     case JOB_TIDY:
         job->more = db_tidy(w->db);
         break;

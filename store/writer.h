@@ -9,14 +9,17 @@ struct store_executor;
 struct db;
 struct op;
 struct db_backup;
+struct db_row;
 
-enum job_kind { JOB_NONE, JOB_COMMIT, JOB_TIDY, JOB_BACKUP, JOB_CLOSE };
+enum job_kind { JOB_NONE, JOB_COMMIT, JOB_READ, JOB_BACKUP, JOB_TIDY, JOB_CLOSE };
 
 struct job {
     enum job_kind kind;
     const struct op *ops; /* JOB_COMMIT */
     size_t n_ops;
-    const char *path; /* JOB_BACKUP */
+    struct db_row *rows;               /* JOB_READ */
+    size_t n_rows, most_bytes, n_read; /* n_read: out */
+    const char *path;                  /* JOB_BACKUP */
     struct db_backup *
         *backup;     /* JOB_BACKUP: *backup is NULL before the first and after the last step */
     bool cancel;     /* JOB_BACKUP: give it up */

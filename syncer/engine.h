@@ -89,6 +89,7 @@ struct syncer {
     struct admits *admits;
     struct streams *streams;
     struct lease *lease;
+    struct lacking *lacking; /* NULL: nothing is being found out */
     char *not_leading; /* why /readyz fails; NULL: this process leads, or no leader is known */
     struct uv_timer_s *defer; /* runs what must not run inside the caller */
     struct deferred_call *deferred;
@@ -465,9 +466,12 @@ void leader_start(struct syncer *s);
 void leader_stop(struct syncer *s); /* answers what waits for the first decision */
 
 /* --- lacking.c --- */
-/* Says what of our data the life that took over lacks, and writes all of it to `lacking.txt` in the
- * data directory. */
-struct str lacking_report(struct syncer *s, struct arena *a, struct str our_epoch, struct str fork);
+/* Finds out what of our data the life that took over lacks, writes all of it to `lacking.txt` in
+ * the data directory, and says so to done(), at once or once deletions were read from disk. One at
+ * a time. */
+void lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
+                   void (*done)(struct syncer *s, struct str report));
+void lacking_stop(struct syncer *s); /* done() is not called any more */
 
 /* --- hooks.c --- */
 void hooks_register(struct syncer *s);

@@ -4,16 +4,22 @@
  * revision is not known, it says so. */
 #include "engine.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#define FILE_NAME   "lacking.txt"
-#define FIRST_NAMES 20
+#define LACKING_MAGIC 0x6c61636bu
+#define FILE_NAME     "lacking.txt"
+#define FIRST_NAMES   20
 
 struct lacking {
+    unsigned magic;
     struct syncer *syncer;
     FILE *file; /* NULL: it cannot be written */
-    int64_t since;
+    int64_t since, until;
+    bool whole; /* the history goes back to `since` */
+    struct store_watch *watch;
+    void (*done)(struct syncer *s, struct str report);
     size_t n;
     struct buf first;
     const struct resource *resource;
@@ -69,11 +75,6 @@ static bool on_stored_as(void *ctx, const struct resource *r)
     return !l->resource;
 }
 
-static void on_wake(void *ctx)
-{
-    (void)ctx;
-}
-
 static void add_deleted(struct lacking *l, const struct store_event *e)
 {
     l->resource = NULL;
@@ -83,40 +84,58 @@ static void add_deleted(struct lacking *l, const struct store_event *e)
         add(l, "deleted", e->object, e->revision);
 }
 
-/* True: history goes back far enough. */
-static bool add_deletions(struct lacking *l)
-{
-    struct store *store = l->syncer->store;
-    int64_t oldest = store_oldest_revision(store);
-    bool whole = l->since >= oldest, expired = false;
-    const struct store_event *e;
-    struct store_watch *w;
-    struct err err;
-
-    err_init(&err, NULL);
-    if (store_watch_open(store, STORE_ALL_RESOURCES, whole ? l->since : oldest, on_wake, NULL, &w,
-                         &err))
-        return false;
-    while ((e = store_watch_next(w, &expired)))
-        if (e->type == STORE_DELETED)
-            add_deleted(l, e);
-    store_watch_close(w);
-    return whole && !expired;
-}
-
 static struct str report(struct lacking *l, struct arena *a)
 {
-    bool whole;
-
-    registry_each(vapi_registry(l->syncer->api), on_resource, l);
-    whole = add_deletions(l);
     if (!l->n)
         return STR("it lacks nothing of this data");
     return arena_printf(
         a, "it lacks %zu objects written or deleted here after revision %lld%s%s: %.*s%s", l->n,
-        (long long)l->since, whole ? "" : ", and deletions that history no longer has",
+        (long long)l->since, l->whole ? "" : ", and deletions that history no longer has",
         l->file ? " (all of them in " FILE_NAME " of the data directory)" : "",
         STR_F(buf_str(&l->first)), l->n > FIRST_NAMES ? ", ..." : "");
+}
+
+static void finish(struct lacking *l)
+{
+    void (*done)(struct syncer *s, struct str report) = l->done;
+    struct syncer *s = l->syncer;
+    struct arena *a = arena_new(0);
+    struct str text = report(l, a);
+
+    lacking_stop(s);
+    done(s, text);
+    arena_free(a);
+}
+
+static void on_wake(void *ctx)
+{
+    struct lacking *l = ctx;
+    bool expired = false;
+    const struct store_event *e;
+
+    assert(l->magic == LACKING_MAGIC);
+    while ((e = store_watch_next(l->watch, &expired)))
+        if (e->type == STORE_DELETED)
+            add_deleted(l, e);
+    l->whole = l->whole && !expired;
+    if (expired || store_watch_position(l->watch) >= l->until)
+        finish(l);
+}
+
+static void start(struct lacking *l)
+{
+    struct store *store = l->syncer->store;
+    int64_t oldest = store_oldest_revision(store);
+    struct err err;
+
+    registry_each(vapi_registry(l->syncer->api), on_resource, l);
+    err_init(&err, NULL);
+    l->whole = l->since >= oldest;
+    l->until = store_revision(store);
+    int failed = store_watch_open(store, STORE_ALL_RESOURCES, l->whole ? l->since : oldest, on_wake,
+                                  l, &l->watch, &err);
+    assert(!failed); /* the oldest revision is never too old */
+    on_wake(l);
 }
 
 /* forks: "epoch@revision" of each epoch it has its data from. */
@@ -131,17 +150,37 @@ static bool find_fork(struct str forks, struct str our_epoch, int64_t *ret)
     return false;
 }
 
-struct str lacking_report(struct syncer *s, struct arena *a, struct str our_epoch, struct str fork)
+void lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
+                   void (*done)(struct syncer *s, struct str report))
 {
-    struct lacking l = {.syncer = s, .first = BUF_INIT(0)};
-    struct str out;
+    struct arena *a = arena_new(0);
+    struct lacking *l = NEW(struct lacking);
 
-    if (!find_fork(fork, our_epoch, &l.since))
-        return STR("what it lacks of this data is not known: it does not stem from it directly");
-    l.file = fopen(arena_printf(a, "%.*s/" FILE_NAME, STR_F(s->config->data_dir)).p, "we");
-    out = report(&l, a);
-    if (l.file)
-        fclose(l.file);
-    buf_fini(&l.first);
-    return out;
+    assert(!s->lacking);
+    *l = (struct lacking){.magic = LACKING_MAGIC, .syncer = s, .done = done, .first = BUF_INIT(0)};
+    s->lacking = l;
+    if (find_fork(fork, our_epoch, &l->since)) {
+        l->file = fopen(arena_printf(a, "%.*s/" FILE_NAME, STR_F(s->config->data_dir)).p, "we");
+        start(l);
+    } else {
+        lacking_stop(s);
+        done(s, STR("what it lacks of this data is not known: it does not stem from it directly"));
+    }
+    arena_free(a);
+}
+
+void lacking_stop(struct syncer *s)
+{
+    struct lacking *l = s->lacking;
+
+    if (!l)
+        return;
+    assert(l->magic == LACKING_MAGIC);
+    s->lacking = NULL;
+    store_watch_close(l->watch);
+    if (l->file)
+        fclose(l->file);
+    buf_fini(&l->first);
+    l->magic = 0;
+    mem_free(l);
 }

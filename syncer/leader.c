@@ -82,14 +82,13 @@ static void lead(struct syncer *s)
     syncer_rescan_all(s);
 }
 
-static void stand_back(struct syncer *s, const char *reason, struct str refusal, struct str message)
+static void stand_back(struct syncer *s, struct str refusal)
 {
     char *text = mem_strdup(refusal);
 
     vapi_set_read_only(s->api, text);
     mem_free(text);
     set_not_leading(s, refusal);
-    note(s, reason, message);
 }
 
 static void on_away(struct syncer *s)
@@ -110,9 +109,17 @@ static void on_waiting(struct syncer *s, struct arena *a, const struct lease_hol
                                    same ? "this virtual cluster" : "a virtual cluster of this name",
                                    STR_F(other->identity));
 
-    stand_back(
-        s, "LeaseHeldByAnother", text,
-        arena_printf(a, "%.*s; this one serves reads only, until that one ends", STR_F(text)));
+    stand_back(s, text);
+    note(s, "LeaseHeldByAnother",
+         arena_printf(a, "%.*s; this one serves reads only, until that one ends", STR_F(text)));
+}
+
+static void on_lacking(struct syncer *s, struct str report)
+{
+    struct arena *a = arena_new(0);
+
+    note(s, "LeaseSuperseded", arena_printf(a, "%s; %.*s", s->not_leading, STR_F(report)));
+    arena_free(a);
 }
 
 static void on_superseded(struct syncer *s, struct arena *a, const struct lease_holder *other,
@@ -123,9 +130,8 @@ static void on_superseded(struct syncer *s, struct arena *a, const struct lease_
                                    "data of a later epoch",
                                    STR_F(other->identity.n ? other->identity : STR("nobody now")));
 
-    stand_back(s, "LeaseSuperseded", text,
-               arena_printf(a, "%.*s; %.*s", STR_F(text),
-                            STR_F(lacking_report(s, a, epoch, other->fork))));
+    stand_back(s, text);
+    lacking_start(s, epoch, other->fork, on_lacking);
 }
 
 static void on_changed(void *ctx, enum lease_state now, const struct lease_holder *other)
@@ -134,6 +140,7 @@ static void on_changed(void *ctx, enum lease_state now, const struct lease_holde
     struct arena *a = arena_new(0);
 
     assert(s->magic == SYNCER_MAGIC);
+    lacking_stop(s);
     set_not_leading(s, STR_NULL);
     s->undecided = false;
     if (!lease_may_act(s->lease)) {
@@ -222,6 +229,7 @@ void leader_start(struct syncer *s)
 
 void leader_stop(struct syncer *s)
 {
+    lacking_stop(s);
     if (s->undecided)
         vapi_set_read_only(s->api, "this process ends before the host cluster has answered");
     s->undecided = false;

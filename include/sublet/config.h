@@ -67,7 +67,8 @@ struct config {
     size_t n_pools;
     const struct config_binding *bindings;
     size_t n_bindings;
-    int64_t max_objects, max_bytes, history_events;
+    int64_t max_objects, max_bytes;
+    int64_t history_events, history_bytes, history_ms, history_memory;
     int64_t lease_duration_ms;
     bool lease_away_read_only;
     bool lease_force; /* of `sublet serve --force`: no option, since it must not stay */

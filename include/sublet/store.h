@@ -26,8 +26,9 @@ struct store_object;
 struct store_options {
     const char *path;         /* directory of state.db */
     size_t history_events;    /* change log: at most so many ... (default 16,384) */
-    size_t history_bytes;     /* ... and so many bytes (default 16 MiB) ... */
-    int64_t history_seconds;  /* ... and so old (default 3,600; less than 0: any age) */
+    size_t history_bytes;     /* ... and so many bytes on disk (default 16 MiB) ... */
+    int64_t history_seconds;  /* ... and so old (default 300; less than 0: any age) */
+    size_t history_memory;    /* what of it stays in memory, for a while (default 1 MiB) */
     size_t max_bytes;         /* live bytes of the tenant; beyond it creates fail with FORBIDDEN, */
     size_t max_objects;       /* and growing updates an eighth later; 0: no limit */
     int64_t (*wall_us)(void); /* NULL: the system's */
@@ -76,7 +77,7 @@ size_t store_bytes(const struct store *s);
  *
  *   after_ns/after_name: start behind this key (after_name.p == NULL: from the start)
  *   revision: 0 for now, or an older one: the state as it was then. Errors: EXPIRED when history is
- *             gone, TIMEOUT (ResourceVersionTooLarge) when it is in the future
+ *             gone or not recalled (store_recall.h), TIMEOUT when it is in the future
  *
  * The callback returns false to stop. */
 typedef bool (*store_scan_cb)(void *ctx, const struct store_object *o);
@@ -133,18 +134,17 @@ struct store_event {
 };
 struct store_watch;
 #define STORE_ALL_RESOURCES 0u
-/* Events after `revision` (a future one waits silently). wake() is called, once per batch at most,
- * when there may be something to take. Error: EXPIRED "too old resource version: N (M)". */
+/* Events after `revision` (a future one waits silently). wake() is called when there may be some to
+ * take: new ones, or old ones read from disk. Error: EXPIRED "too old resource version: N (M)". */
 int store_watch_open(struct store *s, unsigned resource, int64_t revision, void (*wake)(void *ctx),
                      void *ctx, struct store_watch **ret, struct err *err) MUST_CHECK;
-/* The next event; good until control returns to the loop. NULL with *ret_expired unset: nothing for
- * now. NULL with it set: history went past the cursor; the watcher must list again. */
+/* The next event; good until the next call for this watch. NULL: nothing for now, or, with
+ * *ret_expired set, history is gone or cannot be read; the watcher must list again. */
 const struct store_event *store_watch_next(struct store_watch *w, bool *ret_expired);
 /* Everything up to here has been taken or did not concern this watch: good for a bookmark. */
 int64_t store_watch_position(const struct store_watch *w);
 struct store_watch *store_watch_close(struct store_watch *w); /* takes NULL, returns NULL */
 
-/* A consistent copy of the database at `path` while serving; done() on the loop thread. The copy,
- * opened as a store, goes on 10^9 revisions later and without history: no client of the original
- * ever sees a revision twice, and all of them list again. */
+/* A consistent copy of the database at `path` while serving. Opened as a store, it goes on 10^9
+ * revisions later and without history: no client ever sees a revision twice, all list again. */
 void store_backup(struct store *s, const char *path, store_done_cb done, void *ctx);

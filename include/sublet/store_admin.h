@@ -37,9 +37,12 @@ const char *store_read_only(const struct store *s); /* the reason, or NULL */
 
 /* For metrics. */
 struct store_stats {
-    uint64_t commits, failures; /* transactions since the start */
-    uint64_t operations;        /* writes in them, of objects and records */
-    size_t events, event_bytes; /* history, and what it alone keeps in memory */
+    uint64_t commits, failures;    /* transactions since the start */
+    uint64_t operations;           /* writes in them, of objects and records */
+    uint64_t reads, read_failures; /* of the history */
+    size_t events;                 /* in the history */
+    size_t event_bytes;            /* what it alone keeps in memory */
+    size_t history_bytes;          /* and on disk */
     size_t watches;
     size_t waiting_bytes; /* under way to the disk */
     size_t file_bytes, log_bytes;

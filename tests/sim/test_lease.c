@@ -794,12 +794,26 @@ static void a_stolen_lease_stops_everything(void **state)
     sim_free(s);
 }
 
+static char reported[512];
+
+static void on_report(struct syncer *s, struct str report)
+{
+    (void)s;
+    snprintf(reported, sizeof(reported), "%.*s", STR_F(report));
+}
+
+static bool has_report(struct sim *s)
+{
+    (void)s;
+    return reported[0];
+}
+
 static void what_a_later_life_lacks_is_listed(void **state)
 {
     struct sim *s = sim_new(10, NULL);
     struct arena *a = arena_new(0);
     char path[128], text[4096] = "";
-    struct str report, own = s->syncer->tenant.epoch;
+    struct str own = s->syncer->tenant.epoch;
     int64_t fork;
     FILE *f;
 
@@ -821,11 +835,12 @@ static void what_a_later_life_lacks_is_listed(void **state)
     assert_non_null(strstr(text, "written configmaps default/only-here"));
     assert_non_null(strstr(text, "deleted configmaps default/both-have"));
     assert_null(strstr(text, "written configmaps default/both-have"));
-    report = lacking_report(s->syncer, a, own,
-                            arena_printf(a, "%.*s@%lld", STR_F(own), (long long)fork));
-    assert_true(str_has_prefix(report, STR("it lacks ")));
-    report = lacking_report(s->syncer, a, own, STR("00000000000000000000000000000000@1"));
-    assert_true(str_contains(report, STR("not known")));
+    lacking_start(s->syncer, own, arena_printf(a, "%.*s@%lld", STR_F(own), (long long)fork),
+                  on_report);
+    sim_until(s, has_report, "what it lacks");
+    assert_true(str_has_prefix(str_c(reported), STR("it lacks ")));
+    lacking_start(s->syncer, own, STR("00000000000000000000000000000000@1"), on_report);
+    assert_non_null(strstr(reported, "not known"));
     sim_run_ms(s, 50);
     assert_true(is_superseded(s));
     arena_free(a);

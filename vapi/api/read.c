@@ -181,6 +181,7 @@ static void list_now(struct call *c)
 
 void read_list_when(struct call *c, void (*next)(struct call *c))
 {
+    struct list_position at;
     struct err err;
 
     err_init(&err, c->arena);
@@ -188,7 +189,11 @@ void read_list_when(struct call *c, void (*next)(struct call *c))
         call_error(c, &err);
         return;
     }
-    read_when(c, c->options.rv_set && !c->options.cont.n ? c->options.rv : 0, next);
+    if (!read_position(c, &at, &err) && at.revision &&
+        at.revision < store_revision(vapi_store(c->api)))
+        read_past(c, at.revision, next);
+    else
+        read_when(c, c->options.rv_set && !c->options.cont.n ? c->options.rv : 0, next);
 }
 
 void call_list(struct call *c)

@@ -11,6 +11,9 @@ void read_when(struct call *c, int64_t revision, void (*next)(struct call *c));
 /* The same, where late gets the error of a revision that did not come. */
 void read_when_else(struct call *c, int64_t revision, void (*next)(struct call *c),
                     void (*late)(struct call *c, const struct err *err));
+/* Goes on with next(c) once the state of an older revision of c's resource can be scanned, or it is
+ * known that it cannot: store_scan() says which. */
+void read_past(struct call *c, int64_t revision, void (*next)(struct call *c));
 /* 504 as clients recognise it. */
 int read_too_large(struct err *err, int64_t wanted, int64_t current);
 /* ListOptions and field selector of a list: 422 or 400. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for a revision a client has seen elsewhere: it may name one whose commit is still under
- * way. Must never wait for long (three seconds, as upstream) nor outlive its call. */
+/* Waiting for a revision: a client has seen one elsewhere whose commit is still under way, or lists
+ * an older state, parts of which are on disk only. Must never wait for long (three seconds for a
+ * commit, as upstream; the disk answers or fails) nor outlive its call. */
 #include "read.h"
 
 #include <assert.h>
 
 #include <uv.h>
+
+#include <sublet/store_recall.h>
 
 #define WAIT_MAGIC 0x77616974u
 #define WAIT_MS    3000
@@ -116,4 +119,59 @@ void read_when_else(struct call *c, int64_t revision, void (*next)(struct call *
     uv_timer_start(&w->timer, on_wait_timeout, WAIT_MS, 0);
     c->state = w;
     c->cancel = wait_cancel;
+}
+
+/* --- an older state --- */
+
+#define PAST_MAGIC 0x70617374u
+
+struct past {
+    unsigned magic;
+    struct call *call;
+    struct store_recall *recall;
+    void (*next)(struct call *c);
+};
+
+static void past_free(struct past *p)
+{
+    store_recall_close(p->recall);
+    p->magic = 0;
+    mem_free(p);
+}
+
+/* The state is in memory until the recall is closed: next() scans it. */
+static void past_go_on(struct past *p)
+{
+    p->call->cancel = NULL;
+    p->call->state = NULL;
+    p->next(p->call);
+    past_free(p);
+}
+
+static void on_recalled(void *ctx)
+{
+    struct past *p = ctx;
+
+    assert(p->magic == PAST_MAGIC);
+    past_go_on(p);
+}
+
+static void past_cancel(struct call *c)
+{
+    past_free(c->state);
+}
+
+void read_past(struct call *c, int64_t revision, void (*next)(struct call *c))
+{
+    struct past *p = NEW(struct past);
+
+    *p = (struct past){.magic = PAST_MAGIC, .call = c, .next = next};
+    p->recall =
+        store_recall_open(vapi_store(c->api), c->resource->storage, revision, on_recalled, p);
+    if (store_recall_ready(p->recall)) {
+        past_go_on(p);
+        return;
+    }
+    c->state = p;
+    c->cancel = past_cancel;
 }

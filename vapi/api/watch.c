@@ -19,6 +19,7 @@
 
 #include <sublet/crd.h>
 #include <sublet/proto.h>
+#include <sublet/store_recall.h>
 
 #define WATCH_MAGIC   0x77617463u
 #define BACKLOG_LIMIT (1u << 20)
@@ -37,8 +38,9 @@ struct watch {
     struct watch_socket *socket; /* NULL: a stream of HTTP */
     uv_timer_t timer;
     struct store_watch *cursor;
-    bool initial;          /* state first, as ADDED */
-    bool mark_initial_end; /* and then the bookmark that says so */
+    struct store_recall *initial_state; /* keeps it while it is sent */
+    bool initial;                       /* state first, as ADDED */
+    bool mark_initial_end;              /* and then the bookmark that says so */
     bool columns_sent, last_bookmark;
     int64_t start;      /* revision the initial state is of, or that was asked for */
     int64_t ends_ms;    /* monotonic */
@@ -266,6 +268,7 @@ static struct call *watch_release(struct watch *w)
     assert(w->phase != WATCH_ENDED);
     w->phase = WATCH_ENDED;
     w->cursor = store_watch_close(w->cursor);
+    w->initial_state = store_recall_close(w->initial_state);
     w->call = NULL;
     c->cancel = NULL;
     c->drained = NULL;
@@ -386,6 +389,7 @@ static void initial_step(struct watch *w)
     if (chunk.full)
         return; /* drained() goes on */
     w->phase = WATCH_LIVE;
+    w->initial_state = store_recall_close(w->initial_state);
     if (w->mark_initial_end)
         send_bookmark(w, w->start, true);
 }
@@ -579,6 +583,9 @@ static void watch_start(struct call *c)
         watch_end(w);
         return;
     }
+    if (w->initial)
+        w->initial_state =
+            store_recall_open(vapi_store(c->api), c->resource->storage, w->start, NULL, NULL);
     timer_next(w);
     watch_tick(w);
 }

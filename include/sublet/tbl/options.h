@@ -45,7 +45,15 @@ OPTION(INT, max_objects, "store.maxObjects", NULL, "SUBLET_STORE_MAX_OBJECTS", "
 OPTION(QUANTITY, max_bytes, "store.maxBytes", NULL, "SUBLET_STORE_MAX_BYTES", "1Gi", "1Mi..1Ti",
        "live bytes the virtual cluster may hold")
 OPTION(INT, history_events, "store.historyEvents", NULL, "SUBLET_STORE_HISTORY_EVENTS", "16384",
-       "128..10000000", "changes kept for watches that resume")
+       "128..10000000", "changes kept for watches that resume: at most so many ...")
+OPTION(QUANTITY, history_bytes, "store.historyBytes", NULL, "SUBLET_STORE_HISTORY_BYTES", "16Mi",
+       "64Ki..1Ti", "... and so many bytes on disk ...")
+OPTION(DURATION, history_ms, "store.historyDuration", NULL, "SUBLET_STORE_HISTORY_DURATION", "5m",
+       "10s..8760h", "... and so old; a watch from before is answered with 410 Expired")
+OPTION(QUANTITY, history_memory, "store.historyMemory", NULL, "SUBLET_STORE_HISTORY_MEMORY", "1Mi",
+       "4Ki..1Ti",
+       "what memory keeps of them, for ten seconds at most; older changes are read from disk for "
+       "the watches that need them")
 OPTION(DURATION, lease_duration_ms, "lease.duration", NULL, "SUBLET_LEASE_DURATION", "40s",
        "10s..10m",
        "how long a process that does not renew the Lease on the host keeps the others read-only")

@@ -288,7 +288,7 @@ static int64_t find_delete(struct crash *c, const char *name, int64_t since)
     assert_int_equal(store_watch_open(c->f->store, c->f->pods, since > oldest ? since : oldest,
                                       on_wake, NULL, &w, &c->f->err),
                      0);
-    while ((e = store_watch_next(w, &expired))) {
+    while ((e = next_event(c->f, w, &expired))) {
         if (str_eqc(e->object->name, name))
             found = e->type == STORE_DELETED ? e->revision : 0;
     }

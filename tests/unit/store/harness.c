@@ -167,6 +167,40 @@ int64_t delete(struct fixture *f, const char *ns, const char *name)
     return revision;
 }
 
+const struct store_event *next_event(struct fixture *f, struct store_watch *w, bool *ret_expired)
+{
+    const struct store_event *e;
+
+    while (!(e = store_watch_next(w, ret_expired)) && !*ret_expired &&
+           store_watch_position(w) < store_revision(f->store))
+        uv_run(&f->loop, UV_RUN_ONCE);
+    return e;
+}
+
+static void on_recalled(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+int scan_at(struct fixture *f, struct str ns, struct str after_ns, struct str after_name,
+            int64_t revision, store_scan_cb each, void *ctx)
+{
+    bool recalled = false;
+    struct store_recall *r = NULL;
+
+    if (revision && revision <= store_revision(f->store)) {
+        r = store_recall_open(f->store, f->pods, revision, on_recalled, &recalled);
+        bool at_once = store_recall_ready(r);
+        while (!store_recall_ready(r))
+            uv_run(&f->loop, UV_RUN_ONCE);
+        assert_int_equal(recalled, !at_once);
+    }
+    int result =
+        store_scan(f->store, f->pods, ns, after_ns, after_name, revision, each, ctx, &f->err);
+    store_recall_close(r);
+    return result;
+}
+
 int value_of(const struct store_object *o)
 {
     int value;

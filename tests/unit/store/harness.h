@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <uv.h>
 #include <sublet/store.h>
+#include <sublet/store_recall.h>
 
 struct fixture {
     char dir[64];
@@ -39,6 +40,12 @@ int64_t try_write_of(struct fixture *f, unsigned resource, enum store_op op, con
 /* Must succeed; expected is the latest revision. Not synced. */
 int64_t put(struct fixture *f, const char *ns, const char *name, int value);
 int64_t delete(struct fixture *f, const char *ns, const char *name);
+/* The next event of a watch, or NULL once it has caught up or expired: runs the loop while events
+ * are read back. */
+const struct store_event *next_event(struct fixture *f, struct store_watch *w, bool *ret_expired);
+/* store_scan() of resource pods with what it needs recalled. */
+int scan_at(struct fixture *f, struct str ns, struct str after_ns, struct str after_name,
+            int64_t revision, store_scan_cb each, void *ctx);
 /* The value of an object, or -1 for NULL. */
 int value_of(const struct store_object *o);
 int committed(struct fixture *f, const char *ns, const char *name);

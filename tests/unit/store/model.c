@@ -92,9 +92,8 @@ static void check_range(struct fixture *f, int64_t revision, const struct model_
         r.key = after + 1 > r.key ? after + 1 : r.key;
     }
     int result =
-        store_scan(f->store, f->pods, ns >= 0 ? str_c(ns_text) : STR_NULL,
-                   after >= 0 ? str_c(after_ns) : STR_NULL,
-                   after >= 0 ? str_c(after_name) : STR_NULL, revision, on_object, &r, &f->err);
+        scan_at(f, ns >= 0 ? str_c(ns_text) : STR_NULL, after >= 0 ? str_c(after_ns) : STR_NULL,
+                after >= 0 ? str_c(after_name) : STR_NULL, revision, on_object, &r);
     assert_int_equal(result, 0);
     if (r.left) {
         skip_absent(&r);
@@ -153,7 +152,7 @@ void model_check_watch(struct model *m, struct fixture *f, int64_t from)
     assert_int_equal(store_watch_open(f->store, f->pods, from, on_wake, NULL, &w, &f->err), 0);
     for (int64_t r = from + 1; r <= store_revision(f->store); r++) {
         if (m->events[r].key >= 0)
-            check_event(m, store_watch_next(w, &expired), r);
+            check_event(m, next_event(f, w, &expired), r);
     }
     assert_null(store_watch_next(w, &expired));
     assert_false(expired);

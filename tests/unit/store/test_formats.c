@@ -155,7 +155,7 @@ static void check_events(struct fixture *f)
     assert_int_equal(store_watch_open(f->store, STORE_ALL_RESOURCES, 1, on_wake, NULL, &w, &f->err),
                      0);
     for (size_t i = 0; i < COUNT(EVENTS); i++) {
-        const struct store_event *e = store_watch_next(w, &expired);
+        const struct store_event *e = next_event(f, w, &expired);
         assert_non_null(e);
         assert_int_equal(e->type, EVENTS[i].type);
         assert_int_equal(e->revision, EVENTS[i].revision);

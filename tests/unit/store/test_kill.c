@@ -22,7 +22,7 @@ static void check_history(struct fixture *f)
     bool expired;
 
     assert_int_equal(store_watch_open(f->store, f->pods, last, on_wake, NULL, &w, &f->err), 0);
-    while ((e = store_watch_next(w, &expired))) {
+    while ((e = next_event(f, w, &expired))) {
         assert_true(e->revision > last);
         assert_int_equal(!e->previous, e->type == STORE_ADDED);
         if (e->previous)

@@ -16,14 +16,16 @@ static unsigned seed(void)
     return text ? (unsigned)strtoul(text, NULL, 10) : (unsigned)time(NULL);
 }
 
-static void run(unsigned with_seed, size_t events)
+static void run(unsigned with_seed, size_t events, size_t memory)
 {
     struct fixture f;
 
-    print_message("STORE_SEED=%u, history of %zu\n", with_seed, events);
+    print_message("STORE_SEED=%u, history of %zu, %zu bytes in memory\n", with_seed, events,
+                  memory);
     model = (struct model){.seed = with_seed};
     fixture_init(&f);
     f.options.history_events = events;
+    f.options.history_memory = memory;
     fixture_open(&f);
     for (int i = 0; i < 60; i++) {
         for (unsigned n = model_random(&model, 20); n; n--) {
@@ -48,19 +50,31 @@ static void run(unsigned with_seed, size_t events)
 static void test_long_history(void **state)
 {
     (void)state;
-    run(seed(), 4000);
+    run(seed(), 4000, 0);
 }
 
 static void test_short_history(void **state)
 {
     (void)state;
-    run(seed() + 1, 25);
+    run(seed() + 1, 25, 0);
 }
 
 static void test_one_event(void **state)
 {
     (void)state;
-    run(seed() + 2, 1);
+    run(seed() + 2, 1, 0);
+}
+
+static void test_history_on_disk(void **state)
+{
+    (void)state;
+    run(seed() + 3, 4000, 1);
+}
+
+static void test_history_half_on_disk(void **state)
+{
+    (void)state;
+    run(seed() + 4, 200, 20000);
 }
 
 int main(void)
@@ -69,6 +83,8 @@ int main(void)
         cmocka_unit_test(test_long_history),
         cmocka_unit_test(test_short_history),
         cmocka_unit_test(test_one_event),
+        cmocka_unit_test(test_history_on_disk),
+        cmocka_unit_test(test_history_half_on_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

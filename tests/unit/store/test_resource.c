@@ -160,7 +160,7 @@ static size_t scan(struct fixture *f, int64_t revision)
 {
     size_t n = 0;
 
-    if (store_scan(f->store, f->pods, STR_NULL, STR_NULL, STR_NULL, revision, count, &n, &f->err))
+    if (scan_at(f, STR_NULL, STR_NULL, STR_NULL, revision, count, &n))
         return 99;
     return n;
 }
@@ -198,7 +198,7 @@ static void test_quarantine(void **state)
     assert_int_equal(store_watch_open(f->store, f->pods, after - 1, on_wake, NULL, &watch, &f->err),
                      -1);
     assert_int_equal(store_watch_open(f->store, f->pods, after, on_wake, NULL, &watch, &f->err), 0);
-    e = store_watch_next(watch, &expired);
+    e = next_event(f, watch, &expired);
     assert_true(e && str_eqc(e->object->name, "late"));
 
     /* The key is taken until it is deleted. */
@@ -210,7 +210,7 @@ static void test_quarantine(void **state)
     assert_true(try_write(f, STORE_DELETE, "a", "bad", 4, o->revision) > 0);
     assert_true(fixture_sync(f));
     assert_null(store_quarantined(f->store, f->pods, STR("a"), STR("bad")));
-    e = store_watch_next(watch, &expired);
+    e = next_event(f, watch, &expired);
     assert_true(e && e->type == STORE_DELETED && e->previous->revision < e->revision &&
                 str_eq(e->previous->bytes, e->object->bytes));
     store_watch_close(watch);

@@ -44,8 +44,7 @@ static const char *scan(struct fixture *f, const char *ns, const char *after_ns,
 
     l = (struct listing){.left = most};
     err_clear(&f->err);
-    if (store_scan(f->store, f->pods, str_c(ns), str_c(after_ns), str_c(after), revision, on_object,
-                   &l, &f->err))
+    if (scan_at(f, str_c(ns), str_c(after_ns), str_c(after), revision, on_object, &l))
         return NULL;
     return l.text;
 }

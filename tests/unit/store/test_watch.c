@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+static struct fixture fixture;
+
 static int setup(void **state)
 {
-    static struct fixture f;
-
-    fixture_init(&f);
-    *state = &f;
+    fixture_init(&fixture);
+    *state = &fixture;
     return 0;
 }
 
@@ -42,7 +42,7 @@ static const char *next(struct store_watch *w)
     static const char *const TYPES[] = {"ADDED", "MODIFIED", "DELETED"};
     static char text[128];
     bool expired;
-    const struct store_event *e = store_watch_next(w, &expired);
+    const struct store_event *e = next_event(&fixture, w, &expired);
 
     if (!e)
         return expired ? "EXPIRED" : "";
