@@ -244,13 +244,27 @@ static size_t place_of(const struct ledger *l, const struct config_pool *pool, s
     return place;
 }
 
+/* A pod that is charged and not on the host goes there, unless what was charged whatever the limit
+ * (ledger_force) took its room: then it waits like any other. */
+static bool may_start(struct sync_run *run, const struct pool_choice *choice)
+{
+    struct rational used = ledger_used(run->syncer, choice->binding->pool);
+
+    if (!ledger_charged(run->syncer, run->uid))
+        return false;
+    if (run->mapping.tried || rational_cmp(used, choice->limit) <= 0)
+        return true;
+    ledger_release(run->syncer, run->uid);
+    return false;
+}
+
 bool ledger_admit(struct sync_run *run, const struct pool_choice *choice)
 {
     struct syncer *s = run->syncer;
     struct rational ahead;
     size_t place;
 
-    if (!choice->binding || ledger_charged(s, run->uid))
+    if (!choice->binding || may_start(run, choice))
         return true;
     wait_in_line(run, choice);
     place = place_of(s->ledger, choice->binding->pool, run->uid, &ahead);

@@ -69,8 +69,6 @@ static void pod_again(struct sync_run *run)
         pod_unbind(run);
         return;
     }
-    /* It holds nothing on this host: what is in quarantine was charged before it. */
-    ledger_release(run->syncer, run->uid);
     sync_begin_again(run);
     pod_create(run);
 }

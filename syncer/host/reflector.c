@@ -7,7 +7,7 @@
  *     |  ^                    |                                  |        revision
  *     |  '------- 410 --------'                                  '--> the host went back
  *     |
- *     '- 403, 404: WAITING five minutes     any failure -> WAITING (backoff, jitter) -> where it was
+ *     '- 403, 404: WAITING five minutes     any failure -> WAITING (backoff) -> where it was
  *
  * A host that is restored to an earlier state ends its watches, and one from a revision that it has
  * not reached again would hide what it lost. So a list of one object says where it is first: what a

@@ -253,6 +253,56 @@ static void test_the_admin_removes_what_is_in_quarantine(void **state)
     sim_free(s);
 }
 
+static bool one_pod_is_in_quarantine(struct sim *s)
+{
+    return quarantine_count(s->syncer, SYNC_PODS) == 1;
+}
+
+static bool c_runs(struct sim *s)
+{
+    return runs(s, "c");
+}
+
+static bool c_is_gone(struct sim *s)
+{
+    return !in_tenant(s, "pods", "c") && !on_host(s, "pods", "c") &&
+           !ledger_charged(s->syncer, str_c(s->note));
+}
+
+static bool newer_runs(struct sim *s)
+{
+    return runs(s, "newer");
+}
+
+static void test_what_is_in_quarantine_holds_its_gpus(void **state)
+{
+    struct sim *s = begin(10);
+
+    (void)state;
+    sim_create(s, "pods", "default", POD("c", GPU));
+    sim_writes_done(s);
+    sim_until(s, c_runs, "a pod that has the last GPU");
+    sim_backup(s, "full");
+    snprintf(s->note, sizeof(s->note), "%.*s", STR_F(uid_of(s, "pods", "c")));
+    sim_delete(s, "pods", "default", "c", 0);
+    sim_writes_done(s);
+    sim_until(s, c_is_gone, "its deletion");
+    sim_create(s, "pods", "default", POD("newer", GPU));
+    sim_writes_done(s);
+    sim_until(s, newer_runs, "another one that has it");
+    sim_stop_and_restore(s, "full");
+    sim_open(s);
+    sim_until(s, one_pod_is_in_quarantine, "the quarantine");
+    sim_run_ms(s, 300);
+    assert_non_null(in_tenant(s, "pods", "c"));
+    assert_null(on_host(s, "pods", "c"));
+    fake_host_remove(
+        s->host, "pods",
+        arena_cstr(s->arena, json_str_at(on_host(s, "pods", "newer"), "metadata.name")));
+    sim_until(s, c_runs, "the pod of the backup");
+    sim_free(s);
+}
+
 static void test_another_host(void **state)
 {
     struct sim *s = begin(3);
@@ -379,11 +429,6 @@ static void test_a_newer_pod_that_is_alike_is_adopted(void **state)
     sim_free(s);
 }
 
-static bool one_pod_is_in_quarantine(struct sim *s)
-{
-    return quarantine_count(s->syncer, SYNC_PODS) == 1;
-}
-
 static void test_a_newer_pod_that_differs_is_kept(void **state)
 {
     struct sim *s = begin(7);
@@ -409,6 +454,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_host),
         cmocka_unit_test(test_the_admin_removes_what_is_in_quarantine),
+        cmocka_unit_test(test_what_is_in_quarantine_holds_its_gpus),
         cmocka_unit_test(test_another_host),
         cmocka_unit_test(test_an_address_that_is_taken),
         cmocka_unit_test(test_a_host_that_was_restored),
