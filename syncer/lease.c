@@ -278,12 +278,17 @@ void lease_note(struct lease *l)
     store_record_put(l->o.store, RECORD_META, STR(RECORD_HOST), str_c(value));
 }
 
-/* The sequence goes on: it is never written lower than it was. */
 void lease_forget_host(struct lease *l)
 {
     l->known_uid[0] = '\0';
     l->host_changed = NULL;
     store_record_delete(l->o.store, RECORD_META, STR(RECORD_HOST));
+    if (l->state != LEASE_HELD)
+        return;
+    host_cancel(l->call);
+    l->call = NULL;
+    move(l, LEASE_AWAY);
+    lease_kick(l);
 }
 
 /* --- what the host has --- */

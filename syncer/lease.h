@@ -70,7 +70,8 @@ bool lease_may_act(const struct lease *l);
 bool lease_confirmed_since(struct lease *l, int64_t mono_ms);
 /* Puts what is known of the Lease on record, in the transaction of the caller's own records. */
 void lease_note(struct lease *l);
-/* It is known already that the host went back: what its Lease says now is where it begins. */
+/* The host is known to have gone back: what its Lease says now is where it begins, and another
+ * process may have it by then. */
 void lease_forget_host(struct lease *l);
 
 /* For whoever owns the clock (tests): monotonic ms of what is next, INT64_MAX for nothing; and that
