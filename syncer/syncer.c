@@ -349,8 +349,11 @@ static void look_again(void *ctx)
 
     s->undone = false;
     life_keep(s);
-    for (int id = 0; id < N_SYNC && !s->closing; id++)
+    for (int id = 0; id < N_SYNC && !s->closing; id++) {
+        if (reflector_synced(s->watches[id].reflector))
+            quarantine_compare(s, (enum sync_id)id);
         syncer_rescan(s, (enum sync_id)id);
+    }
 }
 
 static void on_undone(void *ctx)
