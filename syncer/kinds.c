@@ -51,11 +51,14 @@ static cJSON *tree_of(struct arena *a, const struct host_object *o)
 static void add_owner_of(struct syncer *s, enum sync_id id, const cJSON *tree,
                          const struct host_object *now, const struct host_object *before)
 {
+    bool changes = !now || !before || !str_eq(now->uid, before->uid);
+    /* What the first list of a life lacks did not leave in it. */
+    bool lacks = !now && !reflector_synced(s->watches[id].reflector);
     struct str ns, name, uid;
 
     if (!translate_owner(&s->tenant, tree, &ns, &name, &uid))
         return;
-    if ((!now || !before || !str_eq(now->uid, before->uid)) && life_has_taken_up(s, tree))
+    if (changes && !lacks && life_has_taken_up(s, tree))
         mapping_note_host(s, id, ns, name, uid, tree);
     if (!now)
         quarantine_end(s, id, before->name);
