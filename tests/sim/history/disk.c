@@ -452,8 +452,8 @@ static int on_open(sqlite3_vfs *self, sqlite3_filename path, sqlite3_file *file,
     assert(h->disk);
     h->generation = h->disk->generation;
     /* As SQLite's own VFS does it, by UNIXFILE_DIRSYNC. */
-    h->syncs_names = (flags & SQLITE_OPEN_CREATE) &&
-                     (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL));
+    h->syncs_names =
+        (flags & SQLITE_OPEN_CREATE) && (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL));
     h->file = file_find(h->disk, name);
     if (h->file && !h->file->named) {
         /* Removed, and made again before the removal was durable: the content is gone. */

@@ -197,6 +197,7 @@ static bool restore(struct world *w)
     w->disk = disk;
     w->model = b->model;
     w->generation++;
+    wires_next_age(w->wires);
     tenant_lost_process(w);
     return true;
 }
@@ -225,6 +226,7 @@ static void do_roll_back(struct world *w)
     if (back < MADE_UP)
         return;
     w->host_generation++;
+    wires_next_age(w->wires);
     world_trace("the host goes back to %llu", (unsigned long long)(revision - back));
     host_model_roll_back(w->host, revision - back);
     wires_cut_all(w->wires);

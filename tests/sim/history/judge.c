@@ -22,7 +22,8 @@ struct note {
 
 struct notes {
     struct map excused; /* virtual uids of pods that others removed */
-    struct map told;    /* ... of pods on the host that a process knows of */
+    struct map told;    /* process and virtual uid of pods on the host that it knows of */
+    struct map seen;    /* process and host uid of all pods of ours that it was shown */
     struct map content; /* revision -> what was seen under it */
     struct map mirror;  /* resource, namespace and name -> revision, as a watcher has it */
     int64_t position;   /* of that watcher */
@@ -35,6 +36,7 @@ static struct notes *notes_of(struct world *w)
         w->notes = NEW(struct notes);
         map_init(&w->notes->excused, 1);
         map_init(&w->notes->told, 2);
+        map_init(&w->notes->seen, 5);
         map_init(&w->notes->content, 3);
         map_init(&w->notes->mirror, 4);
     }
@@ -84,21 +86,44 @@ static uint64_t age_of(const struct world *w)
     return w->generation + w->host_generation + 1;
 }
 
-/* A pod of the life that goes on, of which a process was told, is known to have been there until the
- * store or the host is put back. What is of an earlier life may have been removed by its order. */
+/* What a process, or the ones before it on its disk, was told. A copy of the disk is another. */
+static void knows_put(struct world *w, struct map *m, struct str uid)
+{
+    struct arena *a = arena_new(0);
+
+    note_put(m, arena_printf(a, "%u/%.*s", wires_sender(w->wires), STR_F(uid)), age_of(w));
+    arena_free(a);
+}
+
+static bool knows(struct world *w, struct map *m, struct str uid)
+{
+    struct arena *a = arena_new(0);
+    const struct note *n =
+        note_get(m, arena_printf(a, "%u/%.*s", wires_sender(w->wires), STR_F(uid)));
+
+    arena_free(a);
+    return n && n->value == age_of(w);
+}
+
+/* A pod of the life that goes on, of which a process was told, is known to have been there until
+ * the store or the host is put back. What is of an earlier life may have been removed by its order.
+ */
 void judge_told(void *ctx, const char *plural, const cJSON *object)
 {
     struct world *w = ctx;
     struct str epoch =
         json_str(json_get(json_path(object, "metadata.annotations"), "sublet.dev/epoch"));
 
-    if (!strcmp(plural, "pods") && host_is_ours(object) && str_eqc(epoch, w->epoch))
-        note_put(&notes_of(w)->told, host_virtual_uid(object), age_of(w));
+    if (strcmp(plural, "pods") != 0 || !host_is_ours(object))
+        return;
+    knows_put(w, &notes_of(w)->seen, json_str_at(object, "metadata.uid"));
+    if (str_eqc(epoch, w->epoch))
+        knows_put(w, &notes_of(w)->told, host_virtual_uid(object));
 }
 
 enum { LIMIT = 4 }; /* of the GPUs, in world.c */
 
-static int64_t gpus_on_host(struct world *w)
+static int64_t gpus_on_host(struct world *w, bool only_seen)
 {
     struct arena *a = arena_new(0);
     int64_t sum = 0;
@@ -106,16 +131,19 @@ static int64_t gpus_on_host(struct world *w)
     for (const struct host_object_model *o = host_model_first(w->host); o; o = o->next) {
         const cJSON *pod = strcmp(o->plural, "pods") ? NULL : host_parse(a, o->bytes);
 
-        if (pod && host_is_ours(pod) && !host_pod_is_finished(pod))
+        if (pod && host_is_ours(pod) && !host_pod_is_finished(pod) &&
+            (!only_seen || knows(w, &notes_of(w)->seen, json_str_at(pod, "metadata.uid"))))
             sum += host_pod_gpus(pod);
     }
     arena_free(a);
     return sum;
 }
 
+/* Before anything was put back, a process has made all that is there, and must know of it whether
+ * it was told or not. */
 static void judge_gpus(struct world *w, const cJSON *created)
 {
-    int64_t sum = gpus_on_host(w) + host_pod_gpus(created);
+    int64_t sum = gpus_on_host(w, age_of(w) > 1) + host_pod_gpus(created);
 
     if (sum > LIMIT)
         world_fail("%lld GPUs on the host, where the limit is %d", (long long)sum, LIMIT);
@@ -124,12 +152,10 @@ static void judge_gpus(struct world *w, const cJSON *created)
 static void judge_created(struct world *w, const char *plural, const cJSON *after)
 {
     struct str uid = host_virtual_uid(after);
-    struct note *told;
 
-    if (strcmp(plural, "pods") != 0 || !uid.n)
+    if (strcmp(plural, "pods") != 0 || !uid.n || wires_is_of_earlier_age(w->wires))
         return;
-    told = note_get(&notes_of(w)->told, uid);
-    if (told && told->value == age_of(w) && !wires_is_late(w->wires))
+    if (knows(w, &notes_of(w)->told, uid) && !wires_is_late(w->wires))
         world_fail("the pod of virtual uid %.*s is created a second time", STR_F(uid));
     judge_gpus(w, after);
 }
@@ -175,6 +201,11 @@ static void judge_removed(struct world *w, const char *plural, const cJSON *befo
         return;
     if (is_pod && (note_get(&notes_of(w)->excused, uid) || host_pod_is_finished(before)))
         return;
+    /* The order of the life before, which no restore stops: it is others who remove it. */
+    if (wires_is_of_earlier_age(w->wires)) {
+        judge_left(w, plural, uid);
+        return;
+    }
     /* What a process that does not lead still has is what the leader may delete. */
     for (int i = 0; i < MAX_LIVES; i++)
         alive |= life_serves(w->lives[i]) && lease_may_act(w->lives[i]->syncer->lease) &&
@@ -561,8 +592,8 @@ static size_t count_quarantined(struct agreeing *g, struct life *l)
 {
     size_t n = 0;
 
-    store_record_each(l->store, RECORD_MAPPING,
-                      arena_printf(g->arena, "quarantine/%s/", g->plural), count_record, &n);
+    store_record_each(l->store, RECORD_MAPPING, arena_printf(g->arena, "quarantine/%s/", g->plural),
+                      count_record, &n);
     return n;
 }
 
@@ -575,7 +606,7 @@ static bool kind_agrees(struct world *w, struct arena *a, const char *plural)
                    &g, NULL) ||
         !g.same)
         return false;
-    if (g.waiting && gpus_on_host(w) + host_pod_gpus(g.waiting) <= LIMIT)
+    if (g.waiting && gpus_on_host(w, false) + host_pod_gpus(g.waiting) <= LIMIT)
         return differ("pods %.*s waits, and there is room for it",
                       STR_F(json_str_at(g.waiting, "metadata.name")));
     return count_host(&g) == g.with_host + count_quarantined(&g, l) || w->forgives_orphans ||

@@ -129,7 +129,7 @@ static int open_syncer(struct life *l, struct err *err)
         .loop = &l->loop, .clock = &w->clock, .rng = &w->rng, .dry_qps = w->config.host_dry_qps};
     struct host *host;
 
-    l->line = options.transport = wires_line(w->wires);
+    l->line = options.transport = wires_line(w->wires, l->index ? l->number : 0);
     if (host_open(&options, &host, err))
         return -1;
     return syncer_new_with(l->api, &l->config, host, &l->syncer, err);

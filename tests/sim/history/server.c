@@ -293,7 +293,9 @@ void server_execute(struct request *q)
     struct target t;
 
     read_path(q, a, &t);
+    q->wires->sender = q->sender;
     q->wires->late = q->is_late;
+    q->wires->earlier = q->age != q->wires->age;
     if (strstr(q->query, "watch=1"))
         do_watch(&t);
     else if (!strcmp(q->method, "GET"))

@@ -218,6 +218,7 @@ static struct request *request_new(struct wires *w, const struct wire_request *f
 
     q->wires = w;
     q->refs = 1;
+    q->age = w->age;
     snprintf(q->method, sizeof(q->method), "%s", from->method);
     q->path = mem_strdup(str_sub(from->path, 0, mark));
     q->query = mem_strdup(mark < from->path.n ? str_from(from->path, mark + 1) : STR(""));
@@ -236,6 +237,7 @@ static void *line_start(struct transport *base, const struct wire_request *from,
     line->wires_first = wire;
     wire->request = request_new(w, from);
     wire->request->wire = wire;
+    wire->request->sender = line->sender;
     if (from->timeout_ms > 0)
         moment_at(w->o.moment, from->timeout_ms * 1000, wire, on_timeout, wire);
     send(w, wire->request, strstr(wire->request->query, "watch=1") != NULL);
@@ -268,12 +270,12 @@ static void line_close(struct transport *base, void (*closed)(void *ctx), void *
     moment_at(line->wires->o.moment, 1, line, on_line_closed, line);
 }
 
-struct transport *wires_line(struct wires *w)
+struct transport *wires_line(struct wires *w, unsigned sender)
 {
     static const struct transport_ops ops = {line_start, line_cancel, line_close, NULL};
     struct line *line = NEW(struct line);
 
-    *line = (struct line){.base = {&ops}, .wires = w, .next = w->lines};
+    *line = (struct line){.base = {&ops}, .wires = w, .sender = sender, .next = w->lines};
     w->lines = line;
     return &line->base;
 }
@@ -296,6 +298,7 @@ static void send_event(struct wire *wire, const struct host_event *e)
     struct arena *a = arena_new(0);
     struct buf b = BUF_INIT(0);
 
+    w->sender = wire->line->sender;
     w->o.told(w->o.ctx, e->plural, host_parse(a, e->bytes));
     arena_free(a);
     buf_printf(&b, "{\"type\":\"%s\",\"object\":", e->type);
@@ -387,6 +390,21 @@ struct wire_faults *wires_faults(struct wires *w)
 bool wires_is_late(const struct wires *w)
 {
     return w->late;
+}
+
+unsigned wires_sender(const struct wires *w)
+{
+    return w->sender;
+}
+
+void wires_next_age(struct wires *w)
+{
+    w->age++;
+}
+
+bool wires_is_of_earlier_age(const struct wires *w)
+{
+    return w->earlier;
 }
 
 const unsigned *wires_counts(const struct wires *w)

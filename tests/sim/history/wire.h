@@ -64,11 +64,16 @@ struct wire_faults *wires_faults(struct wires *w);
 const unsigned *wires_counts(const struct wires *w);
 /* Was the request that is being judged sent long ago? Its sender may have learned since. */
 bool wires_is_late(const struct wires *w);
+/* The store or the host was put back: what is on its way was sent before. */
+void wires_next_age(struct wires *w);
+bool wires_is_of_earlier_age(const struct wires *w);
 /* The host changed: watchers get what concerns them. */
 void wires_changed(struct wires *w);
 /* All connections break, as when the API server restarts. */
 void wires_cut_all(struct wires *w);
 /* For one client. */
-struct transport *wires_line(struct wires *w);
+struct transport *wires_line(struct wires *w, unsigned sender);
+/* Whose request is executed, or who is told. */
+unsigned wires_sender(const struct wires *w);
 /* Its process died: it gets nothing any more; what it sent is on its way. */
 void wires_abandon(struct wires *w, struct transport *line);

@@ -14,6 +14,8 @@ struct request {
     char *path, *query;
     struct str body;
     bool lose, truncate, is_late, answered;
+    unsigned sender;
+    unsigned age; /* of the world, when it was sent */
     char status_text[256];
 };
 
@@ -32,6 +34,7 @@ struct wire {
 /* One client's way. */
 struct line {
     struct transport base;
+    unsigned sender;
     struct line *next;
     struct wires *wires;
     struct wire *wires_first;
@@ -56,7 +59,8 @@ struct wires {
     struct line *lines;
     struct pages *pages;
     unsigned n_pages;
-    bool late; /* the request that is executed was sent long ago */
+    unsigned age, sender;
+    bool late, earlier; /* the request that is executed: sent long ago, in another age */
 };
 
 void server_execute(struct request *q);

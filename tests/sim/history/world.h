@@ -77,8 +77,8 @@ struct world {
     struct disk *disk, *copy; /* the tenant's, and an older copy of it */
     unsigned n_disks, step;
     unsigned generation, host_generation; /* how often each was put back */
-    char epoch[40];         /* of the tenant's data */
-    int64_t newest_wall_us; /* of any clock that a process saw */
+    char epoch[40];                       /* of the tenant's data */
+    int64_t newest_wall_us;               /* of any clock that a process saw */
     uint64_t trace;
     bool show, forgives_orphans; /* more may be on the host at the end */
     struct notes *notes;         /* of judge.c */
