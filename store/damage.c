@@ -244,7 +244,7 @@ void damage_record(struct store *s, unsigned kind, struct str key)
     d->records[d->n_records++] = (struct damaged_record){kind, mem_str(key)};
 }
 
-void damage_record_over(struct store *s, unsigned kind, struct str key)
+bool damage_record_over(struct store *s, unsigned kind, struct str key)
 {
     struct damage *d = &s->damage;
 
@@ -253,8 +253,9 @@ void damage_record_over(struct store *s, unsigned kind, struct str key)
             continue;
         str_drop(&d->records[i].key);
         d->records[i] = d->records[--d->n_records];
-        return;
+        return true;
     }
+    return false;
 }
 
 bool store_record_damaged(struct store *s, enum store_record kind, struct str key)

@@ -49,8 +49,8 @@ void losses_free(struct loss_list *l);
 /* Hides what the losses concern. After all versions were loaded. */
 int damage_resolve(struct store *s, struct db *db, struct loss_list *l, struct err *err) MUST_CHECK;
 void damage_record(struct store *s, unsigned kind, struct str key);
-/* The record is written or deleted. */
-void damage_record_over(struct store *s, unsigned kind, struct str key);
+/* The record is written: true when a damaged row of its key stood in its place. */
+bool damage_record_over(struct store *s, unsigned kind, struct str key);
 void damage_fini(struct store *s);
 /* table_find(), and an entry in quarantine when the key is one of the lost ones. */
 struct object_entry *entry_find(struct store *s, struct table *t, struct str ns, struct str name);

@@ -72,7 +72,7 @@ void store_record_put(struct store *s, enum store_record kind, struct str key, s
     struct record_entry *e = find(s, kind, key);
     struct str undo = STR_NULL;
 
-    damage_record_over(s, kind, key);
+    bool replaces = damage_record_over(s, kind, key);
     if (e && str_eq(e->value, value))
         return;
     if (e) {
@@ -82,7 +82,7 @@ void store_record_put(struct store *s, enum store_record kind, struct str key, s
         e = entry_new(key, value);
         RB_INSERT(record_tree, records_of(s, kind), e);
     }
-    record_op(s, OP_RECORD_PUT, kind, e, undo)->record.added = undo.p ? 0 : 1;
+    record_op(s, OP_RECORD_PUT, kind, e, undo)->record.added = undo.p || replaces ? 0 : 1;
 }
 
 /* The entry leaves the map and belongs to the operation from now on. */
