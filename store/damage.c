@@ -84,10 +84,11 @@ static void drop_row(struct store *s, int64_t revision)
     history_drop_row(&s->history, revision);
 }
 
-static void quarantine(struct store *s, struct table *t, struct object_entry *e, int64_t revision)
+static void quarantine(struct store *s, struct table *t, struct object_entry *e,
+                       const struct store_object *key, int64_t revision)
 {
     const struct store_object *o = object_new(&(struct db_version){
-        .resource = t->id, .revision = revision, .ns = e->key->ns, .name = e->key->name});
+        .resource = t->id, .revision = revision, .ns = key->ns, .name = key->name});
     const struct store_object *before = entry_commit(s, t, e, o);
 
     if (before)
@@ -103,7 +104,7 @@ static struct object_entry *quarantine_name(struct store *s, struct table *t, st
     struct store_object key = {.ns = ns, .name = name};
     struct object_entry *e = table_find_or_add(t, &key);
 
-    quarantine(s, t, e, revision);
+    quarantine(s, t, e, &key, revision);
     return e;
 }
 
@@ -111,7 +112,7 @@ static void apply_to_entry(struct store *s, struct table *t, struct object_entry
                            const struct loss *loss)
 {
     if (loss->type != STORE_DELETED) {
-        quarantine(s, t, e, loss->revision);
+        quarantine(s, t, e, entry_key(e), loss->revision);
         return;
     }
     const struct store_object *before = entry_commit(s, t, e, NULL);
@@ -131,7 +132,8 @@ static void apply_to_entries(struct store *s, const struct loss_list *l)
         struct object_entry *next, *e = t ? table_seek(t, STR(""), STR("")) : NULL;
         for (; e; e = next) {
             next = table_next(e);
-            struct loss *loss = newest_of(l, sum_key(sum, t->name, e->key->ns, e->key->name));
+            struct loss *loss =
+                newest_of(l, sum_key(sum, t->name, entry_key(e)->ns, entry_key(e)->name));
             if (!loss || loss->over)
                 continue;
             loss->over = true;

@@ -16,10 +16,26 @@ static struct str place(char **at, struct str s)
     return copy;
 }
 
+/* Where it stands in the bytes, which say who they are of: it needs no place of its own then. */
+static const char *find(struct str bytes, struct str s)
+{
+    if (!s.n || !bytes.n)
+        return s.n ? NULL : bytes.p;
+    return memmem(bytes.p, bytes.n, s.p, s.n);
+}
+
 const struct store_object *object_new(const struct db_version *v)
 {
-    size_t n = v->ns.n + v->name.n + v->uid.n + v->bytes.n + v->labels.n + v->fields.n;
-    struct store_object *o = mem_alloc(sizeof(*o) + n + 1);
+    const struct str key[] = {v->ns, v->name, v->uid};
+    const char *found[3];
+    struct str placed[3];
+    size_t n = v->bytes.n + v->labels.n + v->fields.n;
+
+    for (int i = 0; i < 3; i++) {
+        found[i] = find(v->bytes, key[i]);
+        n += found[i] ? 0 : key[i].n;
+    }
+    struct store_object *o = mem_alloc(sizeof(*o) + n);
     char *at = (char *)(o + 1);
 
     o->magic = OBJECT_MAGIC;
@@ -27,12 +43,15 @@ const struct store_object *object_new(const struct db_version *v)
     o->resource = v->resource;
     o->skip = v->skip;
     o->revision = v->revision;
-    o->ns = place(&at, v->ns);
-    o->name = place(&at, v->name);
-    o->uid = place(&at, v->uid);
+    o->bytes = place(&at, v->bytes);
     o->labels = place(&at, v->labels);
     o->fields = place(&at, v->fields);
-    o->bytes = place(&at, v->bytes);
+    for (int i = 0; i < 3; i++)
+        placed[i] = found[i] ? (struct str){o->bytes.p + (found[i] - v->bytes.p), key[i].n}
+                             : place(&at, key[i]);
+    o->ns = placed[0];
+    o->name = placed[1];
+    o->uid = placed[2];
     return o;
 }
 

@@ -52,15 +52,15 @@ static struct object_entry *first_entry(struct table *t, const struct range *r)
         e = table_seek(t, r->after.ns, r->after.name);
     else
         e = table_seek(t, r->ns.p ? r->ns : STR(""), STR(""));
-    while (e && !is_behind(r, e->key))
+    while (e && !is_behind(r, entry_key(e)))
         e = table_next(e);
-    return e && in_namespace(r, e->key) ? e : NULL;
+    return e && in_namespace(r, entry_key(e)) ? e : NULL;
 }
 
 static struct object_entry *next_entry(struct object_entry *e, const struct range *r)
 {
     e = table_next(e);
-    return e && in_namespace(r, e->key) ? e : NULL;
+    return e && in_namespace(r, entry_key(e)) ? e : NULL;
 }
 
 static void scan_now(struct table *t, const struct range *r, store_scan_cb each, void *ctx)
@@ -131,7 +131,7 @@ static void scan_then(struct table *t, const struct range *r, const struct past 
 
     while (e || i < p->n) {
         const struct store_object *o;
-        if (!e || (i < p->n && object_key_cmp(e->key, p->objects[i]) > 0)) {
+        if (!e || (i < p->n && object_key_cmp(entry_key(e), p->objects[i]) > 0)) {
             o = p->objects[i++];
         } else {
             o = entry_visible(e);

@@ -15,7 +15,7 @@ int object_key_cmp(const struct store_object *a, const struct store_object *b)
 
 static int entry_cmp(const struct object_entry *a, const struct object_entry *b)
 {
-    return object_key_cmp(a->key, b->key);
+    return object_key_cmp(entry_key(a), entry_key(b));
 }
 
 static int table_cmp(const struct table *a, const struct table *b)
@@ -149,7 +149,7 @@ void tables_fini(struct store *s)
 struct object_entry *table_find(struct table *t, struct str ns, struct str name)
 {
     struct store_object key = {.ns = ns, .name = name};
-    struct object_entry probe = {.key = &key};
+    struct object_entry probe = {.committed = &key};
 
     return RB_FIND(object_tree, &t->objects, &probe);
 }
@@ -161,15 +161,16 @@ struct object_entry *table_find_or_add(struct table *t, const struct store_objec
     if (e)
         return e;
     e = NEW(struct object_entry);
-    e->key = key;
+    e->committed = key;
     RB_INSERT(object_tree, &t->objects, e);
+    e->committed = NULL;
     return e;
 }
 
 struct object_entry *table_seek(struct table *t, struct str ns, struct str name)
 {
     struct store_object key = {.ns = ns, .name = name};
-    struct object_entry probe = {.key = &key};
+    struct object_entry probe = {.committed = &key};
 
     return RB_NFIND(object_tree, &t->objects, &probe);
 }
@@ -191,12 +192,6 @@ const struct store_object *entry_visible(const struct object_entry *e)
     return e->quarantined ? NULL : e->committed;
 }
 
-/* Both versions name the same key, so the tree's order does not change. */
-static void rekey(struct object_entry *e)
-{
-    e->key = e->pending ? e->pending : e->committed;
-}
-
 const struct store_object *entry_commit(struct store *s, struct table *t, struct object_entry *e,
                                         const struct store_object *object)
 {
@@ -205,7 +200,6 @@ const struct store_object *entry_commit(struct store *s, struct table *t, struct
     e->committed = object;
     s->quarantined -= e->quarantined;
     e->quarantined = false;
-    rekey(e);
     if (before) {
         t->count--;
         s->live_objects--;
@@ -226,7 +220,6 @@ void entry_push(struct object_entry *e, const struct store_object *object, bool 
     e->pending = store_object_ref(object);
     e->deleting = deleting;
     e->n_pending++;
-    rekey(e);
     store_object_unref(old);
 }
 
@@ -237,7 +230,6 @@ void entry_pop(struct table *t, struct object_entry *e)
         return;
     e->pending = store_object_unref(e->pending);
     e->deleting = false;
-    rekey(e);
     entry_settle(t, e);
 }
 
@@ -285,7 +277,7 @@ static bool scan_quarantined(struct table *t, struct str ns, store_scan_cb each,
 
     RB_FOREACH(e, object_tree, &t->objects)
     {
-        if (e->quarantined && !e->n_pending && (!ns.p || str_eq(ns, e->key->ns)) &&
+        if (e->quarantined && !e->n_pending && (!ns.p || str_eq(ns, entry_key(e)->ns)) &&
             !each(ctx, e->committed))
             return false;
     }

@@ -15,7 +15,6 @@ struct store_watch;
  * way. */
 struct object_entry {
     RB_ENTRY(object_entry) link;
-    const struct store_object *key;       /* either of the two below: only ns and name are used */
     const struct store_object *committed; /* owned; NULL: none */
     const struct store_object *pending;   /* owned; what the last write under way leaves behind */
     unsigned n_pending;                   /* writes under way */
@@ -71,11 +70,17 @@ struct table *table_add(struct store *s, unsigned id, struct str name);
 void table_settle(struct store *s, struct table *t);
 void tables_fini(struct store *s);
 struct object_entry *table_find(struct table *t, struct str ns, struct str name);
+/* A new one has no version, and no key, until it is given one: before anything else is done. */
 struct object_entry *table_find_or_add(struct table *t, const struct store_object *key);
 /* Iteration from the first entry not before (ns, name). */
 struct object_entry *table_seek(struct table *t, struct str ns, struct str name);
 struct object_entry *table_next(struct object_entry *e);
 const struct store_object *entry_latest(const struct object_entry *e);
+/* Whose ns and name are the key: either version, both have the same. */
+static inline const struct store_object *entry_key(const struct object_entry *e)
+{
+    return e->pending ? e->pending : e->committed;
+}
 /* What readers may see of `committed`. */
 const struct store_object *entry_visible(const struct object_entry *e);
 /* Takes over one reference of `object` (NULL: deleted); returns the version before, owned. */

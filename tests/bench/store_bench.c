@@ -182,6 +182,7 @@ static void measure(struct bench *b, const char *dir)
     print_memory("before");
     open_store(b, dir);
     print_memory("empty store");
+    long empty = memory("Private_Dirty");
     run(b, "creates, 32 in flight", STORE_CREATE, OBJECTS, IN_FLIGHT);
     run(b, "updates, 32 in flight", STORE_UPDATE, 30000, IN_FLIGHT);
     run(b, "updates, 1 in flight", STORE_UPDATE, 1000, 1);
@@ -200,6 +201,8 @@ static void measure(struct bench *b, const char *dir)
            store_count(b->store, b->resource));
     malloc_trim(0);
     print_memory("loaded");
+    printf("%-28s %9ld bytes, of which %d are its JSON\n", "an object in memory",
+           (memory("Private_Dirty") - empty) * 1024 / OBJECTS, BYTES);
     run(b, "deletes, 32 in flight", STORE_DELETE, OBJECTS, IN_FLIGHT);
     close_store(b);
 }
