@@ -4,6 +4,7 @@
  * time: the loop thread opens and loads it, then the writer thread owns it until it is closed. */
 #pragma once
 
+#include <sublet/store_disk.h>
 #include <sublet/store_identity.h>
 
 struct db;
@@ -126,6 +127,14 @@ void db_after_commit(struct db *db);
 #define DB_READ_MIN 2
 int db_read(struct db *db, struct db_row *rows, size_t n, size_t most_bytes, size_t *ret_n,
             struct err *err) MUST_CHECK;
+/* What the disk lets us do, as of the last call. */
+struct disk_state {
+    enum store_disk disk;
+    char why[64]; /* as the system says it */
+};
+void db_disk(const struct db *db, struct disk_state *ret);
+/* Looks whether there is room again, or whether the disk can be written again. */
+void db_probe(struct db *db);
 /* A bounded piece of what is left for quiet moments. True: there is more. */
 bool db_tidy(struct db *db);
 /* Like free(): takes NULL, returns NULL. */

@@ -5,6 +5,7 @@
 #include "db_impl.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +64,7 @@ int db_run(struct db *db, enum statement which)
     sqlite3_stmt *q = db->statements[which];
     int rc;
 
+    errno = 0;
     do
         rc = sqlite3_step(q);
     while (rc == SQLITE_ROW);
@@ -72,10 +74,11 @@ int db_run(struct db *db, enum statement which)
 
 int db_error(struct db *db, const char *what, struct err *err)
 {
-    int system = db->sql ? sqlite3_system_errno(db->sql) : 0;
+    int system = errno;
     int code = db->sql ? sqlite3_extended_errcode(db->sql) & 0xff : 0;
     bool disk = system && (code == SQLITE_IOERR || code == SQLITE_FULL || code == SQLITE_CANTOPEN);
 
+    db_disk_blame(db);
     return err_set(err, &ERR_STORAGE, "%s: %s: %s%s%s%s", db->file, what,
                    db->sql ? sqlite3_errmsg(db->sql) : "out of memory", disk ? " (" : "",
                    disk ? strerrordesc_np(system) : "", disk ? ")" : "");
@@ -83,6 +86,7 @@ int db_error(struct db *db, const char *what, struct err *err)
 
 int db_sql(struct db *db, const char *sql, struct err *err)
 {
+    errno = 0;
     if (sqlite3_exec(db->sql, sql, NULL, NULL, NULL))
         return db_error(db, "open", err);
     return 0;
@@ -269,6 +273,15 @@ static void heal(struct db *db)
         db->stale = false;
 }
 
+int db_heal(struct db *db)
+{
+    db->stale = true;
+    heal(db);
+    if (db->stale)
+        db_disk_blame(db);
+    return db->stale ? -1 : 0;
+}
+
 static void clear_bindings(struct db *db)
 {
     static const enum statement bound[] = {SQL_VERSION, SQL_RECORD_PUT, SQL_RECORD_DELETE,
@@ -279,48 +292,95 @@ static void clear_bindings(struct db *db)
         sqlite3_clear_bindings(db_statement(db, bound[i]));
 }
 
+static int attempt(struct db *db, const struct op *ops, size_t n, struct err *err)
+{
+    bool began = !db_run(db, SQL_BEGIN);
+    int result = began && !run_ops(db, ops, n) && !db_run(db, SQL_COMMIT) ? 0 : -1;
+
+    if (result)
+        db_error(db, "write", err);
+    clear_bindings(db);
+    if (result && !sqlite3_get_autocommit(db->sql))
+        db_run(db, SQL_ROLLBACK);
+    db->stale = result != 0;
+    return result;
+}
+
+/* What the reserve may be used for by a transaction of any kind. */
+static bool is_small(const struct op *ops, size_t n)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].kind == OP_VERSION)
+            bytes += ops[i].version.object->bytes.n;
+        else if (ops[i].kind == OP_RECORD_PUT)
+            bytes += ops[i].record.value.n;
+    }
+    return bytes <= DB_SMALL && n <= DB_SMALL / DB_PAGE;
+}
+
 int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err)
 {
     assert(db->magic == DB_MAGIC);
+    if (db->read_only)
+        return err_set(err, &ERR_STORAGE, "%s: write: %s", db->file, db->why);
     if (db->log_pages > DB_LOG_MAX && db->trouble[0])
         return err_set(err, &ERR_STORAGE, "%s", db->trouble);
-
-    bool began = !db_run(db, SQL_BEGIN);
-    int result = began && !run_ops(db, ops, n) && !db_run(db, SQL_COMMIT) ? 0 : -1;
-    if (result)
-        db_error(db, "write", err);
-
-    clear_bindings(db);
-    if (!result) {
-        db->stale = false;
+    if (!attempt(db, ops, n, err))
         return 0;
+
+    enum store_disk met = db->met;
+    if (met == STORE_DISK_FULL && db_reserve_give_up(db)) {
+        db->disk = STORE_DISK_FULL;
+        if (is_small(ops, n) && !attempt(db, ops, n, err))
+            return 0;
     }
-    if (!sqlite3_get_autocommit(db->sql))
-        db_run(db, SQL_ROLLBACK);
-    db->stale = true;
     heal(db);
+    db->met = met;
+    db_disk_failed(db, !db->stale);
     return -1;
 }
 
 static void fold_log(struct db *db, int mode)
 {
-    if (!sqlite3_wal_checkpoint_v2(db->sql, NULL, mode, NULL, NULL)) {
-        db->log_pages = 0;
-        db->trouble[0] = '\0';
-        return;
+    errno = 0;
+    int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, mode, NULL, NULL);
+
+    if (rc && db_disk_blame(db) == STORE_DISK_FULL) {
+        if (db_reserve_give_up(db))
+            rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, mode, NULL, NULL);
+        if (!db->disk)
+            db->disk = STORE_DISK_FULL;
     }
-    snprintf(db->trouble, sizeof(db->trouble), "state.db: cannot fold the log: %s",
-             sqlite3_errmsg(db->sql));
+    db->trouble[0] = '\0';
+    if (!rc)
+        db->log_pages = 0;
+    else
+        snprintf(db->trouble, sizeof(db->trouble), "state.db: cannot fold the log: %s",
+                 sqlite3_errmsg(db->sql));
 }
 
+bool db_fold(struct db *db)
+{
+    if (db->log_pages)
+        fold_log(db, SQLITE_CHECKPOINT_TRUNCATE);
+    return !db->trouble[0];
+}
+
+/* Without room, a log that is used again from its start is all there is. */
 void db_after_commit(struct db *db)
 {
-    if (db->log_pages >= DB_LOG_PAGES)
+    int most = db->disk ? DB_LOG_PAGES / 8 : DB_LOG_PAGES;
+
+    if (db->log_pages >= most && !db->read_only)
         fold_log(db, SQLITE_CHECKPOINT_PASSIVE);
 }
 
 bool db_tidy(struct db *db)
 {
+    if (db->read_only)
+        return false;
     if (db->stale)
         heal(db);
     int64_t before = statement_number(db, SQL_FREE_PAGES);

@@ -40,9 +40,15 @@ struct db {
     struct db_options options;
     struct db_state state; /* as it was opened */
     sqlite3_stmt *statements[SQL_COUNT];
-    int log_pages;    /* frames of the log since it was last folded into the file */
-    bool stale;       /* frames of a failed transaction may stand behind the end of the log */
-    char trouble[96]; /* why folding the log failed; "" when it did not */
+    int log_pages;  /* frames of the log since it was last folded into the file */
+    bool stale;     /* frames of a failed transaction may stand behind the end of the log */
+    bool read_only; /* opened for reading alone */
+    bool reserved;  /* the reserve holds its blocks */
+    int reserve;    /* its file, or -1 */
+    enum store_disk disk, met; /* what holds; what the last failure says */
+    char why[64];              /* of the disk, as the system says it */
+    int64_t newest;            /* read_only: the newest row that was read */
+    char trouble[96];          /* why folding the log failed; "" when it did not */
 };
 
 #define DB_MAGIC       0x53514c21u
@@ -53,6 +59,9 @@ struct db {
 #define DB_LOG_PAGES 512
 /* Beyond this, with folding failing, writes are refused: the log must not fill the disk. */
 #define DB_LOG_MAX 4096
+/* A transaction of at most so many bytes may use the reserve whatever it is: deletes can be in it.
+ */
+#define DB_SMALL ((size_t)256 << 10)
 /* Free pages that are not worth moving others for. */
 #define DB_FREE_PAGES 256
 /* More resources than this are looked through for unused ones at start. */
@@ -64,7 +73,8 @@ struct db {
 sqlite3_stmt *db_statement(struct db *db, enum statement which);
 /* Steps a statement that returns no rows (rows are skipped) and resets it. */
 int db_run(struct db *db, enum statement which);
-/* Sets err to STORAGE with the file's name and what SQLite and the system say; returns -1. */
+/* Sets err to STORAGE with the file's name and what SQLite and the system say, and db->met; returns
+ * -1. */
 int db_error(struct db *db, const char *what, struct err *err);
 int db_sql(struct db *db, const char *sql, struct err *err) MUST_CHECK;
 /* The integer a one-row statement gives. */
@@ -102,6 +112,32 @@ int db_log_settled(struct db *db, struct err *err) MUST_CHECK;
 
 /* db_salvage.c: makes a file whose structure is damaged again, of what can be read of it. */
 int db_salvage(struct db *db, bool *ret_salvaged, struct err *err) MUST_CHECK;
+
+/* db_disk.c: what a failure says of the disk, by the system's error or by SQLite's last one. */
+enum store_disk db_disk_met(struct db *db, int system);
+enum store_disk db_disk_blame(struct db *db);
+/* After a failed write: db->met becomes what holds. */
+void db_disk_failed(struct db *db, bool healed);
+/* False: there is no room for it. */
+bool db_reserve_fill(struct db *db, bool with_headroom) MUST_CHECK;
+/* True: there is more room than before. */
+bool db_reserve_give_up(struct db *db);
+void db_reserve_close(struct db *db);
+
+/* db_read_only.c: the file as it is, with its log, on a disk that takes nothing. */
+int db_read_only(struct db *db, struct err *err) MUST_CHECK;
+/* For writing again; 0 if that worked. */
+int db_reopen(struct db *db) MUST_CHECK;
+
+/* db_open.c */
+int db_connect(struct db *db, const char *name, int flags, const char *vfs,
+               struct err *err) MUST_CHECK;
+int db_open_writable(struct db *db, struct err *err) MUST_CHECK;
+
+/* db_commit.c: a transaction of nothing; 0 if it worked, else db->met. */
+int db_heal(struct db *db) MUST_CHECK;
+/* The whole log into the file. */
+bool db_fold(struct db *db) MUST_CHECK;
 
 /* db_keep.c */
 /* A copy that appears under its name when it is complete and synced. */

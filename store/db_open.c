@@ -54,6 +54,8 @@ int db_lock(const char *dir, int *ret_lock, struct err *err)
         return -1;
     int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     int why = errno;
+    if (fd < 0 && (why == EROFS || why == EACCES)) /* a lock needs no right to write */
+        fd = openat(dir_fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     close(dir_fd);
     if (fd < 0)
         return err_set(err, &ERR_STORAGE, "%s/lock: %s", dir, strerrordesc_np(why));
@@ -83,7 +85,10 @@ static int make_file(struct db *db, struct err *err)
     if (fd >= 0)
         close(fd);
     close(dir_fd);
-    return made ? 0 : err_set(err, &ERR_STORAGE, "%s: %s", db->file, strerrordesc_np(why));
+    if (made)
+        return 0;
+    db_disk_met(db, why);
+    return err_set(err, &ERR_STORAGE, "%s: %s", db->file, strerrordesc_np(why));
 }
 
 static int on_log(void *ctx, sqlite3 *sql, const char *name, int pages)
@@ -95,12 +100,11 @@ static int on_log(void *ctx, sqlite3 *sql, const char *name, int pages)
     return SQLITE_OK;
 }
 
-static int connect_file(struct db *db, struct err *err)
+int db_connect(struct db *db, const char *name, int flags, const char *vfs, struct err *err)
 {
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
-                SQLITE_OPEN_PRIVATECACHE;
-
-    if (sqlite3_open_v2(db->file, &db->sql, flags, NULL))
+    flags |= SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_PRIVATECACHE;
+    errno = 0;
+    if (sqlite3_open_v2(name, &db->sql, flags, vfs))
         return db_error(db, "open", err);
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_LOOKASIDE, NULL, 0, 0); /* 48 KiB, for parsing */
     sqlite3_limit(db->sql, SQLITE_LIMIT_ATTACHED, 0);
@@ -110,11 +114,37 @@ static int connect_file(struct db *db, struct err *err)
     return db_sql(db, SETTINGS_EARLY, err);
 }
 
-/* The hook above counts commits of this process; what a crash left in the log counts as well. */
-static int fold_old_log(struct db *db, struct err *err)
+static int fold(struct db *db, struct err *err)
 {
+    errno = 0;
     int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     return rc ? db_error(db, "recover", err) : 0;
+}
+
+/* The hook above counts commits of this process; what a crash left in the log counts as well. A
+ * file that has no room to grow keeps its log: it is read all the same, and deletes are added. */
+static int fold_old_log(struct db *db, bool fresh, struct err *err)
+{
+    if (!fold(db, err))
+        return 0;
+    if (fresh || db->met != STORE_DISK_FULL)
+        return -1;
+    db->disk = STORE_DISK_FULL;
+    if (db_reserve_give_up(db) && !fold(db, err))
+        return 0;
+    db->log_pages = DB_LOG_PAGES;
+    if (err)
+        err_clear(err);
+    return 0;
+}
+
+/* A store that cannot even have its reserve is not begun. */
+static int make_reserve(struct db *db, bool fresh, struct err *err)
+{
+    if (db_reserve_fill(db, false))
+        return 0;
+    db->disk = STORE_DISK_FULL;
+    return fresh ? err_set(err, &ERR_STORAGE, "%s/reserve: %s", db->dir, db->why) : 0;
 }
 
 int db_check_owner(struct db *db, int *ret_format, struct err *err)
@@ -143,8 +173,8 @@ static int settle_file(struct db *db, int format, struct err *err)
 {
     int64_t vacuum;
 
-    if ((!format && db_sql(db, SETTINGS_FIRST, err)) || db_sql(db, SETTINGS_LATE, err) ||
-        fold_old_log(db, err))
+    if (make_reserve(db, !format, err) || (!format && db_sql(db, SETTINGS_FIRST, err)) ||
+        db_sql(db, SETTINGS_LATE, err) || fold_old_log(db, !format, err))
         return -1;
     /* After wal_autocheckpoint, which is a hook itself and would take this one's place. */
     sqlite3_wal_hook(db->sql, on_log, db);
@@ -165,8 +195,8 @@ static int open_file(struct db *db, struct err *err)
     if (db_log_inspect(db, err))
         return -1;
     for (;;) {
-        if (connect_file(db, err) || db_check_owner(db, &format, err) ||
-            settle_file(db, format, err) ||
+        if (db_connect(db, db->file, SQLITE_OPEN_READWRITE, NULL, err) ||
+            db_check_owner(db, &format, err) || settle_file(db, format, err) ||
             (format && format < DB_FORMAT && db_format_migrate(db, format, err)))
             return -1;
         if (salvaged)
@@ -181,11 +211,19 @@ static int open_file(struct db *db, struct err *err)
     return db_meta_settle(db, err) || db_log_settled(db, err) ? -1 : 0;
 }
 
+int db_open_writable(struct db *db, struct err *err)
+{
+    db->met = db->disk = STORE_DISK_WRITABLE;
+    return make_file(db, err) || open_file(db, err) || db_prepare(db, err) ? -1 : 0;
+}
+
 static int open_steps(struct db *db, struct err *err)
 {
-    if (db_lock(db->dir, &db->lock, err) || make_file(db, err) || open_file(db, err))
+    if (db_lock(db->dir, &db->lock, err))
         return -1;
-    return db_prepare(db, err);
+    if (!db_open_writable(db, err))
+        return 0;
+    return db->met ? db_read_only(db, err) : -1;
 }
 
 /* Pages are taken one by one and given back when it is quiet, not twenty at once for ever. Says no
@@ -201,7 +239,7 @@ int db_open(const char *dir, const struct db_options *options, struct db **ret, 
     struct db *db = NEW(struct db);
 
     db->magic = DB_MAGIC;
-    db->lock = db->raw = -1;
+    db->lock = db->raw = db->reserve = -1;
     db->options = *options;
     db->sum = sum_new();
     db->dir = mem_strdup(str_c(dir));
@@ -232,7 +270,8 @@ void db_disconnect(struct db *db)
         db->statements[i] = NULL;
     }
     if (db->sql) {
-        sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        if (!db->read_only)
+            sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
         int rc = sqlite3_close(db->sql);
         assert(rc == SQLITE_OK);
         db->sql = NULL;
@@ -249,6 +288,7 @@ struct db *db_close(struct db *db)
     assert(db->magic == DB_MAGIC);
 
     db_disconnect(db);
+    db_reserve_close(db);
     if (db->lock >= 0)
         close(db->lock);
     sum_free(db->sum);

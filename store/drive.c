@@ -2,17 +2,19 @@
  * Decides what the writer thread does next. One job runs at a time:
  *
  *   tick ends (prepare or check) --.    open batch, read, backup step: by turns
- *   answer of the job before ------+--> > dead rows > tidying > close
+ *   answer of the job before ------+--> > dead rows > tidying > probe > close
  *   quiet timer -------------------'
  *
  * Nothing polls: the only timer is armed by a write, fires once the store has been quiet for a
- * while, and once more when the whole history has become too old. */
+ * while, and once more when the whole history has become too old. (A disk that is not writable has
+ * another one: disk.c.) */
 #include "impl.h"
 
 #include <assert.h>
 #include <malloc.h>
 
 static void drive(struct store *s);
+static void failed(struct store *s, struct batch *b, const struct err *why);
 
 static void post_commit(struct store *s)
 {
@@ -43,6 +45,12 @@ static void post_backup(struct store *s)
                             });
 }
 
+static void post_probe(struct store *s)
+{
+    s->probe_due = false;
+    writer_post(&s->writer, &(struct job){.kind = JOB_PROBE});
+}
+
 /* Somebody waits for writes and there are none under way. */
 static void answer_empty(struct store *s)
 {
@@ -64,7 +72,7 @@ static bool backup_due(const struct store *s)
 }
 
 /* What clients wait for. None of them can keep the others from the disk. */
-static bool take_turn(struct store *s)
+static bool take_turn(struct store *s, bool shut)
 {
     static const struct {
         bool (*due)(const struct store *s);
@@ -73,7 +81,7 @@ static bool take_turn(struct store *s)
 
     for (unsigned i = 0; i < 3; i++) {
         unsigned turn = (s->turn + i) % 3;
-        if (turns[turn].due(s)) {
+        if (turns[turn].due(s) && !(shut && turns[turn].due == commit_due)) {
             turns[turn].post(s);
             s->turn = turn + 1;
             return true;
@@ -83,21 +91,47 @@ static bool take_turn(struct store *s)
     return false;
 }
 
+/* Records are put without asking: what the disk does not take is undone here, and costs it nothing.
+ */
+static void refuse_open(struct store *s)
+{
+    struct batch *b = s->open;
+    struct err err;
+
+    s->open = NULL;
+    err_init(&err, NULL);
+    (void)!store_disk_refuse(s, &err);
+    failed(s, b, &err);
+    batch_free(b);
+}
+
+/* What can wait for a moment without writes. */
+static void post_upkeep(struct store *s, bool shut)
+{
+    if (s->tidy && !shut && s->history.n_drops)
+        post_commit(s);
+    else if (s->tidy && !shut)
+        writer_post(&s->writer, &(struct job){.kind = JOB_TIDY});
+    else if (s->probe_due && !s->closing)
+        post_probe(s);
+    else if (s->closing && !s->open)
+        writer_post(&s->writer, &(struct job){.kind = JOB_CLOSE});
+}
+
 static void drive(struct store *s)
 {
+    bool shut = store_disk_is_shut(s);
+
     if (s->writer.busy)
         return;
+    if (s->open && s->open->n_ops && shut)
+        refuse_open(s);
     if (s->open && !s->open->n_ops)
         answer_empty(s);
 
-    if (take_turn(s))
+    if (take_turn(s, shut))
         return;
-    if (s->tidy && s->history.n_drops)
-        post_commit(s);
-    else if (s->tidy)
-        writer_post(&s->writer, &(struct job){.kind = JOB_TIDY});
-    else if (s->closing && !s->open)
-        writer_post(&s->writer, &(struct job){.kind = JOB_CLOSE});
+    post_upkeep(s, shut);
 }
 
 static void flush(struct store *s)
@@ -189,6 +223,7 @@ static void failed(struct store *s, struct batch *b, const struct err *why)
 
     err_init(&err, NULL);
     err_set(&err, why->kind, "%.*s", STR_F(why->message));
+    err.retry_after = why->retry_after;
     s->tidy = false;
     batch_fail(s, b, &err);
     if (s->on_failure)
@@ -200,12 +235,17 @@ static void answer_commit(struct store *s, const struct job *job)
     struct batch *b = s->flying;
 
     s->flying = NULL;
+    disk_learn(s, &job->disk);
     if (job->result) {
+        if (s->disk.disk)
+            (void)!store_disk_refuse(s, job->err);
         s->stats.failures++;
         failed(s, b, job->err);
     } else {
         s->stats.commits++;
         s->stats.operations += b->n_ops - b->n_drops;
+        if (s->disk.disk && b->n_ops > b->n_drops)
+            disk_hope(s);
         committed(s, b);
     }
     batch_free(b);
@@ -243,7 +283,8 @@ static void on_handle_closed(uv_handle_t *handle)
 void drive_stop(struct store *s, void (*stopped)(struct store *s))
 {
     uv_handle_t *handles[] = {(uv_handle_t *)&s->prepare, (uv_handle_t *)&s->check,
-                              (uv_handle_t *)&s->quiet, (uv_handle_t *)&s->writer.answered};
+                              (uv_handle_t *)&s->quiet, (uv_handle_t *)&s->probe,
+                              (uv_handle_t *)&s->writer.answered};
 
     s->stopped = stopped;
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
@@ -270,8 +311,12 @@ static void on_answer(void *ctx, struct job *job)
         answer_backup(s, job);
         break;
     case JOB_TIDY:
+        disk_learn(s, &job->disk);
         if (!job->more)
             tidied(s);
+        break;
+    case JOB_PROBE:
+        disk_learn(s, &job->disk);
         break;
     case JOB_CLOSE:
         writer_join(&s->writer);
@@ -285,10 +330,14 @@ static void on_answer(void *ctx, struct job *job)
 
 int drive_start(struct store *s, struct db *db, struct err *err)
 {
+    struct disk_state disk;
+
     uv_prepare_init(s->loop, &s->prepare);
     uv_check_init(s->loop, &s->check);
     uv_timer_init(s->loop, &s->quiet);
     uv_unref((uv_handle_t *)&s->quiet);
+    db_disk(db, &disk);
+    disk_start(s, &disk);
     s->prepare.data = s->check.data = s->quiet.data = s;
     return writer_start(&s->writer, s->loop, s->options.executor, db, on_answer, s, err);
 }

@@ -94,6 +94,12 @@ struct store {
     struct store_stats stats;
     char *read_only; /* the reason; NULL: writes are taken */
     unsigned turn;   /* which of the jobs that clients wait for comes first */
+    struct disk_state disk;
+    void (*on_disk)(void *ctx); /* store_disk.h */
+    void *on_disk_ctx;
+    uv_timer_t probe; /* only while the disk is not writable */
+    uint64_t probe_ms;
+    bool probe_due;
     bool tidy, closing;
     unsigned open_handles;
     void (*stopped)(struct store *s);
@@ -107,6 +113,9 @@ struct store {
 #define STORE_MAX_WAITING ((size_t)64 << 20)
 /* History entries removed from disk per transaction, beyond two per write in it. */
 #define STORE_DROPS_PER_BATCH 64
+/* What a disk without room holds of the history: it is given up for the sake of new writes. */
+#define STORE_FULL_SECONDS 5
+#define STORE_FULL_BYTES   ((size_t)256 << 10)
 /* After so long without a write the log is folded into the file and memory is given back. */
 #define STORE_QUIET_MS 30000
 
@@ -151,6 +160,13 @@ void recalls_keep(struct store *s, const struct history_slot *slot,
 bool recall_objects(const struct store *s, unsigned resource, int64_t revision,
                     const struct store_object ***ret, size_t *ret_n);
 void recalls_fini(struct store *s);
+/* disk.c: what a disk that is full or read-only takes, and when it is looked at again */
+int disk_check(const struct store *s, const struct store_write *w, size_t before, size_t after,
+               struct err *err) MUST_CHECK;
+void disk_start(struct store *s, const struct disk_state *now);
+void disk_learn(struct store *s, const struct disk_state *now);
+/* A delete was stored on a disk without room: there may be some now. */
+void disk_hope(struct store *s);
 
 /* drive.c: what the writer does next */
 int drive_start(struct store *s, struct db *db, struct err *err) MUST_CHECK; /* takes the db */

@@ -34,25 +34,45 @@ static bool is_too_warm(const struct store *s, int64_t now)
                                  history_at(h, h->warm)->at + (int64_t)WARM_SECONDS < now);
 }
 
-static bool is_surplus(const struct store *s, int64_t now)
+struct limits {
+    size_t events, bytes;
+    int64_t seconds; /* 0 or less: any age */
+};
+
+/* Without room on the disk, the rows of old events are what new writes can have. */
+static struct limits limits_of(const struct store *s)
+{
+    const struct store_options *o = &s->options;
+    struct limits l = {o->history_events, o->history_bytes, o->history_seconds};
+
+    if (s->disk.disk != STORE_DISK_FULL)
+        return l;
+    if (l.bytes > STORE_FULL_BYTES)
+        l.bytes = STORE_FULL_BYTES;
+    if (l.seconds <= 0 || l.seconds > STORE_FULL_SECONDS)
+        l.seconds = STORE_FULL_SECONDS;
+    return l;
+}
+
+static bool is_surplus(const struct store *s, const struct limits *l, int64_t now)
 {
     const struct history *h = &s->history;
-    const struct store_options *o = &s->options;
 
     if (!history_count(h))
         return false;
-    return history_count(h) > o->history_events || h->bytes > o->history_bytes ||
-           (o->history_seconds > 0 && history_at(h, h->first)->at < now - o->history_seconds);
+    return history_count(h) > l->events || h->bytes > l->bytes ||
+           (l->seconds > 0 && history_at(h, h->first)->at < now - l->seconds);
 }
 
 void retain(struct store *s)
 {
     struct history *h = &s->history;
+    struct limits limits = limits_of(s);
     int64_t now = store_now(s);
 
     while (is_too_warm(s, now))
         cool(s);
-    while (is_surplus(s, now)) {
+    while (is_surplus(s, &limits, now)) {
         const struct history_slot *slot = history_at(h, h->first);
         struct table *t = table_get(s, slot->resource);
         if (h->first == h->warm)

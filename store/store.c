@@ -117,6 +117,7 @@ void store_close(struct store *s, void (*closed)(void *ctx), void *ctx)
     s->closed_ctx = ctx;
     s->stopped = on_stopped;
     uv_timer_stop(&s->quiet);
+    uv_timer_stop(&s->probe);
     watches_fini(s);
     recalls_fini(s);
     drive_schedule(s);

@@ -131,8 +131,9 @@ int store_write(struct store *s, const struct store_write *w, struct err *err)
 
     if (s->closing)
         return err_set(err, &ERR_STORAGE, "the store is closed");
-    if (check_order(s, err) || check_expected(w, latest, err) ||
-        check_limits(s, w, before, after, err) || check_waiting(s, err))
+    if (check_order(s, err) || disk_check(s, w, before, after, err) ||
+        check_expected(w, latest, err) || check_limits(s, w, before, after, err) ||
+        check_waiting(s, err))
         return -1;
 
     add_version(s, t, w);

@@ -4,7 +4,6 @@
  * is two steps on the loop thread instead, so that what happens between a commit and its answer is
  * the executor's choice. */
 #include "writer.h"
-#include "db.h"
 
 #include <sublet/store_executor.h>
 
@@ -41,15 +40,19 @@ static void run_job(struct writer *w, struct job *job)
     case JOB_TIDY:
         job->more = db_tidy(w->db);
         break;
+    case JOB_PROBE:
+        db_probe(w->db);
+        break;
     case JOB_BACKUP:
         run_backup(w, job);
         break;
     case JOB_CLOSE:
         w->db = db_close(w->db);
-        break;
+        return;
     case JOB_NONE:
         assert(false);
     }
+    db_disk(w->db, &job->disk);
 }
 
 static enum job_kind take_job(struct writer *w, struct job *ret)

@@ -3,15 +3,12 @@
 #pragma once
 
 #include <uv.h>
-#include <sublet/err.h>
+#include "db.h"
 
 struct store_executor;
-struct db;
-struct op;
-struct db_backup;
 struct db_row;
 
-enum job_kind { JOB_NONE, JOB_COMMIT, JOB_READ, JOB_BACKUP, JOB_TIDY, JOB_CLOSE };
+enum job_kind { JOB_NONE, JOB_COMMIT, JOB_READ, JOB_TIDY, JOB_PROBE, JOB_BACKUP, JOB_CLOSE };
 
 struct job {
     enum job_kind kind;
@@ -26,6 +23,7 @@ struct job {
     bool more;       /* out: JOB_TIDY and JOB_BACKUP have more to do */
     int result;      /* out: 0 or -1 */
     struct err *err; /* out; good until the next post */
+    struct disk_state disk; /* out: what holds after it */
 };
 
 typedef void (*writer_cb)(void *ctx, struct job *job);

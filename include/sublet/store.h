@@ -100,10 +100,11 @@ struct store_write {
     struct str bytes; /* with resourceVersion = store_next_revision(); for a delete the last
                          state, carrying the deletion's revision */
     struct str labels, fields;
+    bool ending; /* an update of what is being deleted: store_disk.h */
 };
 /* Adds to the current batch; copies everything. Errors: ALREADY_EXISTS, CONFLICT (expected is not
  * the latest), NOT_FOUND, FORBIDDEN (full), all without details; TOO_MANY_REQUESTS while too much
- * waits for the disk; STORAGE when the store is closing. */
+ * waits for the disk; STORAGE when the store is closing or its disk does not take it. */
 int store_write(struct store *s, const struct store_write *w, struct err *err) MUST_CHECK;
 /* Uses up a revision though no object changes: seen once it is durable, or not at all. */
 void store_advance(struct store *s);
@@ -141,8 +142,7 @@ int store_watch_open(struct store *s, unsigned resource, int64_t revision, void 
 /* The next event; good until the next call for this watch. NULL: nothing for now, or, with
  * *ret_expired set, history is gone or cannot be read; the watcher must list again. */
 const struct store_event *store_watch_next(struct store_watch *w, bool *ret_expired);
-/* Everything up to here has been taken or did not concern this watch: good for a bookmark. */
-int64_t store_watch_position(const struct store_watch *w);
+int64_t store_watch_position(const struct store_watch *w); /* all up to here is taken: a bookmark */
 struct store_watch *store_watch_close(struct store_watch *w); /* takes NULL, returns NULL */
 
 /* A consistent copy of the database at `path` while serving. Opened as a store, it goes on 10^9

@@ -4,6 +4,7 @@
 #include "fault_vfs.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
@@ -14,6 +15,7 @@
 struct fault_handle {
     sqlite3_file base;
     unsigned file; /* enum fault_file */
+    bool read_only;
     char path[256];
     sqlite3_file *real; /* follows in the same allocation */
 };
@@ -57,15 +59,25 @@ void fault_shadow(void)
     shadowing = true;
 }
 
+/* What the system says when it fails so: SQLite reads it after the operation. */
+static const int SYSTEM[] = {
+    [FAULT_IO] = EIO,       [FAULT_FULL] = ENOSPC,     [FAULT_LATE] = EIO,
+    [FAULT_QUOTA] = EDQUOT, [FAULT_READ_ONLY] = EROFS, [FAULT_DENIED] = EACCES,
+};
+
 static bool fails(unsigned op, unsigned file)
 {
     if (!(armed_ops & op) || !(armed_files & file))
         return false;
     if (atomic_fetch_sub(&after_left, 1) > 0)
         return false;
-    if (times_left >= 0 && atomic_fetch_sub(&times_left, 1) <= 0)
+    int left = times_left;
+    if (!left)
         return false;
+    if (left > 0)
+        times_left = left - 1;
     failures++;
+    errno = SYSTEM[armed_kind];
     return true;
 }
 
@@ -96,9 +108,10 @@ static int fault_write(sqlite3_file *file, const void *data, int n, sqlite3_int6
 
     if (!fails(FAULT_WRITE, h->file))
         return h->real->pMethods->xWrite(h->real, data, n, at);
-    if (armed_kind == FAULT_IO)
+    if (armed_kind != FAULT_FULL && armed_kind != FAULT_LATE)
         return SQLITE_IOERR_WRITE;
     h->real->pMethods->xWrite(h->real, data, armed_kind == FAULT_FULL ? n / 2 : n, at);
+    errno = SYSTEM[armed_kind];
     return armed_kind == FAULT_FULL ? SQLITE_FULL : SQLITE_IOERR_WRITE;
 }
 
@@ -144,6 +157,8 @@ static int fault_sync(sqlite3_file *file, int flags)
     if (failing && armed_kind != FAULT_LATE)
         return SQLITE_IOERR_FSYNC;
     int rc = shadowing ? copy_durable(h) : h->real->pMethods->xSync(h->real, flags);
+    if (failing)
+        errno = SYSTEM[armed_kind];
     return failing ? SQLITE_IOERR_FSYNC : rc;
 }
 
@@ -154,10 +169,13 @@ static int fault_size(sqlite3_file *file, sqlite3_int64 *ret)
     return real->pMethods->xFileSize(real, ret);
 }
 
+/* A file that is open for reading alone is locked by other means. */
 static int fault_lock(sqlite3_file *file, int level)
 {
     sqlite3_file *real = handle_of(file)->real;
 
+    if (handle_of(file)->read_only)
+        return SQLITE_OK;
     return real->pMethods->xLock(real, level);
 }
 
@@ -228,6 +246,7 @@ static int fault_open(sqlite3_vfs *self, sqlite3_filename name, sqlite3_file *fi
     if (fails(FAULT_OPEN, h->file))
         return SQLITE_CANTOPEN;
     int rc = system_vfs->xOpen(system_vfs, name, h->real, flags, ret_flags);
+    h->read_only = flags & SQLITE_OPEN_READONLY;
     if (!rc)
         h->base.pMethods = &METHODS;
     return rc;

@@ -16,6 +16,9 @@ enum fault_kind {
     FAULT_IO,   /* an I/O error, nothing done */
     FAULT_FULL, /* no space: a write leaves half of it behind */
     FAULT_LATE, /* an I/O error reported for something that was done */
+    FAULT_QUOTA,
+    FAULT_READ_ONLY,
+    FAULT_DENIED /* as the system says it; nothing done */
 };
 
 void fault_install(void);

@@ -3,10 +3,12 @@
 #include "harness.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,6 +107,32 @@ bool fixture_sync(struct fixture *f)
     while (!a.done)
         uv_run(&f->loop, UV_RUN_ONCE);
     return a.ok;
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+/* The store's own timers do not keep the loop alive. */
+void fixture_run(struct fixture *f, uint64_t ms)
+{
+    uv_timer_t awake;
+    uint64_t end = uv_now(&f->loop) + ms;
+
+    uv_timer_init(&f->loop, &awake);
+    uv_timer_start(&awake, on_time, ms, 0);
+    while (uv_now(&f->loop) < end)
+        uv_run(&f->loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&awake, NULL);
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+}
+
+void fixture_await(struct fixture *f, enum store_disk disk)
+{
+    for (int i = 0; i < 3000 && store_disk(f->store) != disk; i++)
+        fixture_run(f, 10);
+    assert_int_equal(store_disk(f->store), disk);
 }
 
 void fixture_settle(struct fixture *f)
@@ -235,6 +263,34 @@ int64_t file_size(struct fixture *f, const char *name)
 
     snprintf(path, sizeof(path), "%s/%s", f->dir, name);
     return stat(path, &st) ? -1 : (int64_t)st.st_size;
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    struct stat st;
+
+    if (in >= 0 && !fstat(in, &st)) {
+        for (off_t left = st.st_size; left > 0;) {
+            ssize_t n = sendfile(out, in, NULL, (size_t)left);
+            assert_true(n > 0);
+            left -= n;
+        }
+        close(in);
+    }
+    close(out);
+}
+
+void copy_store(const char *from, const char *to)
+{
+    static const char *const FILES[] = {"state.db", "state.db-wal"};
+    char source[512], target[512];
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(source, sizeof(source), "%s/%s", from, FILES[i]);
+        snprintf(target, sizeof(target), "%s/%s", to, FILES[i]);
+        copy_file(source, target);
+    }
 }
 
 int64_t query(struct fixture *f, const char *sql)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <uv.h>
 #include <sublet/store.h>
+#include <sublet/store_disk.h>
 #include <sublet/store_recall.h>
 
 struct fixture {
@@ -28,6 +29,10 @@ void fixture_close(struct fixture *f);
 void fixture_reopen(struct fixture *f);
 /* Runs the loop until everything written so far is answered; what the answer was. */
 bool fixture_sync(struct fixture *f);
+/* Runs the loop for so long. */
+void fixture_run(struct fixture *f, uint64_t ms);
+/* Runs the loop until the disk is in this state. */
+void fixture_await(struct fixture *f, enum store_disk disk);
 /* Runs the loop until it has nothing to do. */
 void fixture_settle(struct fixture *f);
 
@@ -56,3 +61,5 @@ int64_t file_size(struct fixture *f, const char *name);
 /* One integer of the closed database. */
 int64_t query(struct fixture *f, const char *sql);
 void remove_dir(const char *dir);
+/* The database and its log: what a kill at this moment would leave. */
+void copy_store(const char *from, const char *to);

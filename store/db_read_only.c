@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A store on a disk that takes nothing is opened for reading: the file together with its log, which
+ * holds the newest answered writes, and without making or changing any file. Once the disk takes
+ * writes again it is opened anew, and must then be the store that was read. */
+#include "db_impl.h"
+
+#include <sublet/encode.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char NEWEST[] = "SELECT coalesce(max(revision), 0) FROM version";
+
+static bool has_log(const struct db *db)
+{
+    char *log = db_path_join(db->dir, "state.db-wal");
+    struct stat st;
+    bool has = !stat(log, &st) && st.st_size > 0;
+
+    mem_free(log);
+    return has;
+}
+
+/* With the index of the log on the heap SQLite wants an exclusive lock of the file, which a
+ * descriptor for reading cannot have, and nolock=1 rules out a log. <dir>/lock keeps others out. */
+static const char *without_locks(void)
+{
+    return strcmp(sqlite3_vfs_find(NULL)->zName, "unix") ? NULL : "unix-none";
+}
+
+/* SQLite opens a file in WAL mode only together with its log, which it makes if there is none: then
+ * the file alone is everything, and is declared immutable. */
+static int connect(struct db *db, struct err *err)
+{
+    struct arena *a = arena_new(0);
+    struct str path = url_encode(a, str_c(db->file));
+    struct str uri = arena_printf(a, "file:%.*s?immutable=%d", STR_F(path), !has_log(db));
+    int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+    int result = db_connect(db, uri.p, flags, without_locks(), err);
+
+    if (!result)
+        sqlite3_db_config(db->sql, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    arena_free(a);
+    return result;
+}
+
+static int check_format(struct db *db, struct err *err)
+{
+    int format;
+
+    if (db_check_owner(db, &format, err))
+        return -1;
+    if (format == DB_FORMAT)
+        return 0;
+    return err_set(err, &ERR_STORAGE, "%s: %s", db->file,
+                   format ? "a file of an earlier format must be written before it can be read"
+                          : "there is no store yet");
+}
+
+/* What opening it for writing failed with says more than that this failed, too. */
+int db_read_only(struct db *db, struct err *err)
+{
+    enum store_disk disk = db->met == STORE_DISK_FULL ? STORE_DISK_USED_UP : STORE_DISK_READ_ONLY;
+    char why[sizeof(db->why)];
+
+    memcpy(why, db->why, sizeof(why));
+    db_disconnect(db);
+    db->read_only = true;
+    if (connect(db, NULL) || check_format(db, NULL) || db_meta_settle(db, NULL) ||
+        db_number(db, NEWEST, &db->newest, NULL) || db_prepare(db, NULL))
+        return -1;
+    db->disk = disk;
+    memcpy(db->why, why, sizeof(why));
+    if (err)
+        err_clear(err);
+    return 0;
+}
+
+/* Somebody may have put another file there, where nothing could be written. */
+static bool is_the_same(struct db *db, const struct db_state *before)
+{
+    int64_t newest;
+
+    return !db_number(db, NEWEST, &newest, NULL) && newest == db->newest &&
+           !strcmp(before->identity.epoch, db->state.identity.epoch);
+}
+
+int db_reopen(struct db *db)
+{
+    struct db_state before = db->state;
+
+    db_disconnect(db);
+    db->read_only = false;
+    if (!db_open_writable(db, NULL)) {
+        if (is_the_same(db, &before))
+            return 0;
+        db->met = STORE_DISK_READ_ONLY;
+        snprintf(db->why, sizeof(db->why), "it holds another store now");
+    }
+    (void)!db_read_only(db, NULL); /* without it there is nothing to read but what is in memory */
+    db->state = before;
+    return -1;
+}
