@@ -157,6 +157,7 @@ void sync_forget_old(struct sync_run *run)
 struct ask {
     struct sync_run run;
     sync_then then;
+    struct host_request request; /* what waits for its record */
 };
 
 static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -317,15 +318,30 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     }
 }
 
+/* A record that could not be stored is taken back, and nothing was sent. */
+static void on_recorded(void *ctx, const struct err *err)
+{
+    struct ask *ask = ctx;
+
+    if (err)
+        reconcile_fail(ask->run.reconcile, err);
+    else
+        sync_ask(&ask->run, &ask->request, on_created);
+    reconcile_release(ask->run.reconcile, NULL);
+}
+
 void sync_create(struct sync_run *run, const cJSON *object)
 {
-    struct host_request q = {.method = "POST"};
+    struct ask *ask = ARENA_NEW(run->arena, struct ask);
 
     assert(run->virtual_);
     sync_attempt(run);
-    q.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
-    q.body = print(run->arena, object);
-    sync_ask(run, &q, on_created);
+    ask->run = *run;
+    ask->request.method = "POST";
+    ask->request.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
+    ask->request.body = print(run->arena, object);
+    reconcile_hold(run->reconcile);
+    store_on_commit(run->syncer->store, on_recorded, ask);
 }
 
 /* --- patch --- */

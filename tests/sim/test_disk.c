@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that cannot write: the host is not asked to create what there is no durable record of,
+ * and is asked once when there is. */
+#include "sim.h"
+
+#include <stdlib.h>
+
+#include "../unit/store/fault_vfs.h"
+
+#define POD                                                                                        \
+    "{'metadata':{'name':'p'},'spec':{'containers':[{'name':'c','image':'busybox:1','envFrom':"    \
+    "[{'configMapRef':{'name':'late','optional':true}}]}]}}"
+
+static bool pod_is_there(struct sim *s)
+{
+    return fake_host_count(s->host, "pods") == 1;
+}
+
+static bool has_late(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool has = false;
+
+    json_each(o, fake_host_list(s->host, a, "configmaps"))
+    {
+        struct str name =
+            json_str(json_get(json_path(o, "metadata.annotations"), "sublet.dev/name"));
+        has |= str_eqc(name, "late");
+    }
+    arena_free(a);
+    return has;
+}
+
+static bool account_is_there(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool there = sim_get(s, a, "serviceaccounts", "default", "default") != NULL;
+
+    arena_free(a);
+    return there;
+}
+
+static unsigned asked(struct sim *s)
+{
+    return fake_host_asked(s->host, "POST", "configmaps", false);
+}
+
+static void test_record_before_create(void **state)
+{
+    struct sim *s = sim_new(1, NULL);
+    unsigned before;
+
+    (void)state;
+    sim_until(s, account_is_there, "the default service account");
+    sim_create(s, "pods", "default", POD);
+    sim_writes_done(s);
+    sim_until(s, pod_is_there, "the pod on the host");
+    sim_run_ms(s, 500);
+    before = asked(s);
+
+    /* The object is stored, and nothing after it. */
+    fault_arm(FAULT_SYNC, FAULT_LOG, FAULT_IO, 1, -1);
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'late'},'data':{'k':'v'}}");
+    sim_writes_done(s);
+    sim_run_ms(s, 1500);
+    assert_int_equal(asked(s), before);
+    assert_true(fault_disarm() > 0);
+    sim_until(s, has_late, "the object on the host");
+    assert_int_equal(asked(s), before + 1);
+    sim_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_record_before_create)};
+
+    fault_install();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
