@@ -80,6 +80,8 @@ int cli_write_file(const char *path, struct str text, struct err *err)
         close(fd);
     if (!result && rename(temporary, path))
         result = failed(err, "rename", temporary);
+    if (result) /* a part of it would take what room there is */
+        unlink(temporary);
     arena_free(a);
     return result;
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <uv.h>
 
@@ -47,6 +48,7 @@ struct serve {
     struct store *store;
     struct control *control; /* NULL: nobody can ask for a copy of the store */
     struct str kubeconfig;   /* its path */
+    bool kubeconfig_due;     /* it could not be written at start */
     struct pki *pki;
     struct vapi *api;
     struct syncer *syncer;               /* NULL: a control plane without a host */
@@ -172,6 +174,8 @@ static int write_kubeconfig(void *ctx, struct err *err)
         pki_kubeconfig(s->pki, a, s->config.name, url, STR("admin"), masters, 1, &text, err) ||
         cli_write_file(s->kubeconfig.p, text, err);
 
+    if (!failed)
+        s->kubeconfig_due = false;
     if (!failed && s->syncer)
         syncer_publish_kubeconfig(s->syncer, text);
     arena_free(a);
@@ -180,7 +184,21 @@ static int write_kubeconfig(void *ctx, struct err *err)
 
 static void kubeconfig_life(void *ctx, int64_t *ret_from, int64_t *ret_end)
 {
-    pki_life(((struct serve *)ctx)->pki, PKI_KUBECONFIG, ret_from, ret_end);
+    struct serve *s = ctx;
+
+    pki_life(s->pki, PKI_KUBECONFIG, ret_from, ret_end);
+    if (s->kubeconfig_due)
+        *ret_from = *ret_end = 0;
+}
+
+/* The last one is good until its own end: without room for another, that is enough to serve. */
+static bool has_kubeconfig(struct serve *s, const struct err *failure)
+{
+    s->kubeconfig_due = !access(s->kubeconfig.p, R_OK);
+    if (s->kubeconfig_due)
+        log_error("kubeconfig: the last one stays, and it is tried again: %.*s",
+                  STR_F(failure->message));
+    return s->kubeconfig_due;
 }
 
 static void on_ready(void *ctx, const struct err *err)
@@ -202,7 +220,7 @@ static void on_ready(void *ctx, const struct err *err)
         embedded_start(s->embedded);
     err_init(&failure, s->arena);
     s->kubeconfig = kubeconfig_path(s);
-    if (write_kubeconfig(s, &failure)) {
+    if (write_kubeconfig(s, &failure) && !has_kubeconfig(s, &failure)) {
         serve_fail(s, &failure);
         serve_close(s);
         return;

@@ -60,6 +60,9 @@ int auth_forbidden(struct err *err, struct arena *a, const struct user *u,
                    const struct attributes *what, struct str reason);
 /* Roles and bindings every cluster has, created or reconciled; runs at start, then done. */
 void auth_bootstrap(struct auth *auth, void (*done)(void *ctx, const struct err *err), void *ctx);
+/* A full disk refused what a start writes, but an earlier start was complete: the next one has what
+ * is new in this version of the program. */
+bool auth_can_wait(struct vapi *api, const struct err *err);
 /* Refuses a role or binding that gives more than u has (escalate, bind). Called by admission. */
 int auth_check_escalation(struct auth *auth, struct arena *a, const struct user *u,
                           const struct resource *r, const cJSON *object, const cJSON *old,

@@ -6,7 +6,7 @@
  * vapi_notice() to vapi_notice_over(), and a change of its state is reported once, everywhere:
  *
  *   log                  one line when it begins, changes its reason, or ends
- *   Event                of the involved object, once the API serves
+ *   Event                of the involved object, once the API serves and its disk takes it
  *   /readyz?verbose      a line per topic with its reasons; /readyz/warnings has the messages
  *   /metrics             sublet_notices{topic,reason}
  *
@@ -26,6 +26,7 @@ enum notice_topic {
     NOTICE_HOST_OBJECT,   /* in quarantine; subject: plural, namespace and name */
     NOTICE_MEMORY,        /* the budget is used up */
     NOTICE_LEASE,         /* this process does not lead, or cannot tell */
+    NOTICE_DISK,          /* full or read-only: writes are refused */
     N_NOTICE_TOPICS
 };
 

@@ -19,7 +19,8 @@ void vapi_set_read_only(struct vapi *api, const char *reason);
 /* Writes wait, within their deadlines, until vapi_set_read_only() decides. Controllers go on. */
 void vapi_hold_writes(struct vapi *api);
 
-/* Who pauses. changed() comes when read_only did; not from within a call of these functions. */
+/* Who pauses, then and while the disk takes nothing (store_disk.h). changed() comes when read_only
+ * did; not from within a call of these functions. */
 struct vapi_order {
     struct vapi_order *next, **prev;
     bool read_only;

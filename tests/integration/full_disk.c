@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded into a program: while the file $FULL_DISK exists, the disk is full for every file that
- * lies in the same directory or below; while $HUNG_DISK does, nothing is ever synced there. Must
- * change nothing else, and never allocate. */
+ * lies in the same directory or below, or fails with the error whose number the file holds; while
+ * $HUNG_DISK does, nothing is ever synced there. Must change nothing else, and never allocate. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,21 +23,39 @@ static int on_the_disk(int fd, const char *switch_path)
     return n > end - switch_path && memcmp(path, switch_path, (size_t)(end - switch_path + 1)) == 0;
 }
 
+static int why_now(const char *path)
+{
+    char text[16] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC), why;
+
+    if (fd < 0)
+        return 0;
+    if (read(fd, text, sizeof(text) - 1) < 0)
+        text[0] = '\0';
+    close(fd);
+    why = (int)strtol(text, NULL, 10);
+    return why ? why : ENOSPC;
+}
+
+/* The error of a write, or 0. */
 static int full(int fd)
 {
     const char *path = getenv("FULL_DISK");
-    int before = errno, result;
+    int before = errno, why = path && on_the_disk(fd, path) ? why_now(path) : 0;
 
-    result = path && access(path, F_OK) == 0 && on_the_disk(fd, path);
     errno = before;
-    return result;
+    return why;
 }
 
 #define REAL(type, name) ((type)dlsym(RTLD_NEXT, name))
-#define REFUSE                                                                                     \
+/* From a function that writes to fd. */
+#define REFUSE_WHEN_FULL(fd)                                                                       \
     do {                                                                                           \
-        errno = ENOSPC;                                                                            \
-        return -1;                                                                                 \
+        int why = full(fd);                                                                        \
+        if (why) {                                                                                 \
+            errno = why;                                                                           \
+            return -1;                                                                             \
+        }                                                                                          \
     } while (0)
 
 typedef ssize_t (*write_fn)(int fd, const void *bytes, size_t n);
@@ -45,30 +63,34 @@ typedef ssize_t (*pwrite_fn)(int fd, const void *bytes, size_t n, off_t at);
 
 __attribute__((visibility("default"))) ssize_t write(int fd, const void *bytes, size_t n)
 {
-    if (full(fd))
-        REFUSE;
+    REFUSE_WHEN_FULL(fd);
     return REAL(write_fn, "write")(fd, bytes, n);
 }
 
 __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
 {
-    if (full(fd))
-        REFUSE;
+    REFUSE_WHEN_FULL(fd);
     return REAL(pwrite_fn, "pwrite")(fd, bytes, n, at);
 }
 
 __attribute__((visibility("default"))) ssize_t pwrite64(int fd, const void *bytes, size_t n,
                                                         off_t at)
 {
-    if (full(fd))
-        REFUSE;
+    REFUSE_WHEN_FULL(fd);
     return REAL(pwrite_fn, "pwrite64")(fd, bytes, n, at);
 }
 
 /* What the kernel does for it cannot be had either. */
 __attribute__((visibility("default"))) int posix_fallocate(int fd, off_t at, off_t n)
 {
-    return full(fd) ? ENOSPC : REAL(int (*)(int, off_t, off_t), "posix_fallocate")(fd, at, n);
+    int why = full(fd);
+
+    return why ? why : REAL(int (*)(int, off_t, off_t), "posix_fallocate")(fd, at, n);
+}
+
+__attribute__((visibility("default"))) int posix_fallocate64(int fd, off_t at, off_t n)
+{
+    return posix_fallocate(fd, at, n);
 }
 
 /* By whoever waits for the disk; all others go on. */

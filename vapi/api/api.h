@@ -208,6 +208,13 @@ void call_admission(struct call *c, const char *operation, struct admission_call
 /* The group, version and kind a body of this call must have (the subresource's where it has one).
  */
 void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind);
+/* Whether writes are possible may have changed: who pauses learns it. */
+void read_only_settle(struct vapi *api);
+/* disk.c */
+void disk_watch(struct vapi *api);
+void disk_unwatch(struct vapi *api);
+/* A refused write that the notice stands for. */
+bool disk_excuses(const struct vapi *api, const struct err *err);
 void call_run(struct call *c); /* the handler of its verb and subresource */
 void call_exchange_closed(void *ctx);
 void call_exchange_drained(void *ctx);

@@ -48,7 +48,7 @@ static void on_created(void *ctx, const struct err *err, const struct store_obje
     struct bootstrap *b = ctx;
 
     (void)object;
-    if (err && err->kind != &ERR_ALREADY_EXISTS)
+    if (err && err->kind != &ERR_ALREADY_EXISTS && !auth_can_wait(b->api, err))
         err_set(&b->err, err->kind, "%.*s", STR_F(err->message));
     one_less(b);
 }

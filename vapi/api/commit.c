@@ -152,6 +152,7 @@ static int write_bytes(struct call *c, enum store_op op, const cJSON *tree,
         .uid = json_str(json_get(metadata, "uid")),
         .labels = index_labels(c->arena, tree),
         .fields = index_fields(c->arena, kept ? kept : r, tree),
+        .ending = json_get(metadata, "deletionTimestamp") != NULL,
     };
     int failed = print_object(tree, &bytes, err);
 

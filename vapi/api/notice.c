@@ -6,6 +6,7 @@
 
 #include <sublet/log.h>
 #include <sublet/metrics.h>
+#include <sublet/store_disk.h>
 
 #define COMPONENT "sublet"
 
@@ -36,6 +37,7 @@ static const char *const NAMES[N_NOTICE_TOPICS] = {
     [NOTICE_HOST_OBJECT] = "host-object",
     [NOTICE_MEMORY] = "memory",
     [NOTICE_LEASE] = "lease",
+    [NOTICE_DISK] = "disk",
 };
 
 struct notices *notices_new(void)
@@ -90,7 +92,7 @@ static const cJSON *kube_system(struct arena *a)
 
 static void record(struct vapi *api, struct notice *n)
 {
-    if (n->recorded || api->state != API_SERVING)
+    if (n->recorded || api->state != API_SERVING || store_disk(api->o.store))
         return;
     n->recorded = true;
     vapi_event(api, n->involved, "Warning", n->reason, n->message, COMPONENT);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Writes that wait or are refused while it is not this process's turn to write. The store refuses
- * as well, so that a write that was under way when the order came is not stored; here is where a
- * refusal costs nothing. Must never refuse what persists nothing. */
+ * Writes that wait or are refused while it is not this process's turn to write, or its disk does
+ * not take them. The store refuses as well, so that a write that was under way when the order came
+ * is not stored; here is where a refusal costs nothing. Must never refuse what persists nothing. */
 #include "api.h"
 
 #include <assert.h>
 
 #include <sublet/store_admin.h>
+#include <sublet/store_disk.h>
 
 struct held_call {
     struct held_call *next;
@@ -90,12 +91,31 @@ static void refuse(struct call *c)
     call_error(c, &err);
 }
 
+static void refuse_for_disk(struct call *c)
+{
+    struct err err;
+
+    err_init(&err, c->arena);
+    (void)!store_disk_refuse(c->api->o.store, &err);
+    call_error(c, &err);
+}
+
+/* Whether an update grows is known when it has been made: the store refuses it then. */
+static bool is_too_much(const struct call *c)
+{
+    if (!store_disk(c->api->o.store) || is_tunnel(c->sub))
+        return false;
+    return store_disk_is_shut(c->api->o.store) || (c->verb == CALL_CREATE && !c->sub);
+}
+
 call_handler read_only_handler(const struct call *c)
 {
     if (!writes(c))
         return NULL;
     if (store_read_only(c->api->o.store))
         return refuse;
+    if (is_too_much(c))
+        return refuse_for_disk;
     return c->api->holding ? hold : NULL;
 }
 
@@ -107,8 +127,14 @@ void vapi_hold_writes(struct vapi *api)
     api->holding = true;
 }
 
-static void set_paused(struct vapi *api, bool read_only)
+static bool is_read_only(const struct vapi *api)
 {
+    return store_read_only(api->o.store) || store_disk_is_shut(api->o.store);
+}
+
+void read_only_settle(struct vapi *api)
+{
+    bool read_only = is_read_only(api);
     struct vapi_order *next;
 
     for (struct vapi_order *o = api->orders; o; o = next) {
@@ -132,7 +158,7 @@ void vapi_set_read_only(struct vapi *api, const char *reason)
 {
     assert(api->magic == VAPI_MAGIC);
     store_set_read_only(api->o.store, reason);
-    set_paused(api, reason != NULL);
+    read_only_settle(api);
     api->holding = false;
     if (api->held)
         api_defer(api, on_decided, api);
@@ -140,7 +166,7 @@ void vapi_set_read_only(struct vapi *api, const char *reason)
 
 void vapi_order_watch(struct vapi *api, struct vapi_order *order)
 {
-    order->read_only = store_read_only(api->o.store) != NULL;
+    order->read_only = is_read_only(api);
     order->prev = &api->orders;
     order->next = api->orders;
     if (order->next)

@@ -301,6 +301,7 @@ void respond_error(struct call *c, const struct err *err)
 
     assert(err->kind);
     if (err->kind->code >= 500 && err->kind != &ERR_UNKNOWN && !c->gone &&
+        !disk_excuses(c->api, err) &&
         !(err->kind == &ERR_UNAVAILABLE && store_read_only(c->api->o.store))) /* has a notice */
         log_warn("request failed verb=%s resource=%.*s ns=%.*s name=%.*s code=%d error=\"%.*s\"",
                  CALL_VERBS[c->verb], STR_F(c->resource ? c->resource->group_resource : STR("")),

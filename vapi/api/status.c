@@ -86,8 +86,7 @@ static const struct err_kind *const KINDS[] = {
 static const struct err_kind *kind_of(struct str reason, int64_t code)
 {
     for (size_t i = 0; i < N_KINDS; i++)
-        if (reason.n && str_eqc(reason, KINDS[i]->reason) &&
-            (KINDS[i]->code == code || code == 0 || KINDS[i] != &ERR_STORAGE))
+        if (reason.n && str_eqc(reason, KINDS[i]->reason))
             return KINDS[i];
     for (size_t i = 0; i < N_KINDS; i++)
         if (KINDS[i]->code == code)

@@ -62,6 +62,7 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
     api->auth = auth_new(api, options->store, options->pki);
     api->events = events_new(api);
     api->notices = notices_new();
+    disk_watch(api);
     rng_uuid(options->rng, api->flow_uid);
     rng_uuid(options->rng, api->level_uid);
     *ret = api;
@@ -158,6 +159,7 @@ static void free_api(struct vapi *api)
     void *ctx = api->closed_ctx;
 
     api->state = API_CLOSED;
+    disk_unwatch(api);
     flow_free(api);
     budget_free(api);
     streaming_free(api);

@@ -66,6 +66,13 @@ static int open_file(struct audit_file *f)
     return 0;
 }
 
+/* What a disk can have now and no more tomorrow is no reason not to serve: events are lost, counted
+ * and reported as ever, until the file can be opened. */
+static bool is_for_now(int why)
+{
+    return why == ENOSPC || why == EDQUOT || why == EROFS;
+}
+
 int audit_file_open(const struct audit_log_options *options, struct audit_file **ret,
                     struct err *err)
 {
@@ -83,7 +90,7 @@ int audit_file_open(const struct audit_log_options *options, struct audit_file *
     }
     f->path = mem_strdup(options->path);
     split_path(f);
-    if (!open_file(f)) {
+    if (!open_file(f) || is_for_now(errno)) {
         *ret = f;
         return 0;
     }

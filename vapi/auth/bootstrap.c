@@ -45,7 +45,7 @@ struct bootstrap {
     struct auth *auth;
     struct vapi *api;
     unsigned pending; /* writes under way, and 1 while they are being issued */
-    bool failed;
+    bool failed, incomplete;
     struct err err;
     struct arena *arena;
     struct str digest;
@@ -175,12 +175,20 @@ static cJSON *binding_of(struct arena *a, const struct binding_row *row)
 
 /* --- writing --- */
 
+bool auth_can_wait(struct vapi *api, const struct err *err)
+{
+    struct str known;
+
+    return err->kind == &ERR_STORAGE &&
+           store_record_get(vapi_store(api), RECORD_META, RECORD_KEY, &known);
+}
+
 static void finish(struct bootstrap *b)
 {
     void (*done)(void *, const struct err *) = b->done;
     void *ctx = b->ctx;
 
-    if (!b->failed)
+    if (!b->failed && !b->incomplete)
         store_record_put(vapi_store(b->api), RECORD_META, RECORD_KEY, b->digest);
     done(ctx, b->failed ? &b->err : NULL);
     arena_free(b->arena);
@@ -199,7 +207,9 @@ static void on_written(void *ctx, const struct err *err, const struct store_obje
 
     (void)object;
     /* Somebody else, an admin, may have been faster. */
-    if (err && err->kind != &ERR_ALREADY_EXISTS && !b->failed) {
+    if (err && auth_can_wait(b->api, err)) {
+        b->incomplete = true;
+    } else if (err && err->kind != &ERR_ALREADY_EXISTS && !b->failed) {
         b->failed = true;
         b->err.kind = err->kind;
         b->err.message = arena_str(b->arena, err->message);

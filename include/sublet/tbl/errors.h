@@ -24,4 +24,4 @@ ERR_KIND(STORE_READ, "StorageReadError", 500) /* a stored object cannot be read 
 ERR_KIND(NOT_IMPLEMENTED, "NotImplemented", 501)
 ERR_KIND(UNAVAILABLE, "ServiceUnavailable", 503)
 ERR_KIND(TIMEOUT, "Timeout", 504)
-ERR_KIND(STORAGE, "InternalError", 507)
+ERR_KIND(STORAGE, "InsufficientStorage", 507) /* not upstream's: etcd's disk is not its own */

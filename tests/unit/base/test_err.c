@@ -22,7 +22,7 @@ static void sets_and_wraps(void **state)
     assert_int_equal(err_wrap(&err, "row %d", 3), -1);
     assert_str(err.message, "row 3: disk full");
     assert_int_equal(err.kind->code, 507);
-    assert_string_equal(err.kind->reason, "InternalError");
+    assert_string_equal(err.kind->reason, "InsufficientStorage");
 
     err_clear(&err);
     assert_null(err.kind);

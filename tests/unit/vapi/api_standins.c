@@ -70,6 +70,12 @@ void auth_bootstrap(struct auth *auth, void (*done)(void *ctx, const struct err 
     done(ctx, NULL);
 }
 
+bool auth_can_wait(struct vapi *api, const struct err *err)
+{
+    (void)api, (void)err;
+    return false;
+}
+
 void auth_handle_review(struct call *call)
 {
     call_tree(call, 201, call->body);
