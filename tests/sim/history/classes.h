@@ -26,7 +26,7 @@ CLASS(HOST_REMOVE, "host-remove", NULL)
 CLASS(HOST_FINISH, "host-finish", NULL)
 CLASS(RESTORE,     "restore",       NULL)
 CLASS(OTHER_HOST,  "other-host",    NULL)
-CLASS(ROLLBACK,    "rollback",      "a host restored to an earlier state is taken for deletions")
+CLASS(ROLLBACK,    "rollback",      NULL)
 CLASS(TWO,         "two-processes", NULL)
 CLASS(UNRECORDED,  "unrecorded",    "objects are made on the host before their record is durable")
 /* clang-format on */
