@@ -148,7 +148,7 @@ void life_host_changed(struct syncer *s, const char *why);
 uint64_t life_revision(struct syncer *s, enum sync_id id);
 /* With the record that says that it is there. */
 void life_note_revision(struct syncer *s, enum sync_id id, const cJSON *host_object);
-void life_keep(struct syncer *s); /* a failed transaction may have taken its beginning back */
+void life_keep(struct syncer *s);      /* a failed transaction may have taken its beginning back */
 void life_watch_all(struct syncer *s); /* what is on the host is not known to be what we made */
 void life_listed(struct syncer *s, enum sync_id id); /* the first list of a kind is complete */
 enum life_absence {

@@ -134,28 +134,3 @@ const struct subresource *resource_sub(const struct resource *r, struct str name
 /* What kube-apiserver's aggregator gives its group and its version; more comes first. */
 int resource_group_priority(const struct resource *r);
 int resource_version_priority(const struct resource *r);
-
-/* The registry. Built-ins are registered at start; CRDs come and go. A descriptor stays valid until
- * the loop's next turn after it was removed (watches of it are closed first). */
-struct registry;
-struct registry *registry_new(struct store *store);
-struct registry *registry_free(struct registry *g);
-const struct resource *registry_find(const struct registry *g, struct str group, struct str version,
-                                     struct str plural);
-const struct resource *registry_find_kind(const struct registry *g, struct str group,
-                                          struct str version, /* empty: preferred */
-                                          struct str kind);
-const struct resource *registry_find_group_resource(const struct registry *g, struct str group,
-                                                    struct str plural); /* the storage version */
-const struct resource *registry_by_storage(const struct registry *g, unsigned storage);
-bool registry_has_group(const struct registry *g, struct str group,
-                        struct str version); /* version may be empty */
-typedef bool (*registry_cb)(void *ctx, const struct resource *r);
-/* In discovery order: groups by priority, versions by preference, resources by name. */
-void registry_each(const struct registry *g, registry_cb each, void *ctx);
-/* For CRDs; on success the registry takes r (mem_alloc'ed, all it points to owned by r->crd). */
-int registry_add(struct registry *g, struct resource *r, struct err *err) MUST_CHECK;
-void registry_remove(struct registry *g, struct resource *r, void (*freed)(void *ctx), void *ctx);
-/* Grows with every change; for ETags and caches. At most 8 listeners. */
-uint64_t registry_generation(const struct registry *g);
-void registry_on_change(struct registry *g, void (*changed)(void *ctx), void *ctx);

@@ -7,6 +7,7 @@
 
 #include <sublet/auth.h>
 #include <sublet/config.h>
+#include <sublet/registry.h>
 
 struct uv_loop_s;
 struct proxy;
