@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <sys/types.h>
 #include "db.h"
 #include "db_sum.h"
 
@@ -140,8 +141,10 @@ int db_heal(struct db *db) MUST_CHECK;
 bool db_fold(struct db *db) MUST_CHECK;
 
 /* db_keep.c */
+/* Bytes at an offset, as pread(2) gives them. */
+typedef ssize_t (*db_keep_read)(void *ctx, void *bytes, size_t n, int64_t at);
 /* A copy that appears under its name when it is complete and synced. */
-int db_keep_file(const char *from, const char *to, struct err *err) MUST_CHECK;
+int db_keep_bytes(db_keep_read read, void *ctx, const char *to, struct err *err) MUST_CHECK;
 int db_sync_dir_of(const char *path, struct err *err) MUST_CHECK;
 
 /* db_load.c: a row of VERSION_COLUMNS, and whether its checksum is right. */

@@ -28,13 +28,21 @@ int db_sync_dir_of(const char *path, struct err *err)
     return result;
 }
 
-static int pump(int in, int out)
+static ssize_t read_descriptor(void *ctx, void *bytes, size_t n, int64_t at)
+{
+    const int *fd = ctx;
+
+    return pread(*fd, bytes, n, at);
+}
+
+static int pump(db_keep_read read, void *ctx, int out)
 {
     static const size_t STEP = 65536;
     char *bytes = mem_alloc(STEP);
+    int64_t at = 0;
     ssize_t n;
 
-    while ((n = read(in, bytes, STEP)) > 0) {
+    for (; (n = read(ctx, bytes, STEP, at)) > 0; at += n) {
         ssize_t wrote = write(out, bytes, (size_t)n);
         if (wrote != n) {
             errno = wrote < 0 ? errno : ENOSPC;
@@ -46,7 +54,7 @@ static int pump(int in, int out)
     return n ? -1 : fsync(out);
 }
 
-static int copy_file(int in, const char *to, struct err *err)
+int db_keep_bytes(db_keep_read read, void *ctx, const char *to, struct err *err)
 {
     size_t n = strlen(to) + sizeof(".partial");
     char *partial = mem_alloc(n);
@@ -55,7 +63,7 @@ static int copy_file(int in, const char *to, struct err *err)
     snprintf(partial, n, "%s.partial", to);
     unlink(partial);
     int out = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (out < 0 || lseek(in, 0, SEEK_SET) || pump(in, out) || rename(partial, to)) {
+    if (out < 0 || pump(read, ctx, out) || rename(partial, to)) {
         system_error(partial, err);
         unlink(partial);
     } else {
@@ -64,16 +72,6 @@ static int copy_file(int in, const char *to, struct err *err)
     if (out >= 0)
         close(out);
     mem_free(partial);
-    return result;
-}
-
-int db_keep_file(const char *from, const char *to, struct err *err)
-{
-    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    int result = in < 0 ? system_error(from, err) : copy_file(in, to, err);
-
-    if (in >= 0)
-        close(in);
     return result;
 }
 
@@ -90,7 +88,7 @@ int db_keep(struct db *db, const char *suffix, struct err *err)
 
     char *to = mem_alloc(n);
     snprintf(to, n, "%s.%s", db->file, suffix);
-    int result = stat(to, &st) ? copy_file(db->raw, to, err) : 0;
+    int result = stat(to, &st) ? db_keep_bytes(read_descriptor, &db->raw, to, err) : 0;
     mem_free(to);
     return result;
 }

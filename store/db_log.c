@@ -14,6 +14,7 @@
  * https://sqlite.org/fileformat2.html#walformat */
 #include "db_impl.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -161,9 +162,22 @@ static int inspect(struct log *l, bool *ret_lost)
     return 0;
 }
 
+static ssize_t read_log(void *ctx, void *bytes, size_t n, int64_t at)
+{
+    const struct log *l = ctx;
+    size_t left = at < l->size ? (size_t)(l->size - at) : 0;
+
+    n = n < left ? n : left;
+    if (!n || l->file->pMethods->xRead(l->file, bytes, (int)n, at) == SQLITE_OK)
+        return (ssize_t)n;
+    errno = EIO;
+    return -1;
+}
+
 /* Through SQLite's own layer, and before it opens the file itself: closing a database folds its
- * log. */
-static int inspect_file(struct db *db, bool *ret_lost)
+ * log. A log with a loss is copied to `lost`; *ret_kept is the result of that. */
+static int inspect_file(struct db *db, const char *lost, bool *ret_lost, int *ret_kept,
+                        struct err *err)
 {
     sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
     struct log l = {.file = mem_alloc((size_t)vfs->szOsFile), .bytes = mem_alloc(FRAME_MOST)};
@@ -179,6 +193,8 @@ static int inspect_file(struct db *db, bool *ret_lost)
                         SQLITE_OPEN_READONLY | SQLITE_OPEN_WAL, NULL);
         if (!rc)
             rc = inspect(&l, ret_lost);
+        if (!rc && *ret_lost)
+            *ret_kept = db_keep_bytes(read_log, &l, lost, err);
         if (l.file->pMethods)
             l.file->pMethods->xClose(l.file);
     }
@@ -196,15 +212,6 @@ static bool exists(const char *path)
     return !stat(path, &st);
 }
 
-static int keep_lost(struct db *db, const char *lost, struct err *err)
-{
-    char *log = db_path_join(db->dir, "state.db-wal");
-    int result = db_keep_file(log, lost, err);
-
-    mem_free(log);
-    return result;
-}
-
 int db_log_inspect(struct db *db, struct err *err)
 {
     char *lost = db_path_join(db->dir, LOST);
@@ -212,10 +219,8 @@ int db_log_inspect(struct db *db, struct err *err)
     int rc = 0, result = 0;
 
     *state = exists(lost);
-    if (!*state && (rc = inspect_file(db, state)) != 0)
+    if (!*state && (rc = inspect_file(db, lost, state, &result, err)) != 0)
         result = err_set(err, &ERR_STORAGE, "%s: the log: %s", db->file, sqlite3_errstr(rc));
-    else if (*state && !exists(lost))
-        result = keep_lost(db, lost, err);
     mem_free(lost);
     return result;
 }

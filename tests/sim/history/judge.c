@@ -9,6 +9,7 @@
 
 #include <sublet/schema.h>
 #include <sublet/store_admin.h>
+#include <sublet/store_disk.h>
 
 #include "engine.h"
 
@@ -408,8 +409,9 @@ static bool has_caught_up(const struct life *l)
     return store_watch_position(l->watch) >= store_revision(l->store);
 }
 
-/* Only the clock makes events too old for who reads at every step, and only the disk loses them.
- * After a restart they are read back, which takes time. */
+/* Only the clock makes events too old for a watch that is read at every step, and only the disk
+ * loses them: one without room keeps seconds of them. After a restart they are read back, which
+ * takes time. */
 static void take_events(struct life *l)
 {
     struct notes *n = notes_of(l->world);
@@ -417,13 +419,15 @@ static void take_events(struct life *l)
     struct store_stats stats;
     bool expired = false;
 
+    l->disk_was_full |= store_disk(l->store) != STORE_DISK_WRITABLE;
     while ((e = store_watch_next(l->watch, &expired)))
         judge_event(n, e);
     store_stats(l->store, &stats);
-    if (expired && !l->world->moment.jump_us && !stats.read_failures)
+    if (expired && !l->world->moment.jump_us && !stats.read_failures && !l->disk_was_full)
         world_fail("a watcher that reads at every step is too slow");
     if (expired)
         watch_anew(l, n);
+    l->disk_was_full = store_disk(l->store) != STORE_DISK_WRITABLE;
 }
 
 struct comparing {

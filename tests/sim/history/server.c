@@ -294,7 +294,7 @@ void server_execute(struct request *q)
 
     read_path(q, a, &t);
     q->wires->sender = q->sender;
-    q->wires->late = q->is_late;
+    q->wires->late = q->is_late || (!q->wire && !q->answered);
     q->wires->earlier = q->age != q->wires->age;
     if (strstr(q->query, "watch=1"))
         do_watch(&t);

@@ -109,6 +109,7 @@ struct life {
     struct syncer *syncer;
     struct transport *line;
     struct store_watch *watch;
+    bool disk_was_full; /* when its events were read last */
     bool ready, dead, power, started, closing, closed;
     unsigned index, number, spins;
 };
