@@ -28,5 +28,5 @@ CLASS(RESTORE,     "restore",       NULL)
 CLASS(OTHER_HOST,  "other-host",    NULL)
 CLASS(ROLLBACK,    "rollback",      NULL)
 CLASS(TWO,         "two-processes", NULL)
-CLASS(UNRECORDED,  "unrecorded",    "objects are made on the host before their record is durable")
+CLASS(UNRECORDED,  "unrecorded",    "what is removed on the host while the disk fails may be created again")
 /* clang-format on */

@@ -256,8 +256,8 @@ static void test_lost_records_are_not_made_again(void **state)
     struct world *w = *state;
     static const char *const ROWS[] = {
         "UPDATE record SET value = x'00' WHERE key = CAST('ca.crt' AS BLOB)",
-        "UPDATE record SET value = x'00' WHERE key IN (CAST('ca.crt' AS BLOB),"
-        " CAST('ca.key' AS BLOB))",
+        ("UPDATE record SET value = x'00' WHERE key IN (CAST('ca.crt' AS BLOB),"
+         " CAST('ca.key' AS BLOB))"),
         "DELETE FROM record WHERE key IN (CAST('ca.crt' AS BLOB), CAST('ca.key' AS BLOB))",
         "UPDATE record SET key = x'00' WHERE key = CAST('token.key' AS BLOB)",
         "DELETE FROM record WHERE key = CAST('token.key' AS BLOB)",
