@@ -24,9 +24,21 @@ def holder(vc):
     return lease_of(vc)["spec"].get("holderIdentity", "")
 
 
+def leads(vc):
+    """A process is ready once it has read the Lease; it has taken it a moment later."""
+    try:
+        return holder(vc)
+    except ApiError as e:
+        if e.code != 404:
+            raise
+        return ""
+
+
 @pytest.fixture
 def first(tenant):
-    return tenant("research", config=SHORT)
+    vc = tenant("research", config=SHORT)
+    eventually(lambda: leads(vc), 30, "the Lease")
+    return vc
 
 
 @pytest.fixture
@@ -49,6 +61,7 @@ def copied(first, vc):
     first.stop()
     shutil.copytree(first.store, vc.store, ignore=shutil.ignore_patterns("control"))
     first.start()
+    eventually(lambda: leads(first), 30, "the Lease")
     return vc
 
 
