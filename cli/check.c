@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sublet check`: what is wrong with a configuration, with the host it names when `--host` is
+/* `sublet check`: problems of a configuration, with the host it names when `--host` is
  * given, and with the data of `--data-dir`. Must never change any of them, nor need a host unasked.
  */
 #include "arguments.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * From rows that cannot be read to keys that must not be served. The trail says of every version
  * which key it belongs to; when the newest version of a key is lost, older ones of it are stale and
- * hidden as well. Of a key nobody can name only its hash is known: whoever looks for that very name
- * finds it in quarantine. Absence must never be an effect of damage. */
+ * hidden as well. Of a key that cannot be named only its hash is known: a caller that looks up that
+ * very name finds it in quarantine. Absence must never be an effect of damage. */
 #include "impl.h"
 
 #include <assert.h>

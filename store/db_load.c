@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads everything once, at start: resources, versions in the order of their revisions, records.
- * Rows can be damaged: what is wrong with a row is said, never guessed and never fatal. */
+ * Rows can be damaged: a damaged row is reported, never guessed and never fatal. */
 #include "db_impl.h"
 
 #include <assert.h>

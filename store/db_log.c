@@ -6,8 +6,8 @@
  * commit that has a successor was whole once.
  *
  * A log with such a loss is kept, and the store goes on like a copy of the moment its log ends at:
- * in a new life, at revisions nobody has seen. The kept log has the name <file>-wal.lost until that
- * is durable, <file>-wal.damaged then.
+ * in a new life, at revisions no client has seen. The kept log has the name <file>-wal.lost until
+ * that is durable, <file>-wal.damaged then.
  *
  * What cannot be known: whether the last transaction of the log, when it is the damaged one, was
  * answered; and that a log was there when it is not. Format:

@@ -77,7 +77,7 @@ int db_read_only(struct db *db, struct err *err)
     return 0;
 }
 
-/* Somebody may have put another file there, where nothing could be written. */
+/* The file may have been replaced while it could not be written. */
 static bool is_the_same(struct db *db, const struct db_state *before)
 {
     int64_t newest;

@@ -4,7 +4,7 @@
  * state.db.damaged.
  *
  * A table is read from both ends up to the pages that cannot be read, and then by the revisions the
- * other account of it knows. Rows are copied with their checksums: what is wrong with one is found
+ * other account of it knows. Rows are copied with their checksums: damage of one is found
  * by loading. Copying must never make a row look better than it is. */
 #include "db_impl.h"
 

@@ -156,7 +156,7 @@ void event_lost(struct store *s, struct history_slot *slot);
 /* The objects of an event leave memory. */
 void recalls_keep(struct store *s, const struct history_slot *slot,
                   const struct history_pair *pair);
-/* What a scan needs of cold events; borrowed. False: nobody recalled it. */
+/* What a scan needs of cold events; borrowed. False: it was not recalled. */
 bool recall_objects(const struct store *s, unsigned resource, int64_t revision,
                     const struct store_object ***ret, size_t *ret_n);
 void recalls_fini(struct store *s);

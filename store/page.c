@@ -207,7 +207,7 @@ static void wake_ready(struct store *s)
     }
 }
 
-/* Nothing is known of the rows: whoever waited for one of them must list again. */
+/* Nothing is known of the rows: each watch that waited for one of them must list again. */
 static void expire(struct store *s, const struct reading *r)
 {
     struct store_watch *w;

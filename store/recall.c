@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading versions back from disk for whoever meets cold events: pages for watches (page.c), and
- * what scans at an older revision need. One read is under way at a time; the loop thread never
+ * Reading versions back from disk for readers that meet cold events: pages for watches (page.c),
+ * and what scans at an older revision need. One read is under way at a time; the loop thread never
  * waits for it.
  *
  * The state of revision R is every live version not newer than R, and the `previous` of every event

@@ -310,3 +310,18 @@ int64_t query(struct fixture *f, const char *sql)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     return value;
 }
+
+int fixture_setup(void **state)
+{
+    static struct fixture f;
+
+    fixture_init(&f);
+    *state = &f;
+    return 0;
+}
+
+int fixture_teardown(void **state)
+{
+    fixture_fini(*state);
+    return 0;
+}

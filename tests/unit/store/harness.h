@@ -22,6 +22,9 @@ struct fixture {
 
 void fixture_init(struct fixture *f);
 void fixture_fini(struct fixture *f); /* closes and removes */
+/* The same as cmocka calls them, for one fixture at a time. */
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
 /* For thousands of opens, each with its syncs: moves the empty directory to /dev/shm, if it can. */
 void fixture_in_memory(struct fixture *f);
 void fixture_open(struct fixture *f); /* must succeed */

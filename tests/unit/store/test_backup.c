@@ -19,21 +19,6 @@ static int64_t new_year(void)
 
 static struct model model;
 
-static int setup(void **state)
-{
-    static struct fixture f;
-
-    fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    return 0;
-}
-
 struct result {
     int done;
     const struct err_kind *error;
@@ -359,7 +344,7 @@ static void test_check(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(while_writing), TEST(several),        TEST(errors), TEST(close_gives_up),
         TEST(restore),       TEST(damaged_backup), TEST(check),

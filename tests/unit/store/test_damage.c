@@ -10,21 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int setup(void **state)
-{
-    static struct fixture f;
-
-    fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    return 0;
-}
-
 /* Revisions: x 2 and 3, y 4, gone 5 to 6. */
 static void fill(struct fixture *f)
 {
@@ -285,7 +270,7 @@ static void test_both_accounts(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {TEST(rows), TEST(pages), TEST(both_accounts)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

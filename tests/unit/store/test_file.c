@@ -10,21 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int setup(void **state)
-{
-    static struct fixture f;
-
-    fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    return 0;
-}
-
 static mode_t mode_of(struct fixture *f, const char *name)
 {
     char path[128];
@@ -281,7 +266,7 @@ static void test_no_timer_is_left(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(permissions),        TEST(lock),         TEST(no_directory),
         TEST(foreign_files),      TEST(newer_schema), TEST(stats),

@@ -5,21 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static int setup(void **state)
-{
-    static struct fixture f;
-
-    fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    return 0;
-}
-
 struct listing {
     char text[1024];
     size_t n;
@@ -165,7 +150,7 @@ static void test_revisions(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(ranges),
         TEST(cluster_scoped),

@@ -7,21 +7,6 @@
 #include <sublet/store_admin.h>
 #include <string.h>
 
-static int setup(void **state)
-{
-    static struct fixture f;
-
-    fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    return 0;
-}
-
 static void test_first_revision(void **state)
 {
     struct fixture *f = *state;
@@ -444,7 +429,7 @@ static void test_read_only(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(first_revision),
         TEST(matrix),
