@@ -176,6 +176,14 @@ static void on_confirmed(void *ctx)
 
 /* --- life --- */
 
+static void on_broken(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    assert(s->magic == SYNCER_MAGIC);
+    lease_doubt(s->lease);
+}
+
 static bool may_act(void *ctx)
 {
     return lease_may_act(((struct syncer *)ctx)->lease);
@@ -206,6 +214,7 @@ void leader_new(struct syncer *s)
     o.fork = forks_of(s);
     s->lease = lease_new(&o);
     host_set_gate(s->host, may_act, s);
+    host_on_broken(s->host, on_broken, s);
     vapi_add_check(s->api, "lease", check_lease, s->api);
 }
 

@@ -74,10 +74,13 @@ struct lease {
     struct seen seen;
     char known_uid[64]; /* of the Lease, and the newest sequence seen of it */
     int64_t known_sequence;
-    const char *host_changed; /* why; told when the Lease is ours */
-    int64_t due_ms;           /* of the next request */
-    int64_t confirmed_ms;     /* when the last renewal that was answered was sent */
-    int64_t wanted_ms;        /* confirmation is wanted since; 0: not */
+    const char *host_changed;  /* why; told when the Lease is ours */
+    int64_t due_ms;            /* of the next request */
+    int64_t confirmed_ms;      /* when the last renewal that was answered was sent */
+    int64_t wanted_ms;         /* confirmation is wanted since; 0: not */
+    uint64_t breaks;           /* of the connection, so far */
+    uint64_t sent_breaks;      /* ... when the request under way was sent */
+    uint64_t confirmed_breaks; /* ... when the last renewal that was answered was sent */
     unsigned failures;
     bool started, on_record, wants_take, closing;
     bool commit_pending; /* the store has a callback of ours */
@@ -125,6 +128,12 @@ static void move(struct lease *l, enum lease_state to)
 static int64_t acts_until(const struct lease *l)
 {
     return l->confirmed_ms + l->o.duration_ms - l->o.duration_ms / 4;
+}
+
+/* The connection broke since the request was sent that was answered last. */
+static bool is_doubted(const struct lease *l)
+{
+    return l->confirmed_breaks != l->breaks;
 }
 
 static int64_t jitter(struct lease *l, int64_t ms)
@@ -387,6 +396,7 @@ static void ask(struct lease *l, enum ask what, const char *method, struct str t
     q.timeout_ms = what == ASK_RELEASE ? RELEASE_MS : l->o.duration_ms / 4;
     l->asking = what;
     l->sent_ms = now_ms(l);
+    l->sent_breaks = l->breaks;
     l->call = host_send(l->o.host, &q, on_answer, l);
     arena_free(a);
     arm(l);
@@ -535,10 +545,11 @@ static void not_permitted(struct lease *l)
 /* The host took what we wrote: it is ours as of when that was sent. */
 static void written(struct lease *l)
 {
-    bool was_held = l->state == LEASE_HELD;
+    bool was_held = l->state == LEASE_HELD, was_doubted = is_doubted(l);
 
     judge_host(l);
     l->confirmed_ms = l->sent_ms;
+    l->confirmed_breaks = l->sent_breaks;
     l->failures = 0;
     l->o.force = false;
     l->due_ms = l->sent_ms + jitter(l, l->o.duration_ms / 3);
@@ -552,9 +563,9 @@ static void written(struct lease *l)
         lease_note(l);
     l->host_changed = NULL;
     move(l, LEASE_HELD);
-    if (l->wanted_ms > l->confirmed_ms) {
+    if (l->wanted_ms > l->confirmed_ms || is_doubted(l)) {
         l->due_ms = now_ms(l);
-    } else if (l->wanted_ms) {
+    } else if (l->wanted_ms || was_doubted) {
         l->wanted_ms = 0;
         l->o.confirmed(l->o.ctx);
     }
@@ -678,6 +689,13 @@ void lease_kick(struct lease *l)
     again_in(l, 0);
 }
 
+void lease_doubt(struct lease *l)
+{
+    l->breaks++;
+    if (l->started && l->state == LEASE_HELD && !l->failures && !l->call)
+        again_in(l, 0);
+}
+
 void lease_release(struct lease *l, void (*done)(void *ctx), void *ctx)
 {
     bool held = l->state == LEASE_HELD && now_ms(l) < acts_until(l);
@@ -705,7 +723,8 @@ const char *lease_identity(const struct lease *l)
 
 bool lease_may_act(const struct lease *l)
 {
-    return l->state == LEASE_WITHOUT || (l->state == LEASE_HELD && now_ms(l) < acts_until(l));
+    return l->state == LEASE_WITHOUT ||
+           (l->state == LEASE_HELD && now_ms(l) < acts_until(l) && !is_doubted(l));
 }
 
 bool lease_confirmed_since(struct lease *l, int64_t mono_ms)
@@ -714,6 +733,8 @@ bool lease_confirmed_since(struct lease *l, int64_t mono_ms)
         return true;
     if (l->state == LEASE_RELEASED)
         return false;
+    /* Never of a moment to come: no renewal would do. */
+    mono_ms = mono_ms < now_ms(l) ? mono_ms : now_ms(l);
     l->wanted_ms = mono_ms > l->wanted_ms ? mono_ms : l->wanted_ms;
     if (l->state == LEASE_HELD && !l->failures)
         again_in(l, 0);

@@ -55,6 +55,9 @@ struct lease *lease_new(const struct lease_options *options);
 void lease_start(struct lease *l);
 /* The host is back: looks now instead of later. */
 void lease_kick(struct lease *l);
+/* The connection to the host broke: what answers next may be another host, or one where another
+ * process leads. Until a request sent after this is answered, lease_may_act() is false. */
+void lease_doubt(struct lease *l);
 /* Gives it up, so that the next process waits for nothing; done() within a second, never from
  * within this call. Nothing else is asked or told afterwards. */
 void lease_release(struct lease *l, void (*done)(void *ctx), void *ctx);

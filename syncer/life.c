@@ -163,6 +163,8 @@ enum life_absence life_absence(struct syncer *s, enum sync_id id, const struct m
 
     if (m->life != s->life)
         return ABSENCE_OF_ANOTHER_LIFE;
+    if (listed_ms == REFLECTOR_NOT_LISTED)
+        return ABSENCE_OPEN; /* the list brings the key back */
     /* Else the list may be of a host that was restored a moment ago. */
     return lease_confirmed_since(s->lease, listed_ms) ? ABSENCE_PROVEN : ABSENCE_OPEN;
 }

@@ -107,6 +107,10 @@ void host_gate_closed(struct host *h); /* what waits is looked at now */
 /* May an urgent dry run go out now, without a wait for its turn? */
 bool host_has_dry_turn(struct host *h);
 
+/* An exchange broke off without an answer: whatever answers next may be another server, or another
+ * cluster. From the loop, before the exchange's own callback; one listener. */
+void host_on_broken(struct host *h, void (*broken)(void *ctx), void *ctx);
+
 /* Up: the last request was answered, whatever the answer. While down the host is probed. */
 bool host_is_up(const struct host *h);
 bool host_was_reached(const struct host *h);                       /* ever */

@@ -98,6 +98,8 @@ struct host {
     unsigned errors; /* answers of 5xx in a row */
     void (*on_trouble)(void *ctx, enum host_trouble now, struct str detail);
     void *on_trouble_ctx;
+    void (*on_broken)(void *ctx);
+    void *on_broken_ctx;
     bool (*gate)(void *ctx); /* NULL: always open */
     void *gate_ctx;
     struct rights rights;
@@ -421,6 +423,8 @@ static void note_outcome(struct host_call *c, int status, const struct wire_fail
     struct host *h = c->host;
     bool decides = c == h->probe || !c->stream || !c->got_data;
 
+    if (failure && h->on_broken)
+        h->on_broken(h->on_broken_ctx);
     if (status) {
         note_status(h, status);
         note_reachable(h, true);
@@ -807,6 +811,13 @@ void host_gate_closed(struct host *h)
     start_all(h);
     if (!h->delivering)
         arm(h);
+}
+
+void host_on_broken(struct host *h, void (*broken)(void *ctx), void *ctx)
+{
+    assert(h->magic == HOST_MAGIC);
+    h->on_broken = broken;
+    h->on_broken_ctx = ctx;
 }
 
 void host_on_trouble(struct host *h,

@@ -661,7 +661,7 @@ void reflector_learn(struct reflector *f, struct str bytes)
 
 int64_t reflector_listed_ms(const struct reflector *f)
 {
-    return f && f->synced && f->state != LISTING ? f->listed_ms : INT64_MAX;
+    return f && f->synced && f->state != LISTING ? f->listed_ms : REFLECTOR_NOT_LISTED;
 }
 
 static void forget_revision(void *ctx, struct map_entry *m)

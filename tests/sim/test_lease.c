@@ -371,6 +371,45 @@ static void confirms_on_demand(void **state)
     assert_true(lease_confirmed_since(a->lease, w->now_ms));
 }
 
+static void no_renewal_is_from_a_moment_to_come(void **state)
+{
+    struct world *w = *state;
+    struct process *a = process(w, 0, EARLY);
+
+    launch(a);
+    until_state(a, LEASE_HELD);
+    assert_false(lease_confirmed_since(a->lease, INT64_MAX));
+    pass(w, 5000);
+    assert_in_range(sequence(w), 2, 3);
+    assert_int_equal(a->confirmations, 1);
+}
+
+/* What answers next may be another host: one renewal, sent after the break, says that it is not. */
+static void a_break_of_the_connection_needs_a_renewal(void **state)
+{
+    struct world *w = *state;
+    struct process *a = process(w, 0, EARLY);
+
+    launch(a);
+    until_state(a, LEASE_HELD);
+    lease_doubt(a->lease);
+    assert_false(lease_may_act(a->lease));
+    assert_int_equal(lease_state(a->lease), LEASE_HELD);
+    while (!lease_may_act(a->lease))
+        run_ms(w, 2);
+    assert_int_equal(sequence(w), 2);
+    assert_int_equal(a->confirmations, 1);
+    /* The answer to a request from before the break says nothing. */
+    w->now_ms += 1000;
+    assert_false(lease_confirmed_since(a->lease, w->now_ms));
+    run_ms(w, 0);
+    lease_doubt(a->lease);
+    while (!lease_may_act(a->lease))
+        run_ms(w, 2);
+    assert_in_range(sequence(w), 3, 4);
+    assert_int_equal(a->changes, 1);
+}
+
 static void works_without_the_right(void **state)
 {
     struct world *w = *state;
@@ -751,6 +790,28 @@ static void ends_before_it_is_decided(void **state)
     sim_free(s);
 }
 
+/* Behind the same address there is another host, or another process led meanwhile. */
+static void nothing_goes_out_after_a_break_before_the_lease_is_confirmed(void **state)
+{
+    struct sim *s = sim_new(12, NULL);
+
+    (void)state;
+    sim_until(s, has_account, "the account of pods");
+    sim_until(s, is_held, "the Lease");
+    fake_host_faults(s->host)->down = true;
+    sim_create(s, "pods", "default", POD);
+    sim_writes_done(s);
+    assert_string_equal(s->refusal, "");
+    sim_run_ms(s, 50);
+    fake_host_patch(s->host, "leases", "sim", "{\"spec\":{\"holderIdentity\":\"other_1\"}}");
+    fake_host_faults(s->host)->down = false;
+    sim_until(s, is_waiting, "another holder");
+    assert_int_equal(fake_host_asked(s->host, "POST", "pods", false), 0);
+    fake_host_patch(s->host, "leases", "sim", "{\"spec\":{\"holderIdentity\":\"\"}}");
+    sim_until(s, pod_is_on_host, "the pod on the host");
+    sim_free(s);
+}
+
 /* Another holds the Lease as of now, with this epoch, forked off here. */
 static void steal(struct sim *s, const char *epoch, int64_t fork)
 {
@@ -856,6 +917,8 @@ int main(void)
         WORLD(starts_while_the_host_is_away),
         WORLD(answers_that_are_lost_are_no_loss),
         WORLD(confirms_on_demand),
+        WORLD(no_renewal_is_from_a_moment_to_come),
+        WORLD(a_break_of_the_connection_needs_a_renewal),
         WORLD(works_without_the_right),
         WORLD(a_quota_is_no_missing_right),
         WORLD(a_copy_waits_until_it_expires),
@@ -873,6 +936,7 @@ int main(void)
         cmocka_unit_test(serves_while_the_host_is_away),
         cmocka_unit_test(refuses_while_the_host_is_away_if_told),
         cmocka_unit_test(ends_before_it_is_decided),
+        cmocka_unit_test(nothing_goes_out_after_a_break_before_the_lease_is_confirmed),
         cmocka_unit_test(a_stolen_lease_stops_everything),
         cmocka_unit_test(what_a_later_life_lacks_is_listed),
     };
