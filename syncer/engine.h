@@ -94,8 +94,9 @@ struct syncer {
     struct uv_timer_s *defer; /* runs what must not run inside the caller */
     struct deferred_call *deferred;
     bool started, address_known, closing;
-    bool undecided; /* writes wait for the host's first answer about the Lease */
-    bool undone;    /* records were taken back: everything is looked at again soon */
+    bool undecided;            /* writes wait for the host's first answer about the Lease */
+    struct departed *departed; /* removals that are not on record yet */
+    bool undone;               /* records were taken back: everything is looked at again soon */
     bool asking_class;
     char *host_class; /* behind tenant.host_class */
     int64_t life;     /* see life.c */
@@ -189,6 +190,9 @@ struct mapping {
 };
 struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                            struct str name);
+/* Without what departed.c knows and no record does. */
+struct mapping mapping_on_record(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                                 struct str name);
 void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
                  const struct mapping *m);
 void mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name);
@@ -196,8 +200,10 @@ void mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str
  * false when it is already. */
 bool mapping_begin(struct mapping *m, struct str uid);
 bool mapping_is_full(const struct mapping *m);
-/* A host object of ours came or left. It may have left before a run looks, or a restart may come
- * first: that it was there must be known all the same. */
+/* The host object of m was there in this life. False: m says so already. */
+bool mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid);
+/* A host object of ours came. It may have left before a run looks, or a restart may come first:
+ * that it was there must be known all the same. */
 void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
                        struct str uid, const cJSON *host_object);
 /* How many other Services are, or may be, on the host: with an address there, or headless. */
@@ -321,6 +327,15 @@ void relabel_service_changed(struct syncer *s, const struct host_object *now,
                              const struct host_object *before);
 /* The patch without the removal of keys that a Service still selects by; NULL: nothing is left. */
 cJSON *relabel_pod_keep(struct sync_run *run, const cJSON *wanted, cJSON *patch);
+
+/* --- departed.c: removals on the host, until they are on record --- */
+void departed_note(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                   struct str uid, const cJSON *host_object);
+/* What m lacks because its transaction failed. */
+void departed_apply(const struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                    struct str name, struct mapping *m);
+void departed_again(struct syncer *s); /* after a failed transaction */
+void departed_fini(struct syncer *s);
 
 /* --- failed.c: the cap on failed pods --- */
 struct failed_pods *failed_new(struct syncer *s);

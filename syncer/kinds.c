@@ -59,7 +59,7 @@ static void add_owner_of(struct syncer *s, enum sync_id id, const cJSON *tree,
     if (!translate_owner(&s->tenant, tree, &ns, &name, &uid))
         return;
     if (changes && !lacks && life_has_taken_up(s, tree))
-        mapping_note_host(s, id, ns, name, uid, tree);
+        (now ? mapping_note_host : departed_note)(s, id, ns, name, uid, tree);
     if (!now)
         quarantine_end(s, id, before->name);
     else if (!before || !str_eq(now->uid, before->uid) || quarantine_has(s, id, now->name))

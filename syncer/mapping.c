@@ -23,8 +23,8 @@ static struct str field(struct str *rest)
     return str_eqc(text, "-") ? STR("") : text;
 }
 
-struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
-                           struct str name)
+struct mapping mapping_on_record(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                                 struct str name)
 {
     struct mapping m = {0};
     struct str value, rest, flags;
@@ -48,6 +48,16 @@ struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, s
         str_to_i64(str_from(str_cut(&rest, ' '), 1), &m.life);
     while (rest.p && m.n_old < MAPPING_OLD)
         m.old[m.n_old++] = field(&rest);
+    return m;
+}
+
+struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                           struct str name)
+{
+    struct mapping m = mapping_on_record(s, a, id, ns, name);
+
+    if (m.exists && s->departed)
+        departed_apply(s, a, id, ns, name, &m);
     return m;
 }
 
@@ -124,16 +134,23 @@ bool mapping_is_full(const struct mapping *m)
     return m->n_old == MAPPING_OLD;
 }
 
+bool mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid)
+{
+    if (m->host_uid.n && m->life == s->life)
+        return false;
+    m->host_uid = host_uid;
+    m->life = s->life;
+    m->tried = false;
+    return true;
+}
+
 void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
                        struct str uid, const cJSON *host_object)
 {
     struct arena *a = arena_new(0);
     struct mapping m = mapping_get(s, a, id, ns, name);
 
-    if (m.exists && str_eq(m.uid, uid) && !m.host_uid.n) {
-        m.host_uid = sync_uid(host_object);
-        m.life = s->life;
-        m.tried = false;
+    if (m.exists && str_eq(m.uid, uid) && mapping_set_host(s, &m, sync_uid(host_object))) {
         mapping_put(s, id, ns, name, &m);
         life_note_revision(s, id, host_object);
     }

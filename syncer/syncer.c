@@ -349,6 +349,7 @@ static void look_again(void *ctx)
 
     s->undone = false;
     life_keep(s);
+    departed_again(s);
     for (int id = 0; id < N_SYNC && !s->closing; id++) {
         if (reflector_synced(s->watches[id].reflector))
             quarantine_compare(s, (enum sync_id)id);
@@ -519,6 +520,7 @@ static void on_defer_closed(uv_handle_t *handle)
     mem_free(s->defer);
     mem_free(s->host_class);
     mem_free(s->not_leading);
+    departed_fini(s);
     s->refs = refs_free(s->refs);
     s->ledger = ledger_free(s->ledger);
     s->nodes = nodes_free(s->nodes);

@@ -70,9 +70,38 @@ static void test_record_before_create(void **state)
     sim_free(s);
 }
 
+static bool pod_is_gone(struct sim *s)
+{
+    return sim_get(s, s->arena, "pods", "default", "p") == NULL;
+}
+
+/* That the pod was on the host is not on record, and it is removed there meanwhile. */
+static void test_removed_while_the_disk_fails(void **state)
+{
+    struct sim *s = sim_new(2, NULL);
+    struct arena *a = s->arena;
+
+    (void)state;
+    sim_until(s, account_is_there, "the default service account");
+    sim_create(s, "pods", "default", POD);
+    sim_writes_done(s);
+    sim_until(s, pod_is_there, "the pod on the host");
+    fault_arm(FAULT_SYNC, FAULT_LOG, FAULT_IO, 1, -1);
+    sim_run_ms(s, 200);
+    fake_host_remove(s->host, "pods",
+                     arena_cstr(a, json_str_at(json_first(fake_host_list(s->host, a, "pods")),
+                                               "metadata.name")));
+    sim_run_ms(s, 500);
+    assert_true(fault_disarm() > 0);
+    sim_until(s, pod_is_gone, "the virtual pod to follow");
+    assert_int_equal(fake_host_asked(s->host, "POST", "pods", false), 1);
+    sim_free(s);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_record_before_create)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_record_before_create),
+                                       cmocka_unit_test(test_removed_while_the_disk_fails)};
 
     fault_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
