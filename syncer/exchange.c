@@ -79,6 +79,18 @@ static bool is_unreadable(const struct sync_run *run)
            !store_is_absent(s, storage, run->ns, run->name);
 }
 
+/* A virtual object that is being deleted takes nothing over: what another process, or a later life
+ * of this store, made under its name is not what the tenant deletes. */
+static void overlook_other(struct sync_run *run)
+{
+    if (!run->host || !sync_is_deleting(run->virtual_) || str_eq(run->owner_uid, run->uid) ||
+        mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid) ||
+        str_eq(run->host_uid, run->mapping.host_uid))
+        return;
+    run->host = NULL;
+    run->host_uid = STR("");
+}
+
 bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
 {
     struct syncer *s = syncer_of(r);
@@ -91,6 +103,7 @@ bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
     run->virtual_ = syncer_virtual(s, run->arena, id, run->ns, run->name);
     run->uid = sync_uid(run->virtual_);
     take_host(run);
+    overlook_other(run);
     if (!is_under_way(run))
         return true;
     /* The commit brings the key back; should it fail, nothing else would. */

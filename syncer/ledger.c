@@ -245,16 +245,20 @@ static size_t place_of(const struct ledger *l, const struct config_pool *pool, s
 }
 
 /* A pod that is charged and not on the host goes there, unless what was charged whatever the limit
- * (ledger_force) took its room: then it waits like any other. */
+ * (ledger_force) took its room: then it waits like any other. It keeps its charge while a create
+ * that got no answer may still be executed. */
 static bool may_start(struct sync_run *run, const struct pool_choice *choice)
 {
-    struct rational used = ledger_used(run->syncer, choice->binding->pool);
+    struct syncer *s = run->syncer;
 
-    if (!ledger_charged(run->syncer, run->uid))
+    if (!ledger_charged(s, run->uid))
         return false;
-    if (run->mapping.tried || rational_cmp(used, choice->limit) <= 0)
+    if (rational_cmp(ledger_used(s, choice->binding->pool), choice->limit) <= 0) {
+        leave_line(s->ledger, run->uid);
         return true;
-    ledger_release(run->syncer, run->uid);
+    }
+    if (!run->mapping.tried)
+        ledger_release(s, run->uid);
     return false;
 }
 

@@ -114,6 +114,18 @@ static bool is_proven(struct syncer *s, struct arena *a, const struct origin *o)
            (mapping_knows(&m, o->uid) && syncer_has_virtual(s, o->id, o->ns, o->name));
 }
 
+/* A pod that is on the host holds its GPUs before its own run finds it there: another pod's run,
+ * which needs them, may come first. */
+static void charge_proven(struct syncer *s, struct arena *a, const struct origin *o,
+                          const cJSON *host)
+{
+    struct pool_choice choice;
+
+    if (o->id == SYNC_PODS && !pod_is_finished(host) && !ledger_charged(s, o->uid) &&
+        pool_of_host_pod(a, s->config, host, &choice))
+        ledger_force(s, &choice, o->uid);
+}
+
 void quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
 {
     struct origin o = {
@@ -123,10 +135,12 @@ void quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
 
     if (translate_owner(&s->tenant, host, &o.ns, &o.name, &o.uid)) {
         translate_name(&s->tenant, o.ns, o.name, name);
-        if (is_proven(s, a, &o))
+        if (is_proven(s, a, &o)) {
+            charge_proven(s, a, &o, host);
             quarantine_end(s, id, o.host_name);
-        else if (str_eqc(o.host_name, name)) /* else a pod's token Secret: it goes with the pod */
+        } else if (str_eqc(o.host_name, name)) { /* else the Secret of a pod's token */
             add(s, a, &o, host);
+        }
     }
     arena_free(a);
 }

@@ -449,6 +449,133 @@ static void test_a_newer_pod_that_differs_is_kept(void **state)
     sim_free(s);
 }
 
+static bool a_is_gone(struct sim *s)
+{
+    return !in_tenant(s, "pods", "a");
+}
+
+/* What the tenant deletes is the pod of the backup, not the one that has its name by now. */
+static void test_a_deleted_pod_takes_nothing_over(void **state)
+{
+    struct sim *s = begin(11);
+    struct str host;
+
+    (void)state;
+    fake_host_faults(s->host)->down = true;
+    sim_delete(s, "pods", "default", "a", 30);
+    sim_writes_done(s);
+    sim_backup(s, "deleting");
+    fake_host_faults(s->host)->down = false;
+    sim_until(s, a_is_gone, "the deletion");
+    sim_create(s, "pods", "default", POD("a", ""));
+    sim_writes_done(s);
+    sim_until(s, is_whole, "another pod of this name");
+    host = host_uid(s, "pods", "a");
+    sim_stop_and_restore(s, "deleting");
+    sim_open(s);
+    sim_until(s, a_is_gone, "the deletion that the backup holds");
+    sim_run_ms(s, 300);
+    assert_true(str_eq(host_uid(s, "pods", "a"), host));
+    assert_int_equal(quarantine_count(s->syncer, SYNC_PODS), 1);
+    sim_free(s);
+}
+
+/* --- GPUs of pods that this store does not know to be running --- */
+
+#define QUEUE                                                                                      \
+    "pools:\n- {name: p, kind: shared, mode: exclusive, nodeSelector: {pool: p}, products: [],\n"  \
+    "   resources: {nvidia.com/gpu: {gpuEq: \"1\"}}}\n"                                            \
+    "bindings:\n- {pool: p, guarantee: \"1\", overQuota: queue, default: true}\n"
+
+static bool b_runs(struct sim *s)
+{
+    return runs(s, "b");
+}
+
+static bool a_runs(struct sim *s)
+{
+    return runs(s, "a");
+}
+
+static bool b_is_charged(struct sim *s)
+{
+    return ledger_charged(s->syncer, uid_of(s, "pods", "b"));
+}
+
+/* In the backup b waits for the GPU that a has; on the host b has it. */
+static void test_a_pod_that_started_after_the_backup_holds_its_gpus(void **state)
+{
+    struct sim *s = sim_new(12, QUEUE);
+
+    (void)state;
+    sim_until(s, has_account, "the service account");
+    sim_create(s, "pods", "default", POD("a", GPU));
+    sim_writes_done(s);
+    sim_until(s, a_runs, "a pod with the GPU");
+    sim_create(s, "pods", "default", POD("b", GPU));
+    sim_writes_done(s);
+    sim_backup(s, "waiting");
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_writes_done(s);
+    sim_until(s, b_runs, "the pod that waited");
+    sim_stop_and_restore(s, "waiting");
+    sim_open(s);
+    sim_until(s, b_is_charged, "its charge");
+    sim_run_ms(s, 300);
+    assert_non_null(in_tenant(s, "pods", "a"));
+    assert_null(on_host(s, "pods", "a"));
+    sim_delete(s, "pods", "default", "b", 0);
+    sim_writes_done(s);
+    sim_until(s, a_runs, "the pod of the backup, in its turn");
+    sim_free(s);
+}
+
+/* --- seen on the host by a process that does not lead --- */
+
+static bool is_waiting(struct sim *s)
+{
+    return lease_state(s->syncer->lease) == LEASE_WAITING &&
+           reflector_synced(s->syncer->watches[SYNC_PODS].reflector);
+}
+
+static bool a_is_shown(struct sim *s)
+{
+    return reflector_get(s->syncer->watches[SYNC_PODS].reflector, str_c(s->note)) != NULL;
+}
+
+static bool a_is_no_longer_shown(struct sim *s)
+{
+    return !a_is_shown(s);
+}
+
+/* The host is restored, another process creates the pod again, and it is removed there. */
+static void test_a_removal_seen_without_the_lease(void **state)
+{
+    struct sim *s = sim_new(13, CONFIG);
+    struct fake_host_image *image = fake_host_image(s->host);
+    const char *pod;
+
+    (void)state;
+    make_first(s);
+    pod = arena_cstr(s->arena, json_text(s->arena, on_host(s, "pods", "a")));
+    snprintf(s->note, sizeof(s->note), "%.*s",
+             STR_F(json_str_at(on_host(s, "pods", "a"), "metadata.name")));
+    fake_host_roll_back(s->host, image);
+    fake_host_put(s->host, "leases",
+                  "{\"metadata\":{\"name\":\"sim\"},\"spec\":{\"holderIdentity\":\"other_1\","
+                  "\"leaseDurationSeconds\":40}}");
+    sim_until(s, is_waiting, "another holder");
+    fake_host_put(s->host, "pods", pod);
+    sim_until(s, a_is_shown, "its pod");
+    fake_host_remove(s->host, "pods", s->note);
+    sim_until(s, a_is_no_longer_shown, "its removal");
+    fake_host_patch(s->host, "leases", "sim", "{\"spec\":{\"holderIdentity\":\"\"}}");
+    sim_until(s, a_is_gone, "the virtual pod to follow");
+    sim_until(s, b_runs, "the other one, created again");
+    assert_null(on_host(s, "pods", "a"));
+    sim_free(s);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +589,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_deletion_from_before_the_restore),
         cmocka_unit_test(test_a_newer_pod_that_is_alike_is_adopted),
         cmocka_unit_test(test_a_newer_pod_that_differs_is_kept),
+        cmocka_unit_test(test_a_deleted_pod_takes_nothing_over),
+        cmocka_unit_test(test_a_pod_that_started_after_the_backup_holds_its_gpus),
+        cmocka_unit_test(test_a_removal_seen_without_the_lease),
     };
 
     if (argc > 1)
