@@ -24,23 +24,15 @@ static unsigned below(struct world *w, unsigned n)
 
 static unsigned rates[N_CLASSES]; /* of a thousand */
 
-/* Not a fault of its own: a record that a bad disk takes back leaves an object on the host that
- * nothing proves to be ours, and a pod that the host then removes is made again. Without it such
- * histories have less to judge. */
 static void draw_classes(struct world *w, const struct script *script)
 {
     static const unsigned choices[] = {3, 10, 30, 100};
-    bool bad_disk;
 
     for (int c = 0; c < N_CLASSES; c++) {
         moment_seed(&w->moment, DICE_ACTION, script->seed * 1000 + (uint64_t)c);
         w->with[c] = below(w, 2) && script->allowed[c];
         rates[c] = w->with[c] ? choices[below(w, 4)] : 0;
     }
-    bad_disk = w->with[CLASS_DISK_FULL] || w->with[CLASS_DISK_ERROR];
-    w->forgives_orphans = bad_disk && !script->allowed[CLASS_UNRECORDED];
-    if (w->forgives_orphans)
-        w->with[CLASS_HOST_REMOVE] = false;
 }
 
 /* The network has its good and its bad times. */
@@ -169,11 +161,11 @@ static const struct backup *a_backup(struct world *w)
     return b && b->done ? b : NULL;
 }
 
-/* Whoever restores sets the clock right first: a life that begins behind the clock of another has
- * the older epoch, so that one supersedes it. */
+/* The admin who restores sets the clock right first, which takes a second: a life that begins
+ * behind the clock of another has the older epoch, so that one supersedes it. */
 static void set_clock_right(struct world *w)
 {
-    int64_t ahead = w->newest_wall_us - clock_wall_us(&w->clock);
+    int64_t ahead = w->newest_wall_us + 1000000 - clock_wall_us(&w->clock);
 
     w->moment.jump_us += ahead > 0 ? ahead : 0;
 }
@@ -272,7 +264,7 @@ static void befall(struct world *w)
     if (!w->with[e->class])
         return;
     w->counts[e->class]++;
-    world_trace("event %s", CLASSES[e->class].name);
+    world_trace("event %s", CLASSES[e->class]);
     e->run(w);
 }
 

@@ -140,14 +140,41 @@ static int64_t gpus_on_host(struct world *w, bool only_seen)
     return sum;
 }
 
+static bool trace_row(void *ctx, struct str key, struct str value)
+{
+    world_trace("process %d charges %.*s: %.*s", *(const int *)ctx, STR_F(key), STR_F(value));
+    return true;
+}
+
+static void trace_gpus(struct world *w)
+{
+    struct arena *a = arena_new(0);
+
+    for (const struct host_object_model *o = host_model_first(w->host); o; o = o->next) {
+        const cJSON *pod = strcmp(o->plural, "pods") ? NULL : host_parse(a, o->bytes);
+        struct str uid = json_str_at(pod, "metadata.uid");
+
+        if (pod && host_is_ours(pod) && !host_pod_is_finished(pod) && host_pod_gpus(pod))
+            world_trace("%s uid %.*s of virtual uid %.*s holds %lld%s", o->name, STR_F(uid),
+                        STR_F(host_virtual_uid(pod)), (long long)host_pod_gpus(pod),
+                        knows(w, &notes_of(w)->seen, uid) ? "" : ", not seen by the sender");
+    }
+    for (int i = 0; i < MAX_LIVES; i++)
+        if (life_serves(w->lives[i]))
+            store_record_each(w->lives[i]->store, RECORD_LEDGER, STR("gpu/"), trace_row, &i);
+    arena_free(a);
+}
+
 /* Before anything was put back, a process has made all that is there, and must know of it whether
  * it was told or not. */
 static void judge_gpus(struct world *w, const cJSON *created)
 {
     int64_t sum = gpus_on_host(w, age_of(w) > 1) + host_pod_gpus(created);
 
-    if (sum > LIMIT)
-        world_fail("%lld GPUs on the host, where the limit is %d", (long long)sum, LIMIT);
+    if (sum <= LIMIT)
+        return;
+    trace_gpus(w);
+    world_fail("%lld GPUs on the host, where the limit is %d", (long long)sum, LIMIT);
 }
 
 static void judge_created(struct world *w, const char *plural, const cJSON *after)
@@ -222,11 +249,13 @@ void judge_request(void *ctx, const char *plural, const cJSON *before, const cJS
     struct str name = json_str_at(before ? before : after, "metadata.name");
     bool own = str_has_suffix(name, STR("-kubeconfig")) || !strcmp(plural, "leases");
 
-    world_trace("%s %s %.*s",
+    world_trace("%s %s %.*s of virtual uid %.*s, by process %u%s",
                 !before ? "create"
                 : after ? "change"
                         : "remove",
-                plural, STR_F(name));
+                plural, STR_F(name), STR_F(host_virtual_uid(before ? before : after)),
+                wires_sender(w->wires),
+                wires_is_of_earlier_age(w->wires) ? " of an earlier age" : "");
     if (before && !own && !host_is_ours(before))
         world_fail("%s %.*s of others is touched", plural, STR_F(name));
     if (!before)
@@ -613,7 +642,7 @@ static bool kind_agrees(struct world *w, struct arena *a, const char *plural)
     if (g.waiting && gpus_on_host(w, false) + host_pod_gpus(g.waiting) <= LIMIT)
         return differ("pods %.*s waits, and there is room for it",
                       STR_F(json_str_at(g.waiting, "metadata.name")));
-    return count_host(&g) == g.with_host + count_quarantined(&g, l) || w->forgives_orphans ||
+    return count_host(&g) == g.with_host + count_quarantined(&g, l) ||
            differ("%zu %s on the host, where %zu are wanted", count_host(&g), plural, g.with_host);
 }
 
@@ -657,7 +686,7 @@ static bool ledger_agrees(struct world *w, struct arena *a)
 
         charged += pod && host_is_ours(pod) && !host_pod_is_finished(pod) && host_pod_gpus(pod) > 0;
     }
-    return g.same && (charged == g.with_host || w->forgives_orphans ||
+    return g.same && (charged == g.with_host ||
                       differ("the ledger charges %zu pods, the host %zu", g.with_host, charged));
 }
 

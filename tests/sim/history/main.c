@@ -118,14 +118,14 @@ static void run_one(const struct script *script, struct result *r)
 
 static void print_command(const struct script *s)
 {
-    const char *comma = "";
+    const char *comma = " --without ";
 
     printf("    replay: sim_history --seed %llu --steps %u", (unsigned long long)s->seed, s->steps);
     for (int c = 0; c < N_CLASSES; c++) {
-        if (s->allowed[c] == !CLASSES[c].off)
+        if (s->allowed[c])
             continue;
-        printf("%s%s", *comma ? "," : s->allowed[c] ? " --with " : " --without ", CLASSES[c].name);
-        comma = s->allowed[c] ? "" : ",";
+        printf("%s%s", comma, CLASSES[c]);
+        comma = ",";
     }
     comma = " --skip ";
     for (unsigned i = 0; i < s->steps; i++) {
@@ -233,14 +233,11 @@ static void print_totals(double seconds)
     printf("events:");
     for (int i = 0; i < N_CLASSES; i++)
         if (total.classes[i])
-            printf(" %s %u", CLASSES[i].name, total.classes[i]);
+            printf(" %s %u", CLASSES[i], total.classes[i]);
     printf(" torn sectors %u\nnetwork:", total.torn);
     for (int i = 0; i < N_WIRE_COUNTS; i++)
         printf(" %s %u", names[i], total.wire[i]);
     printf("\n");
-    for (int i = 0; i < N_CLASSES; i++)
-        if (CLASSES[i].off)
-            printf("off: %s (%s)\n", CLASSES[i].name, CLASSES[i].off);
 }
 
 struct job {
@@ -311,7 +308,7 @@ static bool replays(const struct options *o, struct result *results)
 
 /* --- arguments --- */
 
-static void allow(struct script *s, const char *names, bool allowed)
+static void leave_out(struct script *s, const char *names)
 {
     struct str rest = str_c(names);
 
@@ -320,8 +317,8 @@ static void allow(struct script *s, const char *names, bool allowed)
         bool found = false;
 
         for (int c = 0; c < N_CLASSES; c++) {
-            if (str_eqc(name, CLASSES[c].name) || str_eqc(name, "all")) {
-                s->allowed[c] = allowed;
+            if (str_eqc(name, CLASSES[c]) || str_eqc(name, "all")) {
+                s->allowed[c] = false;
                 found = true;
             }
         }
@@ -355,7 +352,7 @@ static uint64_t number(const char *text)
 
 static const char *const USAGE =
     "sim_history [--histories N] [--first SEED] [--jobs N] [--seed SEED] [--steps N]\n"
-    "            [--with CLASS,...] [--without CLASS,...] [--skip STEP,...]\n"
+    "            [--without CLASS,...] [--skip STEP,...]\n"
     "            [--shrink N] [--show]\n"
     "--seed runs one history; --show prints it; --shrink: so many of those that broke.\n";
 
@@ -371,10 +368,8 @@ static void read_option(struct options *o, const char *name, const char *value)
         most_shrunk = number(value);
     else if (!strcmp(name, "--steps"))
         o->script.steps = (unsigned)number(value);
-    else if (!strcmp(name, "--with"))
-        allow(&o->script, value, true);
     else if (!strcmp(name, "--without"))
-        allow(&o->script, value, false);
+        leave_out(&o->script, value);
     else if (!strcmp(name, "--skip"))
         skip(&o->script, value);
     else if (!strcmp(name, "--seed")) {
@@ -390,7 +385,7 @@ static void read_options(struct options *o, int argc, char **argv)
 {
     *o = (struct options){.first = 1, .histories = 500, .jobs = 2, .script = {.steps = STEPS}};
     for (int c = 0; c < N_CLASSES; c++)
-        o->script.allowed[c] = !CLASSES[c].off;
+        o->script.allowed[c] = true;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--show"))
             o->script.show = true;

@@ -17,8 +17,8 @@
 
 struct world *WORLD;
 
-const struct class_row CLASSES[N_CLASSES] = {
-#define CLASS(id, name, off) [CLASS_##id] = {name, off},
+const char *const CLASSES[N_CLASSES] = {
+#define CLASS(id, name) [CLASS_##id] = name,
 #include "classes.h"
 #undef CLASS
 };

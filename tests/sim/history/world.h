@@ -15,16 +15,12 @@
 
 /* --- classes of faults: what a history has, and what can be left out by name --- */
 enum fault_class {
-#define CLASS(id, name, off) CLASS_##id,
+#define CLASS(id, name) CLASS_##id,
 #include "classes.h"
 #undef CLASS
     N_CLASSES
 };
-struct class_row {
-    const char *name;
-    const char *off; /* why it takes part only when named by --with; NULL: it does */
-};
-extern const struct class_row CLASSES[N_CLASSES];
+extern const char *const CLASSES[N_CLASSES];
 
 /* --- what the tenant was promised --- */
 enum { MAX_SLOTS = 32, UID = 40 };
@@ -80,8 +76,8 @@ struct world {
     char epoch[40];                       /* of the tenant's data */
     int64_t newest_wall_us;               /* of any clock that a process saw */
     uint64_t trace;
-    bool show, forgives_orphans; /* more may be on the host at the end */
-    struct notes *notes;         /* of judge.c */
+    bool show;
+    struct notes *notes; /* of judge.c */
 };
 
 extern struct world *WORLD; /* the one of this process */
