@@ -331,6 +331,14 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     }
 }
 
+/* What other records were taken back decides whether this one may be created at all: the charges of
+ * pods on the host, that it was there before. */
+static void wait_for_undone(struct sync_run *run)
+{
+    sync_attempt_over(run, NULL);
+    reconcile_again_after(run->reconcile, 1000);
+}
+
 /* A record that could not be stored is taken back, and nothing was sent. */
 static void on_recorded(void *ctx, const struct err *err)
 {
@@ -338,6 +346,8 @@ static void on_recorded(void *ctx, const struct err *err)
 
     if (err)
         reconcile_fail(ask->run.reconcile, err);
+    else if (ask->run.syncer->undone)
+        wait_for_undone(&ask->run);
     else
         sync_ask(&ask->run, &ask->request, on_created);
     reconcile_release(ask->run.reconcile, NULL);
