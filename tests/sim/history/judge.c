@@ -19,6 +19,7 @@ struct note {
     struct map_entry entry;
     char *key;
     uint64_t value;
+    int64_t at_us;
 };
 
 struct notes {
@@ -28,6 +29,8 @@ struct notes {
     struct map content; /* revision -> what was seen under it */
     struct map mirror;  /* resource, namespace and name -> revision, as a watcher has it */
     int64_t position;   /* of that watcher */
+    int64_t life_us;    /* when the tenant's process began to serve */
+    int64_t failed_us;  /* when its disk failed last */
     unsigned generation;
 };
 
@@ -61,6 +64,7 @@ static void note_put(struct map *m, struct str key, uint64_t value)
         map_put(m, &n->entry, str_c(n->key));
     }
     n->value = value;
+    n->at_us = WORLD->moment.now_us;
 }
 
 static void note_drop(struct map *m, struct str key)
@@ -120,6 +124,26 @@ void judge_told(void *ctx, const char *plural, const cJSON *object)
     knows_put(w, &notes_of(w)->seen, json_str_at(object, "metadata.uid"));
     if (str_eqc(epoch, w->epoch))
         knows_put(w, &notes_of(w)->told, host_virtual_uid(object));
+}
+
+static bool disk_fails(const struct life *l)
+{
+    const struct disk_faults *f = disk_faults(l->disk);
+
+    return f->full || f->write_errors || f->sync_errors ||
+           (l->store && store_disk(l->store) != STORE_DISK_WRITABLE);
+}
+
+/* What the tenant's process was told in its life, and could not record because its disk failed
+ * then or afterwards, ends with it. */
+static void forget_unrecorded(void *ctx, struct map_entry *e)
+{
+    const struct notes *notes = ctx;
+    struct note *n = CONTAINER(e, struct note, entry);
+
+    if (str_has_prefix(str_c(n->key), STR("0/")) && n->at_us >= notes->life_us &&
+        n->at_us <= notes->failed_us)
+        note_drop(&notes_of(WORLD)->told, str_c(n->key));
 }
 
 enum { LIMIT = 4 }; /* of the GPUs, in world.c */
@@ -493,6 +517,8 @@ void judge_life(struct life *l)
     if (n->generation != w->generation || !n->position || !watch_on(l, n))
         watch_anew(l, n);
     n->generation = w->generation;
+    map_each(&n->told, forget_unrecorded, n);
+    n->life_us = w->moment.now_us;
     judge_slots(l, true);
 }
 
@@ -502,6 +528,8 @@ void judge_step(struct world *w)
     struct life *l = w->lives[0];
     struct comparing c = {l, NULL};
 
+    if (l && disk_fails(l))
+        notes_of(w)->failed_us = w->moment.now_us;
     if (!life_serves(l) || !l->watch)
         return;
     take_events(l);
