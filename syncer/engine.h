@@ -43,14 +43,18 @@ struct sync_kind {
     bool namespaced;    /* on the host: in our namespace, and watched by our label */
     bool labelled;
     bool metadata_only;
-    bool maps;                               /* has mapping records */
-    const struct controller_def *controller; /* NULL: none */
-    void (*reduce)(struct arena *a, cJSON *object);
-    /* NULL: our objects' keys are added to the controller. */
+    bool maps; /* has mapping records */
+};
+extern const struct sync_kind SYNC_KINDS[N_SYNC]; /* kinds.c */
+
+/* What is done for a kind. */
+struct sync_handlers {
+    const struct controller_def *controller;        /* NULL: none */
+    void (*reduce)(struct arena *a, cJSON *object); /* what of a host object is not kept; or NULL */
     void (*changed)(struct syncer *s, const struct host_object *now,
                     const struct host_object *before);
 };
-extern const struct sync_kind SYNC_KINDS[N_SYNC];
+extern const struct sync_handlers SYNC_HANDLERS[N_SYNC]; /* changes.c */
 
 struct sync_watch {
     struct syncer *syncer;
@@ -71,6 +75,9 @@ struct streams;
 
 struct syncer {
     unsigned magic;
+    const struct sync_handlers *handlers;     /* of N_SYNC kinds */
+    const struct reflector_options *watching; /* of all watches: what is done when one reports */
+    void (*idle)(struct syncer *s);           /* nothing is deferred any more */
     struct vapi *api;
     const struct config *config;
     struct store *store;
@@ -109,7 +116,9 @@ struct syncer {
     void *closed_ctx;
 };
 
-/* --- syncer.c --- */
+/* --- core.c, syncer.c --- */
+#define HOST_REACHED "host-reached"
+int64_t syncer_mono_ms(const struct syncer *s);
 /* With a host of the caller's own (tests); the syncer owns it from here on. */
 int syncer_new_with(struct vapi *api, const struct config *config, struct host *host,
                     struct syncer **ret, struct err *err) MUST_CHECK;
@@ -139,16 +148,18 @@ bool syncer_has_virtual(struct syncer *s, enum sync_id id, struct str ns, struct
 cJSON *syncer_virtual(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                       struct str name);
 
+/* --- revisions.c: the newest host object on record, of each kind --- */
+uint64_t revision_on_record(struct syncer *s, enum sync_id id); /* 0: none in this life */
+/* With the record that says that the object is there. */
+void revision_note(struct syncer *s, enum sync_id id, const cJSON *host_object);
+void revisions_forget(struct syncer *s);
+
 /* --- life.c: one history of our records and the host's objects --- */
 #define LIFE_FIRST 1
 void life_open(struct syncer *s); /* at start, before anything else reads records */
 bool life_is_first(const struct syncer *s);
 /* The host was restored to an earlier state, or is another one. */
 void life_host_changed(struct syncer *s, const char *why);
-/* The newest revision of the kind's host objects that is on record, in this life; 0: none. */
-uint64_t life_revision(struct syncer *s, enum sync_id id);
-/* With the record that says that it is there. */
-void life_note_revision(struct syncer *s, enum sync_id id, const cJSON *host_object);
 void life_keep(struct syncer *s);      /* a failed transaction may have taken its beginning back */
 void life_watch_all(struct syncer *s); /* what is on the host is not known to be what we made */
 void life_listed(struct syncer *s, enum sync_id id); /* the first list of a kind is complete */

@@ -13,16 +13,6 @@
  * executed later than this. */
 #define LOST_CREATE_S 75
 
-bool sync_is_deleting(const cJSON *object)
-{
-    return json_path(object, "metadata.deletionTimestamp") != NULL;
-}
-
-struct str sync_uid(const cJSON *object)
-{
-    return json_str_at(object, "metadata.uid");
-}
-
 /* --- the run --- */
 
 static cJSON *parse_host(struct arena *a, const struct host_object *o)
@@ -192,17 +182,6 @@ void sync_ask(struct sync_run *run, const struct host_request *q, sync_then then
     host_send(run->syncer->host, q, on_answer, ask);
 }
 
-struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
-                     const char *tail)
-{
-    const struct sync_kind *k = &SYNC_KINDS[id];
-    bool in_namespace = k->namespaced;
-
-    return arena_printf(a, "%s%s%.*s/%s%s%.*s%s", k->root, in_namespace ? "/namespaces/" : "",
-                        STR_F(in_namespace ? s->tenant.host_namespace : STR("")), k->plural,
-                        host_name.n ? "/" : "", STR_F(host_name), tail);
-}
-
 static struct str print(struct arena *a, const cJSON *tree)
 {
     return json_text(a, tree);
@@ -252,7 +231,7 @@ static void adopt(struct sync_run *run, const cJSON *object)
     run->mapping.host_uid = sync_uid(object);
     run->mapping.life = run->syncer->life;
     put_mapping(run);
-    life_note_revision(run->syncer, run->id, object);
+    revision_note(run->syncer, run->id, object);
     quarantine_end(run->syncer, run->id, json_str_at(object, "metadata.name"));
     sync_forget_old(run);
 }

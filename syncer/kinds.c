@@ -1,166 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of what is synced, and how a host object leads to the key of a virtual one. Must be the
- * only place that knows where on the host a kind is found. */
+/* The kinds that are synced, and where on the host each is found. Must be the only place that knows
+ * it, and hold facts only: what is done for a kind is in changes.c. */
 #include "engine.h"
-
-extern const struct controller_def POD_SYNCER, CONFIG_MAP_SYNCER, SECRET_SYNCER, SERVICE_SYNCER,
-    CLAIM_SYNCER, NODE_SYNCER, STORAGE_CLASS_SYNCER, PRIORITY_CLASS_SYNCER;
-
-/* --- what of a host object is kept --- */
-
-static void drop_data(struct arena *a, cJSON *object)
-{
-    (void)a;
-    json_remove(object, "data");
-    json_remove(object, "binaryData");
-    json_remove(object, "stringData");
-}
-
-/* Images alone are half of a node. */
-static void reduce_node(struct arena *a, cJSON *node)
-{
-    cJSON *status = json_get(node, "status"), *metadata = json_get(node, "metadata");
-
-    (void)a;
-    json_remove(status, "images");
-    json_remove(status, "volumesInUse");
-    json_remove(status, "volumesAttached");
-    json_remove(status, "runtimeHandlers");
-    json_remove(metadata, "annotations");
-    json_each(condition, json_get(status, "conditions"))
-        json_remove(condition, "lastHeartbeatTime");
-}
-
-static void reduce_class(struct arena *a, cJSON *class)
-{
-    (void)a;
-    json_remove(class, "parameters");
-    json_remove(class, "mountOptions");
-}
-
-/* --- from a host object to a key --- */
-
-static cJSON *tree_of(struct arena *a, const struct host_object *o)
-{
-    cJSON *tree = NULL;
-
-    return o && !json_parse(a, o->bytes, &tree, NULL) ? tree : NULL;
-}
-
-/* tree: of now, or of before where now is NULL. */
-static void add_owner_of(struct syncer *s, enum sync_id id, const cJSON *tree,
-                         const struct host_object *now, const struct host_object *before)
-{
-    bool changes = !now || !before || !str_eq(now->uid, before->uid);
-    /* What the first list of a life lacks did not leave in it. */
-    bool lacks = !now && !reflector_synced(s->watches[id].reflector);
-    struct str ns, name, uid;
-
-    if (!translate_owner(&s->tenant, tree, &ns, &name, &uid))
-        return;
-    if (changes && !lacks && life_has_taken_up(s, tree))
-        (now ? mapping_note_host : departed_note)(s, id, ns, name, uid, tree);
-    if (!now)
-        quarantine_end(s, id, before->name);
-    else if (!before || !str_eq(now->uid, before->uid) || quarantine_has(s, id, now->name))
-        quarantine_judge(s, id, tree);
-    syncer_add(s, id, ns, name);
-}
-
-static void add_owner(struct syncer *s, enum sync_id id, const struct host_object *now,
-                      const struct host_object *before)
-{
-    struct arena *a = arena_new(0);
-
-    add_owner_of(s, id, tree_of(a, now ? now : before), now, before);
-    arena_free(a);
-}
-
-static void pod_changed(struct syncer *s, const struct host_object *now,
-                        const struct host_object *before)
-{
-    struct arena *a = arena_new(0);
-    const cJSON *is = tree_of(a, now), *was = tree_of(a, before);
-
-    nodes_pod_changed(s->nodes, is, was);
-    add_owner_of(s, SYNC_PODS, now ? is : was, now, before);
-    arena_free(a);
-    events_object_known(s, now);
-}
-
-static void config_map_changed(struct syncer *s, const struct host_object *now,
-                               const struct host_object *before)
-{
-    add_owner(s, SYNC_CONFIG_MAPS, now, before);
-}
-
-/* Among the Secrets are those with pods' tokens: they lead to the pod. */
-static void secret_changed(struct syncer *s, const struct host_object *now,
-                           const struct host_object *before)
-{
-    const struct host_object *o = now ? now : before;
-    struct arena *a = arena_new(0);
-    struct str ns, name, uid;
-    char token_name[64];
-
-    if (translate_owner(&s->tenant, tree_of(a, o), &ns, &name, &uid)) {
-        translate_token_secret_name(&s->tenant, ns, name, token_name);
-        syncer_add(s, str_eqc(o->name, token_name) ? SYNC_PODS : SYNC_SECRETS, ns, name);
-    }
-    arena_free(a);
-}
-
-static void service_changed(struct syncer *s, const struct host_object *now,
-                            const struct host_object *before)
-{
-    add_owner(s, SYNC_SERVICES, now, before);
-    relabel_service_changed(s, now, before);
-    events_object_known(s, now);
-}
-
-static void claim_changed(struct syncer *s, const struct host_object *now,
-                          const struct host_object *before)
-{
-    add_owner(s, SYNC_CLAIMS, now, before);
-    events_object_known(s, now);
-}
-
-static void node_changed(struct syncer *s, const struct host_object *now,
-                         const struct host_object *before)
-{
-    syncer_add(s, SYNC_NODES, STR(""), now ? now->name : before->name);
-    nodes_host_changed(s->nodes);
-}
-
-static void storage_class_changed(struct syncer *s, const struct host_object *now,
-                                  const struct host_object *before)
-{
-    syncer_add(s, SYNC_STORAGE_CLASSES, STR(""), now ? now->name : before->name);
-    classes_look(s);
-}
 
 #define CORE   "/api/v1"
 #define OURS   .namespaced = true, .labelled = true, .maps = true
 #define GLOBAL .namespaced = false
 
 const struct sync_kind SYNC_KINDS[N_SYNC] = {
-    [SYNC_PODS] = {"pods", "", CORE, OURS, .controller = &POD_SYNCER, .changed = pod_changed},
-    [SYNC_CONFIG_MAPS] = {"configmaps", "", CORE, OURS, .metadata_only = true,
-                          .controller = &CONFIG_MAP_SYNCER, .reduce = drop_data,
-                          .changed = config_map_changed},
-    [SYNC_SECRETS] = {"secrets", "", CORE, OURS, .metadata_only = true,
-                      .controller = &SECRET_SYNCER, .reduce = drop_data, .changed = secret_changed},
-    [SYNC_SERVICES] = {"services", "", CORE, OURS, .controller = &SERVICE_SYNCER,
-                       .changed = service_changed},
-    [SYNC_CLAIMS] = {"persistentvolumeclaims", "", CORE, OURS, .controller = &CLAIM_SYNCER,
-                     .changed = claim_changed},
-    [SYNC_NODES] = {"nodes", "", CORE, GLOBAL, .controller = &NODE_SYNCER, .reduce = reduce_node,
-                    .changed = node_changed},
-    [SYNC_STORAGE_CLASSES] = {"storageclasses", "storage.k8s.io", "/apis/storage.k8s.io/v1", GLOBAL,
-                              .controller = &STORAGE_CLASS_SYNCER, .reduce = reduce_class,
-                              .changed = storage_class_changed},
+    [SYNC_PODS] = {"pods", "", CORE, OURS},
+    [SYNC_CONFIG_MAPS] = {"configmaps", "", CORE, OURS, .metadata_only = true},
+    [SYNC_SECRETS] = {"secrets", "", CORE, OURS, .metadata_only = true},
+    [SYNC_SERVICES] = {"services", "", CORE, OURS},
+    [SYNC_CLAIMS] = {"persistentvolumeclaims", "", CORE, OURS},
+    [SYNC_NODES] = {"nodes", "", CORE, GLOBAL},
+    [SYNC_STORAGE_CLASSES] = {"storageclasses", "storage.k8s.io", "/apis/storage.k8s.io/v1",
+                              GLOBAL},
     [SYNC_PRIORITY_CLASSES] = {"priorityclasses", "scheduling.k8s.io", "/apis/scheduling.k8s.io/v1",
-                               GLOBAL, .controller = &PRIORITY_CLASS_SYNCER,
-                               .changed = classes_priority_changed},
-    [SYNC_EVENTS] = {"events", "", CORE, .namespaced = true, .changed = events_changed},
+                               GLOBAL},
+    [SYNC_EVENTS] = {"events", "", CORE, .namespaced = true},
 };

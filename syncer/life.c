@@ -7,17 +7,14 @@
  * go on over either change.
  *
  *   record RECORD_META "life": "<number> <epoch of the store>[ compared]"; compared: the pods on
- *   the host were all seen in this life, so that the ledger holds what runs there.
- *   record RECORD_META "host-revision/<plural>": the newest of the host objects on record. A host
- *   whose list is older was restored, whoever was there to see it. */
+ *   the host were all seen in this life, so that the ledger holds what runs there. */
 #include "engine.h"
 
 #include <sublet/log.h>
 #include <sublet/store_identity.h>
 #include <sublet/store_quarantine.h>
 
-#define LIFE_RECORD     "life"
-#define REVISION_RECORD "host-revision/"
+#define LIFE_RECORD "life"
 
 static void put_life(struct syncer *s)
 {
@@ -29,50 +26,13 @@ static void put_life(struct syncer *s)
     arena_free(a);
 }
 
-static struct str revision_key(struct arena *a, enum sync_id id)
-{
-    return arena_printf(a, REVISION_RECORD "%s", SYNC_KINDS[id].plural);
-}
-
-uint64_t life_revision(struct syncer *s, enum sync_id id)
-{
-    struct arena *a = arena_new(0);
-    struct str value;
-    uint64_t revision = 0;
-
-    if (store_record_get(s->store, RECORD_META, revision_key(a, id), &value))
-        str_to_u64(value, &revision);
-    arena_free(a);
-    return revision;
-}
-
-void life_note_revision(struct syncer *s, enum sync_id id, const cJSON *host_object)
-{
-    struct str text = json_str_at(host_object, "metadata.resourceVersion");
-    struct arena *a = arena_new(0);
-    uint64_t revision;
-
-    if (str_to_u64(text, &revision) && revision > life_revision(s, id))
-        store_record_put(s->store, RECORD_META, revision_key(a, id), text);
-    arena_free(a);
-}
-
-static void forget_revisions(struct syncer *s)
-{
-    struct arena *a = arena_new(0);
-
-    for (int id = 0; id < N_SYNC; id++)
-        store_record_delete(s->store, RECORD_META, revision_key(a, (enum sync_id)id));
-    arena_free(a);
-}
-
 /* Starts life n. The first one of a store begins with an empty host. */
 static void begin(struct syncer *s, int64_t n)
 {
     s->life = n;
     s->compared = n == LIFE_FIRST;
     put_life(s);
-    forget_revisions(s);
+    revisions_forget(s);
 }
 
 void life_open(struct syncer *s)
@@ -122,7 +82,7 @@ void life_keep(struct syncer *s)
     if (n == s->life && str_has_suffix(value, STR(" compared")) == s->compared)
         return;
     put_life(s);
-    forget_revisions(s);
+    revisions_forget(s);
 }
 
 bool life_is_first(const struct syncer *s)

@@ -152,7 +152,7 @@ void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct 
 
     if (m.exists && str_eq(m.uid, uid) && mapping_set_host(s, &m, sync_uid(host_object))) {
         mapping_put(s, id, ns, name, &m);
-        life_note_revision(s, id, host_object);
+        revision_note(s, id, host_object);
     }
     arena_free(a);
 }
