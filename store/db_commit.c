@@ -13,22 +13,19 @@ static const char *const SQL[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
-    [SQL_RESOURCE] = ("INSERT OR REPLACE INTO resource (id, name, sum)"
-                      " VALUES (?1, ?2, row_sum('resource', ?1, ?2))"),
+    [SQL_RESOURCE] = "INSERT OR REPLACE INTO resource (id, name, sum) VALUES (?1, ?2, ?3)",
     [SQL_RESOURCE_DELETE] = "DELETE FROM resource WHERE id = ?1",
     /* A damaged row may stand where this one belongs. */
     [SQL_VERSION] = ("INSERT OR REPLACE INTO version (" VERSION_COLUMNS ", sum)"
-                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
-                     " row_sum('version', ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12))"),
+                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"),
     [SQL_VERSION_DELETE] = "DELETE FROM version WHERE revision = ?1",
-    [SQL_VERSION_READ] = ("SELECT " VERSION_COLUMNS ", sum = " VERSION_SUM " FROM version"
-                          " WHERE revision = ?1"),
+    [SQL_VERSION_READ] = "SELECT " VERSION_COLUMNS ", sum FROM version WHERE revision = ?1",
     [SQL_TRAIL] = ("INSERT OR REPLACE INTO trail (revision, type, key, sum)"
-                   " VALUES (?1, ?2, ?3, row_sum('trail', ?1, ?2, ?3))"),
+                   " VALUES (?1, ?2, ?3, ?4)"),
     [SQL_TRAIL_DELETE] = "DELETE FROM trail WHERE revision = ?1",
-    [SQL_RECORD_PUT] = ("INSERT INTO record (kind, key, value, sum)"
-                        " VALUES (?1, ?2, ?3, row_sum('record', ?1, ?2, ?3)) ON CONFLICT"
-                        " (kind, key) DO UPDATE SET value = excluded.value, sum = excluded.sum"),
+    [SQL_RECORD_PUT] = ("INSERT INTO record (kind, key, value, sum) VALUES (?1, ?2, ?3, ?4)"
+                        " ON CONFLICT (kind, key)"
+                        " DO UPDATE SET value = excluded.value, sum = excluded.sum"),
     [SQL_RECORD_DELETE] = "DELETE FROM record WHERE kind = ?1 AND key = ?2",
     [SQL_FLOOR] = ("UPDATE meta SET value = ?1, sum = row_sum('meta', key, ?1)"
                    " WHERE key = 'floor'"),
@@ -128,38 +125,41 @@ void db_bind_blob(sqlite3_stmt *q, int index, struct str s)
 static int put_version(struct db *db, const struct op *op)
 {
     const struct store_object *o = op->version.object;
-    sqlite3_stmt *q = db_statement(db, SQL_VERSION);
-
-    sqlite3_bind_int64(q, 1, o->revision);
-    sqlite3_bind_int64(q, 2, op->version.at);
-    sqlite3_bind_int(q, 3, (int)op->type);
-    sqlite3_bind_int(q, 4, (int)o->resource);
-    sqlite3_bind_int(q, 5, (int)o->skip);
-    db_bind_text(q, 6, o->ns);
-    db_bind_text(q, 7, o->name);
-    db_bind_text(q, 8, o->uid);
-    db_bind_blob(q, 9, o->labels);
-    db_bind_blob(q, 10, o->fields);
-    db_bind_text(q, 11, o->bytes);
     int64_t key = sum_key(db->sum, op->version.resource, o->ns, o->name);
-    sqlite3_bind_int64(q, 12, key);
+    struct row row = row_begin(db->sum, db_statement(db, SQL_VERSION), STR("version"));
+
+    row_integer(&row, o->revision);
+    row_integer(&row, op->version.at);
+    row_integer(&row, op->type);
+    row_integer(&row, o->resource);
+    row_integer(&row, o->skip);
+    row_text(&row, o->ns);
+    row_text(&row, o->name);
+    row_text(&row, o->uid);
+    row_blob(&row, o->labels);
+    row_blob(&row, o->fields);
+    row_text(&row, o->bytes);
+    row_integer(&row, key);
+    row_end(&row);
     if (db_run(db, SQL_VERSION))
         return -1;
 
-    q = db_statement(db, SQL_TRAIL);
-    sqlite3_bind_int64(q, 1, o->revision);
-    sqlite3_bind_int(q, 2, (int)op->type);
-    sqlite3_bind_int64(q, 3, key);
+    row = row_begin(db->sum, db_statement(db, SQL_TRAIL), STR("trail"));
+    row_integer(&row, o->revision);
+    row_integer(&row, op->type);
+    row_integer(&row, key);
+    row_end(&row);
     return db_run(db, SQL_TRAIL);
 }
 
 static int put_record(struct db *db, const struct op *op)
 {
-    sqlite3_stmt *q = db_statement(db, SQL_RECORD_PUT);
+    struct row row = row_begin(db->sum, db_statement(db, SQL_RECORD_PUT), STR("record"));
 
-    sqlite3_bind_int(q, 1, (int)op->type);
-    db_bind_blob(q, 2, op->record.key);
-    db_bind_blob(q, 3, op->record.value);
+    row_integer(&row, op->type);
+    row_blob(&row, op->record.key);
+    row_blob(&row, op->record.value);
+    row_end(&row);
     return db_run(db, SQL_RECORD_PUT);
 }
 
@@ -174,10 +174,11 @@ static int delete_record(struct db *db, const struct op *op)
 
 static int put_resource(struct db *db, const struct op *op)
 {
-    sqlite3_stmt *q = db_statement(db, SQL_RESOURCE);
+    struct row row = row_begin(db->sum, db_statement(db, SQL_RESOURCE), STR("resource"));
 
-    sqlite3_bind_int(q, 1, (int)op->resource.id);
-    db_bind_text(q, 2, op->resource.name);
+    row_integer(&row, op->resource.id);
+    row_text(&row, op->resource.name);
+    row_end(&row);
     return db_run(db, SQL_RESOURCE);
 }
 

@@ -147,8 +147,8 @@ typedef ssize_t (*db_keep_read)(void *ctx, void *bytes, size_t n, int64_t at);
 int db_keep_bytes(db_keep_read read, void *ctx, const char *to, struct err *err) MUST_CHECK;
 int db_sync_dir_of(const char *path, struct err *err) MUST_CHECK;
 
-/* db_load.c: a row of VERSION_COLUMNS, and whether its checksum is right. */
-void db_version_read(sqlite3_stmt *q, struct db_version *v);
+/* db_load.c: a row of VERSION_COLUMNS and sum, and whether that is right. */
+void db_version_read(struct db *db, sqlite3_stmt *q, struct db_version *v);
 
 /* The columns of a row, in the order in which they are stored and hashed. */
 #define VERSION_COLUMNS                                                                            \

@@ -30,22 +30,21 @@ static int load_resources(struct db *db, const struct db_loader *l, struct err *
 {
     sqlite3_stmt *q;
 
-    if (sqlite3_prepare_v2(db->sql,
-                           "SELECT id, name, sum = row_sum('resource', id, name) FROM resource"
-                           " ORDER BY id",
-                           -1, &q, NULL))
+    if (sqlite3_prepare_v2(db->sql, "SELECT id, name, sum FROM resource ORDER BY id", -1, &q, NULL))
         return db_error(db, "load", err);
     while (sqlite3_step(q) == SQLITE_ROW) {
+        bool good = row_is_good(db->sum, q, STR("resource"));
         int64_t id = sqlite3_column_int64(q, 0);
         struct str name = db_column(q, 1);
-        bool good = sqlite3_column_int(q, 2) && id > 0 && id <= 65535 && name.n;
+        good = good && id > 0 && id <= 65535 && name.n;
         l->resource(l->ctx, (unsigned)id, name, good);
     }
     return sqlite3_finalize(q) ? db_error(db, "load", err) : 0;
 }
 
-void db_version_read(sqlite3_stmt *q, struct db_version *v)
+void db_version_read(struct db *db, sqlite3_stmt *q, struct db_version *v)
 {
+    bool good = row_is_good(db->sum, q, STR("version"));
     int64_t type = sqlite3_column_int64(q, 2);
     int64_t resource = sqlite3_column_int64(q, 3);
     int64_t skip = sqlite3_column_int64(q, 4);
@@ -64,13 +63,14 @@ void db_version_read(sqlite3_stmt *q, struct db_version *v)
         .bytes = db_column(q, 10),
         .key = sqlite3_column_int64(q, 11),
     };
-    v->good = sqlite3_column_int(q, 12) && type >= STORE_ADDED && type <= STORE_DELETED &&
-              resource > 0 && resource <= 65535 && v->revision > 0 && v->name.n && skip >= 0 &&
+    v->good = good && type >= STORE_ADDED && type <= STORE_DELETED && resource > 0 &&
+              resource <= 65535 && v->revision > 0 && v->name.n && skip >= 0 &&
               (uint64_t)skip <= v->bytes.n;
 }
 
-static void read_trail(sqlite3_stmt *q, struct db_trail *t)
+static void read_trail(struct db *db, sqlite3_stmt *q, struct db_trail *t)
 {
+    bool good = row_is_good(db->sum, q, STR("trail"));
     int64_t type = sqlite3_column_int64(q, 1);
 
     *t = (struct db_trail){
@@ -78,12 +78,12 @@ static void read_trail(sqlite3_stmt *q, struct db_trail *t)
         .revision = sqlite3_column_int64(q, 0),
         .key = sqlite3_column_int64(q, 2),
     };
-    t->good =
-        sqlite3_column_int(q, 3) && type >= STORE_ADDED && type <= STORE_DELETED && t->revision > 0;
+    t->good = good && type >= STORE_ADDED && type <= STORE_DELETED && t->revision > 0;
 }
 
 /* Both in order of revisions, side by side. */
-static void merge(sqlite3_stmt *versions, sqlite3_stmt *trail, const struct db_loader *l)
+static void merge(struct db *db, sqlite3_stmt *versions, sqlite3_stmt *trail,
+                  const struct db_loader *l)
 {
     bool has_v = sqlite3_step(versions) == SQLITE_ROW, has_t = sqlite3_step(trail) == SQLITE_ROW;
     struct db_version v;
@@ -95,9 +95,9 @@ static void merge(sqlite3_stmt *versions, sqlite3_stmt *trail, const struct db_l
         bool take_v = has_v && (!has_t || at_v <= at_t), take_t = has_t && (!has_v || at_t <= at_v);
 
         if (take_v)
-            db_version_read(versions, &v);
+            db_version_read(db, versions, &v);
         if (take_t)
-            read_trail(trail, &t);
+            read_trail(db, trail, &t);
         l->version(l->ctx, take_v ? &v : NULL, take_t ? &t : NULL);
         if (take_v)
             has_v = sqlite3_step(versions) == SQLITE_ROW;
@@ -106,7 +106,7 @@ static void merge(sqlite3_stmt *versions, sqlite3_stmt *trail, const struct db_l
     }
 }
 
-#define TRAIL_QUERY "SELECT revision, type, key, sum = " TRAIL_SUM " FROM trail ORDER BY revision"
+#define TRAIL_QUERY "SELECT revision, type, key, sum FROM trail ORDER BY revision"
 
 static int load_versions(struct db *db, const struct db_loader *l, struct err *err)
 {
@@ -114,11 +114,10 @@ static int load_versions(struct db *db, const struct db_loader *l, struct err *e
     int result = -1;
 
     if (!sqlite3_prepare_v2(db->sql,
-                            "SELECT " VERSION_COLUMNS ", sum = " VERSION_SUM
-                            " FROM version ORDER BY revision",
-                            -1, &versions, NULL) &&
+                            "SELECT " VERSION_COLUMNS ", sum FROM version ORDER BY revision", -1,
+                            &versions, NULL) &&
         !sqlite3_prepare_v2(db->sql, TRAIL_QUERY, -1, &trail, NULL)) {
-        merge(versions, trail, l);
+        merge(db, versions, trail, l);
         result = 0;
     }
     if (sqlite3_finalize(versions))
@@ -137,7 +136,7 @@ int db_trail(struct db *db, void (*each)(void *ctx, const struct db_trail *t), v
         return db_error(db, "load", err);
     while (sqlite3_step(q) == SQLITE_ROW) {
         struct db_trail t;
-        read_trail(q, &t);
+        read_trail(db, q, &t);
         if (t.good)
             each(ctx, &t);
     }
@@ -166,14 +165,13 @@ static int load_records(struct db *db, const struct db_loader *l, struct err *er
 {
     sqlite3_stmt *q;
 
-    if (sqlite3_prepare_v2(db->sql,
-                           "SELECT kind, key, value, sum = row_sum('record', kind, key, value)"
-                           " FROM record ORDER BY kind, key",
+    if (sqlite3_prepare_v2(db->sql, "SELECT kind, key, value, sum FROM record ORDER BY kind, key",
                            -1, &q, NULL))
         return db_error(db, "load", err);
     while (sqlite3_step(q) == SQLITE_ROW) {
+        bool good = row_is_good(db->sum, q, STR("record"));
         int64_t kind = sqlite3_column_int64(q, 0);
-        bool good = sqlite3_column_int(q, 3) && kind >= RECORD_META && kind <= RECORD_CONTROLLER;
+        good = good && kind >= RECORD_META && kind <= RECORD_CONTROLLER;
         l->record(l->ctx, (unsigned)kind, db_column(q, 1), db_column(q, 2), good);
     }
     return sqlite3_finalize(q) ? db_error(db, "load", err) : 0;

@@ -9,14 +9,14 @@
 #include <assert.h>
 
 /* 0, or -1 when it cannot be said whether there is such a row. */
-static int read_row(sqlite3_stmt *q, struct db_row *row)
+static int read_row(struct db *db, sqlite3_stmt *q, struct db_row *row)
 {
     struct db_version v;
 
     sqlite3_bind_int64(q, 1, row->revision);
     int rc = sqlite3_step(q);
     if (rc == SQLITE_ROW)
-        db_version_read(q, &v);
+        db_version_read(db, q, &v);
     if (rc == SQLITE_ROW && v.good) {
         row->object = object_new(&v);
         row->type = v.type;
@@ -32,7 +32,7 @@ int db_read(struct db *db, struct db_row *rows, size_t n, size_t most_bytes, siz
 
     assert(db->magic == DB_MAGIC);
     for (i = 0; i < n && (i < DB_READ_MIN || bytes < most_bytes); i++) {
-        if (read_row(q, &rows[i]))
+        if (read_row(db, q, &rows[i]))
             return db_error(db, "read", err);
         if (rows[i].object)
             bytes += object_size(rows[i].object);

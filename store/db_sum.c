@@ -103,6 +103,48 @@ static void row_sum(sqlite3_context *context, int n, sqlite3_value **values)
     sqlite3_result_int64(context, sum_end(s));
 }
 
+struct row row_begin(struct sum *s, sqlite3_stmt *q, struct str table)
+{
+    sum_begin(s);
+    add_text(s, SQLITE_TEXT, table);
+    return (struct row){.sum = s, .q = q};
+}
+
+void row_integer(struct row *r, int64_t value)
+{
+    add_head(r->sum, SQLITE_INTEGER, (uint64_t)value);
+    sqlite3_bind_int64(r->q, ++r->n, value);
+}
+
+void row_text(struct row *r, struct str value)
+{
+    add_text(r->sum, SQLITE_TEXT, value);
+    sqlite3_bind_text64(r->q, ++r->n, value.p ? value.p : "", value.n, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+void row_blob(struct row *r, struct str value)
+{
+    add_text(r->sum, SQLITE_BLOB, value);
+    sqlite3_bind_blob64(r->q, ++r->n, value.p ? value.p : "", value.n, SQLITE_STATIC);
+}
+
+void row_end(struct row *r)
+{
+    sqlite3_bind_int64(r->q, r->n + 1, sum_end(r->sum));
+}
+
+/* A connection is used by one thread at a time: its values need no copies. */
+bool row_is_good(struct sum *s, sqlite3_stmt *q, struct str table)
+{
+    int n = sqlite3_column_count(q) - 1;
+
+    sum_begin(s);
+    add_text(s, SQLITE_TEXT, table);
+    for (int i = 0; i < n; i++)
+        add_value(s, sqlite3_column_value(q, i));
+    return sum_end(s) == sqlite3_column_int64(q, n) && sqlite3_column_type(q, n) == SQLITE_INTEGER;
+}
+
 int sum_register(struct sum *s, sqlite3 *sql)
 {
     return sqlite3_create_function_v2(sql, "row_sum", -1,

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checksums of rows: the first 64 bits of SHA-256 over the name of the table and the type and value
- * of every column. A cryptographic hash, because its cost (about 2 us for a row of 1 KB, 2 % of a
- * core at 10,000 writes/s) is not worth the reasoning a shorter one needs: no damage, however it
- * looks, passes more often than once in 10^19. In SQL it is the function row_sum(table, column...).
+ * of every column. A cryptographic hash, because its cost is not worth the reasoning a shorter one
+ * needs: no damage, however it looks, passes more often than once in 10^19. Measured for a write of
+ * 1.5 KB with the processor's SHA instructions: 1.9 us for the version, 0.6 us for its row of the
+ * trail, 0.2 us for the key, of 20 us in the writer and 100 us of a create over HTTP. Rows are
+ * hashed in C as they are bound and read; for other statements it is the SQL function
+ * row_sum(table, column...).
  */
 #pragma once
 
@@ -16,5 +19,23 @@ struct sum *sum_new(void);
 struct sum *sum_free(struct sum *s); /* takes NULL, returns NULL */
 /* Makes row_sum() known to a connection; s must outlive it. */
 int sum_register(struct sum *s, sqlite3 *sql);
+
+/* A row to be written: each call binds the next parameter of the statement and hashes it, so that
+ * what is written is what the checksum is of; row_end() binds the checksum after the last one.
+ * Blobs and text are borrowed. */
+struct row {
+    struct sum *sum;
+    sqlite3_stmt *q;
+    int n;
+};
+struct row row_begin(struct sum *s, sqlite3_stmt *q, struct str table);
+void row_integer(struct row *r, int64_t value);
+void row_text(struct row *r, struct str value);
+void row_blob(struct row *r, struct str value);
+void row_end(struct row *r);
+/* A row that was read, all columns in their order and the checksum after them. To be called before
+ * any column is read: reading one as another type changes it. */
+bool row_is_good(struct sum *s, sqlite3_stmt *q, struct str table);
+
 /* What stands for the key of an object wherever its name does not: row_sum('key', ...). */
 int64_t sum_key(struct sum *s, struct str resource, struct str ns, struct str name);
