@@ -100,10 +100,10 @@ static int copy_file(const char *from, const char *to, bool may_miss)
 
 static int copy_store(const char *path, bool is_dir, const char *dir, struct err *err)
 {
-    char *from = is_dir ? db_path_join(path, "state.db") : mem_strdup(str_c(path));
-    char *to = db_path_join(dir, "state.db");
-    char *log = is_dir ? db_path_join(path, "state.db-wal") : NULL;
-    char *to_log = db_path_join(dir, "state.db-wal");
+    char *from = is_dir ? db_path_join(path, DB_FILE) : mem_strdup(str_c(path));
+    char *to = db_path_join(dir, DB_FILE);
+    char *log = is_dir ? db_path_join(path, DB_LOG_FILE) : NULL;
+    char *to_log = db_path_join(dir, DB_LOG_FILE);
     int result = copy_file(from, to, false);
 
     if (!result && log)
@@ -119,10 +119,16 @@ static int copy_store(const char *path, bool is_dir, const char *dir, struct err
 
 static void remove_copy(const char *dir)
 {
-    static const char *const FILES[] = {
-        "state.db",          "state.db-wal",        "state.db-journal",         "state.db.damaged",
-        "state.db.salvage",  "state.db.format-1",   "state.db.salvage-journal", "lock",
-        "state.db-wal.lost", "state.db-wal.damaged"};
+    static const char *const FILES[] = {DB_FILE,
+                                        DB_LOG_FILE,
+                                        DB_FILE "-journal",
+                                        DB_FILE ".damaged",
+                                        DB_FILE ".salvage",
+                                        DB_FILE ".format-1",
+                                        DB_FILE ".salvage-journal",
+                                        "lock",
+                                        DB_LOG_FILE ".lost",
+                                        DB_LOG_FILE ".damaged"};
 
     for (size_t i = 0; i < sizeof(FILES) / sizeof(FILES[0]); i++) {
         char *path = db_path_join(dir, FILES[i]);

@@ -10,6 +10,11 @@
 struct db;
 struct sum;
 
+/* In the directory of a store. SQLite finds the log by the name of its file. */
+#define DB_FILE       "state.db"
+#define DB_LOG_SUFFIX "-wal"
+#define DB_LOG_FILE   DB_FILE DB_LOG_SUFFIX
+
 /* One write of a transaction. Everything pointed to stays put until the transaction is answered. */
 enum op_kind {
     OP_RESOURCE,

@@ -25,7 +25,7 @@
 #define PAGE_LEAST   512
 #define PAGE_MOST    65536
 #define FRAME_MOST   (FRAME_HEADER + PAGE_MOST)
-#define LOST         "state.db-wal.lost"
+#define LOST         DB_LOG_FILE ".lost"
 
 struct check {
     uint32_t a, b;
@@ -181,7 +181,7 @@ static int inspect_file(struct db *db, const char *lost, bool *ret_lost, int *re
 {
     sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
     struct log l = {.file = mem_alloc((size_t)vfs->szOsFile), .bytes = mem_alloc(FRAME_MOST)};
-    char *path = db_path_join(db->dir, "state.db-wal");
+    char *path = db_path_join(db->dir, DB_LOG_FILE);
     sqlite3_filename name = sqlite3_create_filename(db->file, "", path, 0, NULL);
     int there = 0, rc = name ? SQLITE_OK : SQLITE_NOMEM;
 
@@ -229,7 +229,7 @@ int db_log_settled(struct db *db, struct err *err)
 {
     if (!db->state.log_lost)
         return 0;
-    char *lost = db_path_join(db->dir, LOST), *kept = db_path_join(db->dir, "state.db-wal.damaged");
+    char *lost = db_path_join(db->dir, LOST), *kept = db_path_join(db->dir, DB_LOG_FILE ".damaged");
     int result = 0;
 
     if (rename(lost, kept))

@@ -78,7 +78,7 @@ static int make_file(struct db *db, struct err *err)
     if (dir_fd < 0)
         return -1;
 
-    int fd = openat(dir_fd, "state.db", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = openat(dir_fd, DB_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     bool made = fd >= 0 && !fchmod(fd, 0600) && !fsync(dir_fd);
     int why = errno;
     /* Closing drops this process's record locks on the file: it happens before SQLite takes any. */
@@ -243,7 +243,7 @@ int db_open(const char *dir, const struct db_options *options, struct db **ret, 
     db->options = *options;
     db->sum = sum_new();
     db->dir = mem_strdup(str_c(dir));
-    db->file = db_path_join(dir, "state.db");
+    db->file = db_path_join(dir, DB_FILE);
     configure_library();
     if (open_steps(db, err)) {
         db_close(db);

@@ -14,7 +14,7 @@ static const char NEWEST[] = "SELECT coalesce(max(revision), 0) FROM version";
 
 static bool has_log(const struct db *db)
 {
-    char *log = db_path_join(db->dir, "state.db-wal");
+    char *log = db_path_join(db->dir, DB_LOG_FILE);
     struct stat st;
     bool has = !stat(log, &st) && st.st_size > 0;
 

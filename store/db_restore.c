@@ -30,7 +30,7 @@ static int64_t size_of(const char *path)
 /* A log beside the file belongs to it: reading the file alone would lose what is in there. */
 static int check_complete(const char *from, struct arena *a, struct err *err)
 {
-    const char *log = arena_printf(a, "%s-wal", from).p;
+    const char *log = arena_printf(a, "%s" DB_LOG_SUFFIX, from).p;
 
     if (size_of(log) > 0)
         return err_set(err, &ERR_STORAGE,
@@ -69,8 +69,8 @@ static int copy(struct db *source, const char *to, struct err *err)
 
 static int place(struct db *source, const char *dir, struct arena *a, struct err *err)
 {
-    const char *to = arena_printf(a, "%s/state.db", dir).p;
-    const char *log = arena_printf(a, "%s/state.db-wal", dir).p;
+    const char *to = arena_printf(a, "%s/" DB_FILE, dir).p;
+    const char *log = arena_printf(a, "%s/" DB_LOG_FILE, dir).p;
 
     if (size_of(to) > 0)
         return err_set(err, &ERR_STORAGE, "%s exists already", to);

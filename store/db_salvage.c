@@ -170,7 +170,7 @@ static int put_in_place(struct db *db, const char *new, struct err *err)
     if (db_keep(db, "damaged", err))
         return -1;
     db_disconnect(db);
-    char *log = db_path_join(db->dir, "state.db-wal");
+    char *log = db_path_join(db->dir, DB_LOG_FILE);
     unlink(log);
     mem_free(log);
     if (rename(new, db->file))
@@ -233,7 +233,7 @@ int db_salvage(struct db *db, bool *ret_salvaged, struct err *err)
         result = is_damaged(db, err);
     if (result <= 0)
         return result;
-    new.file = db_path_join(db->dir, "state.db.salvage");
+    new.file = db_path_join(db->dir, DB_FILE ".salvage");
     unlink(new.file);
     result = write_new(db, &new, err);
     if (new.sql)

@@ -182,7 +182,7 @@ void store_stats(const struct store *s, struct store_stats *ret)
     ret->history_bytes = s->history.bytes;
     ret->waiting_bytes = s->waiting_bytes;
     ret->file_bytes = size_of(s->file, "");
-    ret->log_bytes = size_of(s->file, "-wal");
+    ret->log_bytes = size_of(s->file, DB_LOG_SUFFIX);
 }
 
 int store_restore(const char *backup, const char *path, struct err *err)
