@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What every test of the store needs, so that each of them says only what it is about. */
 #include "harness.h"
+#include "store/impl.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -195,6 +196,22 @@ int64_t delete(struct fixture *f, const char *ns, const char *name)
     return revision;
 }
 
+void count_wake(void *ctx)
+{
+    if (ctx)
+        ++*(int *)ctx;
+}
+
+struct store_watch *open_watch(struct fixture *f, unsigned resource, int64_t revision, int *wakes)
+{
+    struct store_watch *w = NULL;
+
+    err_clear(&f->err);
+    if (store_watch_open(f->store, resource, revision, count_wake, wakes, &w, &f->err))
+        assert_null(w);
+    return w;
+}
+
 const struct store_event *next_event(struct fixture *f, struct store_watch *w, bool *ret_expired)
 {
     const struct store_event *e;
@@ -309,6 +326,17 @@ int64_t query(struct fixture *f, const char *sql)
     sqlite3_finalize(q);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     return value;
+}
+
+void fixture_quiet(struct fixture *f)
+{
+    struct store *s = f->store;
+
+    s->last_commit_ms -= STORE_QUIET_MS;
+    uv_timer_stop(&s->quiet);
+    s->quiet.timer_cb(&s->quiet);
+    fixture_settle(f);
+    assert_false(s->tidy);
 }
 
 int fixture_setup(void **state)

@@ -36,6 +36,8 @@ bool fixture_sync(struct fixture *f);
 void fixture_run(struct fixture *f, uint64_t ms);
 /* Runs the loop until the disk is in this state. */
 void fixture_await(struct fixture *f, enum store_disk disk);
+/* What the store does once it has been quiet for a while, without waiting for it. */
+void fixture_quiet(struct fixture *f);
 /* Runs the loop until it has nothing to do. */
 void fixture_settle(struct fixture *f);
 
@@ -48,6 +50,10 @@ int64_t try_write_of(struct fixture *f, unsigned resource, enum store_op op, con
 /* Must succeed; expected is the latest revision. Not synced. */
 int64_t put(struct fixture *f, const char *ns, const char *name, int value);
 int64_t delete(struct fixture *f, const char *ns, const char *name);
+/* For watches: counts at an int, or nowhere (NULL). */
+void count_wake(void *ctx);
+/* A watch whose wake-ups are counted there; NULL with f->err when it is refused. */
+struct store_watch *open_watch(struct fixture *f, unsigned resource, int64_t revision, int *wakes);
 /* The next event of a watch, or NULL once it has caught up or expired: runs the loop while events
  * are read back. */
 const struct store_event *next_event(struct fixture *f, struct store_watch *w, bool *ret_expired);

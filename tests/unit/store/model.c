@@ -120,11 +120,6 @@ void model_check_state(struct model *m, struct fixture *f, int64_t revision)
     }
 }
 
-static void on_wake(void *ctx)
-{
-    (void)ctx;
-}
-
 static void check_event(const struct model *m, const struct store_event *e, int64_t revision)
 {
     char ns[8], name[8];
@@ -149,7 +144,7 @@ void model_check_watch(struct model *m, struct fixture *f, int64_t from)
     struct store_watch *w;
     bool expired;
 
-    assert_int_equal(store_watch_open(f->store, f->pods, from, on_wake, NULL, &w, &f->err), 0);
+    assert_int_equal(store_watch_open(f->store, f->pods, from, count_wake, NULL, &w, &f->err), 0);
     for (int64_t r = from + 1; r <= store_revision(f->store); r++) {
         if (m->events[r].key >= 0)
             check_event(m, next_event(f, w, &expired), r);
@@ -191,6 +186,6 @@ void model_check_all(struct model *m, struct fixture *f)
                                 on_none, NULL, &f->err),
                      -1);
     assert_ptr_equal(f->err.kind, &ERR_EXPIRED);
-    assert_int_equal(store_watch_open(f->store, f->pods, oldest - 1, on_wake, NULL, &w, &f->err),
+    assert_int_equal(store_watch_open(f->store, f->pods, oldest - 1, count_wake, NULL, &w, &f->err),
                      -1);
 }

@@ -19,23 +19,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int setup(void **state)
-{
-    static struct fixture f;
-
-    fault_install();
-    fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fault_disarm();
-    fixture_fini(*state);
-    return 0;
-}
-
 /* ---- what is taken in a state ---- */
 
 /* As a client sees it: 0, or the code of the error, now or once it was to be durable. */
@@ -353,7 +336,7 @@ static void set_writable(const char *dir, bool writable)
 
 static int disk_setup(void **state)
 {
-    setup(state);
+    fault_setup(state);
     mount_disk(((struct fixture *)*state)->dir);
     return 0;
 }
@@ -364,7 +347,7 @@ static int disk_teardown(void **state)
 
     fixture_close(f);
     assert_int_equal(umount2(f->dir, MNT_DETACH), 0);
-    return teardown(state);
+    return fault_teardown(state);
 }
 
 static void fill_disk(struct fixture *f)
@@ -553,7 +536,7 @@ static void test_nothing_on_a_full_disk(void **state)
 
 int main(void)
 {
-#define TEST(name)    cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+#define TEST(name)    cmocka_unit_test_setup_teardown(test_##name, fault_setup, fault_teardown)
 #define ON_DISK(name) cmocka_unit_test_setup_teardown(test_##name, disk_setup, disk_teardown)
     const struct CMUnitTest tests[] = {
         TEST(while_running),

@@ -14,23 +14,6 @@
 
 static struct model model;
 
-static int setup(void **state)
-{
-    static struct fixture f;
-
-    fault_install();
-    fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fault_disarm();
-    fixture_fini(*state);
-    return 0;
-}
-
 static void on_fail(void *ctx, const struct err *err)
 {
     assert_non_null(err);
@@ -347,7 +330,7 @@ static void test_every_operation_of_creation(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fault_setup, fault_teardown)
     const struct CMUnitTest tests[] = {
         TEST(nothing_is_left),
         TEST(full_disk),

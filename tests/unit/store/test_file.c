@@ -182,18 +182,6 @@ static void test_bounded_by_updates(void **state)
     assert_true(query(f, "SELECT count(*) FROM version") < 1300);
 }
 
-/* Runs what the quiet timer does without waiting for it. */
-static void make_quiet(struct fixture *f)
-{
-    struct store *s = f->store;
-
-    s->last_commit_ms -= STORE_QUIET_MS;
-    uv_timer_stop(&s->quiet);
-    s->quiet.timer_cb(&s->quiet);
-    fixture_settle(f);
-    assert_false(s->tidy);
-}
-
 static void test_given_back(void **state)
 {
     struct fixture *f = *state;
@@ -206,7 +194,7 @@ static void test_given_back(void **state)
         put(f, "a", name, i);
     }
     assert_true(fixture_sync(f));
-    make_quiet(f);
+    fixture_quiet(f);
     int64_t full = file_size(f, "state.db");
     assert_int_equal(file_size(f, "state.db-wal"), 0);
     for (int i = 0; i < 20000; i++) {
@@ -222,7 +210,7 @@ static void test_given_back(void **state)
     }
     size_t before = f->store->history.n_drops;
     assert_true(before < 20000);
-    make_quiet(f);
+    fixture_quiet(f);
     assert_int_equal(f->store->history.n_drops, 0);
     assert_int_equal(file_size(f, "state.db-wal"), 0);
     int64_t left = file_size(f, "state.db");
@@ -253,10 +241,10 @@ static void test_no_timer_is_left(void **state)
     put(f, "a", "x", 2);
     assert_true(fixture_sync(f));
     assert_in_range(uv_timer_get_due_in(&f->store->quiet), 1, STORE_QUIET_MS);
-    make_quiet(f);
+    fixture_quiet(f);
     assert_in_range(uv_timer_get_due_in(&f->store->quiet), 590000, 601000);
     fake_now += 601;
-    make_quiet(f);
+    fixture_quiet(f);
     assert_false(uv_is_active((uv_handle_t *)&f->store->quiet));
     assert_int_equal(store_oldest_revision(f->store), 3);
     fixture_close(f);

@@ -31,22 +31,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static void on_wake(void *ctx)
-{
-    if (ctx)
-        ++*(int *)ctx;
-}
-
-static struct store_watch *watch(struct fixture *f, int64_t revision, int *wakes)
-{
-    struct store_watch *w = NULL;
-
-    err_clear(&f->err);
-    if (store_watch_open(f->store, f->pods, revision, on_wake, wakes, &w, &f->err))
-        assert_null(w);
-    return w;
-}
-
 static size_t in_memory(struct fixture *f)
 {
     struct store_stats stats;
@@ -149,7 +133,7 @@ static void test_slow_watch(void **state)
     int wakes = 0;
 
     fixture_open(f);
-    struct store_watch *w = watch(f, 1, &wakes);
+    struct store_watch *w = open_watch(f, f->pods, 1, &wakes);
     fill(f, "x", 1000);
     for (int i = 1; i <= 400; i++)
         expect(f, w, i);
@@ -178,7 +162,7 @@ static void test_restart(void **state)
     assert_true(fixture_sync(f));
     for (int round = 0; round < 2; round++) {
         fixture_reopen(f);
-        struct store_watch *w = watch(f, 100, NULL);
+        struct store_watch *w = open_watch(f, f->pods, 100, NULL);
         for (int i = 100; i <= 300; i++)
             expect(f, w, i);
         const struct store_event *e = next_event(f, w, &expired);
@@ -203,7 +187,7 @@ static void test_filter(void **state)
     assert_int_equal(try_write_of(f, maps, STORE_UPDATE, "a", "m", 8, 2), 502 + 1);
     assert_true(fixture_sync(f));
     struct store_watch *w, *all;
-    assert_int_equal(store_watch_open(f->store, maps, 1, on_wake, NULL, &w, &f->err), 0);
+    assert_int_equal(store_watch_open(f->store, maps, 1, count_wake, NULL, &w, &f->err), 0);
     uint64_t before = reads(f);
     const struct store_event *e = next_event(f, w, &expired);
     assert_int_equal(value_of(e->object), 7);
@@ -213,7 +197,7 @@ static void test_filter(void **state)
     expect_end(f, w);
     assert_int_equal(reads(f), before + 1);
     assert_int_equal(
-        store_watch_open(f->store, STORE_ALL_RESOURCES, 1, on_wake, NULL, &all, &f->err), 0);
+        store_watch_open(f->store, STORE_ALL_RESOURCES, 1, count_wake, NULL, &all, &f->err), 0);
     int n = 0;
     int64_t last = 1;
     while ((e = next_event(f, all, &expired))) {
@@ -294,7 +278,7 @@ static void test_large_objects(void **state)
     free(bytes);
     assert_true(fixture_sync(f));
     fixture_settle(f);
-    struct store_watch *w = watch(f, 1, NULL);
+    struct store_watch *w = open_watch(f, f->pods, 1, NULL);
     for (int i = 0; i < 20; i++) {
         const struct store_event *e = next_event(f, w, &expired);
         assert_true(e && e->object->bytes.n == 300000 && e->object->bytes.p[0] == 'a' + i);
@@ -367,7 +351,7 @@ static void test_compaction_under_way(void **state)
         for (int i = 1; i <= 40; i++)
             put(f, "a", half ? "x" : "y", i);
         steps(f, &q);
-        struct store_watch *w = watch(f, store_revision(f->store) - 30, NULL);
+        struct store_watch *w = open_watch(f, f->pods, store_revision(f->store) - 30, NULL);
         assert_null(store_watch_next(w, &expired));
         assert_false(expired);
         uv_run(&f->loop, UV_RUN_NOWAIT);
@@ -399,10 +383,10 @@ static void test_close_under_way(void **state)
         for (int i = 1; i <= 20; i++)
             put(f, "a", "x", i);
         steps(f, &q);
-        struct store_watch *w = watch(f, store_revision(f->store) - 20, NULL);
+        struct store_watch *w = open_watch(f, f->pods, store_revision(f->store) - 20, NULL);
         assert_null(store_watch_next(w, &expired));
         struct store_recall *r =
-            store_recall_open(f->store, f->pods, store_revision(f->store) - 10, on_wake, NULL);
+            store_recall_open(f->store, f->pods, store_revision(f->store) - 10, count_wake, NULL);
         assert_false(store_recall_ready(r));
         uv_run(&f->loop, UV_RUN_NOWAIT);
         for (int i = 0; i < run % 3; i++)
@@ -426,7 +410,7 @@ static void test_read_error(void **state)
     fixture_open(f);
     fill(f, "x", 6000); /* more than the pages SQLite keeps */
     fixture_reopen(f);
-    struct store_watch *w = watch(f, 100, NULL);
+    struct store_watch *w = open_watch(f, f->pods, 100, NULL);
     fault_arm(FAULT_READ, FAULT_ANY, FAULT_IO, 0, -1);
     expect_expired(f, w);
     assert_true(fault_disarm() > 0);
@@ -437,7 +421,7 @@ static void test_read_error(void **state)
     assert_int_equal(stats.read_failures, 1);
 
     /* Nothing is lost: who lists and watches again, or watches from there again, has it all. */
-    w = watch(f, 100, NULL);
+    w = open_watch(f, f->pods, 100, NULL);
     for (int i = 100; i <= 6000; i++)
         expect(f, w, i);
     expect_end(f, w);
@@ -471,10 +455,10 @@ static void test_bad_row(void **state)
     int64_t of_map = try_write_of(f, maps, STORE_CREATE, "a", "m", 7, 0);
     assert_true(fixture_sync(f));
     bad_value = 150;
-    struct store_watch *w = watch(f, 1, NULL), *all, *other;
+    struct store_watch *w = open_watch(f, f->pods, 1, NULL), *all, *other;
     assert_int_equal(
-        store_watch_open(f->store, STORE_ALL_RESOURCES, 1, on_wake, NULL, &all, &f->err), 0);
-    assert_int_equal(store_watch_open(f->store, maps, 1, on_wake, NULL, &other, &f->err), 0);
+        store_watch_open(f->store, STORE_ALL_RESOURCES, 1, count_wake, NULL, &all, &f->err), 0);
+    assert_int_equal(store_watch_open(f->store, maps, 1, count_wake, NULL, &other, &f->err), 0);
     for (int i = 1; i < 150; i++) {
         expect(f, w, i);
         expect(f, all, i);
@@ -488,12 +472,12 @@ static void test_bad_row(void **state)
     store_watch_close(other);
 
     /* The event after it shows it as well. */
-    assert_null(watch(f, 120, NULL));
+    assert_null(open_watch(f, f->pods, 120, NULL));
     assert_ptr_equal(f->err.kind, &ERR_EXPIRED);
-    w = watch(f, 151, NULL);
+    w = open_watch(f, f->pods, 151, NULL);
     expect_expired(f, w);
     store_watch_close(w);
-    w = watch(f, 152, NULL);
+    w = open_watch(f, f->pods, 152, NULL);
     expect(f, w, 152);
     store_watch_close(w);
     assert_int_equal(scan_at(f, STR_NULL, STR_NULL, STR_NULL, 140, on_none, NULL), -1);
@@ -531,12 +515,12 @@ static void test_rotten_row(void **state)
     fill(f, "x", 6000);
     fixture_reopen(f);
     rot(f, "{\"v\":150,\"rv\":151}");
-    struct store_watch *w = watch(f, 100, NULL);
+    struct store_watch *w = open_watch(f, f->pods, 100, NULL);
     for (int i = 100; i < 150; i++)
         expect(f, w, i);
     expect_expired(f, w);
     store_watch_close(w);
-    w = watch(f, 152, NULL);
+    w = open_watch(f, f->pods, 152, NULL);
     for (int i = 152; i <= 6000; i++)
         expect(f, w, i);
     expect_end(f, w);

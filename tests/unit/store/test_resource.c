@@ -24,11 +24,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static void on_wake(void *ctx)
-{
-    (void)ctx;
-}
-
 static unsigned resource_of(struct fixture *f, unsigned i)
 {
     char name[32];
@@ -92,7 +87,7 @@ static void test_kept_while_needed(void **state)
     fixture_open(f);
     id = resource_of(f, 1);
     assert_int_equal(
-        store_watch_open(f->store, id, store_revision(f->store), on_wake, NULL, &watch, &f->err),
+        store_watch_open(f->store, id, store_revision(f->store), count_wake, NULL, &watch, &f->err),
         0);
     store_resource_release(f->store, id);
     other = resource_of(f, 2);
@@ -195,9 +190,10 @@ static void test_quarantine(void **state)
     assert_int_equal(committed(f, "a", "mended"), 6);
     /* No event that shows it, nor what it was before, is delivered. */
     assert_int_equal(scan(f, before), 99);
-    assert_int_equal(store_watch_open(f->store, f->pods, after - 1, on_wake, NULL, &watch, &f->err),
-                     -1);
-    assert_int_equal(store_watch_open(f->store, f->pods, after, on_wake, NULL, &watch, &f->err), 0);
+    assert_int_equal(
+        store_watch_open(f->store, f->pods, after - 1, count_wake, NULL, &watch, &f->err), -1);
+    assert_int_equal(store_watch_open(f->store, f->pods, after, count_wake, NULL, &watch, &f->err),
+                     0);
     e = next_event(f, watch, &expired);
     assert_true(e && str_eqc(e->object->name, "late"));
 

@@ -20,22 +20,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static void on_wake(void *ctx)
-{
-    if (ctx)
-        ++*(int *)ctx;
-}
-
-static struct store_watch *watch(struct fixture *f, unsigned resource, int64_t revision, int *wakes)
-{
-    struct store_watch *w = NULL;
-
-    err_clear(&f->err);
-    if (store_watch_open(f->store, resource, revision, on_wake, wakes, &w, &f->err))
-        assert_null(w);
-    return w;
-}
-
 /* The next event as text: "ADDED name value" or "MODIFIED name before>after", "" for none. */
 static const char *next(struct store_watch *w)
 {
@@ -68,7 +52,7 @@ static void test_events(void **state)
     int wakes = 0;
 
     fixture_open(f);
-    struct store_watch *w = watch(f, f->pods, 1, &wakes);
+    struct store_watch *w = open_watch(f, f->pods, 1, &wakes);
     assert_string_equal(next(w), "");
     put(f, "a", "x", 1);
     put(f, "a", "x", 2);
@@ -99,9 +83,9 @@ static void test_filter_and_position(void **state)
 
     fixture_open(f);
     unsigned maps = store_resource(f->store, STR("configmaps"));
-    struct store_watch *pods = watch(f, f->pods, 1, &wakes[0]);
-    struct store_watch *others = watch(f, maps, 1, &wakes[1]);
-    struct store_watch *all = watch(f, STORE_ALL_RESOURCES, 1, &wakes[2]);
+    struct store_watch *pods = open_watch(f, f->pods, 1, &wakes[0]);
+    struct store_watch *others = open_watch(f, maps, 1, &wakes[1]);
+    struct store_watch *all = open_watch(f, STORE_ALL_RESOURCES, 1, &wakes[2]);
 
     put(f, "a", "x", 1);
     assert_true(fixture_sync(f));
@@ -136,14 +120,14 @@ static void test_start(void **state)
         put(f, "a", "x", i); /* revisions 2..6 */
     assert_true(fixture_sync(f));
 
-    struct store_watch *w = watch(f, f->pods, 4, NULL);
+    struct store_watch *w = open_watch(f, f->pods, 4, NULL);
     assert_string_equal(next(w), "MODIFIED x 3>4");
     assert_string_equal(next(w), "MODIFIED x 4>5");
     assert_string_equal(next(w), "");
     store_watch_close(w);
 
     /* The future: silent until it has come. */
-    w = watch(f, f->pods, 8, NULL);
+    w = open_watch(f, f->pods, 8, NULL);
     assert_int_equal(store_watch_position(w), 8);
     put(f, "a", "x", 6);
     put(f, "a", "x", 7);
@@ -155,7 +139,7 @@ static void test_start(void **state)
     assert_string_equal(next(w), "MODIFIED x 7>8");
     store_watch_close(w);
 
-    assert_null(watch(f, f->pods, 0, NULL));
+    assert_null(open_watch(f, f->pods, 0, NULL));
     assert_ptr_equal(f->err.kind, &ERR_EXPIRED);
     assert_true(str_eq(f->err.message, STR("too old resource version: 0 (1)")));
 }
@@ -169,9 +153,9 @@ static void test_expiry(void **state)
     unsigned maps = store_resource(f->store, STR("configmaps"));
     assert_true(try_write_of(f, maps, STORE_CREATE, "a", "m", 1, 0) == 2);
     assert_true(fixture_sync(f));
-    struct store_watch *slow = watch(f, f->pods, 2, NULL);
-    struct store_watch *quiet = watch(f, maps, 2, NULL);
-    struct store_watch *all = watch(f, STORE_ALL_RESOURCES, 2, NULL);
+    struct store_watch *slow = open_watch(f, f->pods, 2, NULL);
+    struct store_watch *quiet = open_watch(f, maps, 2, NULL);
+    struct store_watch *all = open_watch(f, STORE_ALL_RESOURCES, 2, NULL);
 
     for (int i = 1; i <= 6; i++) { /* revisions 3..8 */
         put(f, "a", "x", i);
@@ -192,14 +176,14 @@ static void test_expiry(void **state)
     store_watch_close(quiet);
 
     assert_int_equal(store_oldest_revision(f->store), 5);
-    assert_null(watch(f, f->pods, 4, NULL));
+    assert_null(open_watch(f, f->pods, 4, NULL));
     assert_ptr_equal(f->err.kind, &ERR_EXPIRED);
-    assert_null(watch(f, STORE_ALL_RESOURCES, 4, NULL));
-    struct store_watch *w = watch(f, f->pods, 5, NULL);
+    assert_null(open_watch(f, STORE_ALL_RESOURCES, 4, NULL));
+    struct store_watch *w = open_watch(f, f->pods, 5, NULL);
     assert_string_equal(next(w), "MODIFIED x 3>4");
     store_watch_close(w);
     /* Revision 2 was the map's own; nothing of it was lost since then. */
-    w = watch(f, maps, 2, NULL);
+    w = open_watch(f, maps, 2, NULL);
     assert_string_equal(next(w), "MODIFIED m 1>2");
     store_watch_close(w);
 }
@@ -254,8 +238,8 @@ static void test_restart(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(store_oldest_revision(f->store), 6);
         assert_int_equal(store_revision(f->store), 11);
-        assert_null(watch(f, f->pods, 5, NULL));
-        struct store_watch *w = watch(f, f->pods, 6, NULL);
+        assert_null(open_watch(f, f->pods, 5, NULL));
+        struct store_watch *w = open_watch(f, f->pods, 6, NULL);
         assert_string_equal(next(w), "MODIFIED x 5>6");
         assert_string_equal(next(w), "DELETED gone 2>2");
         assert_string_equal(next(w), "MODIFIED x 6>7");
