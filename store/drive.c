@@ -199,6 +199,7 @@ static void tidied(struct store *s)
     s->tidy = false;
     retain_nothing_warm(s);
     history_shrink(&s->history);
+    pack(s);
     malloc_trim(0);
     if (due >= 0)
         arm_quiet(s, due * 1000 > STORE_QUIET_MS ? (uint64_t)due * 1000 : STORE_QUIET_MS);

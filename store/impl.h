@@ -61,6 +61,7 @@ struct store {
     int64_t load_floor;                  /* floor of resources that appear later */
     size_t live_objects, live_bytes;     /* committed */
     size_t latest_objects, latest_bytes; /* with what is under way */
+    int64_t packed;                      /* objects up to here lie side by side: pack.c */
     size_t quarantined;                  /* live objects that readers do not see */
 
     struct table **tables; /* by id; [0] and holes are NULL */
@@ -173,6 +174,9 @@ int drive_start(struct store *s, struct db *db, struct err *err) MUST_CHECK; /* 
 /* Something waits: it is looked at when this tick of the loop ends. */
 void drive_schedule(struct store *s);
 void drive_stop(struct store *s, void (*stopped)(struct store *s)); /* closes the loop's handles */
+
+/* pack.c: moves objects together; only where no borrowed pointer to one is in use */
+void pack(struct store *s);
 
 /* store.c: without a loop, for reading only */
 struct store *store_new(struct uv_loop_s *loop, const struct store_options *options);

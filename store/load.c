@@ -185,6 +185,7 @@ int load(struct store *s, struct db *db, struct err *err)
     losses_free(&l.losses);
     mem_free(l.bad);
     s->next = s->revision + 1;
+    s->packed = s->revision;
     s->latest_objects = s->live_objects;
     s->latest_bytes = s->live_bytes;
     return result;

@@ -55,6 +55,19 @@ const struct store_object *object_new(const struct db_version *v)
     return o;
 }
 
+const struct store_object *object_copy(const struct store_object *o)
+{
+    return object_new(&(struct db_version){.resource = o->resource,
+                                           .skip = o->skip,
+                                           .revision = o->revision,
+                                           .ns = o->ns,
+                                           .name = o->name,
+                                           .uid = o->uid,
+                                           .bytes = o->bytes,
+                                           .labels = o->labels,
+                                           .fields = o->fields});
+}
+
 size_t object_size(const struct store_object *o)
 {
     return o->ns.n + o->name.n + o->uid.n + o->bytes.n + o->labels.n + o->fields.n;

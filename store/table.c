@@ -175,6 +175,11 @@ struct object_entry *table_seek(struct table *t, struct str ns, struct str name)
     return RB_NFIND(object_tree, &t->objects, &probe);
 }
 
+struct object_entry *table_first(struct table *t)
+{
+    return RB_MIN(object_tree, &t->objects);
+}
+
 struct object_entry *table_next(struct object_entry *e)
 {
     return RB_NEXT(object_tree, NULL, e);
@@ -231,6 +236,25 @@ void entry_pop(struct table *t, struct object_entry *e)
     e->pending = store_object_unref(e->pending);
     e->deleting = false;
     entry_settle(t, e);
+}
+
+struct object_entry *entry_move(struct table *t, struct object_entry *e)
+{
+    struct object_entry *copy = NEW(struct object_entry), *parent = RB_PARENT(e, link);
+
+    assert(e->committed && !e->n_pending);
+    *copy = *e;
+    if (!parent)
+        RB_ROOT(&t->objects) = copy;
+    else if (RB_LEFT(parent, link) == e)
+        RB_LEFT(parent, link) = copy;
+    else
+        RB_RIGHT(parent, link) = copy;
+    if (RB_LEFT(e, link))
+        RB_PARENT(RB_LEFT(e, link), link) = copy;
+    if (RB_RIGHT(e, link))
+        RB_PARENT(RB_RIGHT(e, link), link) = copy;
+    return copy;
 }
 
 void entry_settle(struct table *t, struct object_entry *e)

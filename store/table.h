@@ -59,6 +59,7 @@ static inline void str_drop(struct str *s)
 
 /* object.c */
 const struct store_object *object_new(const struct db_version *v);
+const struct store_object *object_copy(const struct store_object *o);
 size_t object_size(const struct store_object *o); /* what limits count */
 
 /* table.c */
@@ -74,6 +75,7 @@ struct object_entry *table_find(struct table *t, struct str ns, struct str name)
 struct object_entry *table_find_or_add(struct table *t, const struct store_object *key);
 /* Iteration from the first entry not before (ns, name). */
 struct object_entry *table_seek(struct table *t, struct str ns, struct str name);
+struct object_entry *table_first(struct table *t);
 struct object_entry *table_next(struct object_entry *e);
 const struct store_object *entry_latest(const struct object_entry *e);
 /* Whose ns and name are the key: either version, both have the same. */
@@ -89,6 +91,8 @@ const struct store_object *entry_commit(struct store *s, struct table *t, struct
 void entry_push(struct object_entry *e, const struct store_object *object, bool deleting);
 /* One write under way less, and entry_settle(). */
 void entry_pop(struct table *t, struct object_entry *e);
+/* A copy takes its place in the table. The entry keeps its versions; free both. */
+struct object_entry *entry_move(struct table *t, struct object_entry *e);
 /* Frees the entry when nothing is left of it. */
 void entry_settle(struct table *t, struct object_entry *e);
 

@@ -2,6 +2,7 @@
  * Random writes, batches and restarts, compared with brute force at every revision that can be had.
  * The seed is printed when it fails; STORE_SEED repeats a run. */
 #include "model.h"
+#include "store/impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,10 @@ static void run(unsigned with_seed, size_t events, size_t memory)
         if (!model_random(&model, 3)) {
             assert_true(fixture_sync(&f));
             fixture_settle(&f);
+        }
+        if (!model_random(&model, 4)) {
+            f.store->packed = -1000; /* all objects are worth moving */
+            pack(f.store);
         }
         if (!model_random(&model, 8))
             fixture_reopen(&f);
