@@ -2,7 +2,6 @@
  * See fault_vfs.h. Files are opened through the system's VFS; only what can fail is wrapped. The
  * counters are shared between the loop thread, which arms, and the writer thread, which fails. */
 #include "fault_vfs.h"
-#include "harness.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -266,16 +265,4 @@ void fault_install(void)
     int rc = sqlite3_vfs_register(&vfs, 1);
     assert(rc == SQLITE_OK);
     (void)rc;
-}
-
-int fault_setup(void **state)
-{
-    fault_install();
-    return fixture_setup(state);
-}
-
-int fault_teardown(void **state)
-{
-    fault_disarm();
-    return fixture_teardown(state);
 }

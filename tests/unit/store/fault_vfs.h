@@ -22,9 +22,6 @@ enum fault_kind {
 };
 
 void fault_install(void);
-/* fixture_setup() on a disk that can fail, and the end of its failures. */
-int fault_setup(void **state);
-int fault_teardown(void **state);
 /* The operations of `ops` on `files` succeed `after` times, then fail `times` times (-1: until
  * fault_disarm). */
 void fault_arm(unsigned ops, unsigned files, enum fault_kind kind, int after, int times);

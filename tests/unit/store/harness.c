@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What every test of the store needs, so that each of them says only what it is about. */
 #include "harness.h"
+#include "fault_vfs.h"
 #include "store/impl.h"
 
 #include <dirent.h>
@@ -352,4 +353,16 @@ int fixture_teardown(void **state)
 {
     fixture_fini(*state);
     return 0;
+}
+
+int fault_setup(void **state)
+{
+    fault_install();
+    return fixture_setup(state);
+}
+
+int fault_teardown(void **state)
+{
+    fault_disarm();
+    return fixture_teardown(state);
 }

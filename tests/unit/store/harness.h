@@ -25,6 +25,9 @@ void fixture_fini(struct fixture *f); /* closes and removes */
 /* The same as cmocka calls them, for one fixture at a time. */
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
+/* The same on a disk that can fail: fault_vfs.h. */
+int fault_setup(void **state);
+int fault_teardown(void **state);
 /* For thousands of opens, each with its syncs: moves the empty directory to /dev/shm, if it can. */
 void fixture_in_memory(struct fixture *f);
 void fixture_open(struct fixture *f); /* must succeed */
