@@ -2,6 +2,7 @@
  * Events that left memory: read back for watches and for scans of an older state, in order, whole
  * or not at all. */
 #include "harness.h"
+#include "store/impl.h"
 
 #include <sublet/store_admin.h>
 #include <sublet/store_executor.h>
@@ -16,18 +17,10 @@
 
 static int setup(void **state)
 {
-    static struct fixture f;
+    fault_setup(state);
+    struct fixture *f = *state;
 
-    fixture_init(&f);
-    f.options.history_memory = ONE_BYTE;
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fault_disarm();
-    fixture_fini(*state);
+    f->options.history_memory = ONE_BYTE;
     return 0;
 }
 
@@ -596,9 +589,40 @@ static void test_recall_read_error(void **state)
     assert_int_equal(sum, 3000);
 }
 
+/* A deleted object keeps memory for a while and within a bound, then a slot of the ring. */
+static void test_deletes_leave_slots(void **state)
+{
+    struct fixture *f = *state;
+    static char bytes[1024];
+    enum { OBJECTS = 2000 };
+    char name[16];
+
+    f->options.history_memory = 0; /* the default */
+    fixture_open(f);
+    memset(bytes, 'x', sizeof(bytes));
+    for (int i = 0; i < 2 * OBJECTS; i++) {
+        snprintf(name, sizeof(name), "k%d", i % OBJECTS);
+        const struct store_object *o =
+            store_latest(f->store, f->pods, STR("a"), str_c(name)); /* deletes what it created */
+        struct store_write w = {.op = o ? STORE_DELETE : STORE_CREATE,
+                                .resource = f->pods,
+                                .expected = o ? o->revision : 0,
+                                .ns = STR("a"),
+                                .name = str_c(name),
+                                .bytes = {bytes, sizeof(bytes)}};
+        assert_int_equal(store_write(f->store, &w, &f->err), 0);
+    }
+    assert_true(fixture_sync(f));
+    assert_in_range(in_memory(f), (1 << 20) - 4096, 1 << 20);
+    fixture_quiet(f);
+    assert_int_equal(in_memory(f), 0);
+    assert_int_equal(sizeof(struct history_slot), 32);
+    assert_int_equal(history_count(&f->store->history), 2 * OBJECTS);
+}
+
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, fault_teardown)
     const struct CMUnitTest tests[] = {
         TEST(nothing_stays_in_memory),
         TEST(age),
@@ -614,8 +638,8 @@ int main(void)
         TEST(rotten_row),
         TEST(recall),
         TEST(recall_read_error),
+        TEST(deletes_leave_slots),
     };
 
-    fault_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
