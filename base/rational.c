@@ -3,7 +3,7 @@
  * Exact fractions for shares of a GPU: a third of a device charged three times is one device, which
  * no binary or decimal fraction can promise. Nothing here rounds; what does not fit in 64 bits is
  * refused. */
-#include <sublet/quantity.h>
+#include <sublet/rational.h>
 
 /* Decimals are written with so many places at most, so that 64 bits of them can be read back. */
 enum { PLACES_MAX = 17 };

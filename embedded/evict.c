@@ -7,6 +7,8 @@
 
 #include <assert.h>
 
+#include <sublet/object.h>
+
 #define EVICTIONS_MAGIC 0x65766963u
 
 /* Machines with a NoExecute taint: other pods need not be looked at. */

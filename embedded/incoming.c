@@ -4,6 +4,8 @@
  */
 #include "scheduler.h"
 
+#include <sublet/quantity.h>
+
 /* --- amounts --- */
 
 static int64_t value_of(struct str name, struct str text)

@@ -10,6 +10,8 @@
 
 #include <assert.h>
 
+#include <sublet/object.h>
+
 #define KUBELET_MAGIC  0x6b62656cu
 #define NODE_IS_NEW_MS 50 /* it has no address yet */
 

@@ -5,6 +5,7 @@
 #include "impl.h"
 
 #include <sublet/hash.h>
+#include <sublet/quantity.h>
 #include <sublet/yaml.h>
 
 #define MAX_NODES   5000

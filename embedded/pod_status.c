@@ -8,6 +8,7 @@
  * Source: k8s.io/kubernetes pkg/kubelet/kubelet_pods.go, status/generate.go. */
 #include "pod_status.h"
 
+#include <sublet/object.h>
 #define RUN_SECONDS     1 /* of a pod that may end */
 #define BACKOFF_SECONDS 10
 #define BACKOFF_MAX     300

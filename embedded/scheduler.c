@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/object.h>
+
 #define SCHEDULER_MAGIC 0x73636864u
 #define MAX_A_RUN       500u
 #define MANY_WAIT       64u

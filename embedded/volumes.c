@@ -16,6 +16,7 @@
 #include <assert.h>
 
 #include <sublet/log.h>
+#include <sublet/quantity.h>
 
 #define PROVISIONER    "sublet.dev/simulated"
 #define DRIVER         "simulated.sublet.dev"

@@ -8,6 +8,8 @@
 
 #include "pool.h"
 
+#include <sublet/quantity.h>
+
 enum { DEVICE_KINDS_MAX = 64 }; /* of one pod; more than any pool offers */
 
 bool is_device(struct str resource)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <sublet/clock.h>
+#include <sublet/quantity.h>
 
 #include "impl.h"
 

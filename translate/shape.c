@@ -7,6 +7,8 @@
 
 #include "shape.h"
 
+#include <sublet/quantity.h>
+
 bool json_is_scalar(const cJSON *node)
 {
     return json_is_string(node) || json_is_number(node) || json_is_bool(node);

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <sublet/json.h>
-#include <sublet/quantity.h>
+#include <sublet/rational.h>
 
 struct config_pool;
 struct config_binding;

@@ -108,14 +108,9 @@ unsigned reconcile_failures(const struct reconcile *r); /* of this key, in a row
 void reconcile_again_after(struct reconcile *r, int64_t delay_ms);
 void reconcile_fail(struct reconcile *r, const struct err *err); /* retried with backoff */
 
-/* A condition in status.conditions. Changes nothing and returns false when type already has this
- * status, reason and message; lastTransitionTime moves only with the status. */
-bool condition_set(struct arena *a, cJSON *object, const char *type, const char *status,
-                   const char *reason, struct str message, int64_t now_s);
 /* Writes one member of metadata ("finalizers", ...), of this version of the object only. */
 void metadata_write(struct reconcile *r, const struct resource *res, const cJSON *object,
                     const char *key, cJSON *value);
-bool finalizer_has(const cJSON *object, const char *name);
 void finalizer_add(struct reconcile *r, const struct resource *res, const cJSON *object,
                    const char *name);
 void finalizer_drop(struct reconcile *r, const struct resource *res, const cJSON *object,

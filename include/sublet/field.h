@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: kube
  *
  * Field paths and lists of field errors, for validation in upstream's words (apimachinery
  * pkg/util/validation/field): one list becomes one 422 Invalid whose causes carry reason, message,

@@ -1,21 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: base
+ * room: kube
  *
- * What many rooms read in Kubernetes objects, whatever their kind: conditions, whether a pod is
- * over, who controls an object, taints. Nothing here writes. Source: k8s.io/apimachinery
- * pkg/api/meta/conditions.go, k8s.io/api core/v1 PodPhase. */
+ * Access to Kubernetes objects, whatever their kind: metadata, conditions, the state of pods,
+ * owners, taints. Source: k8s.io/apimachinery pkg/api/meta/conditions.go, k8s.io/api core/v1
+ * PodPhase. */
 #pragma once
 
 #include <sublet/json.h>
+
+struct str meta_name(const cJSON *object);
+struct str meta_ns(const cJSON *object); /* empty for an object of the cluster */
+struct str meta_uid(const cJSON *object);
+int64_t meta_created_s(const cJSON *object);     /* 0 when unknown */
+bool object_is_terminating(const cJSON *object); /* has a deletionTimestamp */
+bool finalizer_has(const cJSON *object, const char *name);
 
 /* Of a list of conditions (status.conditions); NULL when it has none of this type. */
 cJSON *condition_find(const cJSON *conditions, struct str type);
 cJSON *condition_get(const cJSON *conditions, const char *type);
 bool condition_is_true(const cJSON *conditions, const char *type);
+/* Of an object's status.conditions. */
+const cJSON *condition_of(const cJSON *object, const char *type);
+/* Changes nothing and returns false when type already has this status, reason and message;
+ * lastTransitionTime moves only with the status. */
+bool condition_set(struct arena *a, cJSON *object, const char *type, const char *status,
+                   const char *reason, struct str message, int64_t now_s);
+bool condition_remove(cJSON *object, const char *type);
 
 /* Succeeded or Failed: its containers ended and do not start again. */
 bool pod_phase_is_final(struct str phase);
 bool pod_is_finished(const cJSON *pod);
+bool pod_is_active(const cJSON *pod); /* neither finished nor terminating */
+bool pod_is_ready(const cJSON *pod);
 
 /* Has `labels` every label of `wanted`, with its value? */
 bool labels_cover(const cJSON *wanted, const cJSON *labels);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: base
+ * room: kube
  *
  * resource.Quantity, exactly: a signed integer number of nano units in 128 bits, with the suffix
- * family it was written in. Source: apimachinery pkg/api/resource. And exact rationals (GPU
- * shares). */
+ * family it was written in. Source: apimachinery pkg/api/resource. */
 #pragma once
 
 #include <sublet/mem.h>
@@ -31,17 +30,3 @@ struct quantity quantity_from_i64(int64_t units, enum quantity_format format);
 bool quantity_is_integer(struct quantity q);
 int64_t quantity_units(struct quantity q); /* rounded up, saturating */
 int64_t quantity_milli(struct quantity q); /* rounded up, saturating */
-
-/* An exact fraction in lowest terms, den > 0. */
-struct rational {
-    int64_t num, den;
-};
-#define RATIONAL_ZERO ((struct rational){0, 1})
-bool rational_parse(struct str text, struct rational *ret); /* "4", "0.25", "1/7" */
-/* "4", "0.25" where at most 17 places say it exactly, else "1/7". */
-struct str rational_format(struct arena *a, struct rational r);
-/* False (and *ret untouched) on overflow. */
-bool rational_add(struct rational a, struct rational b, struct rational *ret);
-bool rational_sub(struct rational a, struct rational b, struct rational *ret);
-bool rational_mul(struct rational a, struct rational b, struct rational *ret);
-int rational_cmp(struct rational a, struct rational b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: base
+ * room: kube
  *
  * Label and field selectors, and label sets as flat bytes. A label set is the concatenation of
  * "key\0value\0" pairs sorted by key: it is what the store keeps beside every object. */

@@ -7,6 +7,7 @@
 #include <sublet/clock.h>
 #include <sublet/encode.h>
 #include <sublet/quantity.h>
+#include <sublet/rational.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

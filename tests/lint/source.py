@@ -10,7 +10,7 @@ import sys
 
 TREE = os.environ.get("LINT_TREE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-ROOMS = ("base", "store", "translate", "vapi", "embedded", "syncer", "cli")  # lowest first
+ROOMS = ("base", "kube", "store", "translate", "vapi", "embedded", "syncer", "cli")  # lowest first
 
 # A comment, a string or character literal, or a preprocessor line with its continuations.
 _SKIPPED = re.compile(

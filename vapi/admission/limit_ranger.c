@@ -4,6 +4,8 @@
 #include "amounts.h"
 #include "plugins.h"
 
+#include <sublet/object.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,12 +36,6 @@ static cJSON *ranges_of(const struct admission_call *c)
 static bool is_resize(const struct admission_call *c, const cJSON *old)
 {
     return old && admits(c, "", "pods") && str_eqc(c->subresource, "resize");
-}
-
-/* What is on its way out may do as it likes. */
-static bool is_going(const cJSON *old)
-{
-    return json_get(json_get(old, "metadata"), "deletionTimestamp") != NULL;
 }
 
 static bool is_type(const cJSON *limit, const char *type)
@@ -132,7 +128,7 @@ int limit_ranger_default(const struct admission_call *c, cJSON *object, const cJ
     struct arena *a = c->arena;
 
     (void)err;
-    if (!(is_new_pod(c) || is_resize(c, old)) || !spec || is_going(old))
+    if (!(is_new_pod(c) || is_resize(c, old)) || !spec || object_is_terminating(old))
         return 0;
     json_each(range, ranges_of(c))
     {
@@ -326,7 +322,7 @@ int limit_ranger_validate(const struct admission_call *c, cJSON *object, const c
     struct buf problems = BUF_INIT(16 * 1024);
     struct bounds b = {.arena = c->arena, .problems = &problems};
 
-    if ((!claim && !is_resize(c, old) && !is_new_pod(c)) || is_going(old))
+    if ((!claim && !is_resize(c, old) && !is_new_pod(c)) || object_is_terminating(old))
         return 0;
     json_each(range, ranges_of(c))
     {

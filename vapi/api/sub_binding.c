@@ -92,18 +92,15 @@ static void merge_map(struct call *c, cJSON *metadata, const char *key)
     json_each(item, more) json_set(c->arena, into, item->string, json_copy(c->arena, item));
 }
 
-static cJSON *condition_of(struct arena *a, cJSON *pod, const char *type)
+static cJSON *condition_ensure(struct arena *a, cJSON *pod, const char *type)
 {
     cJSON *status = json_ensure_object(a, pod, "status");
     cJSON *conditions = json_get(status, "conditions"), *made;
 
     if (!json_is_array(conditions))
         conditions = json_set(a, status, "conditions", json_new_array(a));
-    json_each(condition, conditions)
-    {
-        if (str_eqc(json_str(json_get(condition, "type")), type))
-            return condition;
-    }
+    if ((made = condition_get(conditions, type)))
+        return made;
     made = json_append(conditions, json_new_object(a));
     json_set_str(a, made, "type", str_c(type));
     return made;
@@ -121,7 +118,7 @@ void sub_pod_condition(struct call *c, cJSON *pod, const char *type, struct str 
                        struct str message)
 {
     struct arena *a = c->arena;
-    cJSON *condition = condition_of(a, pod, type);
+    cJSON *condition = condition_ensure(a, pod, type);
     bool was_true = str_eqc(json_str(json_get(condition, "status")), "True");
 
     json_set_str(a, condition, "status", STR("True"));

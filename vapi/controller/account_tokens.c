@@ -86,7 +86,7 @@ static void token_reconcile(struct reconcile *r)
     cJSON *secret;
 
     if (!key_split(reconcile_key(r), &ns, &name) || !(secret = reconcile_get(r, res, ns, name)) ||
-        is_going(secret) || !str_eqc(json_str_at(secret, "type"), TOKEN_TYPE) ||
+        object_is_terminating(secret) || !str_eqc(json_str_at(secret, "type"), TOKEN_TYPE) ||
         !annotation(secret, ACCOUNT).n)
         return;
     account = reconcile_get(r, reconcile_resource(r, "", "serviceaccounts"), ns,

@@ -64,7 +64,7 @@ static void aggregation_reconcile(struct reconcile *r)
     cJSON *sum, *rules = json_new_array(a);
 
     if (!key_split(reconcile_key(r), &ns, &name) || !(sum = reconcile_get(r, res, STR(""), name)) ||
-        is_going(sum) || !json_is_object(json_get(sum, "aggregationRule")))
+        object_is_terminating(sum) || !json_is_object(json_get(sum, "aggregationRule")))
         return;
     json_each(spec, json_path(sum, "aggregationRule.clusterRoleSelectors"))
     {

@@ -54,7 +54,7 @@ static void services_reconcile(struct reconcile *r)
 
         if (json_get_str(w.services, meta_name(there)))
             json_remove(w.services, arena_cstr(w.arena, meta_name(there)));
-        else if (str_eqc(managed, "true") && !is_going(there))
+        else if (str_eqc(managed, "true") && !object_is_terminating(there))
             reconcile_delete_exact(r, res, there, NULL);
     }
     json_each(missing, w.services) reconcile_create(r, res, STR(""), missing);

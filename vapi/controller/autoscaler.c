@@ -240,7 +240,7 @@ static void hpa_reconcile(struct reconcile *r)
     s->run = r;
     s->res = reconcile_resource(r, "autoscaling", "horizontalpodautoscalers");
     if (!key_split(reconcile_key(r), &ns, &name) ||
-        !(s->hpa = reconcile_get(r, s->res, ns, name)) || is_going(s->hpa))
+        !(s->hpa = reconcile_get(r, s->res, ns, name)) || object_is_terminating(s->hpa))
         return;
     s->as_read = json_copy(a, s->hpa);
     if (!find_target(s))

@@ -304,7 +304,8 @@ static void certificate_reconcile(struct reconcile *r)
     s->run = r;
     s->res = reconcile_resource(r, "certificates.k8s.io", "certificatesigningrequests");
     if (!key_split(reconcile_key(r), &ns, &name) ||
-        !(s->csr = reconcile_get(r, s->res, STR(""), name)) || is_going(s->csr) || clean(s))
+        !(s->csr = reconcile_get(r, s->res, STR(""), name)) || object_is_terminating(s->csr) ||
+        clean(s))
         return;
     signer = find_signer(signer_of(s));
     if (!signer || json_str_at(s->csr, "status.certificate").n || holds(s, "Denied") ||

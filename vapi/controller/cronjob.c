@@ -85,7 +85,7 @@ static void see_job(struct cron_run *c, const cJSON *job)
     const char *how;
 
     if (!has_ended(job, &how)) {
-        if (!ref && !is_going(job))
+        if (!ref && !object_is_terminating(job))
             reconcile_event(c->run, c->cron, "Warning", "UnexpectedJob",
                             "Saw a job that the controller did not create or forgot: %.*s",
                             STR_F(meta_name(job)));
@@ -142,7 +142,7 @@ static void keep_some(struct cron_run *c, const char *which, const char *limit)
         if (!has_ended(job, &how) || !str_eqc(str_c(how), which))
             continue;
         n--;
-        if (is_going(job))
+        if (object_is_terminating(job))
             continue;
         reconcile_delete(c->run, c->jobs_res, meta_ns(job), meta_name(job), meta_uid(job),
                          "Background");
@@ -321,7 +321,7 @@ static void on_time(struct cron_run *c)
     int64_t start = meta_created_s(c->cron), next;
     struct cron_schedule s;
 
-    if (is_going(c->cron) || json_true(json_path(c->cron, "spec.suspend")) ||
+    if (object_is_terminating(c->cron) || json_true(json_path(c->cron, "spec.suspend")) ||
         !read_schedule(c, &s)) {
         finish(c);
         return;

@@ -16,11 +16,11 @@ bool ds_is_new(const struct ds *s, const cJSON *pod)
 bool ds_is_available(struct ds *s, const cJSON *pod)
 {
     int64_t wait;
-    bool available =
-        !is_going(pod) && pod_is_available(pod, json_i64_at(s->owner, "spec.minReadySeconds", 0),
-                                           reconcile_now_s(s->run), &wait);
+    bool available = !object_is_terminating(pod) &&
+                     pod_is_available(pod, json_i64_at(s->owner, "spec.minReadySeconds", 0),
+                                      reconcile_now_s(s->run), &wait);
 
-    if (!available && !is_going(pod) && wait)
+    if (!available && !object_is_terminating(pod) && wait)
         reconcile_again_after(s->run, wait * 1000);
     return available;
 }
@@ -85,7 +85,7 @@ static void list_nodes(struct ds *s)
 
 void ds_drop(struct ds *s, const cJSON *pod)
 {
-    if (is_going(pod) || s->n_deleted == DS_BURST)
+    if (object_is_terminating(pod) || s->n_deleted == DS_BURST)
         return;
     s->n_deleted++;
     reconcile_delete(s->run, s->pods_res, meta_ns(pod), meta_name(pod), meta_uid(pod), NULL);

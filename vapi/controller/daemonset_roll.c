@@ -101,7 +101,7 @@ void ds_tend(struct ds *s, struct ds_node *node)
     for (size_t i = 0; i < node->n; i++) {
         cJSON *pod = node->pods[i];
 
-        if (is_going(pod))
+        if (object_is_terminating(pod))
             continue;
         if (!node->stay)
             ds_drop(s, pod);
@@ -158,7 +158,7 @@ static bool pair_of(const struct ds *s, const struct ds_node *node, const cJSON 
     for (size_t i = 0; i < node->n; i++) {
         const cJSON *pod = node->pods[i], **to = ds_is_new(s, pod) ? new : old;
 
-        if (is_going(pod))
+        if (object_is_terminating(pod))
             continue;
         if (*to)
             return false;

@@ -356,7 +356,7 @@ static void clean_history(struct rollout *o)
     size_t n = 0;
 
     for (size_t i = 0; i < o->n_old; i++) {
-        if (!is_going(o->old[i]))
+        if (!object_is_terminating(o->old[i]))
             sets[n++] = o->old[i];
     }
     qsort(sets, n, sizeof(*sets), by_revision);
@@ -411,7 +411,7 @@ static void decide(struct rollout *o)
 {
     bool paused = json_true(json_path(o->deployment, "spec.paused"));
 
-    if (is_going(o->deployment)) {
+    if (object_is_terminating(o->deployment)) {
         rollout_status(o, false);
         return;
     }

@@ -130,7 +130,7 @@ static void remove_all(struct reconcile *r, struct str ns, struct str name)
     const cJSON *endpoints = reconcile_get(r, res, ns, name);
 
     slices_remove(r, ns, name, ENDPOINT_SLICE_MANAGER);
-    if (endpoints && !is_going(endpoints))
+    if (endpoints && !object_is_terminating(endpoints))
         reconcile_delete(r, res, ns, name, meta_uid(endpoints), NULL);
 }
 

@@ -82,7 +82,7 @@ static void add_pod(struct subsets *x, const cJSON *pod)
     cJSON *ports = service_ports_of(s, pod, false);
     bool without_ports = s->headless && !json_count(json_path(s->service, "spec.ports"));
 
-    if (!ip.n || pod_is_terminating(pod) || (!json_count(ports) && !without_ports))
+    if (!ip.n || object_is_terminating(pod) || (!json_count(ports) && !without_ports))
         return;
     struct subset *to = subset_get(x, ports);
     json_append(s->publish_unready || pod_is_ready(pod) ? to->ready : to->unready,
@@ -190,7 +190,7 @@ void endpoints_write(struct service_run *s)
         json_set(s->arena, endpoints, "subsets", list);
     else
         json_remove(endpoints, "subsets");
-    if (!as_read && !is_going(s->service))
+    if (!as_read && !object_is_terminating(s->service))
         reconcile_create(s->run, res, meta_ns(s->service), endpoints);
     else if (as_read && !json_equal(endpoints, as_read))
         reconcile_update(s->run, res, endpoints);

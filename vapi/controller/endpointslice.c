@@ -84,7 +84,7 @@ static cJSON *make_endpoint(struct service_run *s, const cJSON *pod, cJSON *addr
 {
     struct arena *a = s->arena;
     cJSON *endpoint = json_new_object(a), *conditions;
-    bool serving = pod_is_ready(pod), terminating = pod_is_terminating(pod);
+    bool serving = pod_is_ready(pod), terminating = object_is_terminating(pod);
     bool ready = s->publish_unready || (serving && !terminating);
     struct str node = json_str_at(pod, "spec.nodeName"), zone = zone_of(s, node);
 

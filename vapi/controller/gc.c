@@ -142,7 +142,8 @@ static enum owner_state owner_state(struct reconcile *r, struct str ns, const cJ
     if (!may_be_collecting(o))
         return OWNER_SOLID;
     const cJSON *owner = vapi_tree(reconcile_arena(r), o);
-    return is_going(owner) && finalizer_has(owner, FOREGROUND) ? OWNER_WAITING : OWNER_SOLID;
+    return object_is_terminating(owner) && finalizer_has(owner, FOREGROUND) ? OWNER_WAITING
+                                                                            : OWNER_SOLID;
 }
 
 /* --- one object as a dependent --- */
@@ -165,7 +166,8 @@ static void on_circle(void *ctx, const struct gc_dependent *d)
     const struct resource *res;
     const cJSON *dependent = c->closed ? NULL : get_dependent(c->run, d, &res);
 
-    c->closed |= dependent && is_going(dependent) && finalizer_has(dependent, FOREGROUND);
+    c->closed |=
+        dependent && object_is_terminating(dependent) && finalizer_has(dependent, FOREGROUND);
 }
 
 /* Owners that wait for each other would wait for ever: this one blocks its owners no longer. */
@@ -274,7 +276,7 @@ static void on_dependent_of_going(void *ctx, const struct gc_dependent *d)
         return;
     }
     g->left += ref_blocks(dependent, meta_uid(g->owner));
-    if (!is_going(dependent))
+    if (!object_is_terminating(dependent))
         controller_add(reconcile_controller(g->run), object_key(reconcile_arena(g->run), d->storage,
                                                                 str_c(d->ns), str_c(d->name)));
 }
@@ -307,7 +309,7 @@ static void gc_reconcile(struct reconcile *r)
     cJSON *object = res ? reconcile_get(r, res, ns, rest) : NULL;
     if (!object)
         return;
-    if (is_going(object))
+    if (object_is_terminating(object))
         attend_owner(r, res, object);
     else
         attend_dependent(r, res, object);

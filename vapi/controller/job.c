@@ -67,7 +67,7 @@ static void after_finish(struct job_run *j)
 
     for (size_t i = 0; i < j->n_pods; i++)
         job_pod_untrack(j->run, j->pods_res, j->pods[i]);
-    if (ttl < 0 || is_going(j->job))
+    if (ttl < 0 || object_is_terminating(j->job))
         return;
     left = time_at_s(end, "lastTransitionTime") + ttl - j->now;
     if (left > 0)
@@ -111,7 +111,7 @@ static void act(struct reconcile *r, void *ctx)
         tell_finished(j);
     for (size_t i = 0; i < j->n_release; i++)
         job_pod_untrack(r, j->pods_res, j->release[i]);
-    if (j->finished_event || is_going(j->job))
+    if (j->finished_event || object_is_terminating(j->job))
         return;
     if (!j->finishing) {
         track(j);
@@ -162,7 +162,7 @@ static void sort_out(struct job_run *j)
         if (pod_is_active(pod)) {
             j->active[j->n_active++] = pod;
             j->n_ready += pod_is_ready(pod);
-        } else if (pod_is_terminating(pod) && !pod_is_finished(pod))
+        } else if (object_is_terminating(pod) && !pod_is_finished(pod))
             j->n_terminating++;
     }
 }

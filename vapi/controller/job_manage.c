@@ -160,7 +160,7 @@ static size_t choose_indexes(struct job_run *j, size_t n)
         const cJSON *pod = j->pods[i];
         int64_t index = job_pod_index(j, pod);
         bool here = pod_is_active(pod) ||
-                    (j->only_failed && pod_is_terminating(pod) && !pod_is_finished(pod));
+                    (j->only_failed && object_is_terminating(pod) && !pod_is_finished(pod));
 
         if (here && index >= 0)
             busy[n_busy++] = index;

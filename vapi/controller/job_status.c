@@ -18,7 +18,7 @@ bool job_pod_failed(const struct job_run *j, const cJSON *pod)
 
     if (str_eqc(phase, "Failed"))
         return true;
-    return !j->only_failed && pod_is_terminating(pod) && !str_eqc(phase, "Succeeded");
+    return !j->only_failed && object_is_terminating(pod) && !str_eqc(phase, "Succeeded");
 }
 
 static bool succeeded(const cJSON *pod)
@@ -59,7 +59,7 @@ int64_t job_pod_ended_s(const cJSON *pod)
 
     if (!at && str_eqc(json_str_at(ready, "status"), "False"))
         at = time_at_s(ready, "lastTransitionTime");
-    if (!at && pod_is_terminating(pod))
+    if (!at && object_is_terminating(pod))
         at = time_at_s(pod, "metadata.deletionTimestamp") -
              json_i64_at(pod, "metadata.deletionGracePeriodSeconds", 0);
     return at ? at : meta_created_s(pod);
@@ -132,7 +132,7 @@ static bool tally(struct job_run *j, struct tally *t, const cJSON *pod)
         return true;
     }
     if (!job_pod_failed(j, pod))
-        return is_going(j->job);
+        return object_is_terminating(j->job);
     if (is_held(j, pod))
         return false;
     if (index >= 0 && job_failure_counts(j, pod))
@@ -209,7 +209,7 @@ static void read_indexes(struct job_run *j)
     j->lost = indexes_of(j, "failedIndexes", job_index_failed);
     json_set_str(a, j->status, "failedIndexes", job_indexes_text(a, &j->lost));
     j->held = arena_alloc(a, (j->n_pods + 1) * sizeof(*j->held));
-    for (size_t i = 0; i < j->n_pods && !j->finishing && !is_going(j->job); i++)
+    for (size_t i = 0; i < j->n_pods && !j->finishing && !object_is_terminating(j->job); i++)
         hold(j, j->pods[i]);
 }
 
@@ -363,7 +363,7 @@ static void count_rest(struct job_run *j, bool failed)
     for (size_t i = 0; i < j->n_pods && j->n_release < JOB_COUNTED_PER_RUN; i++) {
         const cJSON *pod = j->pods[i];
 
-        if (!pod_is_terminating(pod) || pod_is_finished(pod) || !job_pod_tracked(pod) ||
+        if (!object_is_terminating(pod) || pod_is_finished(pod) || !job_pod_tracked(pod) ||
             !j->only_failed)
             continue;
         if (failed && !json_list_has(list, meta_uid(pod)))
@@ -420,7 +420,7 @@ void job_status(struct job_run *j)
         judge_success(j);
     as = target(j);
     j->finishing = as != NULL;
-    if (!as && !is_going(j->job))
+    if (!as && !object_is_terminating(j->job))
         judge_suspension(j);
     status_set(a, j->status, "active", (int64_t)j->n_active, false);
     status_set(a, j->status, "ready", (int64_t)j->n_ready, true);

@@ -17,11 +17,6 @@ void metadata_write(struct reconcile *r, const struct resource *res, const cJSON
 
 /* --- finalizers --- */
 
-bool finalizer_has(const cJSON *object, const char *name)
-{
-    return json_list_has(json_path(object, "metadata.finalizers"), str_c(name));
-}
-
 static cJSON *finalizers_without(struct arena *a, const cJSON *object, const char *name)
 {
     cJSON *list = json_new_array(a);

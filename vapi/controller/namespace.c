@@ -250,7 +250,7 @@ static void namespace_reconcile(struct reconcile *r)
         return;
     *c = (struct content){.run = r};
     c->ns = reconcile_get(r, reconcile_resource(r, "", "namespaces"), STR(""), name);
-    if (!c->ns || !is_going(c->ns) ||
+    if (!c->ns || !object_is_terminating(c->ns) ||
         !json_list_has(json_path(c->ns, "spec.finalizers"), STR("kubernetes")))
         return;
     sweep(c, true, true);

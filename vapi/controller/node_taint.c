@@ -84,7 +84,7 @@ static void taint_reconcile(struct reconcile *r)
     if (!key_split(reconcile_key(r), &ns, &name))
         return;
     const cJSON *node = reconcile_get(r, res, STR(""), name);
-    if (!node || is_going(node))
+    if (!node || object_is_terminating(node))
         return;
     cJSON *taints = wanted_taints(r, node, &changed), *patch = json_new_object(a);
     if (!changed)

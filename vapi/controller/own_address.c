@@ -136,7 +136,7 @@ static void keep(struct reconcile *r, const struct kept *k, const struct vapi_ad
     const struct resource *res = reconcile_resource(r, k->group, k->plural);
     const cJSON *now = reconcile_get(r, res, NAMESPACE, NAME), *want = k->want(a, at), *patch;
 
-    if (now && is_going(now))
+    if (now && object_is_terminating(now))
         return;
     if (!now) {
         if (want)

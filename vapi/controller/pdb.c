@@ -150,7 +150,7 @@ static void sort_disrupted(struct budget *b)
         const cJSON *at = json_get_str(granted, meta_name(pod));
         int64_t us;
 
-        if (!at || is_going(pod) || !time_parse(json_str(at), &us))
+        if (!at || object_is_terminating(pod) || !time_parse(json_str(at), &us))
             continue;
         int64_t left = us / 1000000 + DELETION_WAIT_S - reconcile_now_s(b->run);
         if (left < 0) {
@@ -168,8 +168,8 @@ static void count_healthy(struct budget *b)
 {
     json_each(pod, b->pods)
     {
-        b->healthy +=
-            !is_going(pod) && !json_get_str(b->disrupted, meta_name(pod)) && pod_is_ready(pod);
+        b->healthy += !object_is_terminating(pod) && !json_get_str(b->disrupted, meta_name(pod)) &&
+                      pod_is_ready(pod);
     }
 }
 
@@ -234,7 +234,7 @@ static void pdb_reconcile(struct reconcile *r)
     struct err err;
 
     if (!key_split(reconcile_key(r), &ns, &name) || !(b.pdb = reconcile_get(r, b.res, ns, name)) ||
-        is_going(b.pdb))
+        object_is_terminating(b.pdb))
         return;
     b.as_read = json_copy(a, b.pdb);
     err_init(&err, a);

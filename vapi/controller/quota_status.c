@@ -71,7 +71,7 @@ static void quota_reconcile(struct reconcile *r)
     cJSON *quota;
 
     if (!key_split(reconcile_key(r), &ns, &name) || !(quota = reconcile_get(r, res, ns, name)) ||
-        is_going(quota))
+        object_is_terminating(quota))
         return;
     const cJSON *as_read = json_copy(a, quota), *hard = json_path(quota, "spec.hard");
     cJSON *status = json_ensure_object(a, quota, "status");

@@ -172,7 +172,7 @@ static void sort_out(struct replicas *s, const struct selector *selector)
         if (pod_is_active(pod)) {
             s->active[s->n_active++] = pod;
             count_active(s, pod);
-        } else if (pod_is_terminating(pod) && !pod_is_finished(pod))
+        } else if (object_is_terminating(pod) && !pod_is_finished(pod))
             s->counts.terminating++;
     }
 }
@@ -249,7 +249,7 @@ static bool is_steady(struct replicas *s, const struct selector *selector)
     struct err err;
 
     err_init(&err, reconcile_arena(s->run));
-    if (is_going(s->owner) ||
+    if (object_is_terminating(s->owner) ||
         store_scan(vapi_store(reconcile_api(s->run)), s->pods_res->storage, meta_ns(s->owner),
                    STR_NULL, STR_NULL, 0, on_pod, &v, &err))
         return false;
@@ -311,7 +311,7 @@ static void replicas_reconcile(struct reconcile *r, const struct flavour *flavou
         return;
     }
     sort_out(s, &selector);
-    if (is_going(s->owner))
+    if (object_is_terminating(s->owner))
         update_status(r, s);
     else
         manage(s);

@@ -160,7 +160,7 @@ bool revisions_load(struct revisions *v, struct reconcile *r, const char *plural
     *v = (struct revisions){.run = r, .hash_label = hash_label};
     v->owner_res = reconcile_resource(r, "apps", plural);
     if (!key_split(reconcile_key(r), &ns, &name) ||
-        !(v->owner = reconcile_get(r, v->owner_res, ns, name)) || is_going(v->owner))
+        !(v->owner = reconcile_get(r, v->owner_res, ns, name)) || object_is_terminating(v->owner))
         return false;
     err_init(&err, reconcile_arena(r));
     if (selector_from_json(reconcile_arena(r), json_path(v->owner, "spec.selector"), selector,

@@ -13,7 +13,7 @@ static void cidr_reconcile(struct reconcile *r)
     if (!key_split(reconcile_key(r), &ns, &name))
         return;
     cidr = reconcile_get(r, res, STR(""), name);
-    if (!cidr || is_going(cidr))
+    if (!cidr || object_is_terminating(cidr))
         return;
     if (condition_set(reconcile_arena(r), cidr, "Ready", "True", "",
                       STR("Kubernetes Service CIDR is ready"), reconcile_now_s(r)))

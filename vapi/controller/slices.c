@@ -241,7 +241,7 @@ static void take_existing(struct layout *l)
         const char *type = arena_cstr(l->arena, json_str_at(trees[i], "addressType"));
         bool ours = is_owned(p, trees[i]), known = false;
 
-        if (is_going(trees[i]))
+        if (object_is_terminating(trees[i]))
             continue;
         for (struct slice_group *g = p->groups; g; g = g->next) {
             struct slice probe = {.tree = trees[i]};
@@ -327,7 +327,7 @@ static void write_slice(struct layout *l, struct slice *s)
     bool relabelled = set_metadata(l, s);
     if (s->fate == SLICE_CHANGED || s->fate == SLICE_NEW)
         json_set(l->arena, s->tree, "endpoints", s->endpoints);
-    if (s->fate == SLICE_NEW && !is_going(l->plan->owner))
+    if (s->fate == SLICE_NEW && !object_is_terminating(l->plan->owner))
         reconcile_create(r, res, meta_ns(l->plan->owner), s->tree);
     else if (s->fate == SLICE_CHANGED || (s->fate == SLICE_SAME && relabelled))
         reconcile_update(r, res, s->tree);
@@ -366,7 +366,7 @@ void slices_remove(struct reconcile *r, struct str ns, struct str service, struc
 
     json_each(slice, slices_list(r, ns, service, manager))
     {
-        if (!is_going(slice))
+        if (!object_is_terminating(slice))
             reconcile_delete(r, res, ns, meta_name(slice), meta_uid(slice), NULL);
     }
 }

@@ -26,7 +26,7 @@ static bool is_available(struct sts *s, const cJSON *pod)
 
 static bool is_healthy(struct sts *s, const cJSON *pod)
 {
-    return !is_going(pod) && is_available(s, pod);
+    return !object_is_terminating(pod) && is_available(s, pod);
 }
 
 static bool drop(struct sts *s, const cJSON *pod)
@@ -51,7 +51,7 @@ static bool fill(struct sts *s)
             if (s->n_make == STS_BURST)
                 return false;
             s->make[s->n_make++] = ordinal;
-        } else if (pod_is_finished(pod) && !is_going(pod) && !drop(s, pod))
+        } else if (pod_is_finished(pod) && !object_is_terminating(pod) && !drop(s, pod))
             return false;
         if (s->ordered && (!pod || !is_healthy(s, pod)))
             return false;
@@ -81,7 +81,7 @@ static bool shrink(struct sts *s)
 
         if (sts_in_range(s, s->pods[i].ordinal))
             continue;
-        if (!is_going(pod)) {
+        if (!object_is_terminating(pod)) {
             if (s->ordered && !is_healthy(s, pod) && pod != sick)
                 return false;
             if (!drop(s, pod))
@@ -131,7 +131,7 @@ static void set_counts(struct sts *s, cJSON *status, const cJSON *current)
 
         ready += is_up(pod);
         available += is_available(s, pod);
-        if (is_going(pod))
+        if (object_is_terminating(pod))
             continue;
         at_current += str_eq(revision, now);
         at_update += str_eq(revision, update);

@@ -65,14 +65,14 @@ void sts_find_pods(struct sts *s, const struct selector *selector)
     for (size_t i = 0; i < n_owned; i++) {
         if (!selector_match(selector, labels_flatten(a, json_path(owned[i], "metadata.labels"))) ||
             !sts_ordinal(s, meta_name(owned[i]), &ordinal)) {
-            if (!is_going(owned[i]))
+            if (!object_is_terminating(owned[i]))
                 release(s, owned[i]);
             continue;
         }
         s->pods[s->n_pods++] = (struct sts_pod){owned[i], ordinal};
     }
     for (size_t i = 0; i < n_all; i++) {
-        if (owner_controller(all[i]) || is_going(all[i]) ||
+        if (owner_controller(all[i]) || object_is_terminating(all[i]) ||
             !sts_ordinal(s, meta_name(all[i]), &ordinal))
             continue;
         adopt(s, all[i]);
@@ -158,7 +158,7 @@ static bool ensure_claims(struct sts *s, int64_t ordinal)
             reconcile_create(s->run, s->claims_res, meta_ns(s->owner),
                              make_claim(s, template_, ordinal, name));
             reconcile_then(s->run, on_claim, s);
-        } else if (is_going(claim))
+        } else if (object_is_terminating(claim))
             usable = false;
     }
     return usable;
@@ -174,7 +174,7 @@ static void sync_claim(struct sts *s, const struct sts_pod *p, const cJSON *clai
                pod = meta_uid(p->pod);
     cJSON *wanted = claim_owner(s, p->ordinal, p->pod), *refs;
 
-    if (str_eq(has, json_str_at(wanted, "uid")) || is_going(claim))
+    if (str_eq(has, json_str_at(wanted, "uid")) || object_is_terminating(claim))
         return;
     if (has.n && !str_eq(has, set) && !str_eqc(json_str_at(controller, "kind"), "Pod"))
         return;

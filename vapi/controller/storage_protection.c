@@ -21,7 +21,8 @@ static struct str ephemeral_name(struct arena *a, const cJSON *pod, const cJSON 
 /* The kubelet is done with it, or it was forced away: only finalizers hold it. */
 static bool is_shut_down(const cJSON *pod)
 {
-    return is_going(pod) && json_i64_at(pod, "metadata.deletionGracePeriodSeconds", -1) == 0;
+    return object_is_terminating(pod) &&
+           json_i64_at(pod, "metadata.deletionGracePeriodSeconds", -1) == 0;
 }
 
 static bool pod_uses(struct arena *a, const cJSON *pod, const cJSON *claim)
@@ -152,7 +153,7 @@ static void protect(struct reconcile *r, const char *group, const char *plural,
     object = reconcile_get(r, res, ns, name);
     if (!object)
         return;
-    if (!is_going(object)) {
+    if (!object_is_terminating(object)) {
         if (!finalizer_has(object, finalizer))
             finalizer_add(r, res, object, finalizer);
     } else if (finalizer_has(object, finalizer) && !used(r, object)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What controllers share: conditions, ownership, the state of pods. Internal to vapi/controller. */
+/* What controllers share: ownership, batches of pods, values of objects. Internal to
+ * vapi/controller. */
 #pragma once
 
 #include <sublet/controller.h>
@@ -43,9 +44,6 @@ API_CONTROLLERS(CONTROLLER_DECLARE)
 CONTROLLERS(CONTROLLER_DECLARE)
 #undef CONTROLLER_DECLARE
 
-bool condition_remove(cJSON *object, const char *type);
-const cJSON *condition_of(const cJSON *object, const char *type);
-
 /* Ownership. */
 bool owner_is(const cJSON *object, struct str uid);
 cJSON *owner_ref(struct arena *a, const struct resource *r,
@@ -57,9 +55,6 @@ void owner_refs_write(struct reconcile *r, const struct resource *res, const cJS
                       cJSON *refs);
 
 /* Pods. */
-bool pod_is_terminating(const cJSON *pod);
-bool pod_is_active(const cJSON *pod); /* neither that nor finished */
-bool pod_is_ready(const cJSON *pod);
 /* Ready for at least min_seconds; *ret_wait_s: how long until it may be (0: not by waiting). */
 bool pod_is_available(const cJSON *pod, int64_t min_seconds, int64_t now_s, int64_t *ret_wait_s);
 
@@ -114,11 +109,4 @@ bool status_set(struct arena *a, cJSON *status, const char *key, int64_t value, 
 void status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,
                    const cJSON *as_read);
 bool text_set(struct arena *a, cJSON *map, const char *key, struct str value);
-bool is_going(const cJSON *object);                       /* has a deletionTimestamp */
 int64_t time_at_s(const cJSON *object, const char *path); /* 0 when absent */
-
-/* Metadata. */
-struct str meta_name(const cJSON *object);
-struct str meta_ns(const cJSON *object);
-struct str meta_uid(const cJSON *object);
-int64_t meta_created_s(const cJSON *object); /* 0 when unknown */

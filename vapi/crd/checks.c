@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include <sublet/controller.h>
+#include <sublet/object.h>
 #include <sublet/selector.h>
 
 #include "version.h"

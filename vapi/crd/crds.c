@@ -13,6 +13,7 @@
 
 #include <sublet/hash.h>
 #include <sublet/notice.h>
+#include <sublet/object.h>
 #include <sublet/store_quarantine.h>
 
 #define CRDS_MAGIC 0x63726473u

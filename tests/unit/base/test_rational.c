@@ -3,7 +3,7 @@
 
 #include "test.h"
 
-#include <sublet/quantity.h>
+#include <sublet/rational.h>
 
 static struct rational of(const char *text)
 {

@@ -3,7 +3,7 @@
  * String and CanonicalizeBytes answered for these texts. Where upstream's numbers overflow (Value
  * of more than int64) ours saturate: those rows hold our answer. */
 
-#include "test.h"
+#include "../base/test.h"
 
 #include <sublet/quantity.h>
 

@@ -2,7 +2,7 @@
 /* Names: the edges of every rule, and upstream's words for what is wrong (v0.36.3: object names
  * count "characters", label keys and values count "bytes"). */
 
-#include "test.h"
+#include "../base/test.h"
 
 #include <sublet/selector.h>
 

@@ -3,7 +3,7 @@
  * what it refuses is refused in its words. And label sets, which must hold whatever a tenant wrote.
  */
 
-#include "test.h"
+#include "../base/test.h"
 
 #include <sublet/selector.h>
 

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Access to objects. Must never assume that an object is whole: a tenant wrote it. */
+#include <sublet/object.h>
+
+#include <sublet/clock.h>
+
+/* --- metadata --- */
+
+struct str meta_name(const cJSON *object)
+{
+    return json_str_at(object, "metadata.name");
+}
+
+struct str meta_ns(const cJSON *object)
+{
+    struct str ns = json_str_at(object, "metadata.namespace");
+
+    return ns.p ? ns : STR("");
+}
+
+struct str meta_uid(const cJSON *object)
+{
+    return json_str_at(object, "metadata.uid");
+}
+
+int64_t meta_created_s(const cJSON *object)
+{
+    int64_t us;
+
+    return time_parse(json_str_at(object, "metadata.creationTimestamp"), &us) ? us / 1000000 : 0;
+}
+
+bool object_is_terminating(const cJSON *object)
+{
+    return json_path(object, "metadata.deletionTimestamp") != NULL;
+}
+
+bool finalizer_has(const cJSON *object, const char *name)
+{
+    return json_list_has(json_path(object, "metadata.finalizers"), str_c(name));
+}
+
+/* --- conditions --- */
+
+cJSON *condition_find(const cJSON *conditions, struct str type)
+{
+    json_each(c, conditions)
+    {
+        if (str_eq(json_str(json_get(c, "type")), type))
+            return c;
+    }
+    return NULL;
+}
+
+cJSON *condition_get(const cJSON *conditions, const char *type)
+{
+    return condition_find(conditions, str_c(type));
+}
+
+bool condition_is_true(const cJSON *conditions, const char *type)
+{
+    return str_eqc(json_str_at(condition_get(conditions, type), "status"), "True");
+}
+
+const cJSON *condition_of(const cJSON *object, const char *type)
+{
+    return condition_get(json_path(object, "status.conditions"), type);
+}
+
+bool condition_set(struct arena *a, cJSON *object, const char *type, const char *status,
+                   const char *reason, struct str message, int64_t now_s)
+{
+    cJSON *parent = json_ensure_object(a, object, "status");
+    cJSON *list = json_get(parent, "conditions");
+
+    if (!json_is_array(list))
+        list = json_set(a, parent, "conditions", json_new_array(a));
+    cJSON *c = condition_get(list, type);
+    if (!c) {
+        c = json_append(list, json_new_object(a));
+        json_set_str(a, c, "type", str_c(type));
+    }
+    bool same_status = str_eqc(json_str_at(c, "status"), status);
+    if (same_status && str_eqc(json_str_at(c, "reason"), reason) &&
+        str_eq(json_str_at(c, "message"), message))
+        return false;
+    json_set_str(a, c, "status", str_c(status));
+    json_set_str(a, c, "reason", str_c(reason));
+    json_set_str(a, c, "message", message);
+    if (!same_status)
+        json_set_str(a, c, "lastTransitionTime", time_format_s(a, now_s));
+    return true;
+}
+
+bool condition_remove(cJSON *object, const char *type)
+{
+    cJSON *list = json_path(object, "status.conditions"), *c = condition_get(list, type);
+
+    if (!c)
+        return false;
+    json_detach(list, c);
+    return true;
+}
+
+/* --- pods --- */
+
+bool pod_phase_is_final(struct str phase)
+{
+    return str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
+}
+
+bool pod_is_finished(const cJSON *pod)
+{
+    return pod_phase_is_final(json_str_at(pod, "status.phase"));
+}
+
+bool pod_is_active(const cJSON *pod)
+{
+    return !object_is_terminating(pod) && !pod_is_finished(pod);
+}
+
+bool pod_is_ready(const cJSON *pod)
+{
+    return condition_is_true(json_path(pod, "status.conditions"), "Ready");
+}
+
+/* --- labels, owners, taints --- */
+
+bool labels_cover(const cJSON *wanted, const cJSON *labels)
+{
+    json_each(item, wanted)
+    {
+        const cJSON *has = json_get(labels, item->string);
+
+        if (!has || !str_eq(json_str(has), json_str(item)))
+            return false;
+    }
+    return true;
+}
+
+cJSON *owner_controller(const cJSON *object)
+{
+    json_each(ref, json_path(object, "metadata.ownerReferences"))
+    {
+        if (json_true(json_get(ref, "controller")))
+            return ref;
+    }
+    return NULL;
+}
+
+cJSON *taint_find(const cJSON *taints, const char *key, const char *effect)
+{
+    json_each(t, taints)
+    {
+        if (str_eqc(json_str_at(t, "key"), key) && str_eqc(json_str_at(t, "effect"), effect))
+            return t;
+    }
+    return NULL;
+}
