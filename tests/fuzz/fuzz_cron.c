@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../vapi/controller/cron_schedule.h"
+#include "../../vapi/controllers/cron_schedule.h"
 
 #define YEARS_4 ((int64_t)4 * 366 * 86400)
 #define YEARS_5 ((int64_t)5 * 366 * 86400)

@@ -163,15 +163,6 @@ void api_defer(struct vapi *api, void (*run)(void *ctx), void *ctx);
 /* One of api->open_handles is closed. */
 void api_handle_closed(struct vapi *api);
 
-/* renewal.c */
-void renewal_serving_tls(struct vapi *api, struct net_tls *ret);
-void renewal_start(struct vapi *api);
-void renewal_check(struct vapi *api); /* what the timer does; sets it anew */
-
-/* bootstrap.c */
-/* The objects every cluster has; done() once they are durable. */
-void bootstrap_objects(struct vapi *api, void (*done)(void *ctx, const struct err *err), void *ctx);
-
 /* registry.c */
 void registry_sweep(struct registry *g, uint64_t oldest_call);
 void registry_set_clock(struct registry *g, const uint64_t *sequence);
@@ -201,7 +192,6 @@ struct call_handlers {
     void (*annotate)(struct call *c, struct str key, struct str value);
     void (*ended)(struct call *c); /* right before it is freed */
 };
-extern const struct call_handlers API_HANDLERS;       /* handlers.c */
 call_handler read_only_handler(const struct call *c); /* read_only.c: call_handlers.instead */
 /* Of c, for the admission of operation: "CREATE", "UPDATE", "DELETE". */
 void call_admission(struct call *c, const char *operation, struct admission_call *ret);
@@ -435,14 +425,6 @@ void delete_warn(struct call *c);
 /* client.c */
 struct events *events_new(struct vapi *api);
 struct events *events_free(struct events *e);
-
-/* expiry.c */
-struct expiry *expiry_start(struct vapi *api); /* NULL when Events are not served */
-void expiry_watch(struct expiry *x);
-void expiry_sweep(struct expiry *x); /* removes what is due; the timer's work */
-void expiry_stop(struct expiry *x);
-/* After expiry_stop(), when its removals were answered. */
-void expiry_close(struct expiry *x, void (*closed)(void *ctx), void *ctx);
 
 /* server.c */
 void server_handler(struct vapi *api, struct net_handler *ret);

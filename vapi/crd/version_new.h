@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making and freeing versions. Internal to vapi/crd. */
+/* Making and freeing versions, for the controller that registers them. */
 #pragma once
 
 #include "version.h"

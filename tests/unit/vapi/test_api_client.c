@@ -2,6 +2,7 @@
 /* The in-process client, the syncer's hooks, events, and how the machine behaves when something
  * moves while a hook thinks. */
 #include "../../../vapi/api/api.h"
+#include "../../../vapi/controllers/expiry.h"
 #include "api_harness.h"
 
 #include "test.h"

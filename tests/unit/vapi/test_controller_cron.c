@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CronJobs: when they are due, what they start, and what they forget. */
-#include "../../../vapi/controller/cron_schedule.h"
-#include "../../../vapi/controller/time_zone.h"
+#include "../../../vapi/controllers/cron_schedule.h"
+#include "../../../vapi/controllers/time_zone.h"
 #include "controller_world.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include "controller_world.h"
 
-#include "../../../vapi/api/api.h"
+#include "../../../vapi/control_plane/control_plane.h"
 
 #define YEAR (365LL * 24 * 3600)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One run over a DaemonSet: daemonset.c finds nodes and pods and says what came of it,
- * daemonset_roll.c decides which pods go and where new ones are made. Internal to vapi/controller.
+ * daemonset_roll.c decides which pods go and where new ones are made. Internal to vapi/controllers.
  */
 #pragma once
 

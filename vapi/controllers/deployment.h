@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One run over a Deployment: deployment.c reads and writes its sets, rolling.c decides their sizes,
- * rollout_status.c says what came of it. Internal to vapi/controller. */
+ * rollout_status.c says what came of it. Internal to vapi/controllers. */
 #pragma once
 
 #include "util.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which names a CRD gets. Internal to vapi/crd. */
+/* Which names a CRD gets. Internal to vapi/controllers. */
 #pragma once
 
 #include <sublet/vapi.h>

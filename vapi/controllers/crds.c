@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "names.h"
-#include "version_new.h"
+#include "../crd/version_new.h"
+#include "crd_names.h"
 
 #include <sublet/hash.h>
 #include <sublet/notice.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How wanted endpoints are laid out over EndpointSlices, with as few writes as can be. Internal to
- * vapi/controller. */
+ * vapi/controllers. */
 #pragma once
 
 #include "util.h"

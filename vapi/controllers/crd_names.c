@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which names a CRD gets: first come, first served within a group, and a name that was given stays
  * given until its CRD is gone. Must never give a CRD the plural of a built-in kind. */
-#include "names.h"
+#include "crd_names.h"
 
 #include <stdlib.h>
 

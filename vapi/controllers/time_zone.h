@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time zones of the system's database (TZif, RFC 9636), read without touching the process's own
- * zone. Internal to vapi/controller. */
+ * zone. Internal to vapi/controllers. */
 #pragma once
 
 #include <sublet/mem.h>

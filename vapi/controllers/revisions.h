@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The templates a StatefulSet or DaemonSet had: its ControllerRevisions. Internal to
- * vapi/controller. */
+ * vapi/controllers. */
 #pragma once
 
 #include "util.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What controllers ask of every pod of an owner again and again, read once for each version of a
- * pod. Internal to vapi/controller. */
+ * pod. Internal to vapi/controllers. */
 #pragma once
 
 #include "util.h"

@@ -5,7 +5,8 @@
  * without cutting a connection. One timer for all of them, set to the next one that is due, so that
  * an idle cluster does nothing. Must never renew the CA: every kubeconfig and pod trusts it by
  * itself, and how long it lasts is told instead, in the log and in the metrics. */
-#include "api.h"
+
+#include "control_plane.h"
 
 #include <assert.h>
 

@@ -4,9 +4,13 @@
  * Events live for an hour after they were last written. A watch tells that there are some; then a
  * timer runs until the oldest is due, and never while there are none. It must never remove anything
  * but Events. Source: k8s.io/kubernetes pkg/registry/core/event (TTL), --event-ttl. */
-#include "api.h"
+#include "expiry.h"
 
 #include <assert.h>
+
+#include <uv.h>
+
+#include <sublet/clock.h>
 
 #define EXPIRY_MAGIC 0xE7E27771u
 #define LIFE_S       3600
@@ -142,7 +146,7 @@ void expiry_sweep(struct expiry *x)
 
     x->armed = false;
     err_init(&err, NULL);
-    failed = store_scan(x->api->o.store, x->events->storage, STR_NULL, STR_NULL, STR_NULL, 0,
+    failed = store_scan(vapi_store(x->api), x->events->storage, STR_NULL, STR_NULL, STR_NULL, 0,
                         on_event, &s, &err);
     arena_free(s.arena);
     remove_due(x, &s);
@@ -164,7 +168,7 @@ static void on_timer(uv_timer_t *timer)
 
 void expiry_watch(struct expiry *x)
 {
-    struct store *store = x->api->o.store;
+    struct store *store = vapi_store(x->api);
     int failed = store_watch_open(store, x->events->storage, store_revision(store), on_wake, x,
                                   &x->watch, NULL);
 
@@ -174,7 +178,7 @@ void expiry_watch(struct expiry *x)
 
 struct expiry *expiry_start(struct vapi *api)
 {
-    const struct resource *r = registry_find(api->registry, STR(""), STR("v1"), STR("events"));
+    const struct resource *r = registry_find(vapi_registry(api), STR(""), STR("v1"), STR("events"));
     struct expiry *x;
 
     if (!r)
@@ -183,11 +187,11 @@ struct expiry *expiry_start(struct vapi *api)
     x->magic = EXPIRY_MAGIC;
     x->api = api;
     x->events = r;
-    uv_timer_init(api->o.loop, &x->timer);
+    uv_timer_init(vapi_loop(api), &x->timer);
     uv_unref((uv_handle_t *)&x->timer);
     x->timer.data = x;
     expiry_watch(x);
-    if (store_count(api->o.store, r->storage))
+    if (store_count(vapi_store(api), r->storage))
         arm(x, SLACK_S);
     return x;
 }

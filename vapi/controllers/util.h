@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What controllers share: ownership, batches of pods, values of objects. Internal to
- * vapi/controller. */
+ * vapi/controllers. */
 #pragma once
 
 #include <sublet/controller.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who depends on whom: owner uid -> the objects that name it in their ownerReferences. Internal to
- * vapi/controller. */
+ * vapi/controllers. */
 #pragma once
 
 #include <sublet/vapi.h>

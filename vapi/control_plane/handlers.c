@@ -4,7 +4,9 @@
  * Which function serves which verb, subresource and endpoint, and answers. The control plane
  * registers the table, so that a call can be run and answered from below: by the in-process client,
  * by authentication, by the queue of a flow. */
-#include "observe.h"
+#include "control_plane.h"
+
+#include "../api/observe.h"
 
 static bool (*const ENDPOINTS[])(struct call *c, struct str path) = {
     health_handle, metrics_handle, discovery_handle, openapi_handle, auth_handle_openid, NULL,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which objects of a kind select given labels: their selectors, parsed once and kept by namespace.
- * Internal to vapi/controller. */
+ * Internal to vapi/controllers. */
 #pragma once
 
 #include <sublet/selector.h>

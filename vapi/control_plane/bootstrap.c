@@ -5,7 +5,9 @@
  * FlowSchemas and their levels. What is there already stays as it is. It must never overwrite what
  * the tenant changed. Source: k8s.io/kubernetes pkg/controlplane/controller/systemnamespaces,
  * pkg/apis/scheduling/v1. */
-#include "flow.h"
+#include "control_plane.h"
+
+#include "../api/flow.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes a DaemonSet's pods belong on. Internal to vapi/controller. */
+/* Which nodes a DaemonSet's pods belong on. Internal to vapi/controllers. */
 #pragma once
 
 #include "util.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the Job controller's files share: one run's view of a job. Internal to vapi/controller. */
+/* What the Job controller's files share: one run's view of a job. Internal to vapi/controllers. */
 #pragma once
 
 #include "util.h"

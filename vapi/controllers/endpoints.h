@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One run over a Service: its pods, and what Endpoints and EndpointSlices say of them. Internal to
- * vapi/controller. */
+ * vapi/controllers. */
 #pragma once
 
 #include "util.h"

@@ -8,13 +8,16 @@
  *
  * It must never listen before what the API promises is in place, and never free anything while a
  * call, a controller or a uv handle could still come back. */
-#include "observe.h"
-#include "quarantine.h"
+#include "control_plane.h"
 
-#include "budget.h"
-#include "flow.h"
-#include "notice.h"
-#include "stream.h"
+#include "../api/observe.h"
+#include "../controllers/expiry.h"
+#include "../api/quarantine.h"
+
+#include "../api/budget.h"
+#include "../api/flow.h"
+#include "../api/notice.h"
+#include "../api/stream.h"
 
 #include <assert.h>
 

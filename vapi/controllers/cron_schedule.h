@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a CronJob is due: five fields or a descriptor, in a time zone. Internal to vapi/controller.
+/* When a CronJob is due: five fields or a descriptor, in a time zone. Internal to vapi/controllers.
  */
 #pragma once
 

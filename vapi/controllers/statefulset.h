@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One run for a StatefulSet, shared by statefulset.c (what is to happen) and statefulset_pods.c
- * (how its pods and claims are made and taken). Internal to vapi/controller. */
+ * (how its pods and claims are made and taken). Internal to vapi/controllers. */
 #pragma once
 
 #include "revisions.h"
