@@ -3,7 +3,7 @@
  *
  * The audit log: which requests are told (a policy as kube-apiserver's), what is told of them (an
  * event of audit.k8s.io/v1) and where (a file that is rotated, or the standard output). It knows no
- * requests: vapi/api fills the events. Source: k8s.io/apiserver pkg/apis/audit/v1 types.go,
+ * requests: vapi/api/observe fills the events. Source: k8s.io/apiserver pkg/apis/audit/v1 types.go,
  * pkg/audit. */
 #pragma once
 

@@ -135,7 +135,7 @@ cJSON *partial_metadata(struct arena *a, const cJSON *object);
 void vapi_replace(struct vapi *api, const struct resource *r, const cJSON *object,
                   vapi_done_cb done, void *ctx);
 
-/* Handlers of subresources that are not data (vapi/api/sub_*.c). */
+/* Handlers of subresources that are not data (vapi/api/verbs/sub_*.c). */
 void sub_binding(struct call *c), sub_eviction(struct call *c), sub_finalize(struct call *c);
 void sub_ephemeral_containers(struct call *c);
 void sub_resize(struct call *c);

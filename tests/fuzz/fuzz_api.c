@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../vapi/api/api.h"
+#include "../../vapi/core/calls.h"
 #include "../unit/vapi/api_harness.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

@@ -9,7 +9,7 @@
 
 #include <sublet/encode.h>
 
-#include "../../vapi/proxy/impl.h"
+#include "../../vapi/api/proxy/impl.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

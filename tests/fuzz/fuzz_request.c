@@ -10,7 +10,7 @@
 #include <sublet/encode.h>
 #include <sublet/net.h>
 
-#include "../../vapi/api/api.h"
+#include "../../vapi/core/target.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

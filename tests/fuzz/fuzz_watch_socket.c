@@ -5,7 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../vapi/api/watch_socket.h"
+#include "../../vapi/api/respond/respond.h"
+#include "../../vapi/api/watch/watch.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -7,7 +7,7 @@
  * pkg/apis/scheduling/v1. */
 #include "control_plane.h"
 
-#include "../api/flow.h"
+#include "../api/flow/flow.h"
 
 #include <assert.h>
 

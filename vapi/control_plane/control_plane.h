@@ -4,7 +4,7 @@
  * What the control plane starts with and keeps up by itself. */
 #pragma once
 
-#include "../api/api.h"
+#include "../core/calls.h"
 
 /* handlers.c */
 extern const struct call_handlers API_HANDLERS;

@@ -6,7 +6,11 @@
  * by authentication, by the queue of a flow. */
 #include "control_plane.h"
 
-#include "../api/observe.h"
+#include "../api/discovery/discovery.h"
+#include "../api/observe/observe.h"
+#include "../api/respond/respond.h"
+#include "../api/verbs/verbs.h"
+#include "../api/watch/watch.h"
 
 static bool (*const ENDPOINTS[])(struct call *c, struct str path) = {
     health_handle, metrics_handle, discovery_handle, openapi_handle, auth_handle_openid, NULL,

@@ -10,17 +10,21 @@
  * call, a controller or a uv handle could still come back. */
 #include "control_plane.h"
 
-#include "../api/observe.h"
+#include "../api/discovery/discovery.h"
+#include "../api/flow/flow.h"
+#include "../api/observe/observe.h"
+#include "../api/request/request.h"
+#include "../api/respond/respond.h"
+#include "../api/watch/watch.h"
 #include "../controllers/expiry.h"
-#include "../api/quarantine.h"
-
-#include "../api/budget.h"
-#include "../api/flow.h"
-#include "../api/notice.h"
-#include "../api/stream.h"
+#include "../core/notice.h"
+#include "../core/quarantine.h"
 
 #include <assert.h>
 
+#include <sublet/admission.h>
+#include <sublet/controller.h>
+#include <sublet/crd.h>
 #include <sublet/store_admin.h>
 
 #define CLOSE_GRACE_MS 5000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The in-process client, the syncer's hooks, events, and how the machine behaves when something
  * moves while a hook thinks. */
-#include "../../../vapi/api/api.h"
+#include "../../../vapi/core/core.h"
 #include "../../../vapi/controllers/expiry.h"
 #include "api_harness.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OpenAPI documents: forms, hashes, and the host's text with a host that is quick, slow, silent or
  * wrong. What the documents hold is compared with a real server by the integration suite. */
-#include "../../../vapi/api/openapi.h"
+#include "../../../vapi/api/discovery/openapi.h"
 #include "api_harness.h"
 
 #include "test.h"

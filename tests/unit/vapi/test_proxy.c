@@ -5,7 +5,7 @@
 
 #include <sublet/selector.h>
 
-#include "../../../vapi/proxy/impl.h"
+#include "../../../vapi/api/proxy/impl.h"
 
 struct world_of_one {
     struct arena *arena;

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /healthz, /livez, /readyz with detail per check, and /version. What is checked is in
+ * health_checks.c. It must never tell everybody why a check failed, only who asks for that one.
+ * Source: apiserver pkg/server/healthz. */
+#include "discovery.h"
+
+#include "../../core/notice.h"
+#include "../respond/respond.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <sublet/metrics.h>
+#include <sublet/net.h>
+
+#define TEXT STR("text/plain; charset=utf-8")
+
+/* What was asked, and what became of it. */
+struct health {
+    struct call *call;
+    struct query query;
+    struct buf out;
+    enum health_endpoint which;
+    bool fine;
+};
+
+static bool excluded(const struct health *h, struct str name)
+{
+    for (size_t i = 0; i < h->query.n; i++) {
+        if (str_eqc(h->query.items[i].name, "exclude") && str_eq(h->query.items[i].value, name))
+            return true;
+    }
+    return false;
+}
+
+/* Called for every check there is; false ends it. failure() is only asked where it matters: it may
+ * begin something. */
+struct health_item {
+    struct str name;
+    const struct health_check *check; /* NULL: the process's own */
+    const struct api_check *own;
+};
+typedef bool (*each_check_cb)(struct health *h, const struct health_item *item, void *ctx);
+
+static bool one_check(struct health *h, const struct health_check *k, each_check_cb each, void *ctx)
+{
+    struct health_item item = {.name = str_c(k->name), .check = k};
+
+    return !(k->endpoints & (unsigned)h->which) || each(h, &item, ctx);
+}
+
+static void each_check(struct health *h, each_check_cb each, void *ctx)
+{
+    struct vapi *api = h->call->api;
+
+    for (size_t i = 0; i < N_HEALTH_CHECKS; i++)
+        if (!one_check(h, &HEALTH_CHECKS[i], each, ctx))
+            return;
+    for (size_t i = 0; i < api->n_checks; i++) {
+        struct health_item item = {.name = str_c(api->checks[i].name), .own = &api->checks[i]};
+
+        if (!each(h, &item, ctx))
+            return;
+    }
+    one_check(h, &HEALTH_LAST, each, ctx);
+}
+
+/* The others of the process are no reason to start it anew. */
+static const char *failure_of(const struct health *h, const struct health_item *item)
+{
+    if (item->check)
+        return item->check->failure(h->call->api, h->which);
+    return h->which == READYZ ? item->own->check(item->own->ctx) : NULL;
+}
+
+/* Everybody may ask this, so the reason is told only where the one check is asked for. */
+static bool report(struct health *h, const struct health_item *item, void *ctx)
+{
+    const char *failure;
+
+    (void)ctx;
+    if (excluded(h, item->name)) {
+        buf_printf(&h->out, "[+]%.*s excluded: ok\n", STR_F(item->name));
+        return true;
+    }
+    failure = failure_of(h, item);
+    if (failure)
+        buf_printf(&h->out, "[-]%.*s failed: reason withheld\n", STR_F(item->name));
+    else
+        buf_printf(&h->out, "[+]%.*s ok\n", STR_F(item->name));
+    h->fine = h->fine && !failure;
+    return true;
+}
+
+struct named {
+    struct str name;
+    struct health_item item; /* name.p == NULL: there is none */
+};
+
+static bool on_named(struct health *h, const struct health_item *item, void *ctx)
+{
+    struct named *n = ctx;
+
+    (void)h;
+    if (!str_eq(n->name, item->name))
+        return true;
+    n->item = *item;
+    return false;
+}
+
+static bool is_check(struct health *h, struct str name)
+{
+    struct named n = {.name = name};
+
+    each_check(h, on_named, &n);
+    return n.item.name.p != NULL;
+}
+
+/* The excluded names that no check has, each once and in order. */
+static void warn_unknown(struct health *h)
+{
+    struct arena *a = h->call->arena;
+    struct str *names = arena_alloc(a, (h->query.n + 1) * sizeof(*names)), last = STR_NULL;
+    size_t n = 0;
+    const char *before = "warn: some health checks cannot be excluded: no matches for ";
+
+    for (size_t i = 0; i < h->query.n; i++) {
+        const struct query_item *item = &h->query.items[i];
+
+        if (str_eqc(item->name, "exclude") && !is_check(h, item->value))
+            names[n++] = item->value;
+    }
+    qsort(names, n, sizeof(*names), str_order);
+    for (size_t i = 0; i < n; i++) {
+        if (last.p && str_eq(last, names[i]))
+            continue;
+        last = names[i];
+        buf_printf(&h->out, "%s", before);
+        buf_add(&h->out, json_text(a, json_new_string(a, last)));
+        before = ",";
+    }
+    if (n)
+        buf_char(&h->out, '\n');
+}
+
+static void answer(struct call *c, int status, struct str text)
+{
+    call_header(c, "cache-control", STR("no-cache, private"));
+    call_raw(c, status, TEXT, text);
+}
+
+static void answer_all(struct health *h, const char *which)
+{
+    struct call *c = h->call;
+    struct str text = STR("ok");
+
+    each_check(h, report, NULL);
+    warn_unknown(h);
+    if (h->which == READYZ)
+        notices_reasons(c->api, &h->out);
+    buf_printf(&h->out, "%s check %s\n", which, h->fine ? "passed" : "failed");
+    if (!h->fine || query_get(&h->query, "verbose").p)
+        text = arena_str(c->arena, buf_str(&h->out));
+    call_header(c, "x-content-type-options", STR("nosniff"));
+    answer(c, h->fine ? 200 : 500, text);
+}
+
+static void answer_one(struct health *h, struct str name)
+{
+    struct call *c = h->call;
+    struct named n = {.name = name};
+
+    const char *failure;
+
+    each_check(h, on_named, &n);
+    failure = n.item.name.p ? failure_of(h, &n.item) : NULL;
+    if (!n.item.name.p) {
+        respond_text(c, 404, "404 page not found\n");
+    } else if (failure) {
+        call_header(c, "x-content-type-options", STR("nosniff"));
+        answer(c, 500, arena_printf(c->arena, "internal server error: %s\n", failure));
+    } else {
+        answer(c, 200, STR("ok"));
+    }
+}
+
+/* Standing notices with their messages: no check, since none of them makes it unready. */
+static void answer_warnings(struct health *h)
+{
+    notices_messages(h->call->api, &h->out);
+    answer(h->call, 200, h->out.n ? arena_str(h->call->arena, buf_str(&h->out)) : STR("ok"));
+}
+
+static void answer_health(struct call *c, const struct health_path *e, struct str only)
+{
+    struct health h = {.call = c, .out = BUF_INIT(0), .which = e->which, .fine = true};
+
+    query_parse(c->arena, c->request->query, &h.query);
+    if (e->which == READYZ && str_eqc(only, "warnings"))
+        answer_warnings(&h);
+    else if (only.p)
+        answer_one(&h, only);
+    else
+        answer_all(&h, e->name);
+    buf_fini(&h.out);
+}
+
+/* /metrics/slis: the same as numbers, for alerts. */
+static bool sample(struct health *h, const struct health_item *item, void *ctx)
+{
+    const struct health_path *e = ctx;
+    struct buf labels = BUF_INIT(0);
+
+    metrics_label(&labels, "name", item->name);
+    metrics_label(&labels, "type", str_c(e->name));
+    metrics_sample_u64(&h->out, "kubernetes_healthcheck", buf_str(&labels), !failure_of(h, item));
+    buf_fini(&labels);
+    return true;
+}
+
+static void answer_slis(struct call *c)
+{
+    struct health h = {.call = c, .out = BUF_INIT(0)};
+
+    metrics_family(&h.out, "kubernetes_healthcheck", METRIC_GAUGE,
+                   "This metric records the result of a single healthcheck.");
+    for (size_t i = 0; i < N_HEALTH_PATHS; i++) {
+        struct health_path e = HEALTH_PATHS[i];
+
+        h.which = e.which;
+        each_check(&h, sample, &e);
+    }
+    call_raw(c, 200, STR("text/plain; version=0.0.4; charset=utf-8; escaping=underscores"),
+             buf_str(&h.out));
+    buf_fini(&h.out);
+}
+
+static void answer_version(struct call *c)
+{
+    struct arena *a = c->arena;
+    cJSON *v = json_new_object(a);
+    struct str version = str_c(c->api->version), rest = str_from(version, 1);
+    struct str major = str_cut(&rest, '.'), minor = str_cut(&rest, '.');
+    struct buf text = BUF_INIT(0);
+    uint64_t number = 1;
+
+    str_to_u64(minor, &number);
+    json_set_str(a, v, "major", major);
+    json_set_str(a, v, "minor", minor);
+    json_set_str(a, v, "emulationMajor", major);
+    json_set_str(a, v, "emulationMinor", minor);
+    json_set_str(a, v, "minCompatibilityMajor", major);
+    json_set_str(a, v, "minCompatibilityMinor",
+                 arena_printf(a, "%llu", (unsigned long long)(number - 1)));
+    json_set_str(a, v, "gitVersion", version);
+    json_set_str(a, v, "gitCommit", STR(""));
+    json_set_str(a, v, "gitTreeState", STR(""));
+    json_set_str(a, v, "buildDate", STR("1970-01-01T00:00:00Z"));
+    json_set_str(a, v, "goVersion", STR("none"));
+    json_set_str(a, v, "compiler", STR("gcc"));
+    json_set_str(a, v, "platform", STR("linux/amd64"));
+    json_print_pretty(&text, v);
+    call_raw(c, 200, STR("application/json"), arena_str(a, buf_str(&text)));
+    buf_fini(&text);
+}
+
+bool health_handle(struct call *c, struct str path)
+{
+    struct str rest = path;
+
+    str_cut(&rest, '/');
+    if (!rest.p)
+        return false;
+    struct str first = str_cut(&rest, '/');
+    if (str_eqc(first, "version") && !rest.n) {
+        answer_version(c);
+        return true;
+    }
+    if (str_eqc(path, "/metrics/slis")) {
+        answer_slis(c);
+        return true;
+    }
+    for (size_t i = 0; i < N_HEALTH_PATHS; i++) {
+        if (str_eqc(first, HEALTH_PATHS[i].name)) {
+            answer_health(c, &HEALTH_PATHS[i], rest);
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * The schema of a custom resource as OpenAPI tells it: v3 nearly as it was written, v2 without what
+ * v2 cannot say or old clients trip over. Works on a copy parsed from the version's text, so that
+ * nothing stays compiled. Must never take a description from the host for what a tenant named.
+ * Source: apiextensions-apiserver pkg/controller/openapi and pkg/apiserver/schema. */
+#include "openapi.h"
+
+#include <string.h>
+
+#include <sublet/crd.h>
+
+/* Where the host tells what metadata is: a small document with nothing else of interest. */
+#define SAMPLE      "io.k8s.api.scheduling.v1.PriorityClass"
+#define SAMPLE_LIST "io.k8s.api.scheduling.v1.PriorityClassList"
+#define OBJECT_META "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+#define LIST_META   "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
+#define PRESERVE    "x-kubernetes-preserve-unknown-fields"
+#define EMBEDDED    "x-kubernetes-embedded-resource"
+#define INT_OR_STR  "x-kubernetes-int-or-string"
+
+/* ---- what every object has ---- */
+
+static void add_text_property(struct document *d, cJSON *schema, const char *name)
+{
+    cJSON *property = json_new_object(d->arena);
+
+    json_set_str(d->arena, property, "description", openapi_describe(d, SAMPLE, name));
+    json_set_str(d->arena, property, "type", STR("string"));
+    json_set(d->arena, json_ensure_object(d->arena, schema, "properties"), name, property);
+}
+
+static void add_metadata(struct document *d, cJSON *schema, const char *meta, const char *sample)
+{
+    cJSON *ref = openapi_ref(d, openapi_want_type(d, meta)), *property = ref;
+
+    if (!d->v2) {
+        property = json_new_object(d->arena);
+        json_append(json_set(d->arena, property, "allOf", json_new_array(d->arena)), ref);
+    }
+    json_set_str(d->arena, property, "description", openapi_describe(d, sample, "metadata"));
+    json_set(d->arena, json_ensure_object(d->arena, schema, "properties"), "metadata", property);
+}
+
+static void add_common(struct document *d, cJSON *schema, const char *meta, const char *sample)
+{
+    add_text_property(d, schema, "apiVersion");
+    add_text_property(d, schema, "kind");
+    add_metadata(d, schema, meta, sample);
+}
+
+/* ---- one node of a schema ---- */
+
+static bool is_either(const cJSON *any_of)
+{
+    return json_count(any_of) == 2 && json_count(json_at(any_of, 0)) == 1 &&
+           json_count(json_at(any_of, 1)) == 1 &&
+           str_eqc(json_str_at(json_at(any_of, 0), "type"), "integer") &&
+           str_eqc(json_str_at(json_at(any_of, 1), "type"), "string");
+}
+
+static cJSON *either(struct arena *a)
+{
+    cJSON *list = json_new_array(a);
+
+    json_set_str(a, json_append(list, json_new_object(a)), "type", STR("integer"));
+    json_set_str(a, json_append(list, json_new_object(a)), "type", STR("string"));
+    return list;
+}
+
+/* int-or-string says in v3's own words what it is, unless its author did. */
+static void unfold(struct arena *a, cJSON *schema)
+{
+    cJSON *any_of = json_get(schema, "anyOf"), *all_of = json_get(schema, "allOf");
+    cJSON *list, *first;
+
+    if (!json_true(json_get(schema, INT_OR_STR)) || is_either(any_of) ||
+        is_either(json_get(json_at(all_of, 0), "anyOf")))
+        return;
+    if (!any_of) {
+        json_set(a, schema, "anyOf", either(a));
+        return;
+    }
+    list = json_new_array(a);
+    first = json_append(list, json_new_object(a));
+    json_set(a, first, "anyOf", either(a));
+    json_each(one, all_of) json_append(list, json_copy(a, one));
+    json_set(a, schema, "allOf", list);
+}
+
+/* Members that say nothing are not published. */
+static void drop_empty(cJSON *schema)
+{
+    cJSON *next;
+
+    for (cJSON *m = json_first(schema); m; m = next) {
+        bool empty =
+            (json_is_bool(m) && !json_true(m) && strcmp(m->string, "additionalProperties") &&
+             strcmp(m->string, "default") && strcmp(m->string, "example")) ||
+            json_is_null(m) ||
+            (json_is_array(m) && !json_count(m) && strcmp(m->string, "default") &&
+             strcmp(m->string, "example"));
+
+        next = m->next;
+        if (empty || (!strcmp(m->string, "properties") && !json_count(m)))
+            json_detach(schema, m);
+    }
+}
+
+static void drop_required(struct arena *a, cJSON *schema, const char *name)
+{
+    cJSON *kept = json_new_array(a);
+
+    json_each(item, json_get(schema, "required"))
+    {
+        if (!str_eqc(json_str(item), name))
+            json_append(kept, json_copy(a, item));
+    }
+    json_remove(schema, "required");
+    if (json_count(kept))
+        json_set(a, schema, "required", kept);
+}
+
+static void remove_all(cJSON *schema, const char *const *keys)
+{
+    for (; *keys; keys++)
+        json_remove(schema, *keys);
+}
+
+/* What v2 has no words for: junctors, null, objects with more fields than it knows. */
+static void reduce_v2(struct arena *a, cJSON *schema)
+{
+    static const char *const never[] = {"allOf", "anyOf", "oneOf", "not", "default", NULL};
+    static const char *const of_nullable[] = {"type", "items", "properties", "nullable", NULL};
+    static const char *const of_preserved[] = {"items", "properties", NULL};
+    bool preserve = json_true(json_get(schema, PRESERVE));
+    const cJSON *values = json_get(schema, "additionalProperties");
+
+    remove_all(schema, never);
+    json_each(property, json_get(schema, "properties"))
+    {
+        if (json_true(json_get(property, "nullable")))
+            drop_required(a, schema, property->string);
+    }
+    if (json_true(json_get(values, "nullable")))
+        json_remove(schema, "required");
+    if (json_true(json_get(schema, "nullable")))
+        remove_all(schema, of_nullable);
+    if (preserve)
+        remove_all(schema, of_preserved);
+    if (!json_get(schema, "items") && str_eqc(json_str_at(schema, "type"), "array"))
+        json_remove(schema, "type");
+    if (preserve && str_eqc(json_str_at(schema, "type"), "object"))
+        json_remove(schema, "type");
+}
+
+static void add_embedded(struct document *d, cJSON *schema)
+{
+    cJSON *required;
+
+    if (!json_true(json_get(schema, EMBEDDED)) || (d->v2 && json_true(json_get(schema, PRESERVE))))
+        return;
+    add_common(d, schema, OBJECT_META, SAMPLE);
+    required = json_get(schema, "required");
+    if (!required)
+        required = json_set(d->arena, schema, "required", json_new_array(d->arena));
+    if (!json_list_has(required, STR("kind")))
+        json_append(required, json_new_string(d->arena, STR("kind")));
+    if (!json_list_has(required, STR("apiVersion")))
+        json_append(required, json_new_string(d->arena, STR("apiVersion")));
+}
+
+/* The depth is bounded by what a CRD may have. */
+static void publish_node(struct document *d, cJSON *schema)
+{
+    cJSON *values = json_get(schema, "additionalProperties"), *items;
+
+    unfold(d->arena, schema);
+    if (d->v2)
+        reduce_v2(d->arena, schema);
+    drop_empty(schema);
+    json_each(property, json_get(schema, "properties")) publish_node(d, property);
+    items = json_get(schema, "items");
+    if (json_is_object(items))
+        publish_node(d, items);
+    if (json_is_object(values))
+        publish_node(d, values);
+    add_embedded(d, schema);
+}
+
+/* ---- components ---- */
+
+static cJSON *untyped(struct arena *a)
+{
+    cJSON *schema = json_new_object(a);
+
+    json_set_str(a, schema, "type", STR("object"));
+    return schema;
+}
+
+static cJSON *object_schema(struct document *d, const struct resource *r)
+{
+    struct str text = crd_schema_text(r->crd);
+    cJSON *schema = NULL;
+    struct err ignored;
+
+    err_init(&ignored, d->arena);
+    if (!text.n || json_parse(d->arena, text, &schema, &ignored))
+        return untyped(d->arena);
+    if (d->v2 && (crd_preserves_all(r->crd) || json_true(json_get(schema, PRESERVE))))
+        return untyped(d->arena); /* any property told would forbid all others */
+    publish_node(d, schema);
+    add_common(d, schema, OBJECT_META, SAMPLE);
+    return schema;
+}
+
+static cJSON *list_schema(struct document *d, const struct resource *r, const char *component)
+{
+    struct arena *a = d->arena;
+    cJSON *schema = json_new_object(a), *items;
+
+    json_set_str(a, schema, "description",
+                 arena_printf(a, "A list of objects of kind %.*s.", STR_F(r->kind)));
+    json_set_str(a, schema, "type", STR("object"));
+    json_append(json_set(a, schema, "required", json_new_array(a)),
+                json_new_string(a, STR("items")));
+    items = json_ensure_object(a, json_ensure_object(a, schema, "properties"), "items");
+    json_set_str(a, items, "description", arena_printf(a, "The %.*s.", STR_F(r->plural)));
+    json_set_str(a, items, "type", STR("array"));
+    json_set(a, items, "items", openapi_ref(d, component));
+    add_common(d, schema, LIST_META, SAMPLE_LIST);
+    return schema;
+}
+
+static void add_extensions(struct document *d, cJSON *schema, const struct resource *r,
+                           struct str kind)
+{
+    struct arena *a = d->arena;
+    cJSON *fields = json_new_array(a);
+
+    json_append(json_set(a, schema, "x-kubernetes-group-version-kind", json_new_array(a)),
+                openapi_gvk(a, r->group, r->version, kind));
+    for (const struct selectable_field *f = r->fields; f && f->name; f++)
+        json_set_str(a, json_append(fields, json_new_object(a)), "fieldPath", str_c(f->name));
+    if (json_count(fields))
+        json_set(a, schema, "x-kubernetes-selectable-fields", fields);
+}
+
+void openapi_add_custom(struct document *d, const struct resource *r)
+{
+    const char *object = openapi_custom_kind(d->keep, r, r->kind);
+    const char *list = openapi_custom_kind(d->keep, r, r->list_kind);
+    cJSON *schema = object_schema(d, r);
+
+    add_extensions(d, schema, r, r->kind);
+    document_add_schema(d, object, schema);
+    schema = list_schema(d, r, object);
+    add_extensions(d, schema, r, r->list_kind);
+    document_add_schema(d, list, schema);
+}

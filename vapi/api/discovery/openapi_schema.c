@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Built-in types as OpenAPI tells them, from the type table. v3 wraps references that have siblings
+ * in allOf and knows defaults; v2 knows neither, and unions of types become strings. Descriptions
+ * are the host's. Must never make a component that nothing of the document refers to.
+ * Source: kube-openapi pkg/generators, pkg/builder and pkg/builder3. */
+#include "openapi.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <sublet/crd.h>
+#include <sublet/published.h>
+
+#define REF_V2         "#/definitions/"
+#define REF_V3         "#/components/schemas/"
+#define MAX_TEXT       (16u * 1024)
+#define GROUP_ANY      "meta.k8s.io"
+#define GROUP_NAMELESS "published"
+
+static const struct scalar {
+    const char *type, *format;
+} SCALARS[] = {
+    [SCHEMA_ANY] = {NULL, NULL},
+    [SCHEMA_STRING] = {"string", NULL},
+    [SCHEMA_BOOL] = {"boolean", NULL},
+    [SCHEMA_INT32] = {"integer", "int32"},
+    [SCHEMA_INT64] = {"integer", "int64"},
+    [SCHEMA_UINT32] = {"integer", "int64"},
+    [SCHEMA_UINT64] = {"integer", "int64"},
+    [SCHEMA_UINT8] = {"integer", "byte"},
+    [SCHEMA_DOUBLE] = {"number", "double"},
+    [SCHEMA_BYTES] = {"string", "byte"},
+    [SCHEMA_QUANTITY] = {"string", NULL},
+    [SCHEMA_INT_OR_STRING] = {"string", "int-or-string"},
+    [SCHEMA_TIME] = {"string", "date-time"},
+    [SCHEMA_MICRO_TIME] = {"string", "date-time"},
+    [SCHEMA_DURATION] = {"string", NULL},
+    [SCHEMA_FIELDS_V1] = {"object", NULL},
+    [SCHEMA_UNSTRUCTURED] = {"object", NULL},
+};
+
+/* Types whose fields exclude each other: k8s.io/api's union tags, which no other tag implies. */
+static const struct {
+    const char *type, *unions;
+} UNIONS[] = {
+    {"io.k8s.api.core.v1.AppArmorProfile",
+     "[{\"discriminator\":\"type\",\"fields-to-discriminateBy\":{\"localhostProfile\":"
+     "\"LocalhostProfile\"}}]"},
+    {"io.k8s.api.core.v1.PodSchedulingGroup",
+     "[{\"fields-to-discriminateBy\":{\"podGroupName\":\"PodGroupName\"}}]"},
+    {"io.k8s.api.core.v1.SeccompProfile",
+     "[{\"discriminator\":\"type\",\"fields-to-discriminateBy\":{\"localhostProfile\":"
+     "\"LocalhostProfile\"}}]"},
+    {"io.k8s.api.flowcontrol.v1.LimitResponse",
+     "[{\"discriminator\":\"type\",\"fields-to-discriminateBy\":{\"queuing\":\"Queuing\"}}]"},
+    {"io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec",
+     "[{\"discriminator\":\"type\",\"fields-to-discriminateBy\":{\"exempt\":\"Exempt\","
+     "\"limited\":\"Limited\"}}]"},
+    {"io.k8s.api.flowcontrol.v1.Subject",
+     "[{\"discriminator\":\"kind\",\"fields-to-discriminateBy\":{\"group\":\"Group\","
+     "\"serviceAccount\":\"ServiceAccount\",\"user\":\"User\"}}]"},
+};
+
+/* What every object has, in our words, for when no host tells its own. */
+#define META "io.k8s.apimachinery.pkg.apis.meta.v1."
+static const struct {
+    const char *type, *field, *text; /* type NULL: any; field NULL: the type itself */
+} WORDS[] = {
+    {NULL, "apiVersion", "APIVersion defines the group and version this object is written in."},
+    {NULL, "kind", "Kind names what this object is; the server may infer it from the request."},
+    {NULL, "metadata", "Standard object's metadata: its names, labels, owners and life."},
+    {META "ObjectMeta", NULL, "What every object has: its names, labels, owners and life."},
+    {META "ObjectMeta", "annotations", "Annotations hold what tools want to keep with the object."},
+    {META "ObjectMeta", "creationTimestamp",
+     "CreationTimestamp is a timestamp: when the server made the object. Read-only."},
+    {META "ObjectMeta", "deletionTimestamp",
+     "DeletionTimestamp is when the object is to be gone; set by the server. Read-only."},
+    {META "ObjectMeta", "finalizers", "While there are any, a deleted object stays."},
+    {META "ObjectMeta", "generateName", "The server makes a unique name that begins so."},
+    {META "ObjectMeta", "generation", "Counts the changes of what is wanted. Read-only."},
+    {META "ObjectMeta", "labels", "Labels are what selectors match."},
+    {META "ObjectMeta", "managedFields", "Who set which field."},
+    {META "ObjectMeta", "name", "Name is unique within a namespace, for its kind."},
+    {META "ObjectMeta", "namespace", "Namespace is where the name is unique."},
+    {META "ObjectMeta", "ownerReferences", "When all of these are gone, so is the object."},
+    {META "ObjectMeta", "resourceVersion", "Changes with every write of the object. Read-only."},
+    {META "ObjectMeta", "uid", "UID is unique in time and space. Read-only."},
+    {META "ListMeta", NULL, "What every list has."},
+    {META "ListMeta", "continue", "Where the next page begins."},
+    {META "ListMeta", "remainingItemCount", "How many items come after this page."},
+    {META "ListMeta", "resourceVersion", "The state of the cluster that the list shows."},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+cJSON *openapi_ref(struct document *d, const char *component)
+{
+    cJSON *ref = json_new_object(d->arena);
+
+    json_set_str(d->arena, ref, "$ref",
+                 arena_concat(d->arena, 2,
+                              (struct str[]){d->v2 ? STR(REF_V2) : STR(REF_V3), str_c(component)}));
+    return ref;
+}
+
+cJSON *openapi_gvk(struct arena *a, struct str group, struct str version, struct str kind)
+{
+    cJSON *gvk = json_new_object(a);
+
+    json_set_str(a, gvk, "group", group);
+    json_set_str(a, gvk, "kind", kind);
+    json_set_str(a, gvk, "version", version);
+    return gvk;
+}
+
+/* ---- descriptions ---- */
+
+struct str openapi_describe(struct document *d, const char *type, const char *field)
+{
+    const cJSON *at = json_get(d->text, type);
+    struct str text;
+
+    if (field)
+        at = json_get(json_get(at, "properties"), field);
+    text = json_str(json_get(at, "description"));
+    if (text.n)
+        return str_sub(text, 0, MAX_TEXT);
+    for (size_t i = 0; i < COUNT(WORDS); i++) {
+        bool same_field =
+            field ? WORDS[i].field && !strcmp(field, WORDS[i].field) : !WORDS[i].field;
+
+        if (same_field && (!WORDS[i].type || !strcmp(type, WORDS[i].type)))
+            return str_c(WORDS[i].text);
+    }
+    return STR("");
+}
+
+static void describe(struct document *d, cJSON *schema, const char *type, const char *field)
+{
+    struct str text = openapi_describe(d, type, field);
+
+    /* A cut may fall into a character. */
+    while (text.n && !str_is_utf8(text))
+        text.n--;
+    if (text.n)
+        json_set_str(d->arena, schema, "description", text);
+}
+
+/* ---- the parts of a schema ---- */
+
+static cJSON *schema_of(struct document *d, uint32_t node);
+
+static const char *text_at(uint32_t offset)
+{
+    return schema_text(&SCHEMA_BUILTIN, offset);
+}
+
+static cJSON *words_of(struct arena *a, const char *words)
+{
+    cJSON *list = json_new_array(a);
+
+    for (; *words; words += strlen(words) + 1)
+        json_append(list, json_new_string(a, str_c(words)));
+    return list;
+}
+
+static cJSON *lines_of(struct arena *a, const char *text)
+{
+    cJSON *list = json_new_array(a);
+    struct str rest = str_c(text);
+
+    while (rest.p)
+        json_append(list, json_new_string(a, str_cut(&rest, '\n')));
+    return list;
+}
+
+static void add_patch(struct document *d, cJSON *out, const struct schema_field *f)
+{
+    static const char *const strategies[] = {NULL, "merge", "retainKeys", "merge,retainKeys"};
+    const char *strategy = strategies[f->patch & (PATCH_MERGE | PATCH_RETAIN_KEYS)];
+
+    if (f->patch & PATCH_WHOLE)
+        strategy = "replace";
+    if (f->patch_key)
+        json_set_str(d->arena, out, "x-kubernetes-patch-merge-key", str_c(text_at(f->patch_key)));
+    if (strategy)
+        json_set_str(d->arena, out, "x-kubernetes-patch-strategy", str_c(strategy));
+}
+
+static cJSON *zero_value(struct arena *a, const struct schema_node *n)
+{
+    switch ((enum schema_kind)n->kind) {
+    case SCHEMA_OBJECT:
+        return json_new_object(a);
+    case SCHEMA_STRING:
+        return json_new_string(a, STR(""));
+    case SCHEMA_BOOL:
+        return json_new_bool(a, false);
+    case SCHEMA_INT32:
+    case SCHEMA_INT64:
+    case SCHEMA_UINT32:
+    case SCHEMA_UINT64:
+    case SCHEMA_UINT8:
+    case SCHEMA_DOUBLE:
+        return json_new_i64(a, 0);
+    default:
+        return NULL;
+    }
+}
+
+/* What Go's decoder leaves where nothing was sent, when the field is no pointer. */
+static void add_field_default(struct document *d, cJSON *out, const struct schema_field *f)
+{
+    const struct schema_node *n = schema_node(&SCHEMA_BUILTIN, f->node);
+    bool is_struct = n->kind == SCHEMA_OBJECT && !(f->flags & FIELD_POINTER);
+    cJSON *value = NULL;
+    struct err ignored;
+
+    if (d->v2)
+        return;
+    err_init(&ignored, d->arena);
+    if (f->default_json && json_parse(d->arena, str_c(text_at(f->default_json)), &value, &ignored))
+        value = NULL;
+    else if (!f->default_json && (is_struct || f->patch & PATCH_ZERO))
+        value = zero_value(d->arena, n);
+    if (value)
+        json_set(d->arena, out, "default", value);
+}
+
+/* v3 ignores siblings of a reference: it goes into allOf. */
+static cJSON *with_siblings(struct document *d, cJSON *schema)
+{
+    cJSON *all;
+
+    if (d->v2 || !json_get(schema, "$ref"))
+        return schema;
+    all = json_new_object(d->arena);
+    json_append(json_set(d->arena, all, "allOf", json_new_array(d->arena)), schema);
+    return all;
+}
+
+/* Items of lists and values of maps. */
+static cJSON *element_of(struct document *d, uint32_t node)
+{
+    cJSON *schema = schema_of(d, node);
+    cJSON *zero = d->v2 ? NULL : zero_value(d->arena, schema_node(&SCHEMA_BUILTIN, node));
+
+    if (!zero)
+        return schema;
+    schema = with_siblings(d, schema);
+    json_set(d->arena, schema, "default", zero);
+    return schema;
+}
+
+static cJSON *list_schema(struct document *d, const struct schema_node *n)
+{
+    static const char *const types[] = {"atomic", "set", "map"};
+    struct arena *a = d->arena;
+    cJSON *out = json_new_object(a);
+
+    json_set_str(a, out, "type", STR("array"));
+    json_set(a, out, "items", element_of(d, n->elem));
+    if (n->keys)
+        json_set(a, out, "x-kubernetes-list-map-keys", words_of(a, text_at(n->keys)));
+    if (n->flags & NODE_TYPE_SAID)
+        json_set_str(a, out, "x-kubernetes-list-type", str_c(types[n->list_type]));
+    return out;
+}
+
+/* Of a place where a map or an object stands; objects that are atomic everywhere say so themselves.
+ */
+static void add_map_type(struct document *d, cJSON *out, const struct schema_node *n)
+{
+    bool is_map = n->kind == SCHEMA_MAP || n->kind == SCHEMA_OBJECT;
+
+    if (is_map && n->flags & NODE_TYPE_SAID)
+        json_set_str(d->arena, out, "x-kubernetes-map-type",
+                     n->list_type == LIST_ATOMIC ? STR("atomic") : STR("granular"));
+}
+
+static cJSON *map_schema(struct document *d, const struct schema_node *n)
+{
+    cJSON *out = json_new_object(d->arena);
+
+    json_set_str(d->arena, out, "type", STR("object"));
+    json_set(d->arena, out, "additionalProperties", element_of(d, n->elem));
+    return out;
+}
+
+static cJSON *scalar_schema(struct document *d, const struct schema_node *n)
+{
+    const struct scalar *s = &SCALARS[n->kind];
+    cJSON *out = json_new_object(d->arena);
+
+    if (s->type)
+        json_set_str(d->arena, out, "type", str_c(s->type));
+    if (s->format)
+        json_set_str(d->arena, out, "format", str_c(s->format));
+    if (n->kind == SCHEMA_BYTES && n->flags & NODE_TYPE_SAID)
+        json_set_str(d->arena, out, "x-kubernetes-list-type", STR("atomic"));
+    if (n->kind == SCHEMA_STRING && n->keys)
+        json_set(d->arena, out, "enum", lines_of(d->arena, text_at(n->keys)));
+    return out;
+}
+
+/* Types that OpenAPI knows by name; others are told in place. */
+static bool is_component(const struct schema_node *n)
+{
+    switch ((enum schema_kind)n->kind) {
+    case SCHEMA_ANY:
+    case SCHEMA_OBJECT:
+    case SCHEMA_QUANTITY:
+    case SCHEMA_INT_OR_STRING:
+    case SCHEMA_TIME:
+    case SCHEMA_MICRO_TIME:
+    case SCHEMA_DURATION:
+    case SCHEMA_FIELDS_V1:
+        return n->type_name != 0;
+    default:
+        return false;
+    }
+}
+
+static cJSON *schema_of(struct document *d, uint32_t node)
+{
+    const struct schema_node *n = schema_node(&SCHEMA_BUILTIN, node);
+
+    if (is_component(n))
+        return openapi_ref(d, openapi_want(d, node));
+    if (n->kind == SCHEMA_LIST)
+        return list_schema(d, n);
+    if (n->kind == SCHEMA_MAP)
+        return map_schema(d, n);
+    return scalar_schema(d, n);
+}
+
+/* ---- components ---- */
+
+static void add_property(struct document *d, cJSON *properties, const char *type,
+                         const struct schema_field *f)
+{
+    const char *name = text_at(f->name);
+    cJSON *property = schema_of(d, f->node), *more = json_new_object(d->arena);
+
+    describe(d, more, type, name);
+    add_field_default(d, more, f);
+    add_patch(d, more, f);
+    add_map_type(d, more, schema_node(&SCHEMA_BUILTIN, f->node));
+    if (json_count(more))
+        property = with_siblings(d, property);
+    json_each(m, more) json_set(d->arena, property, m->string, json_copy(d->arena, m));
+    json_set(d->arena, properties, name, property);
+}
+
+static void add_fields(struct document *d, cJSON *out, const struct schema_node *n)
+{
+    cJSON *properties = json_new_object(d->arena), *required = json_new_array(d->arena);
+
+    for (uint32_t i = n->first_field; i < n->first_field + n->n_fields; i++) {
+        const struct schema_field *f = &SCHEMA_BUILTIN.fields[i];
+
+        if (f->flags & FIELD_INLINE)
+            continue; /* its members stand beside it in the table */
+        add_property(d, properties, text_at(n->type_name), f);
+        if (f->flags & FIELD_REQUIRED)
+            json_append(required, json_new_string(d->arena, str_c(text_at(f->name))));
+    }
+    if (json_count(required))
+        json_set(d->arena, out, "required", required);
+    if (json_count(properties))
+        json_set(d->arena, out, "properties", properties);
+}
+
+static void add_unions(struct document *d, cJSON *out, const char *type)
+{
+    cJSON *unions;
+    struct err ignored;
+
+    err_init(&ignored, d->arena);
+    for (size_t i = 0; i < COUNT(UNIONS); i++) {
+        if (!strcmp(UNIONS[i].type, type) &&
+            !json_parse(d->arena, str_c(UNIONS[i].unions), &unions, &ignored))
+            json_set(d->arena, out, "x-kubernetes-unions", unions);
+    }
+}
+
+/* v3: what is one of two types. */
+static cJSON *either_of(struct document *d, const char *format, const char *first,
+                        const char *second)
+{
+    const char *const types[] = {first, second};
+    cJSON *out = json_new_object(d->arena), *one_of;
+
+    if (format)
+        json_set_str(d->arena, out, "format", str_c(format));
+    one_of = json_set(d->arena, out, "oneOf", json_new_array(d->arena));
+    for (size_t i = 0; i < 2; i++)
+        json_set_str(d->arena, json_append(one_of, json_new_object(d->arena)), "type",
+                     str_c(types[i]));
+    return out;
+}
+
+static cJSON *component_schema(struct document *d, const struct schema_node *n)
+{
+    const char *type = text_at(n->type_name);
+    cJSON *out;
+
+    if (n->kind == SCHEMA_QUANTITY && !d->v2)
+        return either_of(d, NULL, "string", "number");
+    if (n->kind == SCHEMA_INT_OR_STRING && !d->v2)
+        return either_of(d, "int-or-string", "integer", "string");
+    out = scalar_schema(d, n);
+    /* RawExtension is an object of any shape; JSON and its like are anything. */
+    if (n->kind == SCHEMA_OBJECT || (n->kind == SCHEMA_ANY && n->list_type == LIST_ATOMIC))
+        json_set_str(d->arena, out, "type", STR("object"));
+    if (n->kind == SCHEMA_OBJECT) {
+        add_fields(d, out, n);
+        if (n->list_type == LIST_ATOMIC)
+            json_set_str(d->arena, out, "x-kubernetes-map-type", STR("atomic"));
+        add_unions(d, out, type);
+    }
+    return out;
+}
+
+/* Kinds that upstream registers in every group: core's, and in v3 the document's own. */
+static bool in_every_group(struct str kind)
+{
+    return str_eqc(kind, "DeleteOptions") || str_eqc(kind, "WatchEvent");
+}
+
+struct kind_list {
+    struct document *d;
+    cJSON *list;
+    struct str kind, last;
+};
+
+static bool add_version(void *ctx, const struct resource *r)
+{
+    struct kind_list *l = ctx;
+
+    if (r->crd || str_eq(r->api_version, l->last) || (!r->group.n && str_eqc(r->version, "v1")))
+        return true;
+    l->last = r->api_version;
+    json_append(l->list, openapi_gvk(l->d->arena, r->group, r->version, l->kind));
+    return true;
+}
+
+static void add_common_kind(struct document *d, cJSON *list, struct str kind)
+{
+    struct kind_list l = {d, list, kind, STR("")};
+
+    json_append(list, openapi_gvk(d->arena, STR(""), STR("v1"), kind));
+    if (!in_every_group(kind))
+        return;
+    if (d->v2)
+        registry_each(vapi_registry(d->api), add_version, &l);
+    else if (d->group.n)
+        json_append(list, openapi_gvk(d->arena, d->group, d->version, kind));
+}
+
+static void add_kinds(struct document *d, cJSON *out, uint32_t node)
+{
+    struct schema_kind_name name;
+    cJSON *list = json_new_array(d->arena);
+    uint32_t at = 0;
+
+    while (schema_root_next(node, &at, &name)) {
+        bool nameless = str_eqc(name.group, GROUP_NAMELESS);
+
+        if (nameless && !str_has_prefix(name.kind, STR("API")))
+            continue; /* the body of a patch, the answer of /version: of no group */
+        if (nameless || str_eqc(name.group, GROUP_ANY))
+            add_common_kind(d, list, name.kind);
+        else
+            json_append(list, openapi_gvk(d->arena, name.group, name.version, name.kind));
+    }
+    if (json_count(list))
+        json_set(d->arena, out, "x-kubernetes-group-version-kind", list);
+}
+
+/* A type has several nodes where its uses differ: they are one component. */
+const char *openapi_want(struct document *d, uint32_t node)
+{
+    const struct schema_node *wanted = schema_node(&SCHEMA_BUILTIN, node);
+    uint32_t name = wanted->type_name, plain = node;
+
+    if (d->seen[node])
+        return text_at(name);
+    for (uint32_t i = 0; i < SCHEMA_BUILTIN.n_nodes; i++) {
+        const struct schema_node *n = &SCHEMA_BUILTIN.nodes[i];
+
+        if (n->type_name != name)
+            continue;
+        d->seen[i] = 1;
+        if (!(n->flags & NODE_TYPE_SAID) && is_component(n) && n->kind == wanted->kind)
+            plain = i;
+    }
+    d->todo[d->n_todo++] = plain;
+    return text_at(name);
+}
+
+const char *openapi_want_type(struct document *d, const char *type)
+{
+    uint32_t i = 0;
+
+    while (i < SCHEMA_BUILTIN.n_nodes && strcmp(text_at(SCHEMA_BUILTIN.nodes[i].type_name), type))
+        i++;
+    assert(i < SCHEMA_BUILTIN.n_nodes); /* we know the types we name */
+    return openapi_want(d, i);
+}
+
+void openapi_make_wanted(struct document *d)
+{
+    while (d->n_todo) {
+        uint32_t node = d->todo[--d->n_todo];
+        const struct schema_node *n = schema_node(&SCHEMA_BUILTIN, node);
+        const char *type = text_at(n->type_name);
+        cJSON *made = component_schema(d, n);
+
+        describe(d, made, type, NULL);
+        add_kinds(d, made, node);
+        document_add_schema(d, type, made);
+    }
+}

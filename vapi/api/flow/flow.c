@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Fairness between users. Why: requests run one after another on one loop, so whoever sends a
+ * hundred lists in one packet has it for as long as they take. What upstream bounds by seats is
+ * bounded here by time: a flow may use a slice of it per turn of the loop, what is left of its
+ * requests waits, and waiting flows take turns, levels by their shares. Seats (requests whose
+ * answers wait for the disk or the host) are bounded as well. The usual case, a flow with nothing
+ * waiting that has time left, costs a look-up and reads the clock. It must never make a flow wait
+ * for itself alone, and never queue without a bound. Source for names and limits: k8s.io/apiserver
+ * pkg/util/flowcontrol. */
+#include "flow.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <sublet/metrics.h>
+#include <sublet/net.h>
+
+#define SLICE_US        2000 /* of the loop, for one flow in one turn */
+#define TURN_US         8000 /* for all that waited, before the loop looks at its sockets again */
+#define MOST_WAITING    1500 /* of all flows; below net's own limit of requests under way */
+#define MOST_BYTES      (64u << 20) /* of answers made for one flow and not gone */
+#define MOST_BODIES     (16u << 20) /* of one flow's requests that wait; net holds 64 MiB in all */
+#define IDLE_FLOWS      256         /* kept for their next request */
+#define DEFAULT_WRITES  200
+#define DEFAULT_READS   400
+#define DEFAULT_STREAMS 2000 /* of one user */
+#define DEFAULT_ALL     4000 /* streams of all of them */
+#define WAIT_PART       4    /* of the deadline is the longest wait, as upstream */
+
+struct flows {
+    struct vapi *api;
+    struct flow_level *levels;
+    struct flow_rules *rules;
+    struct flow_keep *keep;
+    struct flow *all;
+    uv_idle_t idle;
+    unsigned running[2], waiting; /* reads, writes */
+    unsigned most_running[2], most_streams, most_streams_all, streams;
+    uint64_t rejected[4], queued_us, n_queued;
+    bool pumping;
+};
+
+enum why { WHY_QUEUE_FULL, WHY_STREAMS, WHY_TIME_OUT, WHY_MEMORY };
+static const char *const WHYS[] = {"queue-full", "concurrency-limit", "time-out", "memory"};
+
+static uint64_t now_us(void)
+{
+    return uv_hrtime() / 1000;
+}
+
+/* ---- open and close ---- */
+
+static unsigned limit_of(int64_t configured, unsigned otherwise)
+{
+    return configured > 0 ? (unsigned)configured : otherwise;
+}
+
+void flow_open(struct vapi *api)
+{
+    const struct config *config = vapi_config(api);
+    struct flows *f = NEW(struct flows);
+
+    f->api = api;
+    f->most_running[0] = limit_of(config ? config->max_reading : 0, DEFAULT_READS);
+    f->most_running[1] = limit_of(config ? config->max_mutating : 0, DEFAULT_WRITES);
+    f->most_streams = limit_of(config ? config->max_watches : 0, DEFAULT_STREAMS);
+    f->most_streams_all = limit_of(config ? config->max_watches_all : 0, DEFAULT_ALL);
+    uv_idle_init(api->o.loop, &f->idle);
+    f->idle.data = f;
+    api->open_handles++;
+    api->flows = f;
+}
+
+void flow_start(struct vapi *api)
+{
+    struct flows *f = api->flows;
+
+    f->keep = flow_keep_start(api);
+    f->rules = flow_rules_load(api, &f->levels);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct flows *f = handle->data;
+
+    api_handle_closed(f->api);
+}
+
+void flow_close(struct vapi *api)
+{
+    struct flows *f = api->flows;
+
+    flow_keep_close(f->keep);
+    f->keep = NULL;
+    uv_close((uv_handle_t *)&f->idle, on_closed);
+}
+
+static void free_flow(struct flows *f, struct flow *flow)
+{
+    assert(!flow->refs && !flow->waiting);
+    HASH_DEL(f->all, flow);
+    flow->level->refs--;
+    mem_free(flow->key);
+    mem_free(flow);
+}
+
+void flow_free(struct vapi *api)
+{
+    struct flows *f = api->flows;
+    struct flow *flow, *next;
+
+    HASH_ITER(hh, f->all, flow, next)
+    {
+        free_flow(f, flow);
+    }
+    flow_rules_free(f->rules);
+    while (f->levels) {
+        struct flow_level *l = f->levels;
+
+        f->levels = l->next;
+        mem_free(l->name);
+        mem_free(l);
+    }
+    api->flows = mem_free(f);
+}
+
+/* ---- which flow ---- */
+
+static void sweep_idle(struct flows *f)
+{
+    struct flow *flow, *next;
+
+    if (HASH_COUNT(f->all) < IDLE_FLOWS)
+        return;
+    HASH_ITER(hh, f->all, flow, next)
+    {
+        if (!flow->refs)
+            free_flow(f, flow);
+    }
+}
+
+static struct flow *new_flow(struct flows *f, struct str key, struct flow_level *level)
+{
+    struct flow *flow;
+
+    sweep_idle(f);
+    flow = NEW(struct flow);
+    flow->key = mem_strdup(key);
+    flow->n_key = key.n;
+    flow->level = level;
+    level->refs++;
+    TAILQ_INIT(&flow->queue);
+    HASH_ADD_KEYPTR(hh, f->all, flow->key, flow->n_key, flow);
+    return flow;
+}
+
+static struct str distinguish(const struct flow_schema *s, const struct call *c,
+                              const struct attributes *what)
+{
+    if (s->by == FLOW_BY_NAMESPACE)
+        return what->ns;
+    return s->by == FLOW_BY_USER ? c->user.name : STR("");
+}
+
+/* One look-up, no allocation. Reads and writes of a user are two flows: what waits for a seat of
+ * the one kind must not stand before the other. */
+static struct flow *find_flow(struct flows *f, struct call *c, const struct flow_schema *s,
+                              const struct attributes *what)
+{
+    struct str name = str_c(s->name), by = distinguish(s, c, what);
+    char room[320];
+    struct flow *flow;
+    size_t n;
+
+    name = str_sub(name, 0, 64);
+    by = str_sub(by, 0, sizeof(room) - 1 - name.n);
+    memcpy(room, name.p, name.n);
+    room[name.n] = call_entry(c)->mutating ? '!' : '/';
+    n = name.n + 1;
+    if (by.n)
+        memcpy(room + n, by.p, by.n);
+    n += by.n;
+    HASH_FIND(hh, f->all, room, n, flow);
+    if (!flow)
+        return new_flow(f, (struct str){room, n}, s->level);
+    if (flow->level != s->level && !flow->refs) {
+        flow->level->refs--;
+        flow->level = s->level;
+        flow->level->refs++;
+    }
+    return flow;
+}
+
+/* ---- may it run? ---- */
+
+static unsigned kind_of(const struct call_entry *e)
+{
+    return e->mutating ? 1 : 0;
+}
+
+static bool has_seat(const struct flows *f, const struct flow *flow, unsigned kind)
+{
+    return flow->level->exempt || f->running[kind] < f->most_running[kind];
+}
+
+static bool has_time(const struct flows *f, struct flow *flow)
+{
+    uint64_t turn = uv_now(f->api->o.loop);
+
+    if (flow->turn_ms != turn) {
+        flow->turn_ms = turn;
+        flow->spent_us = 0;
+    }
+    return flow->spent_us < SLICE_US;
+}
+
+/* ---- running ---- */
+
+static void charge(struct flow *flow, uint64_t us)
+{
+    struct flow_level *level = flow->level;
+
+    flow->spent_us += us;
+    level->virtual_us += us * 100 / (uint64_t)(level->shares ? level->shares : 1);
+}
+
+static void run_now(struct flows *f, struct call_entry *e)
+{
+    struct flow *flow = e->flow;
+    struct flow_level *level = flow->level;
+    uint64_t began = now_us();
+
+    e->seated = true;
+    f->running[kind_of(e)]++;
+    flow->running++;
+    level->running++;
+    level->dispatched++;
+    flow->refs++; /* whatever becomes of the call */
+    e->run(e->run_ctx);
+    charge(flow, now_us() - began);
+    flow->refs--;
+}
+
+void flow_hold(struct flow *flow)
+{
+    if (flow)
+        flow->refs++;
+}
+
+void flow_spend(struct vapi *api, struct flow *flow, uint64_t us)
+{
+    if (!flow)
+        return;
+    (void)has_time(api->flows, flow); /* of this turn of the loop */
+    charge(flow, us);
+    flow->refs--;
+}
+
+static void wake(struct flows *f);
+
+void flow_leave(struct call *c)
+{
+    struct call_entry *e = call_entry(c);
+    struct flows *f = c->api->flows;
+
+    if (!e->seated)
+        return;
+    e->seated = false;
+    f->running[kind_of(e)]--;
+    e->flow->running--;
+    e->flow->level->running--;
+    if (f->waiting)
+        wake(f);
+}
+
+void flow_stream(struct call *c)
+{
+    flow_leave(c);
+    budget_leave(c); /* what it holds from now on is counted as it is */
+}
+
+void flow_answer_bytes(struct call *c, size_t n)
+{
+    struct call_entry *e = call_entry(c);
+
+    if (!e->flow)
+        return;
+    e->answer_bytes += n;
+    e->flow->answer_bytes += n;
+}
+
+/* ---- waiting ---- */
+
+static void unqueue(struct flows *f, struct call_entry *e)
+{
+    struct flow *flow = e->flow;
+
+    TAILQ_REMOVE(&flow->queue, e, in_queue);
+    e->queued = false;
+    flow->waiting--;
+    flow->waiting_bytes -= e->body_bytes;
+    flow->level->waiting--;
+    f->waiting--;
+    if (!flow->waiting)
+        TAILQ_REMOVE(&flow->level->ring, flow, in_ring);
+}
+
+static void cancel_wait(struct call *c)
+{
+    unqueue(c->api->flows, call_entry(c));
+}
+
+/* A level that was quiet does not get what it did not use. */
+static void catch_up(struct flows *f, struct flow_level *level)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (const struct flow_level *l = f->levels; l; l = l->next)
+        if (l->waiting && l->virtual_us < least)
+            least = l->virtual_us;
+    if (least != UINT64_MAX && level->virtual_us < least)
+        level->virtual_us = least;
+}
+
+static void enqueue(struct flows *f, struct call_entry *e)
+{
+    struct flow *flow = e->flow;
+
+    if (!flow->level->waiting)
+        catch_up(f, flow->level);
+    if (!flow->waiting)
+        TAILQ_INSERT_TAIL(&flow->level->ring, flow, in_ring);
+    TAILQ_INSERT_TAIL(&flow->queue, e, in_queue);
+    e->queued = true;
+    e->queued_us = now_us();
+    flow->waiting++;
+    e->body_bytes = e->call.request->body.n;
+    flow->waiting_bytes += e->body_bytes;
+    flow->level->waiting++;
+    f->waiting++;
+    f->n_queued++;
+    e->call.cancel = cancel_wait;
+    deadline_shorten(&e->call, WAIT_PART);
+    wake(f);
+}
+
+static void refuse(struct call *c, enum why why)
+{
+    struct err err;
+
+    c->api->flows->rejected[why]++;
+    call_entry(c)->flow->level->rejected++;
+    err_init(&err, c->arena);
+    if (flow_too_many(&err))
+        call_error(c, &err);
+}
+
+int flow_too_many(struct err *err)
+{
+    err_set(err, &ERR_TOO_MANY_REQUESTS, "Too many requests, please try again later.");
+    err->retry_after = 1;
+    return -1;
+}
+
+void flow_timed_out(struct call *c)
+{
+    c->api->flows->rejected[WHY_TIME_OUT]++;
+    call_entry(c)->flow->level->rejected++;
+}
+
+/* The head of a flow's queue that may go now; whether only time is missing is told as well. */
+static struct call_entry *ready_head(struct flows *f, struct flow *flow, bool *ret_soon)
+{
+    struct call_entry *e = TAILQ_FIRST(&flow->queue);
+
+    if (!has_seat(f, flow, kind_of(e)) || flow->answer_bytes > MOST_BYTES)
+        return NULL;
+    if (has_time(f, flow))
+        return e;
+    *ret_soon = true;
+    return NULL;
+}
+
+static struct call_entry *next_in_level(struct flows *f, struct flow_level *l, bool *ret_soon)
+{
+    struct flow *flow;
+
+    TAILQ_FOREACH(flow, &l->ring, in_ring)
+    {
+        struct call_entry *e = ready_head(f, flow, ret_soon);
+
+        if (!e)
+            continue;
+        TAILQ_REMOVE(&l->ring, flow, in_ring);
+        TAILQ_INSERT_TAIL(&l->ring, flow, in_ring);
+        return e;
+    }
+    return NULL;
+}
+
+/* Of the level that had least by its share; of it the flow whose turn it is. */
+static struct call_entry *next_entry(struct flows *f, bool *ret_soon)
+{
+    struct call_entry *best = NULL;
+
+    for (struct flow_level *l = f->levels; l; l = l->next) {
+        struct call_entry *e;
+
+        if (!l->waiting || (best && best->flow->level->virtual_us <= l->virtual_us))
+            continue;
+        e = next_in_level(f, l, ret_soon);
+        if (e)
+            best = e;
+    }
+    return best;
+}
+
+static void on_idle(uv_idle_t *handle)
+{
+    struct flows *f = handle->data;
+    uint64_t began = now_us();
+    struct call_entry *e = NULL;
+    bool soon = false;
+
+    while (now_us() - began < TURN_US && (e = next_entry(f, &soon)) != NULL) {
+        struct call *c = &e->call;
+
+        unqueue(f, e);
+        e->queued_us = now_us() - e->queued_us;
+        f->queued_us += e->queued_us;
+        c->cancel = NULL;
+        deadline_restore(c);
+        run_now(f, e);
+        deadline_watch(c);
+    }
+    if (!e && !soon)
+        uv_idle_stop(&f->idle);
+}
+
+static void wake(struct flows *f)
+{
+    if (!uv_is_closing((uv_handle_t *)&f->idle))
+        uv_idle_start(&f->idle, on_idle);
+}
+
+/* ---- the way in and out ---- */
+
+static void know_rules(struct flows *f)
+{
+    if (!f->keep || !flow_keep_changed(f->keep))
+        return;
+    flow_rules_free(f->rules);
+    f->rules = flow_rules_load(f->api, &f->levels);
+}
+
+static bool waits_too_many(const struct flows *f, const struct flow *flow, size_t body)
+{
+    const struct flow_level *l = flow->level;
+
+    if (f->waiting >= MOST_WAITING || flow->waiting_bytes + body > MOST_BODIES)
+        return true;
+    return !l->exempt && (l->reject || (int64_t)flow->waiting >= l->most_waiting);
+}
+
+void flow_enter(struct call *c, const struct attributes *what, void (*run)(void *ctx), void *ctx)
+{
+    struct flows *f = c->api->flows;
+    struct call_entry *e = call_entry(c);
+    const struct flow_schema *s;
+    struct flow *flow;
+
+    know_rules(f);
+    s = flow_rules_match(f->rules, &c->user, what);
+    e->mutating = c->request->method != NET_GET && c->request->method != NET_HEAD;
+    flow = find_flow(f, c, s, what);
+    e->flow = flow;
+    e->flow_uid = arena_str(c->arena, str_c(s->uid));
+    e->level_uid = arena_str(c->arena, str_c(s->level->uid));
+    e->run = run;
+    e->run_ctx = ctx;
+    flow->refs++;
+    flow->streams += e->long_running;
+    f->streams += e->long_running;
+    if (e->long_running && (flow->streams > f->most_streams || f->streams > f->most_streams_all))
+        refuse(c, WHY_STREAMS);
+    else if (!budget_enter(c, what))
+        refuse(c, WHY_MEMORY);
+    else if (!flow->waiting && has_seat(f, flow, kind_of(e)) && flow->answer_bytes <= MOST_BYTES &&
+             has_time(f, flow))
+        run_now(f, e);
+    else if (waits_too_many(f, flow, c->request->body.n))
+        refuse(c, WHY_QUEUE_FULL);
+    else
+        enqueue(f, e);
+}
+
+void flow_end(struct call *c)
+{
+    struct call_entry *e = call_entry(c);
+    struct flows *f = c->api->flows;
+    struct flow *flow = e->flow;
+
+    if (!flow)
+        return;
+    if (e->queued)
+        unqueue(f, e);
+    flow_leave(c);
+    budget_leave(c);
+    flow->streams -= e->long_running;
+    f->streams -= e->long_running;
+    flow->answer_bytes -= e->answer_bytes;
+    flow->refs--;
+    e->flow = NULL;
+    if (f->waiting)
+        wake(f);
+}
+
+/* ---- telling ---- */
+
+static void tell_levels(const struct flows *f, struct buf *out, const char *name,
+                        enum metric_type type, const char *help,
+                        uint64_t (*value)(const struct flow_level *l))
+{
+    struct buf labels = BUF_INIT(0);
+
+    metrics_family(out, name, type, help);
+    for (const struct flow_level *l = f->levels; l; l = l->next) {
+        buf_clear(&labels);
+        metrics_label(&labels, "priority_level", str_c(l->name));
+        metrics_sample_u64(out, name, buf_str(&labels), value(l));
+    }
+    buf_fini(&labels);
+}
+
+static uint64_t running_of(const struct flow_level *l)
+{
+    return l->running;
+}
+
+static uint64_t waiting_of(const struct flow_level *l)
+{
+    return l->waiting;
+}
+
+static uint64_t dispatched_of(const struct flow_level *l)
+{
+    return l->dispatched;
+}
+
+static uint64_t rejected_of(const struct flow_level *l)
+{
+    return l->rejected;
+}
+
+static void tell_inflight(const struct flows *f, struct buf *out)
+{
+    const char *name = "apiserver_current_inflight_requests";
+
+    metrics_family(out, name, METRIC_GAUGE,
+                   "Number of currently used inflight request limit of this apiserver per request "
+                   "kind.");
+    metrics_sample_u64(out, name, STR("request_kind=\"mutating\""), f->running[1]);
+    metrics_sample_u64(out, name, STR("request_kind=\"readOnly\""), f->running[0]);
+}
+
+static void tell_rejected(const struct flows *f, struct buf *out)
+{
+    const char *name = "sublet_requests_refused_total";
+    struct buf labels = BUF_INIT(0);
+
+    metrics_family(out, name, METRIC_COUNTER, "Requests answered with 429, by what ran out.");
+    for (size_t i = 0; i < sizeof(WHYS) / sizeof(WHYS[0]); i++) {
+        buf_clear(&labels);
+        metrics_label(&labels, "reason", str_c(WHYS[i]));
+        metrics_sample_u64(out, name, buf_str(&labels), f->rejected[i]);
+    }
+    buf_fini(&labels);
+    metrics_family(out, "sublet_requests_queued_total", METRIC_COUNTER,
+                   "Requests that waited for their turn.");
+    metrics_sample_u64(out, "sublet_requests_queued_total", STR(""), f->n_queued);
+    metrics_family(out, "sublet_requests_queued_seconds_total", METRIC_COUNTER,
+                   "How long all of them waited.");
+    metrics_sample(out, "sublet_requests_queued_seconds_total", STR(""),
+                   (double)f->queued_us / 1e6);
+}
+
+void flow_metrics(struct vapi *api, struct buf *out)
+{
+    const struct flows *f = api->flows;
+
+    tell_inflight(f, out);
+    tell_levels(f, out, "apiserver_flowcontrol_current_executing_requests", METRIC_GAUGE,
+                "Number of requests executing, by priority level.", running_of);
+    tell_levels(f, out, "apiserver_flowcontrol_current_inqueue_requests", METRIC_GAUGE,
+                "Number of requests waiting for their turn, by priority level.", waiting_of);
+    tell_levels(f, out, "apiserver_flowcontrol_dispatched_requests_total", METRIC_COUNTER,
+                "Number of requests executed, by priority level.", dispatched_of);
+    tell_levels(f, out, "apiserver_flowcontrol_rejected_requests_total", METRIC_COUNTER,
+                "Number of requests rejected, by priority level.", rejected_of);
+    tell_rejected(f, out);
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A list as it is sent. Why: the rows of a list can be many times what a process may hold as trees,
+ * so each is read, turned to the form that was asked for and printed by itself; where stored bytes
+ * are that form they go by reference. The objects are held by reference until the end, so a slow
+ * reader gets the list of one revision. What is sent must be, byte for byte, the list printed as
+ * one tree. */
+#include "respond.h"
+
+#include "../flow/flow.h"
+#include "../observe/observe.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <sublet/proto.h>
+#include <sublet/yaml.h>
+
+#define BY_ROWS_FROM (1u << 20) /* bytes of a list that goes by reference, a batch at a time */
+#define BATCH_BYTES  (4 * STREAM_PIECE)
+/* A row with indents, in a buffer that grew to hold it. */
+#define PRINTED_FACTOR 4
+
+void list_release(struct list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        store_object_unref(l->objects[i]);
+    l->n = 0;
+}
+
+static void on_list_sent(void *ctx)
+{
+    list_release(ctx);
+}
+
+static cJSON *list_metadata(struct list *l)
+{
+    struct arena *a = l->call->arena;
+    cJSON *meta = json_new_object(a);
+
+    json_set_str(a, meta, "resourceVersion", arena_printf(a, "%lld", (long long)l->revision));
+    /* A list of custom resources has no Go type that would leave it out. */
+    if (!l->more && l->call->resource->crd && l->call->output == OUTPUT_OBJECT)
+        json_set_first(a, meta, "continue", json_new_string(a, STR("")));
+    if (!l->more)
+        return meta;
+    const struct store_object *last = l->objects[l->n - 1];
+    json_set_str(a, meta, "continue", list_token(l->call, l->revision, last->ns, last->name));
+    if (!l->call->options.labels.n && !l->call->options.fields.n)
+        json_set_i64(a, meta, "remainingItemCount", (int64_t)l->rest);
+    return meta;
+}
+
+/* ---- by reference ---- */
+
+static struct str rows_head(struct list *l)
+{
+    const struct resource *r = l->call->resource;
+    struct arena *a = l->call->arena;
+
+    return arena_printf(a, "{\"kind\":\"%.*s\",\"apiVersion\":\"%.*s\",\"metadata\":%s,\"items\":[",
+                        STR_F(r->list_kind), STR_F(r->api_version),
+                        json_text(a, list_metadata(l)).p);
+}
+
+#define ROWS_TAIL STR("]}\n")
+
+/* A row and what stands before it; the number of slices. */
+static size_t row_slices(const struct list *l, size_t i, struct net_slice *ret)
+{
+    const struct store_object *o = l->objects[i];
+    size_t skip = l->call->resource->flags & RES_ITEM_TYPE_META ? 0 : o->skip, n = 0;
+
+    ret[0] = ret[1] = (struct net_slice){STR_NULL, NULL, NULL};
+    if (skip)
+        ret[n++].bytes = i ? STR(",{") : STR("{");
+    else if (i)
+        ret[n++].bytes = STR(",");
+    ret[n++].bytes = str_from(o->bytes, skip);
+    return n;
+}
+
+static size_t rows_length(const struct list *l, struct str head)
+{
+    size_t size = head.n + ROWS_TAIL.n;
+    struct net_slice two[2];
+
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t n = row_slices(l, i, two); n; n--)
+            size += two[n - 1].bytes.n;
+    return size;
+}
+
+static void answer_at_once(struct list *l, struct str head)
+{
+    struct call *c = l->call;
+    struct net_slice *slices = arena_alloc(c->arena, (2 * l->n + 2) * sizeof(*slices));
+    size_t n = 0;
+
+    slices[n++].bytes = head;
+    for (size_t i = 0; i < l->n; i++)
+        n += row_slices(l, i, slices + n);
+    slices[n++] = (struct net_slice){ROWS_TAIL, on_list_sent, l};
+    call_slices(c, 200, slices, n);
+}
+
+struct batches {
+    struct list *list;
+    struct str head;
+    size_t next;
+    bool tail_given; /* the list goes with it */
+};
+
+static size_t batch_slices(void *ctx, struct net_slice *ret)
+{
+    struct batches *b = ctx;
+    struct list *l = b->list;
+    size_t n = 0, size = 0;
+
+    if (b->tail_given)
+        return 0;
+    if (!b->next)
+        ret[n++] = (struct net_slice){b->head, NULL, NULL};
+    while (b->next < l->n && n + 3 <= STREAM_BATCH && size < BATCH_BYTES) {
+        size += l->objects[b->next]->bytes.n;
+        n += row_slices(l, b->next++, ret + n);
+    }
+    b->tail_given = b->next == l->n;
+    if (b->tail_given)
+        ret[n++] = (struct net_slice){ROWS_TAIL, on_list_sent, l};
+    return n;
+}
+
+static void batch_release(void *ctx)
+{
+    struct batches *b = ctx;
+
+    if (!b->tail_given)
+        list_release(b->list);
+}
+
+static void answer_stored(struct list *l)
+{
+    struct call *c = l->call;
+    struct str head = rows_head(l);
+    size_t size = rows_length(l, head);
+    struct batches *b;
+
+    if (size < BY_ROWS_FROM) {
+        answer_at_once(l, head);
+        return;
+    }
+    b = ARENA_NEW(c->arena, struct batches);
+    b->list = l;
+    b->head = head;
+    respond_source(
+        c, 200, STR("application/json"),
+        &(struct stream_source){.slices = batch_slices, .release = batch_release, .ctx = b},
+        (int64_t)size);
+}
+
+/* ---- by rows ---- */
+
+enum form { FORM_JSON, FORM_PRETTY, FORM_YAML, FORM_PROTOBUF };
+
+/* What follows a last item "x", whatever list it ends. */
+static const struct {
+    struct str type, end, separator;
+} FORMS[] = {
+    [FORM_JSON] = {{"application/json", 16}, {"]}", 2}, {",", 1}},
+    [FORM_PRETTY] = {{"application/json", 16}, {"\n  ]\n}", 6}, {",\n    ", 6}},
+    [FORM_YAML] = {{"application/yaml", 16}, {"\n", 1}, {"\n- ", 3}},
+    [FORM_PROTOBUF] = {{"application/vnd.kubernetes.protobuf", 35}, {"", 0}, {"", 0}},
+};
+
+struct rows {
+    struct list *list;
+    struct call *call;
+    enum form form;
+    const char *key; /* of the list of rows */
+    cJSON *frame;    /* all but the rows */
+    struct str head; /* of the frame, printed */
+    size_t before;   /* of a row that stands in nothing but an object and a list */
+    size_t next;
+    int64_t now;
+    struct arena *scratch; /* one row's trees */
+    struct buf text;       /* one row, printed with what is around it */
+    bool counting;         /* protobuf: how long all of them are */
+    struct proto_list proto;
+    size_t counted;
+    struct buf kept; /* the rows that were counted, while they are short */
+    struct buf told; /* the answer for the audit log */
+    bool telling;
+};
+
+static cJSON *frame_of(struct list *l)
+{
+    struct call *c = l->call;
+    struct arena *a = c->arena;
+    bool partial = c->output == OUTPUT_PARTIAL;
+    cJSON *list;
+
+    if (c->output == OUTPUT_TABLE) {
+        list = table_head(a, c->resource, l->revision, true);
+        json_set(a, list, "metadata", list_metadata(l));
+        return list;
+    }
+    list = json_new_object(a);
+    json_set_str(a, list, "kind",
+                 partial ? STR("PartialObjectMetadataList") : c->resource->list_kind);
+    json_set_str(a, list, "apiVersion", partial ? STR("meta.k8s.io/v1") : c->resource->api_version);
+    json_set(a, list, "metadata", list_metadata(l));
+    json_set(a, list, "items", json_new_array(a));
+    return list;
+}
+
+static void print(enum form form, struct buf *b, const cJSON *tree)
+{
+    if (form == FORM_YAML)
+        yaml_print(b, tree);
+    else if (form == FORM_PRETTY)
+        json_print_pretty(b, tree);
+    else
+        json_print(b, tree);
+}
+
+/* The bytes before the only item "x" of tree's list, as they are printed. */
+static struct str printed_head(struct rows *r, cJSON *tree)
+{
+    struct str mark = r->form == FORM_YAML ? STR("x") : STR("\"x\"");
+    cJSON *list = json_get(tree, r->key), *item;
+    struct buf b = BUF_INIT(0);
+    struct str head;
+
+    item = json_append(list, json_new_string(r->call->arena, STR("x")));
+    print(r->form, &b, tree);
+    assert(b.n > mark.n + FORMS[r->form].end.n);
+    head = arena_str(r->call->arena, str_sub(buf_str(&b), 0, b.n - mark.n - FORMS[r->form].end.n));
+    buf_fini(&b);
+    json_detach(list, item);
+    return head;
+}
+
+/* {key: [row]} in the form and version that were asked for, in the scratch arena. */
+static cJSON *around_row(struct rows *r, const struct store_object *o)
+{
+    struct call *c = r->call;
+    struct arena *a = r->scratch;
+    cJSON *object, *around;
+
+    object = convert_tree(a, c->resource, o);
+    if (c->output == OUTPUT_TABLE) {
+        object = table_row(a, c->resource, object, c->include, r->now);
+    } else if (c->output == OUTPUT_PARTIAL) {
+        object = partial_metadata(a, object);
+    } else if (!(c->resource->flags & RES_ITEM_TYPE_META)) {
+        json_remove(object, "kind");
+        json_remove(object, "apiVersion");
+    }
+    around = json_new_object(a);
+    json_append(json_set(a, around, r->key, json_new_array(a)), object);
+    form_version(a, c, around);
+    return around;
+}
+
+/* What around_row() made, without what is around the row. */
+static struct str inner(struct str printed, size_t before, struct str end)
+{
+    return str_sub(printed, before, printed.n - before - end.n);
+}
+
+static void tell_row(struct rows *r, const cJSON *around)
+{
+    size_t before = str_c(r->key).n + 5; /* {"KEY":[ */
+    struct str text;
+
+    if (!r->telling)
+        return;
+    text = audit_answer_row(r->call, r->scratch, around);
+    if (r->next)
+        buf_char(&r->told, ',');
+    buf_add(&r->told, inner(text, before, STR("]}")));
+    r->telling = r->told.n <= audit_most_bytes();
+}
+
+static void tell_end(struct rows *r)
+{
+    if (!audit_wants_answer(r->call))
+        return;
+    buf_addc(&r->told, "]}");
+    if (r->telling && r->told.n <= audit_most_bytes())
+        audit_answer_text(r->call, buf_str(&r->told));
+    else
+        audit_answer_left_out(r->call);
+}
+
+static bool next_text(struct rows *r, struct buf *out)
+{
+    const cJSON *around = around_row(r, r->list->objects[r->next]);
+
+    buf_add(out, r->next ? FORMS[r->form].separator : r->head);
+    tell_row(r, around);
+    if (r->form == FORM_JSON) {
+        json_print(out, json_get(around, r->key)->child);
+    } else {
+        buf_clear(&r->text);
+        print(r->form, &r->text, around);
+        buf_add(out, inner(buf_str(&r->text), r->before, FORMS[r->form].end));
+    }
+    if (++r->next < r->list->n)
+        return true;
+    buf_add(out, FORMS[r->form].end);
+    if (r->form != FORM_YAML)
+        buf_char(out, '\n');
+    tell_end(r);
+    return false;
+}
+
+static struct str proto_row(struct rows *r)
+{
+    const cJSON *around = around_row(r, r->list->objects[r->next]);
+
+    if (r->counting)
+        tell_row(r, around);
+    r->next++;
+    return proto_list_item(r->scratch, &r->proto, json_get(around, r->key)->child);
+}
+
+static bool count_row(struct rows *r, struct buf *out)
+{
+    struct str row = proto_row(r), head, tail;
+    bool all_kept;
+
+    if (r->counted == r->kept.n && r->kept.n + row.n <= STREAM_PIECE)
+        buf_add(&r->kept, row);
+    else
+        buf_fini(&r->kept);
+    r->counted += row.n;
+    if (r->next < r->list->n)
+        return true;
+
+    tell_end(r);
+    r->counting = false;
+    r->next = 0;
+    proto_list_ends(r->scratch, &r->proto, r->frame, r->counted, &head, &tail);
+    buf_add(out, head);
+    all_kept = r->counted == r->kept.n;
+    if (all_kept) {
+        buf_add(out, buf_str(&r->kept));
+        buf_add(out, tail);
+    }
+    buf_fini(&r->kept);
+    return !all_kept;
+}
+
+static bool next_proto(struct rows *r, struct buf *out)
+{
+    struct str head, tail;
+
+    if (r->counting)
+        return count_row(r, out);
+    buf_add(out, proto_row(r));
+    if (r->next < r->list->n)
+        return true;
+    proto_list_ends(r->scratch, &r->proto, r->frame, r->counted, &head, &tail);
+    buf_add(out, tail);
+    return false;
+}
+
+/* A row's trees are many times its bytes, and the reader may stop here for as long as it likes. */
+static bool next_row(void *ctx, struct buf *out)
+{
+    struct rows *r = ctx;
+    bool more = r->form == FORM_PROTOBUF ? next_proto(r, out) : next_text(r, out);
+
+    arena_reset(r->scratch);
+    if (r->text.cap > STREAM_PIECE)
+        buf_fini(&r->text);
+    return more;
+}
+
+static void rows_release(void *ctx)
+{
+    struct rows *r = ctx;
+
+    list_release(r->list);
+    r->scratch = arena_free(r->scratch);
+    buf_fini(&r->text);
+    buf_fini(&r->kept);
+    buf_fini(&r->told);
+}
+
+static struct rows *rows_new(struct list *l)
+{
+    struct call *c = l->call;
+    struct rows *r = ARENA_NEW(c->arena, struct rows);
+    cJSON *around = json_new_object(c->arena);
+
+    *r = (struct rows){.list = l, .call = c, .now = clock_wall_s(vapi_clock(c->api))};
+    r->key = c->output == OUTPUT_TABLE ? "rows" : "items";
+    r->scratch = arena_new(0);
+    r->text = r->kept = r->told = BUF_INIT(0);
+    r->frame = frame_of(l);
+    form_version(c->arena, c, r->frame);
+    if (c->protobuf && proto_list_open(r->frame, r->key, &r->proto))
+        r->form = FORM_PROTOBUF;
+    else if (c->yaml || c->pretty)
+        r->form = c->yaml ? FORM_YAML : FORM_PRETTY;
+    r->counting = r->form == FORM_PROTOBUF;
+    r->telling = audit_wants_answer(c);
+    if (r->telling) {
+        struct str whole = json_text(c->arena, r->frame);
+
+        buf_add(&r->told, str_sub(whole, 0, whole.n - 2)); /* ]} */
+    }
+    if (r->form == FORM_PROTOBUF)
+        return r;
+    r->head = printed_head(r, r->frame);
+    json_set(c->arena, around, r->key, json_new_array(c->arena));
+    r->before = printed_head(r, around).n;
+    return r;
+}
+
+/* What a slow reader leaves with us is one row at least, however long it is printed. */
+static size_t largest_row(const struct list *l)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < l->n; i++)
+        most = l->objects[i]->bytes.n > most ? l->objects[i]->bytes.n : most;
+    return most < STREAM_PIECE ? 0 : most * PRINTED_FACTOR;
+}
+
+static void answer_rows(struct list *l)
+{
+    struct call *c = l->call;
+    struct stream_source source = {
+        .next = next_row, .release = rows_release, .piece = largest_row(l)};
+    struct rows *r;
+    struct err err;
+
+    if (!budget_more(c, source.piece)) {
+        list_release(l);
+        err_init(&err, c->arena);
+        if (flow_too_many(&err))
+            call_error(c, &err);
+        return;
+    }
+    r = rows_new(l);
+    source.ctx = r;
+    respond_source(c, 200, FORMS[r->form].type, &source, -1);
+}
+
+/* ---- which of them ---- */
+
+static bool all_as_stored(const struct list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (!convert_is_identity(l->call->resource, l->objects[i]))
+            return false;
+    }
+    return true;
+}
+
+void list_answer(struct list *l)
+{
+    struct call *c = l->call;
+    bool plain = c->output == OUTPUT_OBJECT && !c->pretty && !c->yaml && !c->protobuf;
+
+    if (c->done) {
+        list_release(l);
+        call_finish(c, NULL, NULL);
+    } else if (plain && all_as_stored(l)) {
+        answer_stored(l);
+    } else if (!l->n) {
+        call_tree(c, 200, frame_of(l));
+    } else {
+        answer_rows(l);
+    }
+}

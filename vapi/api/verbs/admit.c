@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * The shape checks of the syncer on pods and claims, and on the templates of them inside other
+ * kinds. A pod or claim is refused; a template is only warned about, because what is made of it is
+ * judged again. It must find pod templates by the type table, so that no kind with one is
+ * forgotten. */
+#include "verbs.h"
+
+#define TEMPLATE_TYPE "io.k8s.api.core.v1.PodTemplateSpec"
+
+/* Where templates are; a place counts when the table says there is one. */
+static const char *const PLACES[] = {"spec.template", "spec.jobTemplate.spec.template", "template"};
+
+static uint32_t node_at(const struct schema *s, uint32_t node, const char *path)
+{
+    struct str rest = str_c(path);
+
+    while (node && rest.p)
+        node = schema_child(s, node, str_cut(&rest, '.'));
+    return node;
+}
+
+static const cJSON *find_template(const struct resource *r, const cJSON *object)
+{
+    if (r->crd || !r->node)
+        return NULL;
+    for (size_t i = 0; i < sizeof(PLACES) / sizeof(PLACES[0]); i++) {
+        uint32_t node = node_at(r->schema, r->node, PLACES[i]);
+
+        if (node && str_eqc(str_c(schema_text(r->schema, schema_node(r->schema, node)->type_name)),
+                            TEMPLATE_TYPE))
+            return json_path(object, PLACES[i]);
+    }
+    return NULL;
+}
+
+static cJSON *pod_of_template(struct call *c, const cJSON *template_)
+{
+    struct arena *a = c->arena;
+    cJSON *pod = json_new_object(a);
+    const cJSON *metadata = json_get(template_, "metadata"), *spec = json_get(template_, "spec");
+
+    json_set_str(a, pod, "kind", STR("Pod"));
+    json_set_str(a, pod, "apiVersion", STR("v1"));
+    json_set(a, pod, "metadata",
+             json_is_object(metadata) ? json_copy(a, metadata) : json_new_object(a));
+    if (spec)
+        json_set(a, pod, "spec", json_copy(a, spec));
+    return pod;
+}
+
+static void on_warning(void *ctx, struct str text)
+{
+    call_warn(ctx, text);
+}
+
+static void warn_of_claims(struct call *c, const struct vapi_hooks *h, const cJSON *object)
+{
+    json_each(template_, json_path(object, "spec.volumeClaimTemplates"))
+    {
+        struct err why;
+
+        err_init(&why, c->arena);
+        if (h->check_claim(h->ctx, c->arena, template_, NULL, &why))
+            call_warn(c, why.message);
+    }
+}
+
+static int admit_claim_shape(struct call *c, const struct vapi_hooks *h, const cJSON *object,
+                             const cJSON *old, struct err *err)
+{
+    if (!h->check_claim || c->resource->crd)
+        return 0;
+    if (!c->resource->group.n && str_eqc(c->resource->plural, "persistentvolumeclaims"))
+        return h->check_claim(h->ctx, c->arena, object, old, err);
+    if (str_eqc(c->resource->group, "apps") && str_eqc(c->resource->plural, "statefulsets"))
+        warn_of_claims(c, h, object);
+    return 0;
+}
+
+/* While gates hold a pod back, its nodes may still be chosen: such a choice is judged as that of a
+ * new pod. */
+static const cJSON *pod_to_judge(struct call *c, const cJSON *object, const cJSON *old)
+{
+    static const char *const placement[] = {"spec.nodeSelector", "spec.affinity"};
+    bool same = true;
+    cJSON *copy;
+
+    for (size_t i = 0; old && i < sizeof placement / sizeof placement[0]; i++) {
+        const cJSON *was = json_path(old, placement[i]), *is = json_path(object, placement[i]);
+
+        same &= was && is ? json_equal(was, is) : !is;
+    }
+    if (!old || same)
+        return object;
+    copy = json_copy(c->arena, object);
+    json_remove(json_get(copy, "metadata"), "resourceVersion");
+    return copy;
+}
+
+int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct err *err)
+{
+    const struct vapi_hooks *h = vapi_get_hooks(c->api);
+    const cJSON *template_;
+    struct err why;
+
+    if (admit_claim_shape(c, h, object, old, err))
+        return -1;
+    if (!h->check_pod)
+        return 0;
+    if (resource_is_pod(c->resource))
+        return h->check_pod(h->ctx, c->arena, c->ns, pod_to_judge(c, object, old), false,
+                            on_warning, c, err);
+    template_ = find_template(c->resource, object);
+    if (!template_)
+        return 0;
+    err_init(&why, c->arena);
+    if (h->check_pod(h->ctx, c->arena, c->ns, pod_of_template(c, template_), true, on_warning, c,
+                     &why))
+        call_warn(c, why.message);
+    return 0;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * The last step of every write and removal: quota, the syncer's say, the revision baked into the
+ * bytes, the store. All of it happens without returning to the loop, so that what was checked is
+ * what is stored. It must never hand anything to the store that the hooks did not see. */
+#include "verbs.h"
+
+#include "../../core/meta.h"
+#include "../../core/quarantine.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <sublet/admission.h>
+#include <sublet/crd.h>
+
+/* What etcd takes of one object; clients and backups are made for no more. */
+#define MAX_OBJECT (1536u * 1024)
+
+static bool has_type(const struct resource *r, const char *type)
+{
+    return !r->crd && r->node &&
+           str_eqc(str_c(schema_text(r->schema, schema_node(r->schema, r->node)->type_name)), type);
+}
+
+bool resource_is_pod(const struct resource *r)
+{
+    return has_type(r, "io.k8s.api.core.v1.Pod");
+}
+
+bool resource_is_namespace(const struct resource *r)
+{
+    return has_type(r, "io.k8s.api.core.v1.Namespace");
+}
+
+int commit_not_found(struct call *c, struct err *err)
+{
+    const struct store_object *unreadable = quarantine_of(c);
+
+    if (unreadable)
+        return quarantine_refuse(c, unreadable, err);
+    return err_not_found(err, c->resource->group, c->resource->plural, c->name);
+}
+
+int commit_modified(struct call *c, struct err *err)
+{
+    return err_conflict(err, c->resource->group, c->resource->plural, c->name,
+                        "the object has been modified; please apply your changes to the latest "
+                        "version and try again");
+}
+
+const struct resource *commit_hub(struct call *c)
+{
+    const struct resource *asked = c->resource;
+    const struct resource *kept = registry_by_storage(vapi_registry(c->api), asked->storage);
+
+    if (!asked->crd && kept)
+        c->resource = kept;
+    return asked;
+}
+
+/* ---- the form that is stored ---- */
+
+/* Built-ins were turned into their stored version before (commit_hub); the versions of a custom
+ * resource differ in apiVersion. */
+static cJSON *stored_tree(struct call *c, cJSON *object)
+{
+    const struct resource *r = c->resource;
+
+    if (str_eq(r->api_version, r->storage_version))
+        return object;
+    assert(r->crd);
+    object = json_copy(c->arena, object);
+    json_set_str(c->arena, object, "apiVersion", r->storage_version);
+    crd_to_stored(r->crd, c->arena, object);
+    return object;
+}
+
+/* Watchers are told of a removal with the object as it last was, not as the writer who took its
+ * last finalizer off wanted it. */
+static cJSON *removed_tree(struct call *c, const cJSON *before, int64_t revision)
+{
+    cJSON *tree = json_copy(c->arena, before);
+
+    meta_set_revision(c->arena, tree, revision);
+    return tree;
+}
+
+static int print_object(const cJSON *tree, struct buf *b, struct err *err)
+{
+    json_print(b, tree);
+    if (b->n <= MAX_OBJECT)
+        return 0;
+    return err_set(err, &ERR_TOO_LARGE,
+                   "Request entity too large: the object has %zu bytes, limit is %u", b->n,
+                   MAX_OBJECT);
+}
+
+/* ---- the store ---- */
+
+/* The store's errors carry no names. */
+static int explain(struct call *c, struct str name, struct err *err)
+{
+    const struct resource *r = c->resource;
+
+    if (err->kind == &ERR_ALREADY_EXISTS)
+        return err_already_exists(err, r->group, r->plural, name);
+    if (err->kind == &ERR_CONFLICT)
+        return commit_modified(c, err);
+    if (err->kind == &ERR_NOT_FOUND)
+        return commit_not_found(c, err);
+    if (err->kind == &ERR_FORBIDDEN) {
+        const char *why = arena_cstr(c->arena, err->message);
+
+        return err_forbidden(err, r->group, r->plural, name, "%s", why);
+    }
+    return -1;
+}
+
+static int ask_hooks(struct call *c, enum store_op op, const cJSON *object, const cJSON *before,
+                     struct err *err)
+{
+    const struct vapi_hooks *h = vapi_get_hooks(c->api);
+
+    if (!h->before_store)
+        return 0;
+    return h->before_store(h->ctx, c->arena, c->resource, op == STORE_DELETE ? NULL : object,
+                           before, c->options.dry_run, err);
+}
+
+static int ask_quota(struct call *c, enum store_op op, const cJSON *object, const cJSON *before,
+                     struct err *err)
+{
+    struct admission_call a;
+
+    if (op == STORE_DELETE)
+        return 0;
+    call_admission(c, op == STORE_CREATE ? "CREATE" : "UPDATE", &a);
+    return admission_quota(&a, object, before, err);
+}
+
+static int write_bytes(struct call *c, enum store_op op, const cJSON *tree,
+                       const struct store_object *old, struct err *err)
+{
+    const struct resource *r = c->resource;
+    const cJSON *metadata = json_get(tree, "metadata");
+    const struct resource *kept = registry_by_storage(vapi_registry(c->api), r->storage);
+    struct buf bytes = BUF_INIT(0);
+    struct store_write w = {
+        .op = op,
+        .resource = r->storage,
+        .skip = r->flags & RES_ITEM_TYPE_META ? 0 : r->skip,
+        .expected = old ? old->revision : 0,
+        .ns = resource_namespaced(r) ? json_str(json_get(metadata, "namespace")) : STR(""),
+        .name = json_str(json_get(metadata, "name")),
+        .uid = json_str(json_get(metadata, "uid")),
+        .labels = index_labels(c->arena, tree),
+        .fields = index_fields(c->arena, kept ? kept : r, tree),
+        .ending = json_get(metadata, "deletionTimestamp") != NULL,
+    };
+    int failed = print_object(tree, &bytes, err);
+
+    w.bytes = buf_str(&bytes);
+    if (!failed && store_write(vapi_store(c->api), &w, err))
+        failed = explain(c, w.name, err);
+    buf_fini(&bytes);
+    return failed;
+}
+
+int commit_object(struct call *c, enum store_op op, cJSON *object, const struct store_object *old,
+                  const cJSON *before, const struct store_object **ret, struct err *err)
+{
+    struct store *store = vapi_store(c->api);
+    const cJSON *metadata;
+    int64_t revision;
+    cJSON *tree;
+
+    if (ask_quota(c, op, object, before, err) || ask_hooks(c, op, object, before, err))
+        return -1;
+    meta_canonical(object);
+    if (c->options.dry_run)
+        return 0;
+
+    revision = store_next_revision(store);
+    meta_set_revision(c->arena, object, revision);
+    meta_canonical(object);
+    tree = stored_tree(c, op == STORE_DELETE ? removed_tree(c, before, revision) : object);
+    meta_canonical(tree);
+    if (write_bytes(c, op, tree, old, err))
+        return -1;
+    if (!ret)
+        return 0;
+    metadata = json_get(tree, "metadata");
+    *ret = store_object_ref(store_latest(
+        store, c->resource->storage,
+        resource_namespaced(c->resource) ? json_str(json_get(metadata, "namespace")) : STR(""),
+        json_str(json_get(metadata, "name"))));
+    return 0;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * DELETE: what is marked, what leaves at once. An object with finalizers, and a pod with time left,
+ * stays with a deletionTimestamp; the rest is gone with the commit. It must never remove an object
+ * whose finalizers were not all taken off.
+ *
+ *   preconditions -> admission -> plan: KEEP as it is | MARK (update) | REMOVE -> commit -> answer
+ *
+ * Source: apiserver pkg/registry/generic/registry/store.go, pkg/registry/rest/delete.go, and the
+ * pod and namespace strategies of k8s.io/kubernetes. */
+#include "verbs.h"
+
+#include "../respond/respond.h"
+#include "../../core/meta.h"
+#include "../../core/quarantine.h"
+
+#include <assert.h>
+
+#include <sublet/admission.h>
+#include <sublet/kinds.h>
+#include <sublet/object.h>
+
+#define ORPHAN     "orphan"
+#define FOREGROUND "foregroundDeletion"
+
+enum fate { KEEP, MARK, REMOVE };
+
+struct removal {
+    struct call *call;
+    const struct resource *asked;    /* the version of the request */
+    const struct store_object *base; /* a reference */
+    const cJSON *old;
+    cJSON *object;
+    enum fate fate;
+    bool marked;     /* object has another time to go than old */
+    bool unreadable; /* base is not readable: old says no more than what it is */
+    const struct store_object *stored;
+    struct err err;
+};
+
+/* ---- preconditions ---- */
+
+/* Namespaces are checked by their own storage, which says it in other words. */
+static int namespace_precondition(struct call *c, const char *what, struct str wanted,
+                                  struct str is, struct err *err)
+{
+    const struct resource *r = c->resource;
+
+    return err_conflict(err, r->group, r->plural, c->name,
+                        arena_printf(c->arena,
+                                     "Precondition failed: %s in precondition: %.*s, %s in object "
+                                     "meta: %.*s",
+                                     what, STR_F(wanted), what, STR_F(is))
+                            .p);
+}
+
+static int unmet(struct call *c, const char *what, struct str wanted, struct str is,
+                 const char *guess, struct err *err)
+{
+    const struct resource *r = c->resource;
+
+    return err_conflict(err, r->group, r->kind, c->name,
+                        arena_printf(c->arena,
+                                     "the %s in the precondition (%.*s) does not match the %s in "
+                                     "record (%.*s). The object might have been %s",
+                                     what, STR_F(wanted), what, STR_F(is), guess)
+                            .p);
+}
+
+int delete_preconditions(struct call *c, const struct store_object *o, struct err *err)
+{
+    const struct call_options *given = &c->options;
+    bool own = resource_is_namespace(c->resource);
+    struct str is;
+
+    if (given->uid.n && !str_eq(given->uid, o->uid))
+        return own ? namespace_precondition(c, "UID", given->uid, o->uid, err)
+                   : unmet(c, "UID", given->uid, o->uid, "deleted and then recreated", err);
+    if (!given->delete_rv || given->delete_rv == o->revision)
+        return 0;
+    is = arena_printf(c->arena, "%lld", (long long)o->revision);
+    struct str wanted = given->delete_rv_text.n
+                            ? given->delete_rv_text
+                            : arena_printf(c->arena, "%lld", (long long)given->delete_rv);
+    return own ? namespace_precondition(c, "ResourceVersion", wanted, is, err)
+               : unmet(c, "ResourceVersion", wanted, is, "modified", err);
+}
+
+/* ---- finalizers by propagation policy ---- */
+
+static bool wants_orphan(const struct removal *d, const cJSON *finalizers)
+{
+    struct str policy = d->call->options.propagation;
+
+    if (policy.n)
+        return str_eqc(policy, "Orphan");
+    if (json_list_has(finalizers, STR(ORPHAN)))
+        return true;
+    if (json_list_has(finalizers, STR(FOREGROUND)))
+        return false;
+    return (d->call->resource->flags & RES_ORPHAN_DEFAULT) != 0;
+}
+
+static bool wants_foreground(const struct removal *d, const cJSON *finalizers)
+{
+    struct str policy = d->call->options.propagation;
+
+    if (policy.n)
+        return str_eqc(policy, "Foreground");
+    return json_list_has(finalizers, STR(FOREGROUND));
+}
+
+/* The collector's two finalizers are set anew; others keep their places. */
+static void set_collector_finalizers(struct removal *d)
+{
+    struct arena *a = d->call->arena;
+    cJSON *metadata = meta_of(a, d->object);
+    const cJSON *before = json_get(metadata, "finalizers");
+    /* No collector looks at what expires: a finalizer of its would keep an Event for ever. */
+    bool expires = d->call->resource->flags & RES_EXPIRES;
+    bool orphan = !expires && wants_orphan(d, before);
+    bool foreground = !expires && wants_foreground(d, before);
+    cJSON *now;
+
+    if (orphan == json_list_has(before, STR(ORPHAN)) &&
+        foreground == json_list_has(before, STR(FOREGROUND)))
+        return;
+    now = json_new_array(a);
+    json_each(item,
+              before) if (!str_eqc(json_str(item), ORPHAN) && !str_eqc(json_str(item), FOREGROUND))
+        json_append(now, json_copy(a, item));
+    if (orphan)
+        json_append(now, json_new_string(a, STR(ORPHAN)));
+    if (foreground)
+        json_append(now, json_new_string(a, STR(FOREGROUND)));
+    if (json_count(now))
+        json_set(a, metadata, "finalizers", now);
+    else
+        json_remove(metadata, "finalizers");
+}
+
+/* ---- marking ---- */
+
+static int64_t now_s(const struct removal *d)
+{
+    return clock_wall_s(vapi_clock(d->call->api));
+}
+
+static void mark(struct removal *d, int64_t when, int64_t grace)
+{
+    struct arena *a = d->call->arena;
+    cJSON *metadata = meta_of(a, d->object);
+    int64_t generation = json_i64_at(metadata, "generation", 0);
+
+    if (!json_get(metadata, "deletionTimestamp") && generation > 0)
+        json_set_i64(a, metadata, "generation", generation + 1);
+    json_set_str(a, metadata, "deletionTimestamp", time_format_s(a, when));
+    json_set_i64(a, metadata, "deletionGracePeriodSeconds", grace);
+    d->marked = true;
+}
+
+static int64_t marked_at(const cJSON *object)
+{
+    int64_t us;
+
+    return time_parse(json_str_at(object, "metadata.deletionTimestamp"), &us) ? us / 1000000 : 0;
+}
+
+/* Finalizers keep it: marked with no time left, unless it is marked already. */
+static void mark_for_finalizers(struct removal *d)
+{
+    int64_t now = now_s(d), at = marked_at(d->object);
+
+    mark(d, at && at <= now ? at : now, 0);
+}
+
+/* ---- pods ---- */
+
+/* Seconds a pod gets that is deleted for the first time. */
+static int64_t first_grace(const struct removal *d)
+{
+    int64_t grace = d->call->options.grace_seconds;
+
+    if (grace < 0)
+        grace = json_i64_at(d->old, "spec.terminationGracePeriodSeconds", 0);
+    if (!json_str_at(d->old, "spec.nodeName").n || pod_is_finished(d->old))
+        return 0;
+    return grace < 0 ? 1 : grace;
+}
+
+/* An object on its way out may only be hurried. True when there is nothing to do. */
+static bool shorten(struct removal *d, int64_t *ret_grace)
+{
+    int64_t left = json_i64_at(d->old, "metadata.deletionGracePeriodSeconds", 0);
+    int64_t wanted = d->call->options.grace_seconds;
+    int64_t now = now_s(d), when;
+
+    if (wanted < 0 || wanted >= left)
+        return true;
+    when = marked_at(d->old) - left + wanted;
+    if (when < now) {
+        when = now;
+        wanted = wanted ? 1 : 0;
+    }
+    mark(d, when, wanted);
+    *ret_grace = wanted;
+    return false;
+}
+
+/* *ret_grace: seconds it stays for; 0 when it need not. Returns false when a deletion is pending
+ * already. */
+static bool plan_graceful(struct removal *d, int64_t *ret_grace)
+{
+    *ret_grace = 0;
+    if (!(d->call->resource->flags & RES_GRACEFUL))
+        return true;
+    if (!json_path(d->old, "metadata.deletionTimestamp")) {
+        *ret_grace = first_grace(d);
+        mark(d, now_s(d) + *ret_grace, *ret_grace);
+        return true;
+    }
+    if (json_i64_at(d->old, "metadata.deletionGracePeriodSeconds", 0) == 0)
+        return true;
+    return !shorten(d, ret_grace);
+}
+
+/* ---- namespaces: spec.finalizers hold them, and the controller empties them ---- */
+
+static enum fate plan_namespace(struct removal *d)
+{
+    struct arena *a = d->call->arena;
+
+    if (json_count(json_path(d->old, "spec.finalizers")) == 0 && !meta_has_finalizers(d->old))
+        return REMOVE;
+    if (json_path(d->old, "metadata.deletionTimestamp"))
+        return KEEP;
+    json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
+    json_set_str(a, json_ensure_object(a, d->object, "status"), "phase", STR("Terminating"));
+    set_collector_finalizers(d);
+    return MARK;
+}
+
+/* ---- kinds that hold themselves (CRDs): the first delete only marks ---- */
+
+static bool plan_held(struct removal *d)
+{
+    const struct kind_ops *ops = d->call->resource->ops;
+    struct arena *a = d->call->arena;
+
+    if (!ops || !ops->prepare_delete || json_path(d->old, "metadata.deletionTimestamp"))
+        return false;
+    json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
+    ops->prepare_delete(a, d->object, now_s(d));
+    return true;
+}
+
+/* Kinds whose content or instances go first still hold themselves; nothing else is known that could
+ * keep it. */
+static enum fate plan_unreadable(struct removal *d)
+{
+    struct arena *a = d->call->arena;
+
+    if (!resource_is_namespace(d->call->resource))
+        return plan_held(d) ? MARK : REMOVE;
+    json_append(
+        json_set(a, json_ensure_object(a, d->object, "spec"), "finalizers", json_new_array(a)),
+        json_new_string(a, STR("kubernetes")));
+    json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
+    json_set_str(a, json_ensure_object(a, d->object, "status"), "phase", STR("Terminating"));
+    return MARK;
+}
+
+static enum fate plan(struct removal *d)
+{
+    int64_t grace;
+
+    if (d->unreadable)
+        return plan_unreadable(d);
+    if (resource_is_namespace(d->call->resource))
+        return plan_namespace(d);
+    if (plan_held(d))
+        return MARK;
+    if (!plan_graceful(d, &grace))
+        return KEEP;
+    set_collector_finalizers(d);
+    if (meta_has_finalizers(d->object)) {
+        if (!grace)
+            mark_for_finalizers(d);
+        return json_equal(d->object, d->old) ? KEEP : MARK;
+    }
+    return grace > 0 ? MARK : REMOVE;
+}
+
+/* ---- the answer ---- */
+
+/* 202 is what clients get that say in the old way that dependents go first, of what stays for now.
+ */
+static int code(const struct removal *d)
+{
+    const cJSON *orphan = json_get(d->call->body, "orphanDependents");
+
+    return d->fate != REMOVE && json_is_bool(orphan) && !json_true(orphan) ? 202 : 200;
+}
+
+static void answer(struct removal *d)
+{
+    struct call *c = d->call;
+    const struct store_object *shown = d->stored ? d->stored : d->base;
+    const struct store_object *base = d->base, *stored = d->stored;
+    bool returns_object = (c->resource->flags & RES_DELETE_RETURNS_OBJECT) != 0;
+
+    if (c->resource != d->asked)
+        kinds_convert(c->arena, d->asked, d->object);
+    c->resource = d->asked;
+    if (d->fate == REMOVE && !returns_object)
+        call_success(c, arena_str(c->arena, base->uid));
+    else if (d->fate == REMOVE || (d->fate == MARK && c->options.dry_run))
+        respond_object(c, code(d), d->object);
+    else
+        call_stored(c, code(d), shown);
+    store_object_unref(stored);
+    store_object_unref(base);
+}
+
+static void fail(struct removal *d, const struct err *err)
+{
+    const struct store_object *base = d->base, *stored = d->stored;
+
+    d->call->resource = d->asked;
+    call_error(d->call, err);
+    store_object_unref(stored);
+    store_object_unref(base);
+}
+
+static void on_committed(void *ctx, const struct err *err)
+{
+    struct removal *d = ctx;
+
+    assert(d->call->magic == CALL_MAGIC);
+    if (err) {
+        fail(d, err);
+        return;
+    }
+    if (d->unreadable)
+        quarantine_over(d->call->api, d->call->resource, d->base->ns, d->base->name);
+    answer(d);
+}
+
+/* ---- the way ---- */
+
+static int admit(struct removal *d)
+{
+    struct admission_call a;
+
+    call_admission(d->call, "DELETE", &a);
+    return admission_mutate(&a, NULL, d->old, &d->err) ||
+                   admission_validate(&a, NULL, d->old, &d->err)
+               ? -1
+               : 0;
+}
+
+/* Watchers see that a pod's time is up before it is gone, both in one transaction. What leaves
+ * without having been marked is shown as it was stored. */
+static int remove_now(struct removal *d)
+{
+    struct call *c = d->call;
+    const struct store_object *marked;
+
+    if (!d->marked)
+        d->object = json_copy(c->arena, d->old);
+    if (d->marked && !c->options.dry_run) {
+        if (commit_object(c, STORE_UPDATE, d->object, d->base, d->old, &marked, &d->err))
+            return -1;
+        store_object_unref(d->base);
+        d->base = marked;
+        d->old = d->object;
+    }
+    return commit_object(c, STORE_DELETE, d->object, d->base, d->old, NULL, &d->err);
+}
+
+static void run(struct removal *d)
+{
+    struct call *c = d->call;
+    bool waits = d->base->revision > store_revision(vapi_store(c->api));
+
+    d->object = d->unreadable ? quarantine_stand_in(c->arena, c->resource, d->base)
+                              : vapi_tree(c->arena, d->base);
+    json_set_str(c->arena, d->object, "apiVersion", c->resource->api_version);
+    d->old = json_copy(c->arena, d->object);
+    if (delete_preconditions(c, d->base, &d->err) || admit(d)) {
+        fail(d, &d->err);
+        return;
+    }
+    d->fate = plan(d);
+    if (d->fate != KEEP) {
+        if (d->fate == REMOVE
+                ? remove_now(d)
+                : commit_object(c, STORE_UPDATE, d->object, d->base, d->old, &d->stored, &d->err)) {
+            fail(d, &d->err);
+            return;
+        }
+        waits = !c->options.dry_run;
+    }
+    if (waits)
+        store_on_commit(vapi_store(c->api), on_committed, d);
+    else
+        answer(d);
+}
+
+void delete_warn(struct call *c)
+{
+    /* Of the two kinds whose dependents stay, upstream warns about the one people expect to go. */
+    if (c->exchange && (c->resource->flags & RES_ORPHAN_DEFAULT) && c->resource->group.n &&
+        !c->options.propagation.p)
+        call_warn(c, STR("child pods are preserved by default when jobs are deleted; set "
+                         "propagationPolicy=Background to remove them or set "
+                         "propagationPolicy=Orphan to suppress this warning"));
+}
+
+void call_delete(struct call *c)
+{
+    struct removal *d = ARENA_NEW(c->arena, struct removal);
+
+    delete_warn(c);
+    d->call = c;
+    err_init(&d->err, c->arena);
+    d->base = store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+    d->unreadable = !d->base;
+    if (d->unreadable)
+        d->base = quarantine_of(c);
+    if (!d->base) {
+        if (commit_not_found(c, &d->err))
+            call_error(c, &d->err);
+        return;
+    }
+    store_object_ref(d->base);
+    d->asked = commit_hub(c);
+    run(d);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * metadata.managedFields of a write: who it counts for, what it may count for (an endpoint that
+ * cannot change a field cannot own it), and the versions the entries speak of. The merge itself is
+ * vapi/fields. A write must never fail because its fields cannot be tracked: then they are not.
+ * Source: apimachinery pkg/util/managedfields/internal/{fieldmanager,skipnonapplied}.go, apiserver
+ * pkg/endpoints/handlers/{create,patch}.go. */
+#include "managed.h"
+
+#include "../../core/meta.h"
+
+#include <string.h>
+
+#include <sublet/crd.h>
+#include <sublet/net.h>
+
+#define MAX_MANAGER 128
+
+/* ---- who ---- */
+
+/* What stands before the slash, without what cannot be printed. */
+static struct str from_user_agent(struct arena *a, struct str agent)
+{
+    struct str head = str_sub(agent, 0, str_find(agent, '/'));
+    bool utf8 = str_is_utf8(head);
+    char *text = arena_alloc(a, head.n + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < head.n; i++) {
+        unsigned char b = (unsigned char)head.p[i];
+
+        if (b >= 0x20 && b != 0x7f && (utf8 || b < 0x80))
+            text[n++] = head.p[i];
+    }
+    if (n > MAX_MANAGER) {
+        n = MAX_MANAGER;
+        while (n && ((unsigned char)text[n] & 0xC0) == 0x80)
+            n--;
+    }
+    return (struct str){text, n};
+}
+
+static struct str manager_of(const struct call *c)
+{
+    if (c->options.field_manager.n)
+        return c->options.field_manager;
+    if (c->request)
+        return from_user_agent(c->arena, net_header(c->request, "user-agent"));
+    if (!c->done)
+        return STR_NULL;
+    /* From inside: the names of upstream's programs, which users' tools know. */
+    return c->api->state < API_SERVING ? STR("kube-apiserver") : STR("kube-controller-manager");
+}
+
+/* ---- what an endpoint cannot change ---- */
+
+/* Beside the rule that the object's endpoint does not change the status, and that of the status no
+ * spec. Source: GetResetFields of the strategies under pkg/registry. */
+static const struct reset {
+    const char *resource, *sub;
+    const char *without[4];
+} RESETS[] = {
+    {"apiservices.apiregistration.k8s.io", "status", {"metadata", "spec"}},
+    {"certificatesigningrequests.certificates.k8s.io", "", {"spec", "status"}},
+    {"certificatesigningrequests.certificates.k8s.io", "approval", {"spec", "status.certificate"}},
+    {"certificatesigningrequests.certificates.k8s.io", "status", {"spec", "status.conditions"}},
+    {"deployments.apps", "status", {"metadata.labels", "spec"}},
+    {"flowschemas.flowcontrol.apiserver.k8s.io", "status", {"metadata", "spec"}},
+    {"namespaces", "finalize", {"status"}},
+    {"pods", "status", {"metadata.deletionTimestamp", "metadata.ownerReferences", "spec"}},
+    {"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "status", {"metadata", "spec"}},
+    {"resourceclaims.resource.k8s.io", "status", {"metadata", "spec"}},
+    {"servicecidrs.networking.k8s.io", "status", {"metadata", "spec"}},
+    {"validatingadmissionpolicies.admissionregistration.k8s.io", "status", {"metadata", "spec"}},
+    {"volumeattachments.storage.k8s.io", "status", {"metadata", "spec"}},
+};
+static const char *const NO_STATUS[] = {"status", NULL};
+static const char *const NO_SPEC[] = {"spec", NULL};
+static const char *const STATUS_ONLY[] = {"metadata", "spec", NULL};
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+static const char *const *reset_of(const struct resource *r, const char *sub)
+{
+    for (size_t i = 0; i < COUNT(RESETS); i++)
+        if (str_eqc(r->group_resource, RESETS[i].resource) && strcmp(sub, RESETS[i].sub) == 0)
+            return RESETS[i].without;
+    if (!(r->flags & RES_STATUS))
+        return NULL;
+    if (strcmp(sub, "status") == 0)
+        return r->crd ? STATUS_ONLY : NO_SPEC;
+    return *sub ? NULL : NO_STATUS;
+}
+
+static struct field_set *filter(void *ctx, struct arena *a, struct field_set *x)
+{
+    const struct managed *m = ctx;
+    const char *sub = m->call->sub ? m->call->sub->name : "";
+    const char *const *without = reset_of(m->asked, sub);
+
+    return without ? set_without(a, x, set_of(a, without)) : x;
+}
+
+/* ---- versions ---- */
+
+const struct resource *managed_in_version(const struct managed *m, struct str version)
+{
+    const struct resource *r = m->asked, *other;
+    struct str group = str_sub(version, 0, str_find(version, '/'));
+
+    if (str_eq(version, r->api_version))
+        return r;
+    if (group.n == version.n)
+        group = STR("");
+    other = registry_find(vapi_registry(m->call->api), group,
+                          group.n ? str_from(version, group.n + 1) : version, r->plural);
+    return other && other->storage == r->storage ? other : NULL;
+}
+
+static bool type_of(void *ctx, struct str version, struct field_type *ret)
+{
+    const struct managed *m = ctx;
+    const struct resource *r = managed_in_version(m, version);
+    uint32_t root = 0;
+
+    if (m->scale) {
+        *ret = (struct field_type){.schema = &SCHEMA_BUILTIN, .node = m->scale};
+        return str_eqc(version, SCALE_VERSION);
+    }
+    if (!r)
+        return false;
+    *ret = (struct field_type){.schema = r->schema, .node = r->node};
+    if (!r->crd)
+        return true;
+    ret->schema = crd_schema(r->crd, &root);
+    ret->node = root;
+    ret->root = true;
+    ret->form = ret->schema ? TYPE_NODE : TYPE_DEDUCED;
+    return true;
+}
+
+static cJSON *convert(void *ctx, struct arena *a, const cJSON *object, struct str to)
+{
+    const struct managed *m = ctx;
+    struct str from = json_str(json_get(object, "apiVersion"));
+    const struct resource *source = managed_in_version(m, from),
+                          *target = managed_in_version(m, to);
+    cJSON *made;
+
+    if (str_eq(from, to))
+        return (cJSON *)(uintptr_t)object;
+    if (!source || !target)
+        return NULL;
+    made = json_copy(a, object);
+    if (target->crd) {
+        json_set_str(a, made, "apiVersion", to);
+        crd_prune(target->crd, a, made, NULL);
+        crd_default(target->crd, a, made);
+        return made;
+    }
+    kinds_convert_to_storage(a, source, made);
+    kinds_convert(a, target, made);
+    return made;
+}
+
+void managed_open(struct managed *m, struct call *c, const struct resource *asked)
+{
+    bool scale = c->sub && c->sub->kind == SUB_SCALE;
+
+    *m = (struct managed){.call = c, .asked = asked};
+    if (scale)
+        m->scale = schema_builtin_root(STR("autoscaling"), STR("v1"), STR("Scale"));
+    m->versions =
+        (struct field_versions){.ctx = m, .convert = convert, .type_of = type_of, .filter = filter};
+    m->write = (struct field_write){
+        .arena = c->arena,
+        .versions = &m->versions,
+        .version = scale ? STR(SCALE_VERSION) : asked->api_version,
+        .manager = manager_of(c),
+        .subresource = c->sub ? str_c(c->sub->name) : STR_NULL,
+        .now = time_format_s(c->arena, clock_wall_s(vapi_clock(c->api))),
+    };
+}
+
+/* ---- updates ---- */
+
+cJSON *managed_empty(const struct managed *m)
+{
+    const struct resource *r = m->asked;
+    struct arena *a = m->call->arena;
+    cJSON *object = json_new_object(a);
+    uint32_t node = m->scale ? m->scale : r->crd ? 0 : r->node;
+    struct err err;
+
+    json_set_str(a, object, "kind", m->scale ? STR("Scale") : r->kind);
+    json_set_str(a, object, "apiVersion", m->write.version);
+    err_init(&err, a);
+    if (node && schema_normalise(a, &SCHEMA_BUILTIN, node, object, NULL, &err))
+        return json_new_object(a); /* an empty object has no wrong types */
+    return object;
+}
+
+/* `[{}]` asks for all to be forgotten; an empty list was made one by body_normalise(). */
+static bool is_reset(const cJSON *entries)
+{
+    return json_count(entries) == 1 && json_is_object(json_first(entries)) &&
+           !json_first(json_first(entries));
+}
+
+/* The entries that a write starts from: those it sent, else those that are stored. */
+static void starting_entries(const struct managed *m, const cJSON *sent, const cJSON *stored,
+                             struct managers *ret)
+{
+    struct arena *a = m->call->arena;
+    struct str why;
+
+    if (!m->call->sub) {
+        if (is_reset(sent)) {
+            *ret = (struct managers){0};
+            return;
+        }
+        if (!managers_read(a, sent, ret, &why) && ret->n)
+            return;
+    }
+    if (managers_read(a, stored, ret, &why))
+        *ret = (struct managers){0};
+}
+
+static cJSON *take_entries(cJSON *object)
+{
+    cJSON *metadata = json_get(object, "metadata"), *entries = json_get(metadata, "managedFields");
+
+    if (entries)
+        json_detach(metadata, entries);
+    return entries;
+}
+
+static void put_entries(struct arena *a, cJSON *object, cJSON *entries)
+{
+    if (entries)
+        json_set(a, meta_of(a, object), "managedFields", entries);
+}
+
+void managed_track(struct managed *m, const cJSON *stored, const cJSON *old, const cJSON *now,
+                   cJSON *into)
+{
+    struct arena *a = m->call->arena;
+    cJSON *sent = take_entries(into);
+    struct managers managers;
+    struct err err;
+
+    err_init(&err, a);
+    starting_entries(m, sent, json_path(stored, "metadata.managedFields"), &managers);
+    /* What was there before anybody tracked it stays so until somebody applies. */
+    if (stored && !managers.n)
+        return;
+    if (managers_update(&m->write, &managers, old, now, &err) == 0)
+        put_entries(a, into, managers_write(a, &managers));
+}
+
+void managed_update(struct call *c, const struct resource *asked, const cJSON *old, cJSON *object)
+{
+    struct managed m;
+    const cJSON *before, *now;
+
+    if (!json_is_object(object))
+        return;
+    managed_open(&m, c, asked);
+    now = convert(&m, c->arena, object, asked->api_version);
+    before = old ? convert(&m, c->arena, old, asked->api_version) : managed_empty(&m);
+    if (now && before)
+        managed_track(&m, old, before, now, object);
+}
+
+/* ---- times ---- */
+
+static bool same_but_time(const cJSON *x, const cJSON *y)
+{
+    size_t n = 0;
+
+    json_each(member, x)
+    {
+        bool time = strcmp(member->string, "time") == 0;
+
+        n += !time;
+        if (!time && !json_equal(member, json_get(y, member->string)))
+            return false;
+    }
+    return n == json_count(y) - (json_get(y, "time") != NULL);
+}
+
+static bool entries_same_but_times(const cJSON *x, const cJSON *y)
+{
+    const cJSON *other = json_first(y);
+
+    if (json_count(x) != json_count(y))
+        return false;
+    json_each(entry, x)
+    {
+        if (!same_but_time(entry, other))
+            return false;
+        other = other->next;
+    }
+    return true;
+}
+
+/* Source: apiserver pkg/endpoints/handlers/fieldmanager/equality.go. */
+void managed_keep_times(struct arena *a, cJSON *object, const cJSON *old)
+{
+    cJSON *metadata = json_get(object, "metadata"), *entries = json_get(metadata, "managedFields");
+    const cJSON *before = json_path(old, "metadata.managedFields");
+
+    if (!entries || !before || json_equal(entries, before) ||
+        !entries_same_but_times(entries, before))
+        return;
+    json_set(a, metadata, "managedFields", json_copy(a, before));
+    if (!json_equal(object, old))
+        json_set(a, metadata, "managedFields", entries);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * pods/binding: the scheduler's assignment of a pod to a node. A pod that has a node keeps it.
+ * Source: k8s.io/kubernetes pkg/registry/core/pod/storage/storage.go (BindingREST). */
+#include "verbs.h"
+
+#include "../../core/meta.h"
+
+#include <sublet/object.h>
+
+static int refuse(struct call *c, struct err *err, struct str why)
+{
+    return err_conflict(err, STR(""), STR("pods/binding"), c->name, why.p);
+}
+
+/* In the words of upstream's storage, where the precondition is looked at. */
+static int refuse_uid(struct call *c, struct err *err, struct str wanted, struct str is)
+{
+    return err_conflict(
+        err, STR(""), STR("pods"), c->name,
+        arena_printf(c->arena,
+                     "StorageError: invalid object, Code: 4, Key: %s/pods/%.*s/%.*s, "
+                     "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+                     "UID in precondition: %.*s, UID in object meta: %.*s",
+                     c->options.dry_run ? "" : "/registry", STR_F(c->ns), STR_F(c->name),
+                     STR_F(wanted), STR_F(is))
+            .p);
+}
+
+/* Upstream hands on what is wrong with a Binding without making it a refusal of an object: a 500
+ * of the bare text. */
+static int as_plain(struct err *err)
+{
+    static const struct str head = {" is invalid: ", 13};
+    struct str text = err->message;
+
+    while (text.n && !str_has_prefix(text, head))
+        text = str_from(text, 1);
+    text = str_from(text, head.n);
+    err_clear(err);
+    return err_set(err, &ERR_UNKNOWN, "%.*s", STR_F(text));
+}
+
+static int check_body(struct call *c, struct err *err)
+{
+    struct field_errors e;
+    const struct field_path *target = FIELD(NULL, "target");
+    struct str kind = json_str_at(c->body, "target.kind");
+    struct str name = json_str_at(c->body, "metadata.name");
+    static const char *const kinds[] = {"Node", "<empty>", NULL};
+
+    if (!str_eq(name, c->name))
+        return err_set(err, &ERR_BAD_REQUEST, "name in URL does not match name in Binding object");
+    field_errors_init(&e, c->arena);
+    if (kind.n && !str_eqc(kind, "Node"))
+        field_not_supported(&e, FIELD(target, "kind"), kind, kinds);
+    if (!json_str_at(c->body, "target.name").n)
+        field_required(&e, FIELD(target, "name"), "");
+    if (field_errors_to_err(&e, STR(""), STR("Binding"), c->name, err))
+        return as_plain(err);
+    return c->name.n ? 0 : err_set(err, &ERR_BAD_REQUEST, "Name parameter required.");
+}
+
+static int check_pod(struct call *c, const cJSON *pod, struct err *err)
+{
+    struct str uid = json_str_at(c->body, "metadata.uid");
+    struct str node = json_str_at(pod, "spec.nodeName");
+    struct arena *a = c->arena;
+
+    if (uid.n && !str_eq(uid, json_str_at(pod, "metadata.uid")))
+        return refuse_uid(c, err, uid, json_str_at(pod, "metadata.uid"));
+    if (json_path(pod, "metadata.deletionTimestamp"))
+        return refuse(c, err,
+                      arena_printf(a, "pod %.*s is being deleted, cannot be assigned to a host",
+                                   STR_F(c->name)));
+    if (node.n)
+        return refuse(c, err,
+                      arena_printf(a, "pod %.*s is already assigned to node \"%.*s\"",
+                                   STR_F(c->name), STR_F(node)));
+    if (json_count(json_path(pod, "spec.schedulingGates")))
+        return refuse(
+            c, err,
+            arena_printf(a, "pod %.*s has non-empty .spec.schedulingGates", STR_F(c->name)));
+    return 0;
+}
+
+static void merge_map(struct call *c, cJSON *metadata, const char *key)
+{
+    const cJSON *more = json_get(json_get(c->body, "metadata"), key);
+    cJSON *into;
+
+    if (!json_count(more))
+        return;
+    into = json_ensure_object(c->arena, metadata, key);
+    json_each(item, more) json_set(c->arena, into, item->string, json_copy(c->arena, item));
+}
+
+static cJSON *condition_ensure(struct arena *a, cJSON *pod, const char *type)
+{
+    cJSON *status = json_ensure_object(a, pod, "status");
+    cJSON *conditions = json_get(status, "conditions"), *made;
+
+    if (!json_is_array(conditions))
+        conditions = json_set(a, status, "conditions", json_new_array(a));
+    if ((made = condition_get(conditions, type)))
+        return made;
+    made = json_append(conditions, json_new_object(a));
+    json_set_str(a, made, "type", str_c(type));
+    return made;
+}
+
+static void set_or_remove(struct arena *a, cJSON *object, const char *key, struct str value)
+{
+    if (value.n)
+        json_set_str(a, object, key, value);
+    else
+        json_remove(object, key);
+}
+
+void sub_pod_condition(struct call *c, cJSON *pod, const char *type, struct str reason,
+                       struct str message)
+{
+    struct arena *a = c->arena;
+    cJSON *condition = condition_ensure(a, pod, type);
+    bool was_true = str_eqc(json_str(json_get(condition, "status")), "True");
+
+    json_set_str(a, condition, "status", STR("True"));
+    if (!json_get(condition, "lastProbeTime"))
+        json_set(a, condition, "lastProbeTime", json_new_null(a));
+    if (!was_true)
+        json_set_str(a, condition, "lastTransitionTime",
+                     time_format_s(a, clock_wall_s(vapi_clock(c->api))));
+    set_or_remove(a, condition, "reason", reason);
+    set_or_remove(a, condition, "message", message);
+}
+
+static int bind_pod(struct call *c, cJSON *pod, cJSON **ret, struct err *err)
+{
+    cJSON *metadata = meta_of(c->arena, pod);
+
+    if (check_pod(c, pod, err))
+        return -1;
+    json_set_str(c->arena, json_ensure_object(c->arena, pod, "spec"), "nodeName",
+                 json_str_at(c->body, "target.name"));
+    merge_map(c, metadata, "annotations");
+    merge_map(c, metadata, "labels");
+    sub_pod_condition(c, pod, "PodScheduled", STR_NULL, STR_NULL);
+    *ret = pod;
+    return 0;
+}
+
+/* The assignment is no change the pod's own rules would allow a client. */
+static void no_more_checks(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    (void)e;
+    (void)object;
+    (void)old;
+}
+
+static void answer_created(struct call *c, int status, cJSON *object)
+{
+    (void)status;
+    (void)object;
+    sub_answer_status(c);
+}
+
+void sub_answer_status(struct call *c)
+{
+    struct arena *a = c->arena;
+    cJSON *status = json_new_object(a);
+
+    json_set_str(a, status, "kind", STR("Status"));
+    json_set_str(a, status, "apiVersion", STR("v1"));
+    json_set(a, status, "metadata", json_new_object(a));
+    json_set_str(a, status, "status", STR("Success"));
+    json_set_i64(a, status, "code", 201);
+    call_tree(c, 201, status);
+}
+
+void sub_binding(struct call *c)
+{
+    static const struct write_plan plan = {.make = bind_pod,
+                                           .validate = no_more_checks,
+                                           .answer = answer_created,
+                                           .uncounted = true,
+                                           .whole = true};
+    struct err err;
+
+    err_init(&err, c->arena);
+    if (check_body(c, &err))
+        call_error(c, &err);
+    else
+        write_start(c, &plan);
+}

@@ -1,0 +1,867 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Create, update and patch, as one machine. Every step may fail the call; only ADMIT may wait.
+ *
+ *   DECODE -> BASE -> MAKE -> META -> MUTATE -> PREPARE -> VALIDATE -> ADMIT -> CONFIRM -> COMMIT
+ *              ^                                             (hook answers)               |
+ * (durable)
+ *              '------------- the base moved while ADMIT waited -------------------------'-->
+ * answered
+ *
+ * A step must never change the base's tree, and nothing may be stored that VALIDATE did not see. */
+#include "verbs.h"
+
+#include "../observe/observe.h"
+#include "../request/request.h"
+#include "../respond/respond.h"
+#include "../../core/meta.h"
+#include "../../core/quarantine.h"
+
+#include <assert.h>
+
+#include <sublet/admission.h>
+#include <sublet/crd.h>
+#include <sublet/kinds.h>
+#include <sublet/spelling.h>
+
+#define WRITE_MAGIC    0x37173A9Eu
+#define MAX_ATTEMPTS   5
+#define MAX_NAME_TRIES 8
+
+enum write_step {
+    STEP_DECODE,
+    STEP_BASE,
+    STEP_MAKE,
+    STEP_META,
+    STEP_MUTATE,
+    STEP_PREPARE,
+    STEP_VALIDATE,
+    STEP_ADMIT,
+    STEP_CONFIRM,
+    STEP_COMMIT,
+    N_STEPS
+};
+
+enum outcome { GO_ON, FAILED, WAITING, AGAIN, ANSWERED };
+
+struct write {
+    unsigned magic;
+    enum write_step step;
+    struct call *call;
+    const struct resource *asked; /* the version of the request; the call's is the stored one */
+    const struct write_plan *plan;
+    const struct store_object *base; /* a reference; NULL while creating */
+    const cJSON *old;                /* its tree */
+    const cJSON *respelled;          /* old for who compares: its amounts as object spells them */
+    cJSON *object;
+    bool creating, generates_name, admitted;
+    unsigned attempts, names_tried;
+    size_t warned; /* warnings there were before those of the kind */
+    const struct store_object *stored;
+    struct err err;
+};
+
+static const struct write_plan PLAIN = {.whole = false};
+
+static bool on_status(const struct call *c)
+{
+    return c->sub && c->sub->kind == SUB_STATUS;
+}
+
+/* ---- the end ---- */
+
+static void undo_admission(struct write *w)
+{
+    const struct vapi_hooks *h = vapi_get_hooks(w->call->api);
+
+    if (w->admitted && h->admit_undo)
+        h->admit_undo(h->ctx, w->call->resource, w->object);
+    w->admitted = false;
+}
+
+/* The call may be gone after this. */
+static void let_go(struct write *w)
+{
+    w->call->resource = w->asked;
+    w->base = store_object_unref(w->base);
+    w->magic = 0;
+}
+
+static void fail(struct write *w, const struct err *err)
+{
+    struct call *c = w->call;
+
+    if ((c->verb == CALL_CREATE || c->verb == CALL_UPDATE) && c->body)
+        audit_request(c, c->body); /* it may have failed before its defaults were set */
+    undo_admission(w);
+    w->stored = store_object_unref(w->stored);
+    let_go(w);
+    call_error(c, err);
+}
+
+static void answer(struct write *w)
+{
+    struct call *c = w->call;
+    const struct store_object *stored = w->stored;
+    cJSON *shown = w->object;
+    int status = w->creating ? 201 : 200;
+
+    if (c->resource != w->asked)
+        kinds_convert(c->arena, w->asked, shown);
+    else if (c->options.dry_run && c->resource->crd)
+        crd_from_stored(c->resource->crd, c->arena, shown);
+    let_go(w);
+    if (c->done)
+        call_finish(c, NULL, stored);
+    else if (w->plan->answer)
+        w->plan->answer(c, status, shown);
+    else if (stored)
+        call_stored(c, status, stored);
+    else
+        respond_object(c, status, shown);
+    store_object_unref(stored);
+}
+
+static void on_committed(void *ctx, const struct err *err)
+{
+    struct write *w = ctx;
+
+    assert(w->magic == WRITE_MAGIC);
+    if (err)
+        fail(w, err);
+    else
+        answer(w);
+}
+
+/* ---- DECODE: a body that is the object itself; patches wait for their base ---- */
+
+static enum outcome step_decode(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+
+    if (c->verb == CALL_PATCH || !c->body || (c->verb == CALL_CREATE && c->sub))
+        return GO_ON;
+    if (body_normalise(c, c->body, err) || body_strict(c, NULL, err))
+        return FAILED;
+    meta_dedup_owners(c, c->body, false);
+    return GO_ON;
+}
+
+/* ---- BASE ---- */
+
+static enum outcome allow_create_on_update(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    const struct resource *r = c->resource;
+    struct attributes what = {"create", r->group, r->version, r->plural,
+                              STR_NULL, c->name,  c->ns,      STR_NULL};
+    struct str reason = STR_NULL;
+
+    bool applies = c->verb == CALL_PATCH && c->patch == PATCH_TYPE_APPLY;
+    bool may = applies || (r->flags & RES_CREATE_ON_UPDATE && c->verb == CALL_UPDATE);
+
+    if (!may || c->sub || quarantine_of(c))
+        return commit_not_found(c, err) ? FAILED : GO_ON;
+    if (!c->done && !auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason))
+        return auth_forbidden(err, c->arena, &c->user, &what, reason) ? FAILED : GO_ON;
+    w->creating = true;
+    return GO_ON;
+}
+
+/* An object goes where its URL says. */
+static int check_name(const struct call *c, const cJSON *object, struct err *err)
+{
+    struct str name = json_str_at(object, "metadata.name");
+
+    if (str_eq(name, c->name))
+        return 0;
+    if (!name.n)
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "the name of the object (%.*s based on URL) was undeterminable: name must "
+                       "be provided",
+                       STR_F(c->name));
+    return err_set(err, &ERR_BAD_REQUEST,
+                   "the name of the object (%.*s) does not match the name on the URL (%.*s)",
+                   STR_F(name), STR_F(c->name));
+}
+
+/* Told before a name that is missing. */
+static int check_space(const struct call *c, struct err *err)
+{
+    struct str ns = json_str_at(c->body, "metadata.namespace");
+
+    if (!ns.n || !resource_namespaced(c->resource) || str_eq(ns, c->ns))
+        return 0;
+    return meta_wrong_namespace(err);
+}
+
+static enum outcome step_base(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+
+    c->resource = w->asked;
+    w->base = store_object_unref(w->base);
+    w->old = w->respelled = NULL;
+    w->creating = c->verb == CALL_CREATE && !w->plan->make;
+    if (w->creating)
+        return GO_ON;
+    if (c->verb == CALL_UPDATE && !w->plan->make &&
+        (check_space(c, err) || check_name(c, c->body, err)))
+        return FAILED;
+    w->base = store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+    if (!w->base)
+        return allow_create_on_update(w, err);
+    store_object_ref(w->base);
+    w->old = convert_tree(c->arena, c->resource, w->base);
+    return GO_ON;
+}
+
+/* ---- MAKE: the object as the client wants it ---- */
+
+static int apply_patch(struct call *c, cJSON *object, cJSON **ret, struct err *err)
+{
+    struct str group, version, kind;
+    uint32_t node;
+
+    switch (c->patch) {
+    case PATCH_TYPE_JSON:
+        return patch_json(c->arena, object, c->body, ret, err);
+    case PATCH_TYPE_MERGE:
+        return patch_merge(c->arena, object, c->body, ret, err);
+    case PATCH_TYPE_STRATEGIC:
+        body_expected(c, &group, &version, &kind);
+        if (str_eq(kind, c->resource->kind))
+            return patch_strategic(c->arena, c->resource->schema, c->resource->node, object,
+                                   c->body, ret, err);
+        node = schema_builtin_root(group, version, kind);
+        return patch_strategic(c->arena, &SCHEMA_BUILTIN, node, object, c->body, ret, err);
+    case PATCH_TYPE_APPLY:
+    default:
+        return managed_apply(c, object, ret, err);
+    }
+}
+
+int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err)
+{
+    const char *why;
+    cJSON *made;
+
+    if (c->verb != CALL_PATCH) {
+        /* Only a create that makes up its name is ever made twice. */
+        bool once = c->verb == CALL_CREATE && !json_str_at(c->body, "metadata.generateName").n;
+
+        why = kinds_unreadable(c->arena, c->resource, c->body);
+        if (why)
+            return body_refuse(c, why, err);
+        *ret = once ? c->body : json_copy(c->arena, c->body);
+        return 0;
+    }
+    if (apply_patch(c, object, &made, err))
+        return -1;
+    if (!json_is_object(made))
+        return body_refuse_patched(c, made, body_not_object(c, made), err);
+    why = kinds_unreadable(c->arena, c->resource, made);
+    if (why)
+        return body_refuse_patched(c, made, str_c(why), err);
+    if (c->patch == PATCH_TYPE_STRATEGIC) /* it is about the fields of this kind alone */
+        body_set_kind(c, made);
+    *ret = made;
+    return c->patch == PATCH_TYPE_APPLY ? 0 : body_check_patched(c, made, err);
+}
+
+static void apply_defaults(struct write *w)
+{
+    const struct resource *r = w->call->resource;
+    struct arena *a = w->call->arena;
+
+    if (r->crd) {
+        crd_default(r->crd, a, w->object);
+        return;
+    }
+    if (r->ops && r->ops->defaults)
+        r->ops->defaults(a, w->object);
+    schema_default(a, r->schema, r->node, w->object);
+}
+
+/* From here on the object has the version that is stored, for which the kind's rules are written.
+ */
+static void to_hub(struct write *w)
+{
+    struct call *c = w->call;
+
+    if (c->resource->crd || str_eq(c->resource->api_version, c->resource->storage_version))
+        return;
+    kinds_convert_to_storage(c->arena, c->resource, w->object);
+    if (w->base)
+        w->old = vapi_tree(c->arena, w->base);
+    commit_hub(c);
+}
+
+/* An apply did it itself, as do writes to Scale; a POST to a subresource leaves the fields alone.
+ */
+static bool tracks_fields(const struct call *c)
+{
+    if (c->sub && (c->sub->kind == SUB_SCALE || c->verb == CALL_CREATE))
+        return false;
+    return c->verb != CALL_PATCH || c->patch != PATCH_TYPE_APPLY;
+}
+
+static enum outcome step_make(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    cJSON *copy = w->base ? json_copy(c->arena, w->old) : NULL;
+    int failed = w->plan->make ? w->plan->make(c, copy, &w->object, err)
+                               : write_apply_body(c, copy, &w->object, err);
+
+    if (failed)
+        return FAILED;
+    to_hub(w);
+    apply_defaults(w);
+    if (c->verb != CALL_PATCH && !w->plan->make)
+        audit_request(c, c->resource == w->asked ? w->object : c->body);
+    if (w->creating && c->verb == CALL_CREATE)
+        meta_wipe(c->arena, w->object); /* nobody comes to own what nobody can set */
+    if (tracks_fields(c))
+        managed_update(c, w->asked, w->old, w->object);
+    return GO_ON;
+}
+
+/* ---- META ---- */
+
+static int check_url_name(struct write *w, struct err *err)
+{
+    return w->call->verb == CALL_CREATE ? 0 : check_name(w->call, w->object, err);
+}
+
+static enum outcome meta_create(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    cJSON *metadata = meta_of(c->arena, w->object);
+    uint64_t revision;
+
+    /* What is no number counts as none, as upstream reads it. */
+    if (c->verb == CALL_CREATE && !c->options.dry_run &&
+        str_to_u64(json_str(json_get(metadata, "resourceVersion")), &revision) && revision) {
+        err_set(err, &ERR_UNKNOWN, "resourceVersion should not be set on objects to be created");
+        return FAILED;
+    }
+    json_remove(metadata, "resourceVersion");
+    meta_wipe(c->arena, w->object);
+    meta_fill(c->api, c->arena, w->object);
+    if (c->resource->flags & RES_GENERATION)
+        json_set_i64(c->arena, metadata, "generation", 1);
+    w->generates_name =
+        json_str(json_get(metadata, "generateName")).n && !json_str(json_get(metadata, "name")).n;
+    if (w->generates_name)
+        meta_generate_name(c->api, c->arena, w->object);
+    if (!c->name.n || w->generates_name)
+        c->name = json_str(json_get(metadata, "name"));
+    return GO_ON;
+}
+
+/* The revision a client based its update on; a missing one is fine where the kind allows it. */
+static int check_revision(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    const struct resource *r = c->resource;
+    struct str rv = json_str_at(w->object, "metadata.resourceVersion");
+    struct field_errors e;
+    uint64_t wanted = 0;
+
+    if (rv.n && !str_to_u64(rv, &wanted))
+        return err_set(err, &ERR_UNKNOWN, "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
+                       STR_F(rv));
+    if (wanted && wanted != (uint64_t)w->base->revision)
+        return commit_modified(c, err);
+    if (!wanted && r->flags & RES_CONDITIONAL_UPDATE && c->verb == CALL_UPDATE) {
+        field_errors_init(&e, c->arena);
+        field_invalid(&e, FIELD(FIELD(NULL, "metadata"), "resourceVersion"),
+                      json_new_i64(c->arena, 0), "must be specified for an update");
+        return field_errors_to_err(&e, r->group, r->plural, c->name, err);
+    }
+    meta_set_revision(c->arena, w->object, w->base->revision);
+    return 0;
+}
+
+static int check_uid(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    struct str uid = json_str_at(w->object, "metadata.uid");
+    struct str is = w->base ? w->base->uid : STR("");
+
+    if (c->verb != CALL_UPDATE || !uid.n || str_eq(uid, is))
+        return 0;
+    return err_conflict(
+        err, c->resource->group, c->resource->plural, c->name,
+        arena_printf(c->arena,
+                     "Precondition failed: UID in precondition: %.*s, UID in object "
+                     "meta: %.*s",
+                     STR_F(uid), STR_F(is))
+            .p);
+}
+
+static enum outcome step_meta(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+
+    if (meta_check_namespace(c, c->arena, w->object, err) || check_url_name(w, err))
+        return FAILED;
+    if (check_uid(w, err))
+        return FAILED;
+    if (w->creating)
+        return meta_create(w, err);
+    if (check_revision(w, err))
+        return FAILED;
+    meta_carry_over(c->arena, w->object, w->old);
+    return GO_ON;
+}
+
+/* ---- MUTATE ---- */
+
+static const char *operation(const struct write *w)
+{
+    return w->creating ? "CREATE" : "UPDATE";
+}
+
+static enum outcome step_mutate(struct write *w, struct err *err)
+{
+    struct admission_call a;
+
+    call_admission(w->call, operation(w), &a);
+    if (admission_mutate(&a, w->object, w->old, err))
+        return FAILED;
+    apply_defaults(w);
+    meta_dedup_owners(w->call, w->object, true);
+    return GO_ON;
+}
+
+/* ---- PREPARE: what this kind of write cannot change comes from the old object ---- */
+
+static void take_member(struct arena *a, cJSON *to, const cJSON *from, const char *key)
+{
+    const cJSON *value = json_get(from, key);
+
+    if (value)
+        json_set(a, to, key, json_copy(a, value));
+    else
+        json_remove(to, key);
+}
+
+/* A write to /status: the status is new, the rest is old, labels and the like may change where the
+ * kind lets them. Source: the status strategies under pkg/registry, apiextensions'
+ * status_strategy.go. */
+static void keep_status_only(struct write *w)
+{
+    const struct resource *r = w->call->resource;
+    struct arena *a = w->call->arena;
+    cJSON *made = json_copy(a, w->old);
+
+    take_member(a, made, w->object, "status");
+    if (r->crd || r->flags & RES_STATUS_KEEPS_META)
+        take_member(a, meta_of(a, made), json_get(w->object, "metadata"), "managedFields");
+    else
+        take_member(a, made, w->object, "metadata");
+    meta_set_revision(a, made, w->base->revision);
+    if (r->ops && r->ops->prepare_status)
+        r->ops->prepare_status(a, made, w->old);
+    w->object = made;
+}
+
+static void on_kind_warning(void *ctx, struct str text)
+{
+    call_warn(ctx, text);
+}
+
+static void prepare_create(struct write *w)
+{
+    const struct resource *r = w->call->resource;
+
+    if ((r->flags & (RES_STATUS | RES_STATUS_ON_CREATE)) == RES_STATUS)
+        json_remove(w->object, "status");
+    w->warned = w->call->n_warnings;
+    if (r->ops && r->ops->warnings_before_create)
+        r->ops->warnings_before_create(w->call->arena, w->object, on_kind_warning, w->call);
+    if (r->ops && r->ops->prepare_create)
+        r->ops->prepare_create(w->call->arena, w->object);
+}
+
+static void count_generation(struct write *w, bool same_spec)
+{
+    struct arena *a = w->call->arena;
+    unsigned flags = w->call->resource->flags;
+    int64_t generation = json_i64_at(w->old, "metadata.generation", 0);
+    bool same = same_spec && (flags & RES_STATUS || json_equal(json_get(w->object, "status"),
+                                                               json_get(w->old, "status")));
+
+    if ((flags & RES_GENERATION) && !same && !w->plan->uncounted)
+        json_set_i64(a, meta_of(a, w->object), "generation", generation + 1);
+}
+
+static void prepare_update(struct write *w)
+{
+    const struct resource *r = w->call->resource;
+    struct arena *a = w->call->arena;
+
+    if (w->plan->prepare) {
+        w->object = w->plan->prepare(a, w->object, w->old);
+        meta_set_revision(a, w->object, w->base->revision);
+    } else if (!w->plan->whole) {
+        if (r->flags & RES_STATUS)
+            take_member(a, w->object, w->old, "status");
+        if (r->ops && r->ops->prepare_update)
+            r->ops->prepare_update(a, w->object, w->old);
+    }
+}
+
+/* Whether the spec stays the same but for its spelling. */
+static bool respell(struct write *w)
+{
+    const struct resource *r = w->call->resource;
+
+    w->respelled = w->old;
+    if (meta_spec_equal(w->object, w->old))
+        return true;
+    if (r->crd || !r->node)
+        return false;
+    w->respelled = schema_respell(w->call->arena, r->schema, r->node, w->old, w->object);
+    return meta_spec_equal(w->object, w->respelled);
+}
+
+static enum outcome step_prepare(struct write *w, struct err *err)
+{
+    bool same_spec;
+
+    (void)err;
+    if (w->creating)
+        prepare_create(w);
+    else if (on_status(w->call))
+        keep_status_only(w);
+    else
+        prepare_update(w);
+    if (!w->old)
+        return GO_ON;
+    same_spec = respell(w);
+    if (!on_status(w->call))
+        count_generation(w, same_spec);
+    managed_keep_times(w->call->arena, w->object, w->old);
+    return GO_ON;
+}
+
+/* ---- VALIDATE ---- */
+
+static void validate_kind(struct write *w, struct field_errors *e)
+{
+    const struct resource *r = w->asked; /* a newer version may ask for more */
+
+    if (r->crd)
+        crd_validate(r->crd, e, w->object, w->old);
+    else if (w->plan->validate)
+        w->plan->validate(e, w->object, w->respelled);
+    else if (on_status(w->call)) {
+        if (r->ops && r->ops->validate_status)
+            r->ops->validate_status(e, w->object, w->old);
+    } else if (r->ops && r->ops->validate) {
+        r->ops->validate(e, w->object, w->respelled);
+    }
+}
+
+/* In upstream's order: what it does not reach when there are errors is not told. */
+static void validate_whole(struct write *w, struct field_errors *e)
+{
+    const struct resource *r = w->asked;
+    bool on_whole = !w->plan->validate && !on_status(w->call);
+
+    if (r->ops && r->ops->validate_first && on_whole)
+        r->ops->validate_first(e, w->object, w->respelled);
+    if (e->n)
+        return;
+    if (!w->creating)
+        meta_validate_update(e, r, w->object, w->old, on_status(w->call));
+    else if (!(r->flags & RES_META_LAST))
+        meta_validate(e, r, w->object);
+    validate_kind(w, e);
+    if (w->creating && !e->n)
+        meta_validate_last(e, r, w->object);
+}
+
+/* Of objects that count changes of their spec only these are looked at again, but for pods. */
+static bool warns(const struct write *w)
+{
+    unsigned flags = w->call->resource->flags;
+
+    return w->creating || !(flags & RES_GENERATION) || flags & RES_GRACEFUL ||
+           json_i64_at(w->object, "metadata.generation", 0) !=
+               json_i64_at(w->old, "metadata.generation", 0);
+}
+
+static enum outcome step_validate(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    const struct resource *r = c->resource;
+    struct field_errors e;
+
+    field_errors_init(&e, c->arena);
+    validate_whole(w, &e);
+    if (field_errors_to_err(&e, r->group, r->kind, json_str_at(w->object, "metadata.name"), err)) {
+        if (w->creating)
+            c->n_warnings = w->warned; /* what is unwise is told of what is right */
+        return FAILED;
+    }
+    if (r->crd)
+        meta_warn_finalizers(c, w->object, w->old);
+    if (r->ops && r->ops->warnings && !on_status(c) && warns(w))
+        r->ops->warnings(c->arena, w->object, on_kind_warning, c);
+    if (!on_status(c))
+        kinds_warn_no_effect(c->arena, r, w->object, on_kind_warning, c);
+    return GO_ON;
+}
+
+/* ---- ADMIT: the syncer's say, which may take its time ---- */
+
+static void write_tick(struct write *w);
+
+static void on_admitted(void *ctx, const struct err *err)
+{
+    struct write *w = ctx;
+
+    assert(w->magic == WRITE_MAGIC && w->step == STEP_ADMIT);
+    if (err) {
+        w->admitted = false;
+        fail(w, err);
+        return;
+    }
+    w->step++;
+    write_tick(w);
+}
+
+void vapi_admit_warn(void *done_ctx, struct str text)
+{
+    struct write *w = done_ctx;
+
+    assert(w->magic == WRITE_MAGIC && w->step == STEP_ADMIT);
+    call_warn(w->call, text);
+}
+
+static enum outcome step_admit(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    const struct vapi_hooks *h = vapi_get_hooks(c->api);
+
+    if (on_status(c))
+        return GO_ON;
+    if (admit_shape(c, w->object, w->old, err))
+        return FAILED;
+    if (!h->admit || !h->wants_admit || !h->wants_admit(h->ctx, c->resource, w->object, w->old))
+        return GO_ON;
+    w->admitted = true;
+    h->admit(h->ctx, c->arena, c->resource, w->object, w->old, c->options.dry_run, on_admitted, w);
+    return WAITING;
+}
+
+static enum outcome step_confirm(struct write *w, struct err *err)
+{
+    struct admission_call a;
+
+    call_admission(w->call, operation(w), &a);
+    return admission_validate(&a, w->object, w->old, err) ? FAILED : GO_ON;
+}
+
+/* ---- COMMIT ---- */
+
+static bool base_moved(const struct write *w)
+{
+    const struct call *c = w->call;
+    const struct store_object *now =
+        store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+
+    return now != w->base && !(now && w->base && now->revision == w->base->revision);
+}
+
+static enum outcome refuse_existing(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    const struct resource *r = c->resource;
+    const struct store_object *now = store_latest(vapi_store(c->api), r->storage, c->ns, c->name);
+
+    if (w->generates_name && ++w->names_tried < MAX_NAME_TRIES) {
+        undo_admission(w);
+        return AGAIN;
+    }
+    if (w->generates_name) {
+        err_already_exists(err, r->group, r->plural, c->name);
+        err->message = arena_printf(c->arena,
+                                    "%.*s \"%.*s\" already exists, the server was not able to "
+                                    "generate a unique name for the object",
+                                    STR_F(r->group_resource), STR_F(c->name));
+        err->retry_after = 1;
+        return FAILED;
+    }
+    err_already_exists(err, w->asked->group, w->asked->plural, c->name);
+    if (now && json_get(json_get(vapi_tree(c->arena, now), "metadata"), "deletionTimestamp"))
+        err_wrap(err, "object is being deleted");
+    return FAILED;
+}
+
+static bool unchanged(const struct write *w)
+{
+    meta_set_revision(w->call->arena, w->object, w->base->revision);
+    return json_equal(w->object, w->old);
+}
+
+/* The last finalizer of an object that is being deleted went away: so does the object. */
+static bool is_removal(const struct write *w)
+{
+    const cJSON *before = json_get(w->old, "metadata");
+
+    if (!json_get(before, "deletionTimestamp") || meta_has_finalizers(w->object))
+        return false;
+    if (json_i64_at(before, "deletionGracePeriodSeconds", 0) != 0)
+        return false;
+    return !resource_is_namespace(w->call->resource) ||
+           json_count(json_path(w->object, "spec.finalizers")) == 0;
+}
+
+static enum outcome commit_now(struct write *w, enum store_op op, struct err *err)
+{
+    struct call *c = w->call;
+    const struct store_object **stored = op == STORE_DELETE ? NULL : &w->stored;
+
+    if (commit_object(c, op, w->object, w->base, w->old, stored, err))
+        return FAILED;
+    if (op == STORE_DELETE) /* as it last was: only watchers learn the revision of the removal */
+        meta_set_revision(c->arena, w->object, w->base->revision);
+    if (c->options.dry_run) {
+        undo_admission(w);
+        answer(w);
+        return ANSWERED;
+    }
+    w->admitted = false;
+    store_on_commit(vapi_store(c->api), on_committed, w);
+    return ANSWERED;
+}
+
+/* Nothing to store, but the version that is shown must be durable. */
+static enum outcome answer_unchanged(struct write *w)
+{
+    undo_admission(w);
+    w->stored = store_object_ref(w->base);
+    if (w->base->revision <= store_revision(vapi_store(w->call->api)))
+        answer(w);
+    else
+        store_on_commit(vapi_store(w->call->api), on_committed, w);
+    return ANSWERED;
+}
+
+static enum outcome step_commit(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+
+    if (base_moved(w) || (w->creating && quarantine_of(c))) {
+        if (w->creating && c->verb == CALL_CREATE)
+            return refuse_existing(w, err);
+        undo_admission(w);
+        if (++w->attempts < MAX_ATTEMPTS)
+            return AGAIN;
+        return commit_modified(c, err) ? FAILED : GO_ON;
+    }
+    if (w->creating)
+        return commit_now(w, STORE_CREATE, err);
+    if (is_removal(w))
+        return commit_now(w, STORE_DELETE, err);
+    return unchanged(w) ? answer_unchanged(w) : commit_now(w, STORE_UPDATE, err);
+}
+
+/* ---- the machine ---- */
+
+typedef enum outcome (*step_run)(struct write *w, struct err *err);
+
+static const step_run STEPS[N_STEPS] = {
+    [STEP_DECODE] = step_decode,     [STEP_BASE] = step_base,     [STEP_MAKE] = step_make,
+    [STEP_META] = step_meta,         [STEP_MUTATE] = step_mutate, [STEP_PREPARE] = step_prepare,
+    [STEP_VALIDATE] = step_validate, [STEP_ADMIT] = step_admit,   [STEP_CONFIRM] = step_confirm,
+    [STEP_COMMIT] = step_commit,
+};
+
+static void write_tick(struct write *w)
+{
+    for (;;) {
+        assert(w->magic == WRITE_MAGIC && w->step < N_STEPS);
+        switch (STEPS[w->step](w, &w->err)) {
+        case GO_ON:
+            w->step++;
+            break;
+        case AGAIN:
+            err_clear(&w->err);
+            w->step = STEP_BASE;
+            break;
+        case FAILED:
+            fail(w, &w->err);
+            return;
+        case WAITING:
+        case ANSWERED:
+            return;
+        }
+    }
+}
+
+void write_start(struct call *c, const struct write_plan *plan)
+{
+    struct write *w = ARENA_NEW(c->arena, struct write);
+
+    w->magic = WRITE_MAGIC;
+    w->call = c;
+    w->asked = c->resource;
+    w->plan = plan ? plan : &PLAIN;
+    err_init(&w->err, c->arena);
+    write_tick(w);
+}
+
+/* POST to bindings is the old form of POST to a pod's binding. */
+static bool is_binding(struct call *c)
+{
+    const struct resource *pods =
+        registry_find(vapi_registry(c->api), STR(""), STR("v1"), STR("pods"));
+
+    if (!pods || !str_eqc(c->resource->group_resource, "bindings"))
+        return false;
+    c->resource = pods;
+    c->sub = resource_sub(pods, STR("binding"));
+    c->name = json_str_at(c->body, "metadata.name");
+    return c->sub != NULL;
+}
+
+static void handle_review(struct call *c)
+{
+    struct err err;
+
+    err_init(&err, c->arena);
+    if (body_take(c, &err)) {
+        call_error(c, &err);
+        return;
+    }
+    if (!c->done) /* who asks from inside means the uid */
+        meta_wipe(c->arena, c->body);
+    if (is_binding(c))
+        sub_binding(c);
+    else
+        auth_handle_review(c);
+}
+
+void call_create(struct call *c)
+{
+    if (c->resource->flags & RES_REVIEW)
+        handle_review(c);
+    else
+        write_start(c, NULL);
+}
+
+void call_update(struct call *c)
+{
+    write_start(c, NULL);
+}
+
+void call_patch(struct call *c)
+{
+    write_start(c, NULL);
+}

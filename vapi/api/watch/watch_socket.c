@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handshake and the frames of a watch over a WebSocket. Why: scripts in browsers cannot read a
+ * stream of HTTP, so consoles watch by this, with a token among the subprotocols. What the client
+ * sends is skipped, but for pings and its goodbye. Must never keep more of it than one ping, nor
+ * answer pings faster than they are read. Source: apiserver pkg/endpoints/handlers/watch.go,
+ * golang.org/x/net/websocket. */
+#include "watch.h"
+
+#include "../respond/respond.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include <openssl/evp.h>
+
+#include <sublet/encode.h>
+
+#define MOST_CONTROL 125          /* bytes of a control frame (RFC 6455 5.5) */
+#define MOST_PONGS   (64u * 1024) /* that wait to be read; further pings are not answered */
+#define TOKEN        "base64url.bearer.authorization.k8s.io."
+#define ACCEPT_GUID  "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+enum { OP_TEXT = 1, OP_BINARY = 2, OP_CLOSE = 8, OP_PING = 9, OP_PONG = 10 };
+#define FINAL  0x80
+#define MASKED 0x80
+
+/* The frame being read: its head, then so much of its payload. */
+struct watch_socket {
+    unsigned char head[14];
+    size_t n_head;
+    uint64_t left;
+    unsigned char ping[MOST_CONTROL];
+    size_t n_ping;
+    size_t at; /* in the payload, for the mask */
+};
+
+/* ---- the handshake ---- */
+
+static bool asks(const struct call *c)
+{
+    const struct net_request *r = c->request;
+
+    return r->http_major == 1 && r->method == NET_GET &&
+           str_lists_word(net_header(r, "connection"), STR("upgrade")) &&
+           str_eq_nocase(net_header(r, "upgrade"), STR("websocket"));
+}
+
+/* The subprotocols but the one that carries a token; how many there are. */
+static size_t protocols(const struct call *c, struct str *ret_first)
+{
+    struct str rest = net_header(c->request, "sec-websocket-protocol");
+    size_t n = 0;
+
+    *ret_first = STR_NULL;
+    while (rest.p) {
+        struct str one = str_trim(str_cut(&rest, ','));
+
+        if (!one.n || str_has_prefix(one, STR(TOKEN)))
+            continue;
+        if (!n++)
+            *ret_first = one;
+    }
+    return n;
+}
+
+/* An absolute URI: browsers tell one, and what tells none is not what this is for. */
+static bool is_origin(struct arena *a, struct str origin)
+{
+    struct str decoded, scheme = str_sub(origin, 0, str_find(origin, ':'));
+
+    if (!origin.n || str_eqc(origin, "null") || !url_decode(a, origin, false, &decoded))
+        return false;
+    for (size_t i = 0; i < scheme.n; i++)
+        if (!isalnum((unsigned char)scheme.p[i]) && !memchr("+-.", scheme.p[i], 3))
+            return origin.p[0] == '/';
+    return scheme.n && scheme.n < origin.n && isalpha((unsigned char)scheme.p[0]);
+}
+
+bool watch_socket_refused(struct call *c)
+{
+    struct str protocol;
+    int status = 400;
+    const char *why = "";
+
+    if (!asks(c))
+        return false;
+    if (!net_header(c->request, "sec-websocket-key").n)
+        why = "mismatch challenge/response";
+    else if (!str_eqc(net_header(c->request, "sec-websocket-version"), "13"))
+        why = "missing or bad WebSocket Version";
+    else if (!is_origin(c->arena, net_header(c->request, "origin")))
+        status = 403;
+    else if (protocols(c, &protocol) <= 1)
+        return false;
+    if (str_has_suffix(str_c(why), STR("Version")))
+        call_header(c, "sec-websocket-version", STR("13"));
+    respond_text(c, status, why);
+    return true;
+}
+
+static struct str accept_key(struct arena *a, struct str key)
+{
+    struct str text = arena_concat(a, 2, (struct str[]){key, STR(ACCEPT_GUID)});
+    unsigned char digest[20];
+
+    if (!EVP_Digest(text.p, text.n, digest, NULL, EVP_sha1(), NULL))
+        abort();
+    return base64_encode(a, (struct str){(const char *)digest, sizeof(digest)});
+}
+
+struct watch_socket *watch_socket_open(struct call *c,
+                                       void (*received)(void *ctx, struct str bytes))
+{
+    struct str key = net_header(c->request, "sec-websocket-key"), protocol;
+    struct net_header headers[4] = {
+        {STR("upgrade"), STR("websocket")},
+        {STR("audit-id"), call_entry(c)->audit_id},
+    };
+    size_t n = 2;
+
+    if (!asks(c))
+        return NULL;
+    headers[n++] = (struct net_header){STR("sec-websocket-accept"), accept_key(c->arena, key)};
+    if (protocols(c, &protocol))
+        headers[n++] = (struct net_header){STR("sec-websocket-protocol"), protocol};
+    if (!net_upgrade(c->exchange, headers, n, received))
+        return NULL;
+    call_streams(c, 101);
+    return ARENA_NEW(c->arena, struct watch_socket);
+}
+
+/* ---- frames ---- */
+
+static size_t frame_head(unsigned op, size_t n, unsigned char *ret)
+{
+    size_t bytes = n < 126 ? 0 : n <= UINT16_MAX ? 2 : 8;
+
+    ret[0] = (unsigned char)(FINAL | op);
+    ret[1] = (unsigned char)(bytes == 0 ? n : bytes == 2 ? 126 : 127);
+    for (size_t i = 0; i < bytes; i++)
+        ret[2 + i] = (unsigned char)((uint64_t)n >> 8 * (bytes - 1 - i));
+    return 2 + bytes;
+}
+
+size_t watch_socket_head(const struct call *c, size_t n, unsigned char ret[WATCH_SOCKET_HEAD])
+{
+    return frame_head(c->protobuf ? OP_BINARY : OP_TEXT, n, ret);
+}
+
+static void on_control_sent(void *ctx)
+{
+    mem_free(ctx);
+}
+
+static void send_control(struct call *c, unsigned op, struct str payload)
+{
+    unsigned char head[WATCH_SOCKET_HEAD];
+    struct buf b = BUF_INIT(0);
+    struct net_slice slice = {.release = on_control_sent};
+
+    buf_add(&b, (struct str){(const char *)head, frame_head(op, payload.n, head)});
+    buf_add(&b, payload);
+    slice.bytes = buf_take(&b);
+    slice.ctx = (void *)(uintptr_t)slice.bytes.p;
+    net_write(c->exchange, &slice, 1);
+}
+
+void watch_socket_goodbye(struct call *c)
+{
+    if (c->exchange)
+        send_control(c, OP_CLOSE, (struct str){"\x03\xe8", 2}); /* 1000: done */
+}
+
+/* Of a head of which two bytes are known: those of a longer length, and all. */
+static size_t length_size(const struct watch_socket *s)
+{
+    unsigned n = s->head[1] & 0x7f;
+
+    return n < 126 ? 0 : n == 126 ? 2 : 8;
+}
+
+static size_t head_size(const struct watch_socket *s)
+{
+    return 2 + length_size(s) + (s->head[1] & MASKED ? 4u : 0u);
+}
+
+static void begin_payload(struct watch_socket *s)
+{
+    size_t bytes = length_size(s);
+
+    s->left = bytes ? 0 : s->head[1] & 0x7f;
+    for (size_t i = 0; i < bytes; i++)
+        s->left = s->left << 8 | s->head[2 + i];
+    s->n_ping = s->at = 0;
+}
+
+static void take_payload(struct watch_socket *s, struct str bytes)
+{
+    const unsigned char *mask = s->head + head_size(s) - 4;
+
+    for (size_t i = 0; i < bytes.n && s->n_ping < MOST_CONTROL; i++)
+        s->ping[s->n_ping++] = (unsigned char)bytes.p[i] ^ mask[s->at++ % 4];
+    s->left -= bytes.n;
+}
+
+/* The frame is whole. */
+static enum socket_next end_frame(struct watch_socket *s, struct call *c)
+{
+    unsigned op = s->head[0] & 0x0f;
+
+    s->n_head = 0;
+    if (op == OP_PING && net_backlog(c->exchange) < MOST_PONGS)
+        send_control(c, OP_PONG, (struct str){(const char *)s->ping, s->n_ping});
+    return op == OP_CLOSE ? SOCKET_CLOSE : SOCKET_GO_ON;
+}
+
+static bool head_complete(const struct watch_socket *s)
+{
+    return s->n_head >= 2 && s->n_head == head_size(s);
+}
+
+enum socket_next watch_socket_receive(struct watch_socket *s, struct call *c, struct str bytes)
+{
+    enum socket_next next = bytes.n ? SOCKET_GO_ON : SOCKET_CLOSE;
+
+    while (bytes.n && next == SOCKET_GO_ON) {
+        if (!head_complete(s)) {
+            s->head[s->n_head++] = (unsigned char)bytes.p[0];
+            bytes = str_from(bytes, 1);
+            if (s->n_head == 2 && !(s->head[1] & MASKED)) {
+                send_control(c, OP_CLOSE, (struct str){"\x03\xea", 2}); /* 1002: RFC 6455 5.1 */
+                return SOCKET_CLOSE;
+            }
+            if (head_complete(s))
+                begin_payload(s);
+        } else {
+            struct str piece = str_sub(bytes, 0, s->left < bytes.n ? (size_t)s->left : bytes.n);
+
+            take_payload(s, piece);
+            bytes = str_from(bytes, piece.n);
+        }
+        if (head_complete(s) && !s->left)
+            next = end_frame(s, c);
+    }
+    return next;
+}

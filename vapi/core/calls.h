@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi (private to vapi)
+ *
+ * A call's life: its entry in the list of calls under way, and the table of functions that the
+ * control plane registers, through which a call is run and answered from below. Must never name one
+ * of those functions. */
+#pragma once
+
+#include <sys/queue.h>
+
+#include "core.h"
+
+#define CALL_MAGIC 0xCA11CA11u
+/* An arena's limit for one call: the decoders check it (bodies are at most 3 MiB of JSON). */
+#define API_CALL_ARENA (256u * 1024 * 1024)
+
+struct admission_call;
+struct call_audit;
+struct flow;
+struct series;
+
+/* The call and its place in the list of calls; the call is given out. */
+struct call_entry {
+    struct call call; /* first: a call's address is its entry's */
+    struct call_entry *next, **prev;
+    uint64_t sequence;
+    bool answered, exchange_open, delivering, running;
+    struct str audit_id;
+    bool gzip;
+    struct net_header *headers; /* call_header() */
+    size_t n_headers;
+    const struct store_object *object; /* what an in-process caller will be shown */
+    struct err *error;
+    const struct err *unacceptable; /* of an endpoint: why Accept cannot be met, or no kind */
+    /* observe.c; all of it stays zero for a call from inside */
+    int64_t began_us;
+    bool observed, long_running;
+    int stream_code; /* of a streamed answer that began */
+    bool streaming;  /* a whole answer began, and is sent while it is made */
+    struct call_audit *audit;
+    struct series *series;        /* of the gauge that counts it */
+    int64_t due_ms, final_due_ms; /* deadline.c; 0: never */
+    /* flow.c */
+    struct flow *flow;
+    TAILQ_ENTRY(call_entry) in_queue;
+    struct str flow_uid, level_uid;
+    void (*run)(void *ctx);
+    void *run_ctx;
+    uint64_t queued_us;              /* when, while it is queued; then for how long */
+    size_t answer_bytes, body_bytes; /* the latter while it waits */
+    bool mutating, queued, seated;
+    size_t reserved; /* budget.c */
+};
+
+/* Takes over the call, its body decoded into c->body, and answers it once. */
+typedef void (*call_handler)(struct call *c);
+/* What the files above the call do for it. */
+struct call_handlers {
+    call_handler verbs[CALL_N_VERBS];          /* of objects and their status */
+    call_handler subresources[N_SUBRESOURCES]; /* SUB_STATUS: none */
+    /* Non-resource endpoints, ended by NULL: true when path was theirs, and answered. */
+    bool (*const *endpoints)(struct call *c, struct str path);
+    /* In place of its handler, for a write that has to wait or is refused; NULL: as it is. */
+    call_handler (*instead)(const struct call *c);
+    /* Its answer, as call.h has them. */
+    void (*error)(struct call *c, const struct err *err);
+    void (*give_up)(struct call *c, const struct err *err, struct str text);
+    void (*tree)(struct call *c, int status, cJSON *object);
+    void (*raw)(struct call *c, int status, struct str content_type, struct str body);
+    void (*annotate)(struct call *c, struct str key, struct str value);
+    void (*ended)(struct call *c); /* right before it is freed */
+};
+
+/* call.c */
+struct call *call_new(struct vapi *api);
+struct call_entry *call_entry(struct call *c);
+/* A call from inside as `user`, which must outlive it; answers go to done(). */
+struct call *call_inside(struct vapi *api, const struct user *user, enum call_verb verb,
+                         const struct resource *r, const struct subresource *sub, struct str ns,
+                         struct str name, vapi_done_cb done, void *ctx);
+/* Of c, for the admission of operation: "CREATE", "UPDATE", "DELETE". */
+void call_admission(struct call *c, const char *operation, struct admission_call *ret);
+/* The group, version and kind a body of this call must have (the subresource's where it has one).
+ */
+void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind);
+void call_run(struct call *c); /* the handler of its verb and subresource */
+void call_exchange_closed(void *ctx);
+void call_exchange_drained(void *ctx);
+/* A copy in a of err and all it points to. */
+struct err *call_keep_error(struct arena *a, const struct err *err);
+/* Around handing an answer to the network, which may close the exchange at once. */
+void call_hold(struct call *c);
+void call_release(struct call *c);
+/* The handler is through with c. An in-process caller is told err or object (a reference is taken).
+ */
+void call_finish(struct call *c, const struct err *err, const struct store_object *object);
+/* Answers a call whose handler has not: it is let go of, or goes on and answers nobody. text in
+ * place of err as a Status, where there is one. */
+void call_give_up(struct call *c, const struct err *err, struct str text);
+
+/* read_only.c: call_handlers.instead */
+call_handler read_only_handler(const struct call *c);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * The API for those inside the process: controllers and the syncer. Their writes go the way of
+ * everybody's, as system:masters. It must never call back before the function that was called has
+ * returned. */
+#include "calls.h"
+
+#include <assert.h>
+
+static const struct subresource *sub_of(const struct resource *r, struct str name)
+{
+    const struct subresource *s = name.n ? resource_sub(r, name) : NULL;
+
+    assert(!name.n || s);
+    return s;
+}
+
+/* A body of the caller's own making: kind and version are understood. */
+static void set_body(struct call *c, const cJSON *object)
+{
+    struct str group, version, kind;
+    struct arena *a = c->arena;
+
+    c->body = json_copy(a, object);
+    body_expected(c, &group, &version, &kind);
+    if (!json_get(c->body, "kind"))
+        json_set_str(a, c->body, "kind", kind);
+    if (!json_get(c->body, "apiVersion"))
+        json_set_str(a, c->body, "apiVersion",
+                     group.n ? arena_printf(a, "%.*s/%.*s", STR_F(group), STR_F(version))
+                             : version);
+}
+
+void vapi_create(struct vapi *api, const struct resource *r, struct str ns, const cJSON *object,
+                 vapi_done_cb done, void *ctx)
+{
+    struct call *c =
+        call_inside(api, &USER_INTERNAL, CALL_CREATE, r, NULL, ns, STR_NULL, done, ctx);
+
+    set_body(c, object);
+    call_run(c);
+}
+
+void vapi_create_sub(struct vapi *api, const struct resource *r, struct str subresource,
+                     struct str ns, struct str name, const cJSON *object, vapi_done_cb done,
+                     void *ctx)
+{
+    struct call *c = call_inside(api, &USER_INTERNAL, CALL_CREATE, r, sub_of(r, subresource), ns,
+                                 name, done, ctx);
+
+    set_body(c, object);
+    call_run(c);
+}
+
+void vapi_update(struct vapi *api, const struct resource *r, struct str subresource,
+                 const cJSON *object, vapi_done_cb done, void *ctx)
+{
+    struct str ns = resource_namespaced(r) ? json_str_at(object, "metadata.namespace") : STR("");
+    struct call *c = call_inside(api, &USER_INTERNAL, CALL_UPDATE, r, sub_of(r, subresource), ns,
+                                 json_str_at(object, "metadata.name"), done, ctx);
+
+    set_body(c, object);
+    call_run(c);
+}
+
+void vapi_replace(struct vapi *api, const struct resource *r, const cJSON *object,
+                  vapi_done_cb done, void *ctx)
+{
+    /* In no resource's list: no request can name it. */
+    static const struct subresource whole = {.name = "replace", .kind = SUB_REPLACE};
+    struct call *c = call_inside(api, &USER_INTERNAL, CALL_UPDATE, r, &whole,
+                                 json_str_at(object, "metadata.namespace"),
+                                 json_str_at(object, "metadata.name"), done, ctx);
+
+    set_body(c, object);
+    call_run(c);
+}
+
+void vapi_patch(struct vapi *api, const struct resource *r, struct str subresource, struct str ns,
+                struct str name, const cJSON *patch, vapi_done_cb done, void *ctx)
+{
+    struct call *c = call_inside(api, &USER_INTERNAL, CALL_PATCH, r, sub_of(r, subresource), ns,
+                                 name, done, ctx);
+
+    c->patch = PATCH_TYPE_MERGE;
+    c->body = json_copy(c->arena, patch);
+    call_run(c);
+}
+
+void vapi_delete(struct vapi *api, const struct resource *r, struct str ns, struct str name,
+                 const struct vapi_delete *options, vapi_done_cb done, void *ctx)
+{
+    struct call *c = call_inside(api, &USER_INTERNAL, CALL_DELETE, r, NULL, ns, name, done, ctx);
+
+    if (options) {
+        c->options.grace_seconds = options->grace_seconds;
+        c->options.uid = arena_str(c->arena, options->uid);
+        c->options.delete_rv = options->revision;
+        c->options.propagation = str_c(options->propagation);
+    }
+    call_run(c);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * What every part of the control plane may ask of it: its store, clock, registry and options, what
+ * the rooms above it registered, and a turn of the loop. Must never start or end a part. */
+#include "core.h"
+
+#include <assert.h>
+
+#include <sublet/admission.h>
+
+static const struct str INTERNAL_GROUPS[] = {{"system:masters", 14}, {"system:authenticated", 20}};
+const struct user USER_INTERNAL = {
+    .name = {"system:sublet", 13},
+    .groups = INTERNAL_GROUPS,
+    .n_groups = 2,
+};
+
+struct deferred {
+    struct deferred *next;
+    void (*run)(void *ctx);
+    void *ctx;
+};
+
+/* ---- what must not happen before the caller returned ---- */
+
+static void on_idle(uv_idle_t *handle)
+{
+    struct vapi *api = handle->data;
+    struct deferred *list = api->deferred;
+
+    assert(api->magic == VAPI_MAGIC);
+    api->deferred = NULL;
+    api->last_deferred = &api->deferred;
+    uv_idle_stop(handle);
+    while (list) {
+        struct deferred d = *list;
+
+        mem_free(list);
+        list = d.next;
+        d.run(d.ctx);
+    }
+}
+
+void api_defer(struct vapi *api, void (*run)(void *ctx), void *ctx)
+{
+    struct deferred *d = NEW(struct deferred);
+
+    *d = (struct deferred){NULL, run, ctx};
+    *api->last_deferred = d;
+    api->last_deferred = &d->next;
+    uv_idle_start(&api->idle, on_idle);
+}
+
+void api_handle_closed(struct vapi *api)
+{
+    assert(api->magic == VAPI_MAGIC && api->open_handles);
+    if (--api->open_handles == 0)
+        api->all_closed(api);
+}
+
+/* ---- what the rooms above register ---- */
+
+void vapi_set_hooks(struct vapi *api, const struct vapi_hooks *hooks)
+{
+    assert(api->state == API_NEW || !hooks->ctx); /* who registered them may leave */
+    api->hooks = *hooks;
+}
+
+void vapi_add_check(struct vapi *api, const char *name, const char *(*check)(void *ctx), void *ctx)
+{
+    assert(api->n_checks < API_MAX_CHECKS);
+    api->checks[api->n_checks++] = (struct api_check){mem_strdup(str_c(name)), check, ctx};
+}
+
+/* ---- where it is reached ---- */
+
+void vapi_publish_address(struct vapi *api, const struct vapi_address *address)
+{
+    struct arena *a = arena_new(0);
+
+    arena_free(api->address_texts);
+    api->address_texts = a;
+    api->address = *address;
+    api->address.cluster_ip = arena_str(a, address->cluster_ip);
+    api->address.endpoint_ip = arena_str(a, address->endpoint_ip);
+    if (api->address_changed)
+        api->address_changed(api->address_ctx);
+}
+
+const struct vapi_address *vapi_published_address(const struct vapi *api)
+{
+    return api->address_texts ? &api->address : NULL;
+}
+
+void vapi_on_address(struct vapi *api, void (*changed)(void *ctx), void *ctx)
+{
+    api->address_changed = changed;
+    api->address_ctx = ctx;
+}
+
+/* ---- accessors ---- */
+
+struct admission_memo *vapi_admission_memo(struct vapi *api)
+{
+    return api->admission_memo;
+}
+
+struct registry *vapi_registry(struct vapi *api)
+{
+    return api->registry;
+}
+
+struct store *vapi_store(struct vapi *api)
+{
+    return api->o.store;
+}
+
+struct auth *vapi_auth(struct vapi *api)
+{
+    return api->auth;
+}
+
+struct pki *vapi_pki(struct vapi *api)
+{
+    return api->o.pki;
+}
+
+const struct clock *vapi_clock(const struct vapi *api)
+{
+    return api->o.clock;
+}
+
+const struct rng *vapi_rng(const struct vapi *api)
+{
+    return api->o.rng;
+}
+
+struct uv_loop_s *vapi_loop(const struct vapi *api)
+{
+    return api->o.loop;
+}
+
+const struct config *vapi_config(const struct vapi *api)
+{
+    return api->o.config;
+}
+
+struct controllers *vapi_controllers(const struct vapi *api)
+{
+    return api->controllers;
+}
+
+const struct vapi_hooks *vapi_get_hooks(const struct vapi *api)
+{
+    return &api->hooks;
+}

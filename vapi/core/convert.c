@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stored bytes in the version that was asked for. Objects are stored in one version; the others
+ * differ in apiVersion, and for custom resources in what their schema prunes and defaults. Must
+ * never change what is stored: the trees made here belong to the reader. */
+#include "core.h"
+
+#include <sublet/crd.h>
+#include <sublet/kinds.h>
+
+/* Objects of a CRD whose storage version changed still carry the version they were stored in. */
+static bool carries_version(const struct resource *r, const struct store_object *o)
+{
+    size_t at = sizeof("{\"kind\":\"\",\"apiVersion\":\"") - 1 + r->kind.n;
+
+    return str_eq(str_sub(o->bytes, at, r->api_version.n), r->api_version) &&
+           str_has_prefix(str_from(o->bytes, at + r->api_version.n), STR("\""));
+}
+
+bool convert_is_identity(const struct resource *r, const struct store_object *o)
+{
+    if (r->crd)
+        return !crd_defaults_on_read(r->crd) && carries_version(r, o);
+    return str_eq(r->storage_version, r->api_version);
+}
+
+cJSON *vapi_tree(struct arena *a, const struct store_object *o)
+{
+    cJSON *tree = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    if (!json_parse(a, o->bytes, &tree, &err) && json_is_object(tree))
+        return tree;
+    /* What is loaded is looked at before it can be seen (store_options.readable), and what is
+     * written is ours: this is for a store that is read without. */
+    tree = json_new_object(a);
+    json_set_str(a, json_ensure_object(a, tree, "metadata"), "name", o->name);
+    json_set_str(a, json_get(tree, "metadata"), "uid", o->uid);
+    if (o->ns.n)
+        json_set_str(a, json_get(tree, "metadata"), "namespace", o->ns);
+    return tree;
+}
+
+static void convert_custom(struct arena *a, const struct resource *r, cJSON *tree)
+{
+    struct str carried = json_str(json_get(tree, "apiVersion"));
+
+    if (!str_eq(carried, r->api_version) && str_eq(carried, r->storage_version)) {
+        crd_from_stored(r->crd, a, tree);
+        return;
+    }
+    crd_prune(r->crd, a, tree, NULL);
+    crd_default(r->crd, a, tree);
+}
+
+cJSON *convert_tree(struct arena *a, const struct resource *r, const struct store_object *o)
+{
+    cJSON *tree = vapi_tree(a, o);
+
+    if (convert_is_identity(r, o))
+        return tree;
+    if (!r->crd && !str_eq(r->storage_version, r->api_version)) {
+        kinds_convert(a, r, tree);
+        return tree;
+    }
+    if (r->crd)
+        convert_custom(a, r, tree);
+    json_set_str(a, tree, "apiVersion", r->api_version);
+    return tree;
+}

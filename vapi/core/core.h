@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi (private to vapi)
+ *
+ * The control plane's body, which every folder above shares, and what the files of core offer them
+ * beside the public headers. */
+#pragma once
+
+#include <uv.h>
+
+#include <sublet/call.h>
+#include <sublet/clock.h>
+#include <sublet/net.h>
+#include <sublet/read_only.h>
+
+#define VAPI_MAGIC     0x5AB1E7A0u
+#define API_MAX_BODY   (3u * 1024 * 1024)
+#define API_MAX_CHECKS 16
+
+struct api_audit;
+struct api_metrics;
+struct budget;
+struct call_entry;
+struct call_handlers;
+struct events;
+struct expiry;
+struct flows;
+struct held_call;
+struct notices;
+struct openapi;
+struct streaming;
+struct vapi_renewals;
+
+struct api_check {
+    char *name;
+    const char *(*check)(void *ctx);
+    void *ctx;
+};
+
+struct api_metric_writer {
+    void (*write)(void *ctx, struct buf *out);
+    void *ctx;
+};
+
+/* new -> starting -> serving -> draining -> stopping -> closed */
+enum api_state { API_NEW, API_STARTING, API_SERVING, API_DRAINING, API_STOPPING, API_CLOSED };
+
+/* Revisions of the last minutes, oldest first; see list_token.c. */
+struct token_marks {
+    struct {
+        int64_t at_ms, revision;
+    } mark[16];
+    size_t n;
+    int64_t floor; /* the newest revision that is too old to list from */
+};
+
+struct vapi {
+    unsigned magic;
+    enum api_state state;
+    struct vapi_options o;
+    struct vapi_hooks hooks;
+    const struct call_handlers *handlers;
+    void (*call_ended)(struct vapi *api); /* one call less; vapi.c */
+    void (*all_closed)(struct vapi *api); /* open_handles is 0; vapi.c */
+    size_t call_arena;                    /* the limit of one call's arena */
+    char *version;
+    struct registry *registry;
+    struct auth *auth;
+    struct crds *crds;
+    struct controllers *controllers;
+    struct net_server *server;
+    struct admission_memo *admission_memo;
+    struct events *events;
+    struct notices *notices;
+    struct expiry *expiry;
+    struct openapi *openapi; /* NULL until somebody asks */
+    char flow_uid[37],
+        level_uid[37]; /* of the headers that tell clients not to throttle themselves */
+    struct api_check checks[API_MAX_CHECKS];
+    size_t n_checks;
+    bool store_asked; /* whether it answers; health_checks.c */
+    int64_t store_asked_ms;
+    struct api_metric_writer metric_writers[API_MAX_CHECKS];
+    size_t n_metric_writers;
+    struct api_audit *audit;     /* NULL: there is no audit log */
+    struct api_metrics *metrics; /* NULL until the first request */
+    struct flows *flows;
+    struct streaming *streaming;
+    struct budget *budget;
+    struct token_marks tokens;
+    struct vapi_order *orders; /* read_only.c */
+    struct held_call *held;    /* writes that wait, in order of their arrival */
+    bool holding;
+    struct vapi_address address; /* where it is reached */
+    struct arena *address_texts; /* of it; NULL: it was not published yet */
+    void (*address_changed)(void *ctx);
+    void *address_ctx;
+    uv_timer_t deadline; /* of the call that is due first */
+    int64_t deadline_ms;
+    /* Calls that were not answered, or whose exchange is still open; oldest first. */
+    struct call_entry *first, **last;
+    uint64_t sequence;
+    /* Answers that must not be given before the caller returned. */
+    uv_idle_t idle;
+    struct deferred *deferred, **last_deferred;
+    uv_timer_t renewal;             /* of certificates */
+    struct vapi_renewals *renewals; /* NULL before it listens, and without keys */
+    bool watches_stale;             /* watch.c looks at them when the caller returned */
+    unsigned open_handles, closing_parts;
+    void (*ready)(void *ctx, const struct err *err);
+    void *ready_ctx;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+/* context.c */
+/* Runs run(ctx) once from the loop, after everything that is on the stack has returned. */
+void api_defer(struct vapi *api, void (*run)(void *ctx), void *ctx);
+/* One of api->open_handles is closed. */
+void api_handle_closed(struct vapi *api);
+
+/* registry.c */
+void registry_sweep(struct registry *g, uint64_t oldest_call);
+void registry_set_clock(struct registry *g, const uint64_t *sequence);
+
+/* events.c */
+struct events *events_new(struct vapi *api);
+struct events *events_free(struct events *e);
+
+/* index.c, convert.c */
+/* Checks c's field selector, 400 `field label not supported: x`, and turns its names into those the
+ * index has: the stored version's. */
+int index_select(struct call *c, struct err *err) MUST_CHECK;
+/* Stored bytes are what this version answers with. */
+bool convert_is_identity(const struct resource *r, const struct store_object *o);
+
+/* status.c: a decoder's message without the place, which Go does not report. */
+struct str body_error_text(struct str message);
+
+/* read_only.c: whether writes are possible may have changed; who pauses learns it. */
+void read_only_settle(struct vapi *api);
+
+/* disk.c */
+void disk_watch(struct vapi *api);
+void disk_unwatch(struct vapi *api);
+/* A refused write that the notice stands for. */
+bool disk_excuses(const struct vapi *api, const struct err *err);

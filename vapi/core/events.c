@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Events about objects, recorded by the controllers. The same event again only counts: one object
+ * whose count grows. One source about one object has a burst and then a trickle. Both memories are
+ * tables of a fixed size, where a newcomer takes the place of what collides with it: forgetting
+ * costs a second Event object, never memory. Losing an event is fine; holding up a controller is
+ * not. Source: client-go tools/record/events_cache.go. */
+#include "core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SLOTS       256u
+#define BURST       25
+#define REFILL_MS   300000
+#define MAX_MESSAGE 1024
+#define FORGET_MS   (10 * 60 * 1000) /* upstream's aggregation window */
+
+struct seen {
+    uint64_t key;
+    int64_t at_ms, count;
+    char *ns, *name; /* of the Event */
+};
+
+struct bucket {
+    uint64_t key;
+    int64_t tokens, filled_ms;
+};
+
+struct events {
+    struct vapi *api;
+    uint64_t seed;
+    int64_t last_ns; /* of the newest name */
+    struct seen seen[SLOTS];
+    struct bucket buckets[SLOTS];
+};
+
+struct events *events_new(struct vapi *api)
+{
+    struct events *e = NEW(struct events);
+
+    e->api = api;
+    e->seed = rng_u64(vapi_rng(api));
+    return e;
+}
+
+struct events *events_free(struct events *e)
+{
+    if (!e)
+        return NULL;
+    for (size_t i = 0; i < SLOTS; i++) {
+        mem_free(e->seen[i].ns);
+        mem_free(e->seen[i].name);
+    }
+    return mem_free(e);
+}
+
+/* ---- keys ---- */
+
+static uint64_t mix(const struct events *e, uint64_t so_far, struct str s)
+{
+    return str_hash(s, so_far ^ e->seed) * 0x9E3779B97F4A7C15u + s.n;
+}
+
+static uint64_t object_key(const struct events *e, const cJSON *reference, const char *component)
+{
+    static const char *const parts[] = {"kind", "apiVersion", "namespace", "name", "uid"};
+    uint64_t key = mix(e, 1, str_c(component));
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        key = mix(e, key, json_str(json_get(reference, parts[i])));
+    return key;
+}
+
+static bool take_token(struct events *e, uint64_t key, int64_t now)
+{
+    struct bucket *b = &e->buckets[key % SLOTS];
+    int64_t earned;
+
+    if (b->key != key)
+        *b = (struct bucket){key, BURST, now};
+    earned = (now - b->filled_ms) / REFILL_MS;
+    if (earned > 0) {
+        b->tokens = b->tokens + earned > BURST ? BURST : b->tokens + earned;
+        b->filled_ms += earned * REFILL_MS;
+    }
+    if (b->tokens == 0)
+        return false;
+    b->tokens--;
+    return true;
+}
+
+/* ---- the object ---- */
+
+static void copy_text(struct arena *a, cJSON *to, const char *key, struct str value)
+{
+    if (value.n)
+        json_set_str(a, to, key, value);
+}
+
+/* An object, or a reference to one: both are understood. */
+static cJSON *make_reference(struct arena *a, const cJSON *involved)
+{
+    static const char *const metadata[] = {"namespace", "name", "uid", "resourceVersion"};
+    const cJSON *from = json_get(involved, "metadata");
+    cJSON *reference = json_new_object(a);
+
+    if (!from)
+        from = involved;
+    copy_text(a, reference, "kind", json_str(json_get(involved, "kind")));
+    for (size_t i = 0; i < 3; i++)
+        copy_text(a, reference, metadata[i], json_str(json_get(from, metadata[i])));
+    copy_text(a, reference, "apiVersion", json_str(json_get(involved, "apiVersion")));
+    copy_text(a, reference, "resourceVersion", json_str(json_get(from, "resourceVersion")));
+    copy_text(a, reference, "fieldPath", json_str(json_get(involved, "fieldPath")));
+    return reference;
+}
+
+struct occurrence {
+    const cJSON *reference;
+    const char *type, *reason, *component;
+    struct str message, ns;
+    int64_t now_us, name_ns;
+};
+
+static cJSON *make_event(struct arena *a, const struct occurrence *o)
+{
+    struct str at = time_format_s(a, o->now_us / 1000000);
+    cJSON *event = json_new_object(a), *metadata;
+
+    json_set_str(a, event, "kind", STR("Event"));
+    json_set_str(a, event, "apiVersion", STR("v1"));
+    metadata = json_ensure_object(a, event, "metadata");
+    /* Nanoseconds, as upstream; ours only grow, so that no two names meet. */
+    json_set_str(a, metadata, "name",
+                 arena_printf(a, "%.*s.%llx",
+                              STR_F(str_sub(json_str(json_get(o->reference, "name")), 0, 230)),
+                              (unsigned long long)o->name_ns));
+    json_set_str(a, metadata, "namespace", o->ns);
+    json_set(a, event, "involvedObject", json_copy(a, o->reference));
+    json_set_str(a, event, "reason", str_c(o->reason));
+    json_set_str(a, event, "message", o->message);
+    json_set_str(a, json_ensure_object(a, event, "source"), "component", str_c(o->component));
+    json_set_str(a, event, "firstTimestamp", at);
+    json_set_str(a, event, "lastTimestamp", at);
+    json_set_i64(a, event, "count", 1);
+    json_set_str(a, event, "type", str_c(o->type));
+    json_set(a, event, "eventTime", json_new_null(a));
+    json_set_str(a, event, "reportingComponent", str_c(o->component));
+    json_set_str(a, event, "reportingInstance", STR(""));
+    return event;
+}
+
+static cJSON *make_count(struct arena *a, int64_t count, int64_t now_s)
+{
+    cJSON *patch = json_new_object(a);
+
+    json_set_i64(a, patch, "count", count);
+    json_set_str(a, patch, "lastTimestamp", time_format_s(a, now_s));
+    return patch;
+}
+
+/* ---- recording ---- */
+
+/* Nobody waits for an event: it may be refused (its namespace is going) or be gone. */
+static void on_recorded(void *ctx, const struct err *err, const struct store_object *object)
+{
+    (void)ctx;
+    (void)err;
+    (void)object;
+}
+
+static void remember(struct seen *s, uint64_t key, int64_t now_ms, const cJSON *event)
+{
+    mem_free(s->ns);
+    mem_free(s->name);
+    *s = (struct seen){key, now_ms, 1, mem_strdup(json_str_at(event, "metadata.namespace")),
+                       mem_strdup(json_str_at(event, "metadata.name"))};
+}
+
+static void record(struct events *e, struct arena *a, uint64_t key, const struct occurrence *o)
+{
+    struct vapi *api = e->api;
+    const struct resource *r = registry_find(api->registry, STR(""), STR("v1"), STR("events"));
+    struct seen *s = &e->seen[key % SLOTS];
+    int64_t now_ms = clock_mono_ms(vapi_clock(api));
+    cJSON *event;
+
+    if (!r)
+        return;
+    if (s->name && s->key == key && now_ms - s->at_ms < FORGET_MS &&
+        store_latest(api->o.store, r->storage, str_c(s->ns), str_c(s->name))) {
+        s->at_ms = now_ms;
+        s->count++;
+        vapi_patch(api, r, STR_NULL, str_c(s->ns), str_c(s->name),
+                   make_count(a, s->count, o->now_us / 1000000), on_recorded, NULL);
+        return;
+    }
+    event = make_event(a, o);
+    remember(s, key, now_ms, event);
+    vapi_create(api, r, o->ns, event, on_recorded, NULL);
+}
+
+void vapi_event(struct vapi *api, const cJSON *involved, const char *type, const char *reason,
+                struct str message, const char *component)
+{
+    struct events *e = api->events;
+    struct arena *a;
+    struct occurrence o = {.type = type, .reason = reason, .component = component};
+    uint64_t key;
+
+    if (api->state >= API_STOPPING)
+        return;
+    a = arena_new(0);
+    o.reference = make_reference(a, involved);
+    o.message = str_sub(message, 0, MAX_MESSAGE);
+    o.ns = json_str(json_get(o.reference, "namespace"));
+    if (!o.ns.n)
+        o.ns = STR("default");
+    o.now_us = clock_wall_us(vapi_clock(api));
+    if (e->last_ns < o.now_us * 1000)
+        e->last_ns = o.now_us * 1000;
+    o.name_ns = e->last_ns++;
+
+    key = object_key(e, o.reference, component);
+    if (take_token(e, key, clock_mono_ms(vapi_clock(api)))) {
+        key = mix(e, mix(e, mix(e, key, str_c(type)), str_c(reason)), o.message);
+        record(e, a, key, &o);
+    }
+    arena_free(a);
+}

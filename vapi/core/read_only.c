@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Writes that wait or are refused while it is not this process's turn to write, or its disk does
+ * not take them. The store refuses as well, so that a write that was under way when the order came
+ * is not stored; here is where a refusal costs nothing. Must never refuse what persists nothing. */
+#include "calls.h"
+
+#include <assert.h>
+
+#include <sublet/store_admin.h>
+#include <sublet/store_disk.h>
+
+struct held_call {
+    struct held_call *next;
+    struct call *call;
+};
+
+/* exec, attach, port-forward and proxies change what is behind them; a log is read. */
+static bool is_tunnel(const struct subresource *s)
+{
+    return s && s->object_kind && str_has_suffix(str_c(s->object_kind), STR("Options")) &&
+           !str_eqc(str_c(s->name), "log");
+}
+
+/* Reviews, and TokenRequests, whose answer is all there is of them. A Binding writes its pod. */
+static bool persists_nothing(const struct call *c)
+{
+    const struct resource *r = c->resource;
+
+    if (c->sub)
+        return str_eqc(str_c(c->sub->name), "token");
+    return (r->flags & RES_REVIEW) && !str_eqc(r->plural, "bindings");
+}
+
+static bool writes(const struct call *c)
+{
+    if (is_tunnel(c->sub))
+        return true;
+    return c->verb != CALL_GET && c->verb != CALL_LIST && c->verb != CALL_WATCH &&
+           !c->options.dry_run && !persists_nothing(c);
+}
+
+/* ---- held ---- */
+
+static void cancel_held(struct call *c)
+{
+    struct held_call **at = &c->api->held;
+
+    while ((*at)->call != c)
+        at = &(*at)->next;
+    *at = (*at)->next;
+}
+
+static void hold(struct call *c)
+{
+    struct held_call *h = ARENA_NEW(c->arena, struct held_call), **at = &c->api->held;
+
+    h->call = c;
+    while (*at)
+        at = &(*at)->next;
+    *at = h;
+    c->cancel = cancel_held;
+}
+
+/* What they lead to may be held again, behind them: so many run as there are now. */
+static void run_held(struct vapi *api)
+{
+    size_t n = 0;
+
+    for (struct held_call *h = api->held; h; h = h->next)
+        n++;
+    for (; n && api->held; n--) {
+        struct call *c = api->held->call;
+
+        api->held = api->held->next;
+        c->cancel = NULL;
+        call_run(c);
+    }
+}
+
+/* ---- refused ---- */
+
+static void refuse(struct call *c)
+{
+    struct err err;
+
+    err_init(&err, c->arena);
+    err_set(&err, &ERR_UNAVAILABLE, "%s", store_read_only(c->api->o.store));
+    err.retry_after = STORE_READ_ONLY_RETRY_S;
+    call_error(c, &err);
+}
+
+static void refuse_for_disk(struct call *c)
+{
+    struct err err;
+
+    err_init(&err, c->arena);
+    (void)!store_disk_refuse(c->api->o.store, &err);
+    call_error(c, &err);
+}
+
+/* Whether an update grows is known when it has been made: the store refuses it then. */
+static bool is_too_much(const struct call *c)
+{
+    if (!store_disk(c->api->o.store) || is_tunnel(c->sub))
+        return false;
+    return store_disk_is_shut(c->api->o.store) || (c->verb == CALL_CREATE && !c->sub);
+}
+
+call_handler read_only_handler(const struct call *c)
+{
+    if (!writes(c))
+        return NULL;
+    if (store_read_only(c->api->o.store))
+        return refuse;
+    if (is_too_much(c))
+        return refuse_for_disk;
+    return c->api->holding ? hold : NULL;
+}
+
+/* ---- the order ---- */
+
+void vapi_hold_writes(struct vapi *api)
+{
+    assert(api->magic == VAPI_MAGIC);
+    api->holding = true;
+}
+
+static bool is_read_only(const struct vapi *api)
+{
+    return store_read_only(api->o.store) || store_disk_is_shut(api->o.store);
+}
+
+void read_only_settle(struct vapi *api)
+{
+    bool read_only = is_read_only(api);
+    struct vapi_order *next;
+
+    for (struct vapi_order *o = api->orders; o; o = next) {
+        next = o->next;
+        if (o->read_only == read_only)
+            continue;
+        o->read_only = read_only;
+        o->changed(o);
+    }
+}
+
+static void on_decided(void *ctx)
+{
+    struct vapi *api = ctx;
+
+    if (!api->holding)
+        run_held(api);
+}
+
+void vapi_set_read_only(struct vapi *api, const char *reason)
+{
+    assert(api->magic == VAPI_MAGIC);
+    store_set_read_only(api->o.store, reason);
+    read_only_settle(api);
+    api->holding = false;
+    if (api->held)
+        api_defer(api, on_decided, api);
+}
+
+void vapi_order_watch(struct vapi *api, struct vapi_order *order)
+{
+    order->read_only = is_read_only(api);
+    order->prev = &api->orders;
+    order->next = api->orders;
+    if (order->next)
+        order->next->prev = &order->next;
+    api->orders = order;
+}
+
+void vapi_order_unwatch(struct vapi_order *order)
+{
+    *order->prev = order->next;
+    if (order->next)
+        order->next->prev = order->prev;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi (private to vapi)
+ *
+ * What a request asks for, as its path and query say it: nothing is looked up yet. */
+#pragma once
+
+#include <sublet/auth.h>
+#include <sublet/net.h>
+
+/* target.c */
+struct target {
+    bool is_resource;   /* an API path with a resource in it */
+    bool by_path_watch; /* the deprecated /watch/ prefix */
+    enum net_method method;
+    const char *verb; /* as RBAC names it; of a non-resource request the lower-case method */
+    struct str group, version, resource, sub, ns, name;
+    struct str path_name; /* name as in the path; a field selector may set the other one */
+    struct str path;      /* decoded */
+    struct str rest;      /* what follows the subresource, without the slash */
+};
+/* What is asked, as authorisers, audit policies and FlowSchemas look at it. */
+struct attributes request_attributes(const struct target *t);
+/* False when the path cannot be decoded. */
+bool request_target(struct arena *a, const struct net_request *r, struct target *ret);
+
+/* query.c */
+struct query_item {
+    struct str name, value;
+};
+struct query {
+    const struct query_item *items;
+    size_t n;
+};
+/* %XX and + decoded; a pair that cannot be decoded is left out, as Go's URL.Query() does. */
+void query_parse(struct arena *a, struct str text, struct query *ret); /* drops what is too much */
+int query_parse_all(struct arena *a, struct str text, struct query *ret,
+                    struct err *err) MUST_CHECK;               /* refuses it */
+struct str query_get(const struct query *q, const char *name); /* first; STR_NULL when absent */
+bool query_truth(struct str value); /* the parameter codec's idea of a boolean */
