@@ -5,6 +5,8 @@
 
 #include <assert.h>
 
+#include <sublet/object.h>
+
 #define SOME_CPU    100
 #define SOME_MEMORY (INT64_C(200) << 20)
 
@@ -183,7 +185,7 @@ static void read_pod(struct pod_entry *p, const struct store_object *o)
     p->priority = json_i64_at(pod, "spec.priority", 0);
     p->created = time_of(pod, "metadata.creationTimestamp");
     p->generation = json_i64_at(pod, "metadata.generation", 0);
-    p->deleting = object_deleting(pod);
+    p->deleting = object_is_terminating(pod);
     p->requests = pod_requests(p->arena, pod);
     p->cpu_or_some = amount_of(&p->requests, STR("cpu"));
     p->memory_or_some = amount_of(&p->requests, STR("memory"));

@@ -209,7 +209,7 @@ static void evict_reconcile(struct reconcile *r)
         return;
     }
     int64_t now_s = reconcile_now_s(r), due = eviction_due(node, pod, now_s);
-    if (pod_is_finished(pod) || object_deleting(pod) || due == INT64_MAX)
+    if (pod_is_finished(pod) || object_is_terminating(pod) || due == INT64_MAX)
         return;
     if (due > now_s)
         reconcile_again_after(r, (due - now_s) * 1000);

@@ -296,7 +296,7 @@ static void visit_pod(struct visit *v)
         return; /* silent: who judges nodes says the rest */
     if (node_is_down(node))
         mark_unready(v);
-    else if (object_deleting(v->pod))
+    else if (object_is_terminating(v->pod))
         end_pod(v, &view);
     else if (!pod_is_finished(v->pod))
         run_pod(v, &view);
@@ -311,7 +311,7 @@ static void kubelet_reconcile(struct reconcile *r)
     if (!key_split(reconcile_key(r), &ns, &name))
         return;
     struct visit v = {k, r, res, reconcile_get(r, res, ns, name)};
-    if (!v.pod || pod_is_finished(v.pod) || object_deleting(v.pod))
+    if (!v.pod || pod_is_finished(v.pod) || object_is_terminating(v.pod))
         note_waiter(k, reconcile_key(r), false);
     if (v.pod && json_str_at(v.pod, "spec.nodeName").n)
         visit_pod(&v);

@@ -290,7 +290,7 @@ static void node_reconcile(struct reconcile *r)
     if (!key_split(reconcile_key(r), &ns, &name))
         return;
     cJSON *node = reconcile_get(r, res, STR(""), name);
-    if (!node || object_deleting(node))
+    if (!node || object_is_terminating(node))
         return;
     bool down = node_is_down(node), judged = is_judged(r), changed;
     if (down && judged)

@@ -22,11 +22,6 @@ cJSON *read_object(struct vapi *api, struct arena *a, const struct resource *r, 
     return o ? vapi_tree(a, o) : NULL;
 }
 
-bool object_deleting(const cJSON *object)
-{
-    return json_path(object, "metadata.deletionTimestamp") != NULL;
-}
-
 struct str annotation_of(const cJSON *object, const char *key)
 {
     return json_str(json_get(json_path(object, "metadata.annotations"), key));

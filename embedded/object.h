@@ -13,7 +13,6 @@
 #define ENV_EXIT_CODE  "SUBLET_SIMULATE_EXIT_CODE"     /* variable of a container */
 
 const struct resource *embedded_resource(struct vapi *api, const char *group, const char *plural);
-bool object_deleting(const cJSON *object);
 struct str annotation_of(const cJSON *object, const char *key);
 struct str object_ns(const cJSON *object);
 struct str object_name(const cJSON *object);

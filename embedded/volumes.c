@@ -16,6 +16,7 @@
 #include <assert.h>
 
 #include <sublet/log.h>
+#include <sublet/object.h>
 #include <sublet/quantity.h>
 
 #define PROVISIONER    "sublet.dev/simulated"
@@ -139,7 +140,7 @@ static bool fits(const struct find_volume *f, const cJSON *volume, struct str la
 {
     const cJSON *claim = f->binding->claim;
 
-    if (object_deleting(volume) || !str_eqc(json_str_at(volume, "status.phase"), "Available"))
+    if (object_is_terminating(volume) || !str_eqc(json_str_at(volume, "status.phase"), "Available"))
         return false;
     if (json_path(volume, "spec.claimRef"))
         return names_claim(volume, claim, false);
@@ -372,7 +373,7 @@ static void claim_reconcile(struct reconcile *r)
     b.claims = reconcile_resource(r, "", "persistentvolumeclaims");
     b.volumes = reconcile_resource(r, "", "persistentvolumes");
     b.claim = reconcile_get(r, b.claims, ns, name);
-    if (!b.claim || object_deleting(b.claim))
+    if (!b.claim || object_is_terminating(b.claim))
         return;
     if (is_bound(b.claim))
         grow(&b);
@@ -428,7 +429,7 @@ static void volume_reconcile(struct reconcile *r)
         return;
     cJSON *volume = reconcile_get(r, res, STR(""), name);
     const cJSON *ref = json_path(volume, "spec.claimRef"), *claim;
-    if (!volume || object_deleting(volume))
+    if (!volume || object_is_terminating(volume))
         return;
     if (is_external(r)) {
         remove_released(r, res, volume);
@@ -544,7 +545,7 @@ struct str volumes_missing(struct reconcile *r, const cJSON *pod)
         const cJSON *claim = reconcile_get(r, res, object_ns(pod), name);
         if (!claim)
             return arena_printf(a, "persistentvolumeclaim \"%.*s\" not found", STR_F(name));
-        if (object_deleting(claim))
+        if (object_is_terminating(claim))
             return arena_printf(a, "persistentvolumeclaim \"%.*s\" is being deleted", STR_F(name));
         if (!is_bound(claim) && !waits_for_pod(class_of(r, claim)))
             return STR("pod has unbound immediate PersistentVolumeClaims");

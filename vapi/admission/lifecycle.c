@@ -3,6 +3,8 @@
  * namespaces the cluster needs stay. */
 #include "plugins.h"
 
+#include <sublet/object.h>
+
 static const char *const IMMORTAL[] = {"default", "kube-system", "kube-public"};
 
 static int delete_namespace(const struct admission_call *c, struct err *err)
@@ -42,5 +44,5 @@ int lifecycle_admit(const struct admission_call *c, cJSON *object, const cJSON *
     if (!str_contains(ns->bytes, STR("\"deletionTimestamp\"")))
         return 0;
     cJSON *tree = vapi_tree(c->arena, ns);
-    return json_path(tree, "metadata.deletionTimestamp") ? terminating(c, object, err) : 0;
+    return object_is_terminating(tree) ? terminating(c, object, err) : 0;
 }

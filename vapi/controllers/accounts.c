@@ -3,13 +3,15 @@
  * which pods know the API server. Both come back when deleted; the CA's text is kept right. */
 #include "util.h"
 
+#include <sublet/object.h>
+
 #define CA_NAME STR("kube-root-ca.crt")
 
 static bool namespace_is_active(struct reconcile *r, struct str name)
 {
     const cJSON *ns = reconcile_get(r, reconcile_resource(r, "", "namespaces"), STR(""), name);
 
-    return ns && !json_path(ns, "metadata.deletionTimestamp");
+    return ns && !object_is_terminating(ns);
 }
 
 static cJSON *object_named(struct arena *a, const char *kind, struct str ns, struct str name)

@@ -302,7 +302,7 @@ static void crd_reconcile(struct reconcile *r)
         reconsider_group(r, name);
         return;
     }
-    if (json_path(crd, "metadata.deletionTimestamp")) {
+    if (object_is_terminating(crd)) {
         if (finalizer_has(crd, FINALIZER))
             terminate(x, r, res, crd);
         return;

@@ -126,11 +126,6 @@ struct str join(struct arena *a, const cJSON *list, const char *separator)
     return text;
 }
 
-bool is_deleting(const cJSON *object)
-{
-    return json_path(object, "metadata.deletionTimestamp") != NULL;
-}
-
 ROW_CELLS(cells_age)
 {
     struct row r = {a, object, now, cells};

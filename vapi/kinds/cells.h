@@ -34,7 +34,6 @@ void cell_selector(const struct row *r, const cJSON *selector, const char *other
 struct str label_selector_text(struct arena *a, const cJSON *selector);
 /* Joins the strings of a list. */
 struct str join(struct arena *a, const cJSON *list, const char *separator);
-bool is_deleting(const cJSON *object);
 
 #define ROW_CELLS(name) void name(struct arena *a, const cJSON *object, int64_t now, cJSON *cells)
 ROW_CELLS(cells_age); /* Age only */

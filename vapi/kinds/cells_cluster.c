@@ -4,6 +4,7 @@
 #include "cells.h"
 
 #include <sublet/clock.h>
+#include <sublet/object.h>
 
 #include <ctype.h>
 
@@ -302,7 +303,7 @@ ROW_CELLS(cells_runtime_class)
 ROW_CELLS(cells_resource_claim)
 {
     struct row r = {a, object, now, cells};
-    bool deleting = is_deleting(object);
+    bool deleting = object_is_terminating(object);
     const cJSON *status = json_get(object, "status");
     struct str state = deleting ? STR("deleted") : STR("pending");
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/object.h>
+
 /* ---- ConfigMap, Secret, Namespace ---- */
 
 ROW_CELLS(cells_config_map)
@@ -407,7 +409,7 @@ static void cell_class(const struct row *r)
 
 static void cell_phase(const struct row *r)
 {
-    if (is_deleting(r->object))
+    if (object_is_terminating(r->object))
         cell_text(r, STR("Terminating"));
     else
         cell_text_at(r, "status.phase");

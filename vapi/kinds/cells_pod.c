@@ -4,6 +4,7 @@
 #include "cells.h"
 
 #include <sublet/clock.h>
+#include <sublet/object.h>
 
 struct pod_state {
     const struct row *r;
@@ -177,7 +178,7 @@ static void end_state(struct pod_state *p)
 {
     struct str phase = json_str(json_get(p->status, "phase"));
 
-    if (!is_deleting(p->r->object))
+    if (!object_is_terminating(p->r->object))
         return;
     if (str_eqc(json_str(json_get(p->status, "reason")), "NodeLost"))
         p->reason = STR("Unknown");

@@ -4,6 +4,7 @@
 #include "cells.h"
 
 #include <sublet/clock.h>
+#include <sublet/object.h>
 
 #include <ctype.h>
 
@@ -131,7 +132,7 @@ static struct str job_status(const cJSON *job)
         return STR("Complete");
     if (job_is(job, "Failed"))
         return STR("Failed");
-    if (is_deleting(job))
+    if (object_is_terminating(job))
         return STR("Terminating");
     if (job_is(job, "Suspended"))
         return STR("Suspended");

@@ -4,6 +4,7 @@
 #include "validate.h"
 
 #include <sublet/encode.h>
+#include <sublet/object.h>
 
 #include <ctype.h>
 
@@ -73,7 +74,7 @@ static void namespace_validate(struct field_errors *e, const cJSON *object, cons
 
 static void namespace_validate_status(struct field_errors *e, const cJSON *object, const cJSON *old)
 {
-    bool deleted = json_path(object, "metadata.deletionTimestamp") != NULL;
+    bool deleted = object_is_terminating(object);
     struct str phase = json_str_at(object, "status.phase");
 
     (void)old;

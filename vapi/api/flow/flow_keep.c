@@ -11,6 +11,8 @@
 
 #include <assert.h>
 
+#include <sublet/object.h>
+
 #define KEEP_MAGIC 0x666c6b70u
 #define CALM_MS    200 /* after a change, before looking */
 #define AUTOUPDATE "apf.kubernetes.io/autoupdate-spec"
@@ -158,7 +160,7 @@ static void keep_seed(struct flow_keep *k, struct arena *a, const struct seed *s
         return;
     }
     tree = vapi_tree(a, o);
-    if (json_path(tree, "metadata.deletionTimestamp") || !is_ours(s, tree) ||
+    if (object_is_terminating(tree) || !is_ours(s, tree) ||
         json_equal(json_get(tree, "spec"), json_get(wanted, "spec")))
         return;
     json_set(a, tree, "spec", json_copy(a, json_get(wanted, "spec")));

@@ -215,7 +215,7 @@ static bool plan_graceful(struct removal *d, int64_t *ret_grace)
     *ret_grace = 0;
     if (!(d->call->resource->flags & RES_GRACEFUL))
         return true;
-    if (!json_path(d->old, "metadata.deletionTimestamp")) {
+    if (!object_is_terminating(d->old)) {
         *ret_grace = first_grace(d);
         mark(d, now_s(d) + *ret_grace, *ret_grace);
         return true;
@@ -233,7 +233,7 @@ static enum fate plan_namespace(struct removal *d)
 
     if (json_count(json_path(d->old, "spec.finalizers")) == 0 && !meta_has_finalizers(d->old))
         return REMOVE;
-    if (json_path(d->old, "metadata.deletionTimestamp"))
+    if (object_is_terminating(d->old))
         return KEEP;
     json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
     json_set_str(a, json_ensure_object(a, d->object, "status"), "phase", STR("Terminating"));
@@ -248,7 +248,7 @@ static bool plan_held(struct removal *d)
     const struct kind_ops *ops = d->call->resource->ops;
     struct arena *a = d->call->arena;
 
-    if (!ops || !ops->prepare_delete || json_path(d->old, "metadata.deletionTimestamp"))
+    if (!ops || !ops->prepare_delete || object_is_terminating(d->old))
         return false;
     json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
     ops->prepare_delete(a, d->object, now_s(d));

@@ -70,7 +70,7 @@ static int check_pod(struct call *c, const cJSON *pod, struct err *err)
 
     if (uid.n && !str_eq(uid, json_str_at(pod, "metadata.uid")))
         return refuse_uid(c, err, uid, json_str_at(pod, "metadata.uid"));
-    if (json_path(pod, "metadata.deletionTimestamp"))
+    if (object_is_terminating(pod))
         return refuse(c, err,
                       arena_printf(a, "pod %.*s is being deleted, cannot be assigned to a host",
                                    STR_F(c->name)));

@@ -86,7 +86,7 @@ static bool pod_ready(const cJSON *pod)
 static bool needs_no_budget(const cJSON *pod)
 {
     return pod_is_finished(pod) || str_eqc(json_str_at(pod, "status.phase"), "Pending") ||
-           json_path(pod, "metadata.deletionTimestamp");
+           object_is_terminating(pod);
 }
 
 /* A pod that is not ready may go without a charge, by the budget's policy. */
