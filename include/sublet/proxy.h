@@ -2,9 +2,10 @@
  * room: vapi
  *
  * Requests that only the machines behind the cluster can serve: logs, exec, attach, port-forward
- * and the HTTP proxies of pods and services. vapi/api/proxy reads and checks them as a kube-apiserver
- * does and hands them to `connect` of struct vapi_hooks; whoever registered it answers through the
- * functions below, as slowly as it likes. Everything runs on the loop thread. */
+ * and the HTTP proxies of pods and services. vapi/api/proxy reads and checks them as a
+ * kube-apiserver does and hands them to `connect` of struct vapi_hooks; whoever registered it
+ * answers through the functions below, as slowly as it likes. Everything runs on the loop thread.
+ */
 #pragma once
 
 #include <sublet/json.h>

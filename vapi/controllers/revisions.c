@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "../schema/tree.h"
+#include "../types/tree.h"
 
 static int64_t number_of(const cJSON *revision)
 {

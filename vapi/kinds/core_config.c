@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConfigMaps, Secrets and ServiceAccounts. stringData must never reach the store. */
 #include "validate.h"
-#include "../schema/tree.h"
+#include "../types/tree.h"
 
 #include <sublet/encode.h>
 

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 #include "names.h"
-#include "../schema/tree.h"
+#include "../types/tree.h"
 
 #include <sublet/quantity.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The apply patch: what a configuration must be, the merge (vapi/fields), and kubectl's annotation
- * kept in step. Must never take a configuration of another kind than the URL is about. Source:
- * apimachinery pkg/util/managedfields/internal/{structuredmerge,versioncheck,lastappliedupdater,
+ * The apply patch: what a configuration must be, the merge (vapi/types/fields), and kubectl's
+ * annotation kept in step. Must never take a configuration of another kind than the URL is about.
+ * Source: apimachinery
+ * pkg/util/managedfields/internal/{structuredmerge,versioncheck,lastappliedupdater,
  * skipnonapplied}.go. */
 #include "managed.h"
 

@@ -3,9 +3,9 @@
  *
  * metadata.managedFields of a write: who it counts for, what it may count for (an endpoint that
  * cannot change a field cannot own it), and the versions the entries speak of. The merge itself is
- * vapi/fields. A write must never fail because its fields cannot be tracked: then they are not.
- * Source: apimachinery pkg/util/managedfields/internal/{fieldmanager,skipnonapplied}.go, apiserver
- * pkg/endpoints/handlers/{create,patch}.go. */
+ * vapi/types/fields. A write must never fail because its fields cannot be tracked: then they are
+ * not. Source: apimachinery pkg/util/managedfields/internal/{fieldmanager,skipnonapplied}.go,
+ * apiserver pkg/endpoints/handlers/{create,patch}.go. */
 #include "managed.h"
 
 #include "../../core/meta.h"

@@ -5,7 +5,7 @@
  * trees are taken apart for the result. Source: structured-merge-diff typed/merge.go. */
 #include "fields.h"
 
-#include "../schema/index.h"
+#include "../index.h"
 
 struct walk {
     struct arena *arena;

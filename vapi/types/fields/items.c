@@ -5,8 +5,8 @@
  * Source: structured-merge-diff typed/helpers.go. */
 #include "fields.h"
 
-#include "../schema/builtin.h"
-#include "../schema/index.h"
+#include "../builtin.h"
+#include "../index.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-module sublet.dev/vapi/schema/gen
+module sublet.dev/vapi/types/gen
 
 go 1.26.0
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi (private to vapi/fields)
+ * room: vapi (private to vapi/types/fields)
  *
  * What updates and applies share: entries of managedFields, and what a write changed in each of the
  * versions they speak of. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen prints vapi/schema/builtin_table.c. Usage: gen <OpenAPI v3 directory> <kubernetes version>.
+// Command gen prints vapi/types/builtin_table.c. Usage: gen <OpenAPI v3 directory> <kubernetes version>.
 package main
 
 import (

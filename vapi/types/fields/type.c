@@ -8,7 +8,7 @@
 
 #include <sublet/crd.h>
 
-#include "../schema/builtin.h"
+#include "../builtin.h"
 
 #include <string.h>
 

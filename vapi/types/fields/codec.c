@@ -5,7 +5,7 @@
  * fieldpath/serialize.go. */
 #include "fields.h"
 
-#include "../schema/tree.h"
+#include "../tree.h"
 
 /* A shared empty object would be linked into several lists: each member is a node of its own. */
 static cJSON *print(struct arena *a, const struct field_set *x, bool self)

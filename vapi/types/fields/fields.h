@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi (private to vapi/fields)
+ * room: vapi (private to vapi/types/fields)
  *
  * What the files of the structured merge share: steps as text, sets under construction, types as
  * what a value of theirs may be, items of lists by their identity. */
