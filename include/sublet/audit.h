@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/audit
  *
  * The audit log: which requests are told (a policy as kube-apiserver's), what is told of them (an
  * event of audit.k8s.io/v1) and where (a file that is rotated, or the standard output). It knows no

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/controllers
  *
  * The frame of every loop that drives something to its wanted state: what it watches, and one
  * function that, for one key, reads the committed state and issues writes. The frame keeps the
@@ -128,3 +128,9 @@ struct controllers *controllers_start(struct vapi *api, bool native);
 void controllers_close(struct controllers *cs, void (*closed)(void *ctx), void *ctx);
 int64_t controllers_next_due(const struct controllers *cs);
 void controllers_wake(struct controllers *cs);
+
+/* The controller of CustomResourceDefinitions, which starts before anything is served: it has
+ * registered what the store holds when this returns, then follows changes. */
+struct crds;
+struct crds *crds_start(struct vapi *api);
+void crds_close(struct crds *c, void (*closed)(void *ctx), void *ctx);

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/crd
  *
- * CustomResourceDefinitions: checked, named, established, compiled into schemas and registered,
- * live. */
+ * CustomResourceDefinitions: what one may look like, and its versions compiled into schemas. */
 #pragma once
 
-#include <sublet/vapi.h>
+#include <sublet/resource.h>
 
-struct crds;        /* all CRDs of the cluster */
 struct crd_version; /* one served version, compiled */
-
-/* Loads what the store holds (registered before this returns), then follows changes. */
-struct crds *crds_start(struct vapi *api);
-void crds_close(struct crds *c, void (*closed)(void *ctx), void *ctx);
 
 /* kind_ops of the CustomResourceDefinition kind itself: defaults, validation (structural schema,
  * names, versions, printer columns, ...), warnings. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/types/fields
  *
  * Who owns which field: sets of paths, and the structured merge they steer (server-side apply).
  * Pure: trees in, trees and sets out, everything in the caller's arena.

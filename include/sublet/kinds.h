@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/kinds
  *
  * The built-in kinds: their descriptors (from tbl/resources.h), and what sets each apart: defaults,
  * preparation, validation, cells of tables, conversion between versions. */

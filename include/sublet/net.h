@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/net
  *
  * HTTP server: TLS 1.2/1.3 (or clear text for metrics and tests), HTTP/2 and HTTP/1.1 by ALPN on
  * one port, on the loop thread. It knows no Kubernetes. Whole bodies in, whole or streamed bodies

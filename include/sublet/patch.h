@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/types
  *
  * Patches of trees: by operations, by merging, and by the type table. */
 #pragma once

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/types
  *
  * Trees to protobuf, over the built-in type table. The way in is in schema.h. */
 #pragma once

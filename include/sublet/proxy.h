@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/api/proxy
  *
  * Requests that only the machines behind the cluster can serve: logs, exec, attach, port-forward
  * and the HTTP proxies of pods and services. vapi/api/proxy reads and checks them as a

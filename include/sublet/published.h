@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/types
  *
  * What OpenAPI asks the table of the built-in kinds: how a type is called. */
 #pragma once

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/types
  *
  * What is known about the shape of objects, for built-in kinds (one generated table) and for CRDs
  * (compiled at run time) in the same form: indexes into arrays, so that the built-in table is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi
+ * room: vapi/types
  *
  * One amount has many spellings, and another spelling is no other value: whoever compares two
  * objects of a built-in type asks this first. Source: apimachinery pkg/api/equality. */

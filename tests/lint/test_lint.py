@@ -46,6 +46,13 @@ LAYERS_WRONG = {
     "no room": ({"include/sublet/a.h": "/* nothing */\n"},
                 "include/sublet/a.h:1: the head comment must say `room: NAME`"),
     "library": ({"vapi/x.c": "#include <sqlite3.h>\n"}, "vapi/x.c:1: <sqlite3.h> belongs to store"),
+    "folder upward": ({"vapi/api/verbs/v.h": "", "vapi/core/x.c": '#include "../api/verbs/v.h"\n'},
+                      'vapi/core/x.c:1: "../api/verbs/v.h" is of vapi/api/verbs, not below vapi/core'),
+    "folder beside": ({"vapi/auth/a.h": "", "vapi/audit/x.c": '#include "../auth/a.h"\n'},
+                      'vapi/audit/x.c:1: "../auth/a.h" is of vapi/auth, not below vapi/audit'),
+    "public header of a folder above": (
+        {"include/sublet/c.h": public("vapi/controllers"), "vapi/crd/x.c": "#include <sublet/c.h>\n"},
+        'vapi/crd/x.c:1: "sublet/c.h" is of vapi/controllers, not below vapi/crd'),
     "impure": ({"translate/x.c": "#include <time.h>\n"}, "translate/x.c:1: <time.h>: translate is pure"),
 }
 
@@ -56,11 +63,47 @@ def test_layers_finds(lint, tree, finding):
     assert (code, lines[0]) == (1, finding)
 
 
+def graph(tmp_path, files):
+    """Compiles {folder/file.c: text} as a build directory has it: (exit code, lines) of the graph."""
+    for name, text in files.items():
+        at = tmp_path / os.path.dirname(name) / "liblib.a.p" / (os.path.basename(name) + ".o")
+        at.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cc", "-w", "-x", "c", "-c", "-o", str(at), "-"], input=text, text=True, check=True)
+    r = subprocess.run([os.path.join(HERE, "graph"), str(tmp_path)], capture_output=True, text=True, check=False)
+    assert r.stderr == ""
+    return r.returncode, r.stdout.splitlines()
+
+
+DEFINES, CALLS = "int f(void) { return 0; }", "int g(void) { return f(); }"
+GRAPH_WRONG = {
+    "room": ({"vapi/core/a.c": DEFINES, "store/b.c": CALLS},
+             "store/b -> vapi/core/a: vapi/core is not below store: f"),
+    "folder": ({"vapi/api/verbs/a.c": DEFINES, "vapi/core/b.c": CALLS},
+               "vapi/core/b -> vapi/api/verbs/a: vapi/api/verbs is not below vapi/core: f"),
+    "folder without a rank": ({"vapi/core/a.c": DEFINES, "vapi/new/b.c": CALLS},
+                              "vapi/new/b: tests/lint/source.py gives its folder no rank"),
+}
+
+
+@pytest.mark.parametrize("files,finding", GRAPH_WRONG.values(), ids=GRAPH_WRONG.keys())
+def test_graph_finds(tmp_path, files, finding):
+    code, lines = graph(tmp_path, files)
+    assert code == 1 and finding in lines
+
+
+def test_graph_accepts(tmp_path):
+    lines = graph(tmp_path, {"vapi/core/a.c": DEFINES, "vapi/api/verbs/b.c": CALLS})[1]
+    assert not any("->" in line or "rank" in line for line in lines)
+    assert lines[-1].startswith("2 files, 1 dependencies")
+
+
 def test_layers_accepts(lint):
     assert lint("layers", {
         "include/sublet/a.h": public("base"), "include/sublet/s.h": public("store"),
         "store/in.h": "", "store/x.c": '#include "in.h"\n#include "sublet/a.h"\n#include <sqlite3.h>\n',
-        "vapi/net/n.h": "", "vapi/api/x.c": '#include "vapi/net/n.h"\n#include "sublet/s.h"\n',
+        "vapi/net/n.h": "", "vapi/api/verbs/x.c": '#include "vapi/net/n.h"\n#include "sublet/s.h"\n',
+        "include/sublet/c.h": public("vapi/controllers"), "syncer/x.c": "#include <sublet/c.h>\n",
+        "vapi/control_plane/x.c": "#include <sublet/c.h>\n",
         "tests/unit/store/t.c": '#include "store/in.h"\n#include "sublet/a.h"\n'})[0] == 0
 
 
