@@ -135,6 +135,8 @@ void quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
 
     if (translate_owner(&s->tenant, host, &o.ns, &o.name, &o.uid)) {
         translate_name(&s->tenant, o.ns, o.name, name);
+        if (life_has_taken_up(s, host))
+            mapping_note_host(s, id, o.ns, o.name, o.uid, host);
         if (is_proven(s, a, &o)) {
             charge_proven(s, a, &o, host);
             quarantine_end(s, id, o.host_name);
