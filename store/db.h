@@ -4,6 +4,7 @@
  * time: the loop thread opens and loads it, then the writer thread owns it until it is closed. */
 #pragma once
 
+#include <sublet/store.h>
 #include <sublet/store_disk.h>
 #include <sublet/store_identity.h>
 
@@ -14,6 +15,11 @@ struct sum;
 #define DB_FILE       "state.db"
 #define DB_LOG_SUFFIX "-wal"
 #define DB_LOG_FILE   DB_FILE DB_LOG_SUFFIX
+
+/* Kinds of records beyond those of callers (store.h): the second rows of store_record_put_twice().
+ */
+#define RECORD_COPY ((enum store_record)(RECORD_CONTROLLER + 1))
+#define N_RECORDS   (RECORD_CONTROLLER + 2)
 
 /* One write of a transaction. Everything pointed to stays put until the transaction is answered. */
 enum op_kind {

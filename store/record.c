@@ -5,6 +5,8 @@
  */
 #include "impl.h"
 
+#include <sublet/store_quarantine.h>
+
 #include <assert.h>
 
 static int record_cmp(const struct record_entry *a, const struct record_entry *b)
@@ -16,7 +18,7 @@ TREE_GENERATE(record_tree, record_entry, link, record_cmp)
 
 static struct record_tree *records_of(struct store *s, unsigned kind)
 {
-    assert(s->magic == STORE_MAGIC && kind >= RECORD_META && kind <= RECORD_CONTROLLER);
+    assert(s->magic == STORE_MAGIC && kind >= RECORD_META && kind < N_RECORDS);
     return &s->records[kind];
 }
 
@@ -131,6 +133,33 @@ bool store_record_get(struct store *s, enum store_record kind, struct str key,
     return e != NULL;
 }
 
+static struct str copy_key(struct arena *a, enum store_record kind, struct str key)
+{
+    return arena_printf(a, "%u/%.*s", (unsigned)kind, STR_F(key));
+}
+
+void store_record_put_twice(struct store *s, enum store_record kind, struct str key,
+                            struct str value)
+{
+    struct arena *a = arena_new(0);
+
+    value = arena_str(a, value);
+    store_record_put(s, kind, key, value);
+    store_record_put(s, RECORD_COPY, copy_key(a, kind, key), value);
+    arena_free(a);
+}
+
+bool store_record_get_either(struct store *s, enum store_record kind, struct str key,
+                             struct str *ret_value)
+{
+    struct arena *a = arena_new(0);
+    bool found = store_record_get(s, kind, key, ret_value) ||
+                 store_record_get(s, RECORD_COPY, copy_key(a, kind, key), ret_value);
+
+    arena_free(a);
+    return found;
+}
+
 void store_record_each(struct store *s, enum store_record kind, struct str prefix,
                        store_record_cb each, void *ctx)
 {
@@ -145,7 +174,7 @@ void store_record_each(struct store *s, enum store_record kind, struct str prefi
 
 void records_fini(struct store *s)
 {
-    for (unsigned kind = RECORD_META; kind <= RECORD_CONTROLLER; kind++) {
+    for (unsigned kind = RECORD_META; kind < N_RECORDS; kind++) {
         struct record_entry *e, *next;
         RB_FOREACH_SAFE(e, record_tree, &s->records[kind], next)
         {

@@ -12,6 +12,7 @@
 
 #include <sublet/encode.h>
 #include <sublet/store.h>
+#include <sublet/store_quarantine.h>
 
 #define TIMEOUT_MS 10000
 
@@ -215,7 +216,7 @@ int restore_plan(struct uv_loop_s *loop, struct store *store, const struct confi
                                    .kubeconfig = config->host_kubeconfig};
     struct str uid;
 
-    if (!store_record_get(store, RECORD_META, STR(META_CLUSTER_UID), &uid))
+    if (!store_record_get_either(store, RECORD_META, STR(META_CLUSTER_UID), &uid))
         return 0; /* it never was on a host */
     p.syncer = (struct syncer){.config = config, .store = store};
     p.syncer.tenant = (struct translate_tenant){

@@ -150,7 +150,10 @@ static void on_undone(void *ctx)
 /* Under another uid all that is on the host would be a stranger's, and be made again beside it. */
 static int check_cluster_uid(struct vapi *api, struct err *err)
 {
-    if (!store_record_damaged(vapi_store(api), RECORD_META, STR(META_CLUSTER_UID)))
+    struct str found;
+
+    if (store_record_get_either(vapi_store(api), RECORD_META, STR(META_CLUSTER_UID), &found) ||
+        !store_record_damaged(vapi_store(api), RECORD_META, STR(META_CLUSTER_UID)))
         return 0;
     return err_set(err, &ERR_STORAGE,
                    "the stored uid of the cluster is damaged; restore the store from a backup");
@@ -163,11 +166,14 @@ static struct str cluster_uid(struct syncer *s)
     struct str found;
     char uuid[37];
 
-    if (store_record_get(s->store, RECORD_META, STR(META_CLUSTER_UID), &found) && found.n)
-        return arena_str(s->arena, found);
-    rng_uuid(vapi_rng(s->api), uuid);
-    store_record_put(s->store, RECORD_META, STR(META_CLUSTER_UID), str_c(uuid));
-    return arena_str(s->arena, str_c(uuid));
+    if (!store_record_get_either(s->store, RECORD_META, STR(META_CLUSTER_UID), &found) ||
+        !found.n) {
+        rng_uuid(vapi_rng(s->api), uuid);
+        found = str_c(uuid);
+    }
+    found = arena_str(s->arena, found);
+    store_record_put_twice(s->store, RECORD_META, STR(META_CLUSTER_UID), found);
+    return found;
 }
 
 /* A new cluster is ready when the host was asked once, so that its first client finds a whole one.

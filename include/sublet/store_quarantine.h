@@ -45,3 +45,11 @@ bool store_is_damaged(const struct store *s);
 bool store_is_absent(struct store *s, unsigned resource, struct str ns, struct str name);
 /* There is no such record, and it may be that only because of damage. Writing it ends that. */
 bool store_record_damaged(struct store *s, enum store_record kind, struct str key);
+
+/* A record that nothing goes on without is kept twice, in rows far apart, so that damage to one is
+ * made good from the other. Put writes what differs; get returns either, and false when both are
+ * missing: store_record_damaged() says whether that may be damage. */
+void store_record_put_twice(struct store *s, enum store_record kind, struct str key,
+                            struct str value);
+bool store_record_get_either(struct store *s, enum store_record kind, struct str key,
+                             struct str *ret_value);

@@ -48,17 +48,23 @@ static void put(struct pki *p, const char *key, struct str value)
     store_record_put(p->store, RECORD_PKI, str_c(key), value);
 }
 
+/* What clients and tokens were given depends on it: it cannot be made again. */
+static void put_twice(struct pki *p, const char *key, struct str value)
+{
+    store_record_put_twice(p->store, RECORD_PKI, str_c(key), value);
+}
+
 static struct str get(struct pki *p, const char *key)
 {
     struct str value;
 
-    return store_record_get(p->store, RECORD_PKI, str_c(key), &value) ? value : STR_NULL;
+    return store_record_get_either(p->store, RECORD_PKI, str_c(key), &value) ? value : STR_NULL;
 }
 
 /* It is not there, and that may be damage: a new one must not take its place. */
 static bool is_lost(struct pki *p, const char *key)
 {
-    return store_record_damaged(p->store, RECORD_PKI, str_c(key));
+    return !get(p, key).p && store_record_damaged(p->store, RECORD_PKI, str_c(key));
 }
 
 /* A certificate and its key, stored as "<name>.crt" and "<name>.key". */
@@ -124,8 +130,8 @@ static int make_ca(struct pki *p, struct err *err)
     p->ca = ca.cert;
     p->ca_key = ca.key;
     p->ca_pem = pki_cert_pem(p->arena, p->ca);
-    put(p, "ca.crt", p->ca_pem);
-    put(p, "ca.key", pki_key_pem(p->arena, p->ca_key));
+    put_twice(p, "ca.crt", p->ca_pem);
+    put_twice(p, "ca.key", pki_key_pem(p->arena, p->ca_key));
     return 0;
 }
 
@@ -142,6 +148,8 @@ static int load_ca(struct pki *p, struct err *err)
     p->ca = ca.cert;
     p->ca_key = ca.key;
     p->ca_pem = arena_str(p->arena, get(p, "ca.crt"));
+    put_twice(p, "ca.crt", p->ca_pem);
+    put_twice(p, "ca.key", get(p, "ca.key"));
     return 0;
 }
 
@@ -265,13 +273,14 @@ static int load_token_key(struct pki *p, struct err *err)
         p->token_key = pki_key_read(pem);
         if (!p->token_key)
             return damaged(err, "token key");
+        put_twice(p, "token.key", pem);
     } else if (is_lost(p, "token.key")) {
         return damaged(err, "token key");
     } else {
         p->token_key = pki_key_new(err);
         if (!p->token_key)
             return -1;
-        put(p, "token.key", pki_key_pem(p->arena, p->token_key));
+        put_twice(p, "token.key", pki_key_pem(p->arena, p->token_key));
     }
     return jwt_key_id(p->arena, p->token_key, &p->token_key_id, err);
 }

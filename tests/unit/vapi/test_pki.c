@@ -244,10 +244,45 @@ static void test_damage_is_not_repaired_by_a_new_ca(void **state)
         store_record_put(w->store, RECORD_PKI, str_c(KEYS[i]), was);
         assert_int_equal(open_pki(w), 0);
     }
-    /* Half of a CA is damage, too. */
-    w->pki = pki_free(w->pki);
-    store_record_delete(w->store, RECORD_PKI, STR("ca.key"));
-    assert_int_equal(open_pki(w), -1);
+}
+
+/* How many rows were changed. */
+static int alter_store(struct world *w, const char *sql)
+{
+    int changed;
+    struct str path = arena_printf(w->arena, "%s/state.db", w->dir);
+    sqlite3 *db;
+
+    close_store(w);
+    assert_int_equal(sqlite3_open_v2(path.p, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    changed = sqlite3_total_changes(db);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    open_store(w);
+    err_clear(&w->err);
+    return changed;
+}
+
+#define DAMAGE "UPDATE record SET value = x'00' WHERE "
+#define REMOVE "DELETE FROM record WHERE "
+#define KEY(k) "key = CAST('" k "' AS BLOB)"
+
+/* Each of the two rows of a record is made good from the other. */
+static void test_a_lost_row_is_made_good(void **state)
+{
+    struct world *w = *state;
+    static const char *const ROWS[] = {
+        DAMAGE KEY("ca.crt"), DAMAGE KEY("ca.crt") " OR " KEY("ca.key"),
+        REMOVE "kind = 2",    "UPDATE record SET key = x'00' WHERE " KEY("token.key"),
+        REMOVE "kind = 6",    DAMAGE "kind = 6",
+    };
+    struct str ca = keep(w, pki_ca_pem(w->pki));
+
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+        assert_true(alter_store(w, ROWS[i]) > 0);
+        assert_int_equal(open_pki(w), 0);
+        assert_true(str_eq(pki_ca_pem(w->pki), ca));
+    }
 }
 
 /* A record the store lost is not one that never was. */
@@ -255,39 +290,19 @@ static void test_lost_records_are_not_made_again(void **state)
 {
     struct world *w = *state;
     static const char *const ROWS[] = {
-        "UPDATE record SET value = x'00' WHERE key = CAST('ca.crt' AS BLOB)",
-        ("UPDATE record SET value = x'00' WHERE key IN (CAST('ca.crt' AS BLOB),"
-         " CAST('ca.key' AS BLOB))"),
-        "DELETE FROM record WHERE key IN (CAST('ca.crt' AS BLOB), CAST('ca.key' AS BLOB))",
-        "UPDATE record SET key = x'00' WHERE key = CAST('token.key' AS BLOB)",
-        "DELETE FROM record WHERE key = CAST('token.key' AS BLOB)",
+        DAMAGE KEY("ca.crt") " OR " KEY("2/ca.crt"),
+        REMOVE KEY("ca.crt") " OR " KEY("ca.key") " OR kind = 6",
+        REMOVE KEY("ca.key") " OR " KEY("2/ca.key"), /* half of a CA is damage, too */
+        "UPDATE record SET key = x'00' || kind WHERE " KEY("token.key") " OR " KEY("2/token.key"),
+        REMOVE KEY("token.key") " OR " KEY("2/token.key"),
     };
-    struct str path = arena_printf(w->arena, "%s/state.db", w->dir);
 
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
-        sqlite3 *db;
-
-        close_store(w);
-        assert_int_equal(sqlite3_open_v2(path.p, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-        assert_int_equal(
-            sqlite3_exec(db, "DROP TABLE IF EXISTS was; CREATE TABLE was AS SELECT * FROM record",
-                         NULL, NULL, NULL),
-            SQLITE_OK);
-        assert_int_equal(sqlite3_exec(db, ROWS[i], NULL, NULL, NULL), SQLITE_OK);
-        assert_int_equal(sqlite3_close(db), SQLITE_OK);
-        open_store(w);
-        err_clear(&w->err);
+        alter_store(w, "DROP TABLE IF EXISTS was; CREATE TABLE was AS SELECT * FROM record");
+        assert_true(alter_store(w, ROWS[i]) > 0);
         assert_int_equal(open_pki(w), -1);
         assert_true(str_contains(w->err.message, STR("restore the store from a backup")));
-        close_store(w);
-        assert_int_equal(sqlite3_open_v2(path.p, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-        assert_int_equal(sqlite3_exec(db,
-                                      "DELETE FROM record; INSERT INTO record SELECT * FROM was",
-                                      NULL, NULL, NULL),
-                         SQLITE_OK);
-        assert_int_equal(sqlite3_close(db), SQLITE_OK);
-        open_store(w);
-        err_clear(&w->err);
+        alter_store(w, "DELETE FROM record; INSERT INTO record SELECT * FROM was");
         assert_int_equal(open_pki(w), 0);
     }
 }
@@ -596,11 +611,11 @@ static void test_token_of_another_cluster(void **state)
     struct world *w = *state;
     struct token_claims claims = claims_of(w, "");
     struct str jwt = sign(w, &claims);
-    static const char *const KEYS[] = {"ca.crt", "ca.key", "token.key"};
 
-    w->pki = pki_free(w->pki);
-    for (size_t i = 0; i < 3; i++)
-        store_record_delete(w->store, RECORD_PKI, str_c(KEYS[i]));
+    close_store(w);
+    assert_int_equal(nftw(w->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(mkdir(w->dir, 0700), 0);
+    open_store(w);
     assert_int_equal(open_pki(w), 0);
     assert_false(accepted(w, jwt, NULL));
 }
@@ -612,6 +627,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ca_shape, setup, teardown),
         cmocka_unit_test_setup_teardown(test_restart_keeps_everything, setup, teardown),
         cmocka_unit_test_setup_teardown(test_serving_is_reissued, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_lost_row_is_made_good, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage_is_not_repaired_by_a_new_ca, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_records_are_not_made_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_names, setup, teardown),
