@@ -138,7 +138,7 @@ bool service_wants_admit(struct syncer *s, const cJSON *object, const cJSON *old
     struct str ns = json_str_at(object, "metadata.namespace");
 
     if (!service_wants_host(object) || service_is_api(ns, json_str_at(object, "metadata.name")) ||
-        sync_is_deleting(object))
+        object_is_terminating(object))
         return false;
     if (!old)
         return !service_is_headless(object);

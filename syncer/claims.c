@@ -219,12 +219,12 @@ static void create(struct sync_run *run, struct err *err)
         case ABSENCE_OF_ANOTHER_LIFE:
             break;
         }
-        if (sync_is_deleting(run->virtual_))
+        if (object_is_terminating(run->virtual_))
             return;
         remove_volumes(run);
         sync_begin_again(run);
     }
-    if (sync_is_deleting(run->virtual_))
+    if (object_is_terminating(run->virtual_))
         return;
     if (claim_is_own(run->syncer, run->arena, run->virtual_)) {
         reconcile_event(run->reconcile, run->virtual_, "Normal", "NotSynced",
@@ -243,7 +243,7 @@ static void update(struct sync_run *run, struct err *err)
     cJSON *object, *patch;
 
     refs_wake(run->syncer->refs, SYNC_CLAIMS, run->ns, run->name);
-    if (update_up(run) || mirror_volume(run) || sync_is_deleting(run->host))
+    if (update_up(run) || mirror_volume(run) || object_is_terminating(run->host))
         return;
     if (translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, run->host, &object, err))
         return;

@@ -90,11 +90,6 @@ void syncer_defer(struct syncer *s, void (*run)(void *ctx), void *ctx)
 
 /* --- objects --- */
 
-bool sync_is_deleting(const cJSON *object)
-{
-    return json_path(object, "metadata.deletionTimestamp") != NULL;
-}
-
 struct str sync_uid(const cJSON *object)
 {
     return json_str_at(object, "metadata.uid");

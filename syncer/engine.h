@@ -287,7 +287,6 @@ bool sync_settle_owner(struct sync_run *run);
 void sync_begin_again(struct sync_run *run);
 /* Has the virtual object a version that is not committed yet? */
 bool sync_is_being_written(const struct sync_run *run);
-bool sync_is_deleting(const cJSON *object);
 /* Is it deleted on a request from before the restore? It is waited for, and created again. */
 bool sync_is_leaving(const struct sync_run *run, const cJSON *object);
 struct str sync_uid(const cJSON *object);

@@ -73,7 +73,7 @@ static bool is_unreadable(const struct sync_run *run)
  * of this store, made under its name is not what the tenant deletes. */
 static void overlook_other(struct sync_run *run)
 {
-    if (!run->host || !sync_is_deleting(run->virtual_) || str_eq(run->owner_uid, run->uid) ||
+    if (!run->host || !object_is_terminating(run->virtual_) || str_eq(run->owner_uid, run->uid) ||
         mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid) ||
         str_eq(run->host_uid, run->mapping.host_uid))
         return;
@@ -219,7 +219,7 @@ void sync_refused(struct sync_run *run, const struct err *err)
 
 bool sync_is_leaving(const struct sync_run *run, const cJSON *object)
 {
-    return sync_is_deleting(object) && !life_has_taken_up(run->syncer, object);
+    return object_is_terminating(object) && !life_has_taken_up(run->syncer, object);
 }
 
 /* Under this name there is this object of ours: none of its predecessors is any more. */
@@ -429,7 +429,7 @@ bool sync_finish_gone(struct sync_run *run, int64_t grace_s)
     if (!run->mapping.exists)
         return true; /* nothing proves that a host object of this name was ours to remove */
     if (run->host && mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid)) {
-        if (!sync_is_deleting(run->host))
+        if (!object_is_terminating(run->host))
             sync_delete(run, grace_s);
         return false;
     }
@@ -475,7 +475,7 @@ static void refuse_quarantined(struct sync_run *run)
  * a life that this store does not know. */
 static void settle_other(struct sync_run *run)
 {
-    if (sync_is_deleting(run->host))
+    if (object_is_terminating(run->host))
         return;
     if (mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid))
         sync_delete(run, -1);

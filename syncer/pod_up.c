@@ -138,7 +138,7 @@ bool pod_update_up(struct sync_run *run)
         pod_unbind(run);
         return true;
     }
-    if (node.n && !bound.n && !sync_is_deleting(run->virtual_)) {
+    if (node.n && !bound.n && !object_is_terminating(run->virtual_)) {
         if (nodes_ensure(run->syncer->nodes, node, key))
             bind(run, node);
         return true;

@@ -42,7 +42,7 @@ static void pod_gone(struct sync_run *run)
 
 static void pod_lost(struct sync_run *run)
 {
-    bool deleting = sync_is_deleting(run->virtual_);
+    bool deleting = object_is_terminating(run->virtual_);
 
     ledger_release(run->syncer, run->uid);
     if (pod_is_finished(run->virtual_) && !deleting) {
@@ -61,7 +61,7 @@ static void pod_again(struct sync_run *run)
 {
     if (pod_is_finished(run->virtual_))
         return;
-    if (sync_is_deleting(run->virtual_)) {
+    if (object_is_terminating(run->virtual_)) {
         pod_remove_virtual(run, 0);
         return;
     }
@@ -96,7 +96,7 @@ static void pod_absent(struct sync_run *run)
         sync_forget_old(run);
     if (known && run->mapping.host_uid.n)
         pod_missing(run);
-    else if (sync_is_deleting(run->virtual_))
+    else if (object_is_terminating(run->virtual_))
         pod_remove_virtual(run, 0);
     else if (!pod_is_finished(run->virtual_))
         pod_create(run);
@@ -121,7 +121,7 @@ static int64_t grace_down(const struct sync_run *run)
 /* True: a removal is under way in either direction. */
 static bool pod_deletion(struct sync_run *run)
 {
-    bool down = sync_is_deleting(run->virtual_), up = sync_is_deleting(run->host);
+    bool down = object_is_terminating(run->virtual_), up = object_is_terminating(run->host);
 
     if (down && (!up || grace_down(run) < grace_of(run->host))) {
         sync_delete(run, grace_down(run));
@@ -143,7 +143,7 @@ void pod_settled(struct sync_run *run)
     }
     if (pod_is_finished(run->host))
         (void)tokens_remove(run);
-    else if (!sync_is_deleting(run->host) && tokens_ensure(run))
+    else if (!object_is_terminating(run->host) && tokens_ensure(run))
         pod_update_down(run);
 }
 

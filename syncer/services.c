@@ -81,7 +81,7 @@ int service_before_store(struct syncer *s, struct arena *a, const cJSON *object,
     struct mapping m;
 
     if (service_wants_host(object) && service_is_headless(object) && !service_is_api(ns, name) &&
-        !sync_is_deleting(object)) {
+        !object_is_terminating(object)) {
         m = mapping_get(s, a, SYNC_SERVICES, ns, name);
         if (service_check_room(s, object, &m, err))
             return -1;
@@ -195,7 +195,7 @@ static void service_present(struct sync_run *run)
         create(run, object);
         return;
     }
-    if (sync_is_deleting(run->host))
+    if (object_is_terminating(run->host))
         return; /* made anew when it has left */
     note_given(run);
     if (relabel_service_waits(run, object))

@@ -227,7 +227,7 @@ static bool is_alive_in(struct life *l, const char *plural, const cJSON *host)
         return false;
     a = arena_new(0);
     const cJSON *tree = vapi_tree(a, o);
-    alive = !sync_is_deleting(tree) && !host_pod_is_finished(tree);
+    alive = !object_is_terminating(tree) && !host_pod_is_finished(tree);
     arena_free(a);
     return alive;
 }
@@ -327,7 +327,7 @@ static void judge_new(struct world *w, struct slot *s, const cJSON *tree)
 static void judge_present(struct world *w, struct slot *s, const cJSON *tree)
 {
     int64_t n = mark_of(tree);
-    bool deleting = sync_is_deleting(tree);
+    bool deleting = object_is_terminating(tree);
 
     if (!s->there || !str_eqc(json_str_at(tree, "metadata.uid"), s->uid))
         judge_new(w, s, tree);
@@ -585,7 +585,7 @@ static bool pod_agrees(const cJSON *pod, const cJSON *host)
     return str_eq(json_str_at(pod, "status.phase"), json_str_at(host, "status.phase")) &&
            !str_eqc(json_str_at(pod, "status.phase"), "Pending") &&
            str_eq(json_str_at(pod, "spec.nodeName"), json_str_at(host, "spec.nodeName")) &&
-           !sync_is_deleting(pod);
+           !object_is_terminating(pod);
 }
 
 static bool agrees(const struct agreeing *g, const cJSON *tree, const cJSON *host)
@@ -604,7 +604,7 @@ static bool may_wait(struct agreeing *g, const cJSON *pod)
     int order;
 
     if (strcmp(g->plural, "pods") != 0 || age_of(w) == 1 || !host_pod_gpus(pod) ||
-        !str_eqc(json_str_at(pod, "status.phase"), "Pending") || sync_is_deleting(pod))
+        !str_eqc(json_str_at(pod, "status.phase"), "Pending") || object_is_terminating(pod))
         return false;
     order = g->waiting ? str_cmp(json_str_at(pod, "metadata.creationTimestamp"),
                                  json_str_at(g->waiting, "metadata.creationTimestamp"))
