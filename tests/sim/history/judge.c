@@ -134,15 +134,17 @@ static bool disk_fails(const struct life *l)
            (l->store && store_disk(l->store) != STORE_DISK_WRITABLE);
 }
 
-/* What the tenant's process was told in its life, and could not record because its disk failed
- * then or afterwards, ends with it. */
+enum { COMMIT_US = 100000 }; /* so long it may take until what a process was told is on record */
+
+/* What the tenant's process was told in its life ends with it where it had no time to record it, or
+ * could not because its disk failed then or afterwards. */
 static void forget_unrecorded(void *ctx, struct map_entry *e)
 {
     const struct notes *notes = ctx;
     struct note *n = CONTAINER(e, struct note, entry);
 
     if (str_has_prefix(str_c(n->key), STR("0/")) && n->at_us >= notes->life_us &&
-        n->at_us <= notes->failed_us)
+        (n->at_us <= notes->failed_us || n->at_us > WORLD->died_us - COMMIT_US))
         note_drop(&notes_of(WORLD)->told, str_c(n->key));
 }
 

@@ -56,8 +56,10 @@ static void bury(struct life *l)
     if (w->lives[l->index] == l)
         w->lives[l->index] = NULL;
     world_trace("life %u is gone%s", l->number, l->power ? " with its power" : "");
-    if (l->index == 0)
-        tenant_lost_process(w);
+    if (l->index)
+        return;
+    w->died_us = w->moment.now_us;
+    tenant_lost_process(w);
 }
 
 static void on_buried(void *arg)

@@ -74,6 +74,7 @@ struct world {
     unsigned n_disks, step;
     unsigned generation, host_generation; /* how often each was put back */
     char epoch[40];                       /* of the tenant's data */
+    int64_t died_us;                      /* when the tenant's process ended last */
     int64_t newest_wall_us;               /* of any clock that a process saw */
     uint64_t trace;
     bool show;
