@@ -52,6 +52,9 @@ struct config {
     struct str cluster_domain; /* "cluster.local" */
     struct str api_address;    /* what pods of the tenant use to reach this API: IP of the host
                                   Service;       empty: found on the host, or the listen address */
+    struct str dns_listen, dns_address;
+    struct str_list dns_forwarders, dns_stubs, dns_hosts, dns_hidden, dns_searches, dns_clients;
+    int64_t dns_cache, dns_forward_rate;
     enum config_verdict verdict;
     int64_t verdict_timeout_ms;
     enum config_pod_security pod_security;

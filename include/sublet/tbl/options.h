@@ -65,6 +65,34 @@ OPTION(STRING, cluster_domain, "network.clusterDomain", NULL, "SUBLET_NETWORK_CL
        "cluster.local", "", "DNS domain of the virtual cluster")
 OPTION(STRING, api_address, "network.apiAddress", NULL, "SUBLET_NETWORK_API_ADDRESS", "", "",
        "IP address under which pods reach this API; empty: that of the host Service")
+OPTION(STRING, dns_listen, "network.dns.listen", NULL, "SUBLET_NETWORK_DNS_LISTEN", "", "",
+       "address and port, such as 0.0.0.0:1053, on which the tenant's DNS is served over UDP and "
+       "TCP; empty: it is off, and pods resolve with the host's")
+OPTION(STRING, dns_address, "network.dns.address", NULL, "SUBLET_NETWORK_DNS_ADDRESS", "", "",
+       "IP address under which pods reach it, on port 53; empty: that of the host Service NAME-dns")
+OPTION(LIST, dns_forwarders, "network.dns.forwarders", NULL, "SUBLET_NETWORK_DNS_FORWARDERS", "",
+       "",
+       "addresses (and ports) of the resolvers that answer for all other names; none: nobody does; "
+       "empty: those of the process's own /etc/resolv.conf")
+OPTION(LIST, dns_stubs, "network.dns.stubDomains", NULL, "SUBLET_NETWORK_DNS_STUB_DOMAINS", "", "",
+       "domains with resolvers of their own: \"corp.example 10.0.0.10 10.0.0.11:5353\"")
+OPTION(LIST, dns_hosts, "network.dns.hosts", NULL, "SUBLET_NETWORK_DNS_HOSTS", "", "",
+       "names with fixed addresses, as in /etc/hosts: \"10.0.0.5 git.corp.example\"; they win over "
+       "everything else")
+OPTION(LIST, dns_hidden, "network.dns.hiddenDomains", NULL, "SUBLET_NETWORK_DNS_HIDDEN_DOMAINS", "",
+       "",
+       "domains that do not exist for the tenant unless stubDomains has them; empty: cluster.local "
+       "and the cluster domain of the host that /etc/resolv.conf shows")
+OPTION(LIST, dns_searches, "network.dns.searches", NULL, "SUBLET_NETWORK_DNS_SEARCHES", "", "",
+       "domains that pods search after those of the virtual cluster; empty: those of the process's "
+       "own /etc/resolv.conf, without the host cluster's")
+OPTION(LIST, dns_clients, "network.dns.clients", NULL, "SUBLET_NETWORK_DNS_CLIENTS", "", "",
+       "address ranges that are answered beside the tenant's own pods")
+OPTION(QUANTITY, dns_cache, "network.dns.cache", NULL, "SUBLET_NETWORK_DNS_CACHE", "256Ki",
+       "0..1Gi", "memory for answers of other resolvers, which are kept for at most 30 seconds")
+OPTION(INT, dns_forward_rate, "network.dns.forwardRate", NULL, "SUBLET_NETWORK_DNS_FORWARD_RATE",
+       "100", "1..100000",
+       "questions per second that one pod may have forwarded; the burst is twice it")
 OPTION(ENUM, pod_security, "policy.podSecurity", "--pod-security", "SUBLET_POLICY_POD_SECURITY",
        "baseline", "privileged|baseline|restricted", "Pod Security Standard every pod must meet")
 OPTION(ENUM, verdict, "policy.verdict", "--verdict", "SUBLET_POLICY_VERDICT", "warn",

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer/dns (private)
+ *
+ * Keeps a zone as the store is: what is committed, by watches of the kinds it is made of. */
+#pragma once
+
+#include <sublet/store.h>
+
+#include "zone.h"
+
+struct dns_feed;
+/* Fills the zone before it returns; changed(): later, after every batch of changes to it. */
+struct dns_feed *dns_feed_open(struct store *store, struct dns_zone *zone,
+                               void (*changed)(void *ctx), void *ctx);
+struct dns_feed *dns_feed_close(struct dns_feed *f); /* takes NULL, returns NULL */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer/dns (private)
+ *
+ * What a name below the cluster domain stands for: Kubernetes DNS-Based Service Discovery 1.1.0,
+ * with CoreDNS' choices where that leaves one. */
+#pragma once
+
+#include "name.h"
+#include "zone.h"
+
+enum dns_found {
+    FOUND_NO_NAME,  /* NXDOMAIN */
+    FOUND_NO_DATA,  /* a name that exists, with nothing below this type */
+    FOUND_ITEMS,    /* addresses and ports */
+    FOUND_EXTERNAL, /* an alias */
+    FOUND_SERVER,   /* ns.dns.<domain>: this server */
+    FOUND_VERSION,  /* dns-version.<domain> */
+};
+
+/* An address behind the name, with one of its ports. Without ports there is one, with number 0. */
+struct dns_item {
+    struct dns_ip ip;
+    uint16_t port;
+    const char *hostname; /* of the endpoint; NULL: the name is the Service's own */
+};
+
+enum { DNS_ITEMS_MAX = 4096 }; /* more than 64 KB of an answer hold */
+
+struct dns_finding {
+    enum dns_found found;
+    struct dns_item *items;
+    size_t n;
+    struct str external;
+    char service[2 * 256]; /* "name.ns.svc", of FOUND_ITEMS of a Service; else empty */
+};
+
+/* name is under origin; all of it lives in the arena, or until the zone changes. */
+void dns_find(struct arena *a, const struct dns_zone *zone, const struct dns_name *origin,
+              const struct dns_name *name, struct dns_finding *ret);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer/dns (private)
+ *
+ * The options of network.dns as the server uses them, and which way a name takes. Pure. */
+#pragma once
+
+#include <sublet/dns.h>
+
+#include "name.h"
+
+enum { DNS_SERVERS_MAX = 8 }; /* of one domain */
+
+/* Who answers for a domain and all below it. */
+struct dns_upstream {
+    struct dns_name domain; /* the root: everything else */
+    struct dns_endpoint servers[DNS_SERVERS_MAX];
+    size_t n;
+};
+
+struct dns_host {
+    struct dns_name name;
+    struct dns_ip *ips;
+    size_t n;
+};
+
+struct dns_policy {
+    struct dns_name origin; /* the tenant's cluster domain */
+    struct dns_endpoint listen;
+    struct dns_host *hosts; /* in order of their names */
+    size_t n_hosts;
+    struct dns_upstream *stubs;
+    size_t n_stubs;
+    struct dns_upstream forward; /* n == 0: nothing is forwarded */
+    struct dns_name *hidden;     /* names of the host's cluster: not forwarded, not passed on */
+    size_t n_hidden;
+    struct dns_range *clients; /* who may ask beside the tenant's pods */
+    size_t n_clients;
+};
+
+/* Everything lives in the arena. Errors are BAD_REQUEST with the option's place. */
+int dns_policy_load(struct arena *a, const struct config *config, const struct dns_resolv *resolv,
+                    struct dns_policy *ret, struct err *err) MUST_CHECK;
+const struct dns_host *dns_policy_host(const struct dns_policy *p, const struct dns_name *name);
+
+enum dns_way { DNS_WAY_OWN, DNS_WAY_UPSTREAM, DNS_WAY_HIDDEN, DNS_WAY_NONE };
+/* The longest domain decides. UPSTREAM: *ret answers. HIDDEN: as if it did not exist. */
+enum dns_way dns_policy_way(const struct dns_policy *p, const struct dns_name *name,
+                            const struct dns_upstream **ret);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer/dns (private)
+ *
+ * What the tenant's objects say to DNS, kept as small structs that events update: nothing is parsed
+ * for a question. Pure: no clock, no I/O. Order of events between kinds does not matter: a slice may
+ * come before its Service. */
+#pragma once
+
+#include <sublet/json.h>
+
+#include "../map.h"
+#include "ip.h"
+
+enum zone_kind { ZONE_NAMESPACES, ZONE_SERVICES, ZONE_SLICES, ZONE_PODS, N_ZONE };
+
+struct dns_zone;
+struct dns_zone *dns_zone_new(uint64_t seed); /* of its hash maps */
+struct dns_zone *dns_zone_free(struct dns_zone *z);
+/* The object as it is now; NULL: it is gone. Replaces what was known of it. */
+void dns_zone_set(struct dns_zone *z, enum zone_kind kind, struct str ns, struct str name,
+                  const cJSON *object);
+void dns_zone_clear(struct dns_zone *z, enum zone_kind kind); /* before all are listed again */
+uint32_t dns_zone_serial(const struct dns_zone *z);           /* grows with every change */
+
+/* --- what answers are made of; views that the next dns_zone_set() ends --- */
+struct zone_port {
+    char *name; /* may be empty */
+    char *protocol; /* "tcp" */
+    uint16_t number;
+};
+struct zone_endpoint {
+    char *hostname; /* without one: "10-0-0-1" */
+    struct dns_ip ip;
+};
+struct zone_slice {
+    struct map_entry entry;
+    char *key; /* "ns/name" */
+    struct zone_service *service;
+    struct zone_slice *next; /* of the service */
+    struct zone_port *ports;
+    struct zone_endpoint *endpoints; /* the ready ones */
+    size_t n_ports, n_endpoints;
+};
+struct zone_service {
+    struct map_entry entry;
+    char *key;    /* "ns/name" */
+    bool exists;  /* false: only slices speak of it */
+    bool headless;
+    char *external; /* spec.externalName of type ExternalName; else NULL */
+    struct dns_ip *ips;
+    struct zone_port *ports;
+    size_t n_ips, n_ports;
+    struct zone_slice *slices;
+};
+
+bool dns_zone_has_namespace(const struct dns_zone *z, struct str ns);
+const struct zone_service *dns_zone_service(const struct dns_zone *z, struct str ns,
+                                            struct str name); /* NULL: there is none */
+/* Does a pod that has not ended have this address? ns.p NULL: in any namespace. */
+bool dns_zone_has_pod(const struct dns_zone *z, struct str ns, const struct dns_ip *ip);
+/* Everything that has this address: first the Service, by cluster IP, then ready endpoints. Service
+ * and hostname (NULL for a cluster IP). Stops when each() returns false. */
+typedef bool (*zone_owner_cb)(void *ctx, const struct zone_service *service, const char *hostname);
+void dns_zone_owners(const struct dns_zone *z, const struct dns_ip *ip, zone_owner_cb each,
+                     void *ctx);
