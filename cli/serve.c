@@ -22,8 +22,10 @@
 
 #include <uv.h>
 
+#include <sublet/dns.h>
 #include <sublet/kinds.h>
 #include <sublet/log.h>
+#include <sublet/metrics.h>
 #include <sublet/syncer.h>
 
 #define SERVE_MAGIC 0x73657276u
@@ -51,6 +53,8 @@ struct serve {
     bool kubeconfig_due;     /* it could not be written at start */
     struct pki *pki;
     struct vapi *api;
+    struct dns_resolv resolv;
+    struct dns *dns;                     /* NULL: the tenant has none */
     struct syncer *syncer;               /* NULL: a control plane without a host */
     const struct embedded_options *host; /* NULL: a virtual cluster */
     struct embedded *embedded;           /* what makes a host of it */
@@ -95,6 +99,14 @@ static void on_embedded_closed(void *ctx)
     serve_close(s);
 }
 
+static void on_dns_closed(void *ctx)
+{
+    struct serve *s = ctx;
+
+    s->dns = NULL;
+    serve_close(s);
+}
+
 static void on_control_closed(void *ctx)
 {
     struct serve *s = ctx;
@@ -108,6 +120,8 @@ static void serve_close(struct serve *s)
     s->phase = SERVE_CLOSING;
     if (s->control) {
         control_close(s->control, on_control_closed, s);
+    } else if (s->dns) {
+        dns_close(s->dns, on_dns_closed, s);
     } else if (s->embedded) {
         embedded_close(s->embedded, on_embedded_closed, s);
     } else if (s->syncer) {
@@ -341,6 +355,51 @@ static int read_audit_policy(struct serve *s, struct err *err)
                          &c->audit_policy, err);
 }
 
+#define RESOLV_CONF  "/etc/resolv.conf"
+#define RESOLV_LIMIT (64u << 10)
+
+/* Without the file there is nobody to forward to, unless the options say whom. */
+static void read_resolv_conf(struct serve *s)
+{
+    struct config *c = &s->config;
+    struct str text = STR("");
+    struct err err;
+
+    err_init(&err, s->arena);
+    if (c->dns_listen.n && cli_read_file(s->arena, RESOLV_CONF, RESOLV_LIMIT, &text, &err))
+        log_warn("dns: %.*s", STR_F(err.message));
+    dns_resolv_parse(s->arena, text, &s->resolv);
+    if (!c->dns_searches.n)
+        c->dns_searches = s->resolv.searches;
+}
+
+static void write_dns_metrics(void *ctx, struct buf *out)
+{
+    struct serve *s = ctx;
+
+    if (s->dns)
+        dns_write_metrics(s->dns, out);
+}
+
+static int open_dns(struct serve *s, struct err *err)
+{
+    struct dns_options options = {
+        .loop = &s->loop,
+        .store = s->store,
+        .config = &s->config,
+        .resolv = &s->resolv,
+        .clock = &CLOCK_SYSTEM,
+        .rng = &RNG_SYSTEM,
+    };
+
+    if (s->host || !s->config.dns_listen.n)
+        return 0;
+    if (dns_open(&options, &s->dns, err))
+        return -1;
+    vapi_add_metrics(s->api, write_dns_metrics, s);
+    return 0;
+}
+
 static int open_api(struct serve *s, struct err *err)
 {
     struct vapi_options options = {
@@ -359,7 +418,7 @@ static int open_api(struct serve *s, struct err *err)
         return -1;
     if (!s->host && s->config.host_namespace.n && syncer_new(s->api, &s->config, &s->syncer, err))
         return -1;
-    return vapi_start(s->api, on_ready, s, err);
+    return open_dns(s, err) || vapi_start(s->api, on_ready, s, err) ? -1 : 0;
 }
 
 static int serve_open(struct serve *s, struct err *err)
@@ -411,6 +470,7 @@ static void serve_run(struct serve *s)
     }
     s->trim = trim_new(&s->loop, QUIET_MS, mem_trim);
     err_init(&err, s->arena);
+    read_resolv_conf(s);
     if (serve_open(s, &err)) {
         serve_fail(s, &err);
         serve_close(s);

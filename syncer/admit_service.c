@@ -136,9 +136,10 @@ static bool picks(struct syncer *s, const cJSON *object, const cJSON *old)
 bool service_wants_admit(struct syncer *s, const cJSON *object, const cJSON *old)
 {
     struct str ns = json_str_at(object, "metadata.namespace");
+    struct str name = json_str_at(object, "metadata.name");
 
-    if (!service_wants_host(object) || service_is_api(ns, json_str_at(object, "metadata.name")) ||
-        object_is_terminating(object))
+    if (!service_wants_host(object) || service_is_api(ns, name) ||
+        service_is_dns(s, object, ns, name) || object_is_terminating(object))
         return false;
     if (!old)
         return !service_is_headless(object);

@@ -428,6 +428,10 @@ int service_keep_address(struct arena *a, const struct mapping *m, const cJSON *
 int service_before_store(struct syncer *s, struct arena *a, const cJSON *object, bool dry_run,
                          struct err *err) MUST_CHECK;
 bool service_is_api(struct str ns, struct str name);
+/* dns_service.c: kube-system/kube-dns, unless it is the tenant's own. object NULL: it is gone. */
+bool service_is_dns(struct syncer *s, const cJSON *object, struct str ns, struct str name);
+void service_keep_dns(struct sync_run *run);
+void service_publish_dns(struct syncer *s); /* once its address is known */
 void service_admit(struct syncer *s, struct arena *a, cJSON *object, const cJSON *old, bool dry_run,
                    void (*done)(void *ctx, const struct err *err), void *ctx);
 void service_admit_undo(struct syncer *s, const cJSON *object);
@@ -501,12 +505,10 @@ void lacking_stop(struct syncer *s); /* done() is not called any more */
 /* --- hooks.c --- */
 void hooks_register(struct syncer *s);
 
-/* --- address.c: under which address pods find this API --- */
+/* --- address.c: under which addresses pods find this API and its DNS --- */
 void address_find(struct syncer *s);
 /* The host answered about this cluster: remembered, over restarts too. */
 void syncer_host_reached(struct syncer *s);
-
-void address_found(struct syncer *s, struct str ip, int64_t port);
 
 /* --- runtime_classes.c: those of the pools, once at start --- */
 void runtime_classes_publish(struct syncer *s);

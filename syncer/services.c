@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Services: made on the host first (admit_service.c), kept alike here: ports and selectors down,
  * load balancer addresses and late allocations up. What the host allocated is kept in the mapping
- * record, and only what is there is ever asked for again. Must never touch `default/kubernetes`,
- * which is this process itself, nor a Service whose admission is still under way. */
+ * record, and only what is there is ever asked for again. Must never touch `default/kubernetes`
+ * and `kube-system/kube-dns`, which are this process itself, nor a Service whose admission is still
+ * under way. */
 #include "engine.h"
 
 static const struct resource *services(const struct sync_run *run)
@@ -81,7 +82,7 @@ int service_before_store(struct syncer *s, struct arena *a, const cJSON *object,
     struct mapping m;
 
     if (service_wants_host(object) && service_is_headless(object) && !service_is_api(ns, name) &&
-        !object_is_terminating(object)) {
+        !service_is_dns(s, object, ns, name) && !object_is_terminating(object)) {
         m = mapping_get(s, a, SYNC_SERVICES, ns, name);
         if (service_check_room(s, object, &m, err))
             return -1;
@@ -215,6 +216,10 @@ static void reconcile_service(struct reconcile *r)
     if (!sync_run_init(&run, r, SYNC_SERVICES) || service_is_api(run.ns, run.name) ||
         service_in_admission(s, run.ns, run.name))
         return;
+    if (service_is_dns(s, run.virtual_, run.ns, run.name)) {
+        service_keep_dns(&run);
+        return;
+    }
     if (!service_wants_host(run.virtual_) && !run.mapping.exists)
         return;
     if (!syncer_ready(s, SYNC_SERVICES, SYNC_SERVICES, SYNC_SERVICES) ||

@@ -37,8 +37,6 @@ struct dns_options {
  * sense, naming the place, and UNAVAILABLE where the socket cannot be had. */
 int dns_open(const struct dns_options *options, struct dns **ret, struct err *err) MUST_CHECK;
 unsigned dns_port(const struct dns *d);
-/* Where pods reach it: the address of ns.dns.<cluster domain>. */
-void dns_set_address(struct dns *d, struct str ip);
 void dns_write_metrics(void *dns, struct buf *out); /* for vapi_add_metrics() */
 /* Queries under way end without an answer. */
 void dns_close(struct dns *d, void (*closed)(void *ctx), void *ctx);

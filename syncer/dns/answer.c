@@ -184,14 +184,16 @@ static void answer_srv(struct asking *k, struct dns_finding *f)
 static void answer_apex(struct asking *k, const struct dns_name *origin)
 {
     struct dns_name server;
+    struct dns_finding f;
 
     if (k->at->type == LDNS_RR_TYPE_SOA)
         push_soa(k, k->ret->answer, origin);
     if (k->at->type != LDNS_RR_TYPE_NS || !dns_name_join(STR("ns.dns"), origin, &server))
         return;
     push_name(k, LDNS_RR_TYPE_NS, &server, DNS_TTL);
-    if (k->view->has_self)
-        push_ip(k->ret->additional, dns_name_bytes(&server), &k->view->self, DNS_TTL);
+    dns_find(k->arena, k->view->zone, origin, &server, &f);
+    for (size_t i = 0; i < f.n; i++)
+        push_ip(k->ret->additional, dns_name_bytes(&server), &f.items[i].ip, DNS_TTL);
 }
 
 static void answer_version(struct asking *k)
@@ -229,22 +231,16 @@ static bool answer_own(struct asking *k, struct dns_name *ret_alias)
     const struct dns_name *origin = &k->view->policy->origin;
     struct dns_finding f;
     size_t before = ldns_rr_list_rr_count(k->ret->answer);
-    struct dns_item self = {.ip = k->view->self};
 
     dns_find(k->arena, k->view->zone, origin, &k->at->name, &f);
     if (f.found == FOUND_EXTERNAL)
         return answer_alias(k, f.external, ret_alias);
-    if (f.found == FOUND_SERVER) {
-        f.items = &self;
-        f.n = k->view->has_self;
-        answer_items(k, &f);
-    } else if (f.found == FOUND_VERSION && k->at->type == LDNS_RR_TYPE_TXT) {
+    if (f.found == FOUND_VERSION && k->at->type == LDNS_RR_TYPE_TXT)
         answer_version(k);
-    } else if (f.found == FOUND_ITEMS) {
+    else if (f.found == FOUND_ITEMS)
         answer_items(k, &f);
-    } else if (dns_name_eq(&k->at->name, origin)) {
+    else if (dns_name_eq(&k->at->name, origin))
         answer_apex(k, origin);
-    }
     if (f.found == FOUND_NO_NAME)
         say_none(k, LDNS_RCODE_NXDOMAIN, origin);
     else if (ldns_rr_list_rr_count(k->ret->answer) == before)

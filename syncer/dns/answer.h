@@ -14,8 +14,6 @@
 struct dns_view {
     const struct dns_zone *zone;
     const struct dns_policy *policy;
-    struct dns_ip self; /* of this server, for ns.dns.<domain> */
-    bool has_self;
 };
 
 enum dns_outcome {

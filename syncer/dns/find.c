@@ -126,16 +126,30 @@ static void find_in_services(struct arena *a, const struct dns_zone *zone, struc
     find_service(a, dns_zone_service(zone, ns, labels[n - 1]), &w, f);
 }
 
-/* One or two labels that are not below "svc" or "pod". */
-static enum dns_found find_special(const struct str *labels, size_t n)
+static void find_server(struct arena *a, const struct dns_zone *zone, struct dns_finding *f)
+{
+    const struct zone_service *s =
+        dns_zone_service(zone, STR(DNS_SERVICE_NAMESPACE), STR(DNS_SERVICE_NAME));
+
+    f->found = FOUND_NO_DATA;
+    if (!s || s->external || !s->n_ips)
+        return;
+    f->items = arena_alloc(a, s->n_ips * sizeof(*f->items));
+    for (size_t i = 0; i < s->n_ips; i++)
+        add(f, &s->ips[i], 0, NULL);
+    f->found = FOUND_ITEMS;
+}
+
+/* Labels that are not below "svc" or "pod". */
+static void find_special(struct arena *a, const struct dns_zone *zone, const struct str *labels,
+                         size_t n, struct dns_finding *f)
 {
     if (n == 1 && str_eqc(labels[0], "dns-version"))
-        return FOUND_VERSION;
-    if (n == 1 && str_eqc(labels[0], "dns"))
-        return FOUND_NO_DATA;
-    if (n == 2 && str_eqc(labels[0], "ns") && str_eqc(labels[1], "dns"))
-        return FOUND_SERVER;
-    return FOUND_NO_NAME;
+        f->found = FOUND_VERSION;
+    else if (n == 1 && str_eqc(labels[0], "dns"))
+        f->found = FOUND_NO_DATA;
+    else if (n == 2 && str_eqc(labels[0], "ns") && str_eqc(labels[1], "dns"))
+        find_server(a, zone, f);
 }
 
 void dns_find(struct arena *a, const struct dns_zone *zone, const struct dns_name *origin,
@@ -149,7 +163,7 @@ void dns_find(struct arena *a, const struct dns_zone *zone, const struct dns_nam
     if (!n) {
         ret->found = FOUND_NO_DATA;
     } else if (!pod && !str_eqc(labels[n - 1], "svc")) {
-        ret->found = find_special(labels, n);
+        find_special(a, zone, labels, n, ret);
     } else if (n == 1) {
         ret->found = FOUND_NO_DATA;
     } else if (dns_zone_has_namespace(zone, labels[n - 2])) {

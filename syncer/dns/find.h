@@ -13,7 +13,6 @@ enum dns_found {
     FOUND_NO_DATA,  /* a name that exists, with nothing below this type */
     FOUND_ITEMS,    /* addresses and ports */
     FOUND_EXTERNAL, /* an alias */
-    FOUND_SERVER,   /* ns.dns.<domain>: this server */
     FOUND_VERSION,  /* dns-version.<domain> */
 };
 
@@ -33,6 +32,10 @@ struct dns_finding {
     struct str external;
     char service[2 * 256]; /* "name.ns.svc", of FOUND_ITEMS of a Service; else empty */
 };
+
+/* The Service in front of this server, as pods know it: what ns.dns.<domain> stands for. */
+#define DNS_SERVICE_NAMESPACE "kube-system"
+#define DNS_SERVICE_NAME      "kube-dns"
 
 /* name is under origin; all of it lives in the arena, or until the zone changes. */
 void dns_find(struct arena *a, const struct dns_zone *zone, const struct dns_name *origin,

@@ -309,11 +309,6 @@ unsigned dns_port(const struct dns *d)
     return ntohs(name.ss_family == AF_INET ? v4.sin_port : v6.sin6_port);
 }
 
-void dns_set_address(struct dns *d, struct str ip)
-{
-    d->view.has_self = dns_ip_parse(ip, &d->view.self);
-}
-
 /* --- what it says of itself --- */
 
 void dns_write_metrics(void *dns, struct buf *out)

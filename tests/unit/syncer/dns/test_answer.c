@@ -4,11 +4,11 @@
 #include "world.h"
 
 #define L    ".team.svc.cluster.local."
-#define SOA  "! cluster.local. 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 14 7200 1800 86400 5\n"
+#define SOA  "! cluster.local. 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 15 7200 1800 86400 5\n"
 #define GONE "NXDOMAIN aa\n" SOA
 #define VOID "NOERROR aa\n" SOA
 #define HIDDEN(name)                                                                               \
-    "NXDOMAIN\n! " name " 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 14 7200 1800 "   \
+    "NXDOMAIN\n! " name " 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 15 7200 1800 "   \
     "86400 5\n"
 
 static const struct row {
@@ -51,7 +51,7 @@ static const struct row {
      "+ fd01--0.db" L " 5 IN AAAA fd01::\n"},
     {"PTR 1.0.1.10.in-addr.arpa", "NOERROR aa\n1.0.1.10.in-addr.arpa. 5 IN PTR db-0.db" L "\n"},
     {"A 1.0.1.10.in-addr.arpa", "NOERROR aa\n! 1.0.1.10.in-addr.arpa. 5 IN SOA ns.dns.cluster.local. "
-                                "hostmaster.cluster.local. 14 7200 1800 86400 5\n"},
+                                "hostmaster.cluster.local. 15 7200 1800 86400 5\n"},
     {"A none.team.svc.cluster.local", GONE},
     /* 2.5 an external name: what it stands for is asked, too */
     {"CNAME docs.team.svc.cluster.local", "NOERROR aa\ndocs" L " 5 IN CNAME docs.example.com.\n"},
@@ -81,7 +81,7 @@ static const struct row {
     {"A web.team.cluster.local", GONE},
     {"A a.b.c.web.team.svc.cluster.local", GONE},
     {"SOA cluster.local", "NOERROR aa\ncluster.local. 5 IN SOA ns.dns.cluster.local. "
-                          "hostmaster.cluster.local. 14 7200 1800 86400 5\n"},
+                          "hostmaster.cluster.local. 15 7200 1800 86400 5\n"},
     {"NS cluster.local", "NOERROR aa\ncluster.local. 5 IN NS ns.dns.cluster.local.\n"
                          "+ ns.dns.cluster.local. 5 IN A 10.96.0.53\n"},
     {"A ns.dns.cluster.local", "NOERROR aa\nns.dns.cluster.local. 5 IN A 10.96.0.53\n"},

@@ -7,6 +7,8 @@
 static const char *const OBJECTS[] = {
     "{kind: Namespace, metadata: {name: team}}",
     "{kind: Namespace, metadata: {name: empty}}",
+    "{kind: Service, metadata: {namespace: kube-system, name: kube-dns}, spec: {"
+    " clusterIP: 10.96.0.53}}",
     "{kind: Service, metadata: {namespace: team, name: web}, spec: {type: ClusterIP,"
     " clusterIP: 10.96.0.5, clusterIPs: [10.96.0.5, 'fd00::5'],"
     " ports: [{name: http, port: 80, protocol: TCP}, {name: dns, port: 53, protocol: UDP}]}}",
@@ -56,8 +58,7 @@ void world_init(struct world *w)
                      &w->resolv);
     if (dns_policy_load(w->arena, &w->config, &w->resolv, &w->policy, &err))
         fail_msg("%.*s", STR_F(err.message));
-    w->view = (struct dns_view){.zone = w->zone, .policy = &w->policy, .has_self = true};
-    dns_ip_parse(STR("10.96.0.53"), &w->view.self);
+    w->view = (struct dns_view){.zone = w->zone, .policy = &w->policy};
     for (size_t i = 0; i < sizeof(OBJECTS) / sizeof(*OBJECTS); i++)
         world_put(w, OBJECTS[i]);
 }
