@@ -156,7 +156,7 @@ def read_volume():
 
 def pod_spec():
     fields = read_table("pod.c", "SPEC_FIELDS")
-    for key in added_keys(SOURCES["pod.c"], "spec"):
+    for key in added_keys(SOURCES["pod.c"] + SOURCES["pod_dns.c"], "spec"):
         fields.setdefault(key, leaf())
     assert {"automountServiceAccountToken", "tolerations", "ephemeralContainers"} <= set(fields), sorted(fields)
     return fields

@@ -8,8 +8,6 @@
 
 #include "shape.h"
 
-enum { NAMESERVERS_MAX = 3, SEARCHES_MAX = 32 };
-
 /* ---- tables ---- */
 
 static const struct field SYSCTL_FIELDS[] = {
@@ -76,92 +74,6 @@ static void add_hostname(struct down *d, cJSON *spec)
     while (n && text[n - 1] == '-')
         n--;
     add_str(d->arena, spec, "hostname", (struct str){text, n});
-}
-
-static void append_new(struct arena *a, cJSON *list, size_t max, struct str text)
-{
-    if (text.n && json_count(list) < max && !json_list_has(list, text))
-        json_append(list, json_new_string(a, text));
-}
-
-static const struct field DNS_OPTION_FIELDS[] = {
-    {"name", FIELD_SCALAR},
-    {"value", FIELD_SCALAR},
-    {0},
-};
-
-static const struct field DNS_FIELDS[] = {
-    {"nameservers", FIELD_SCALARS},
-    {"searches", FIELD_SCALARS},
-    {"options", FIELD_LIST, .fields = DNS_OPTION_FIELDS},
-    {0},
-};
-
-/* The tenant's options, and ndots unless it says otherwise. */
-static cJSON *dns_options(struct down *d, const cJSON *config)
-{
-    cJSON *ret = json_new_array(d->arena), *ndots;
-    bool has_ndots = false;
-
-    json_each(option, json_get(config, "options"))
-    {
-        has_ndots |= str_eqc(json_str(json_get(option, "name")), "ndots");
-    }
-    if (!has_ndots) {
-        ndots = json_append(ret, json_new_object(d->arena));
-        add_str(d->arena, ndots, "name", STR("ndots"));
-        add_str(d->arena, ndots, "value", STR("5"));
-    }
-    json_each(option, json_get(config, "options"))
-    {
-        if (json_is_object(option))
-            json_append(ret, shape_copy(d, DNS_OPTION_FIELDS, option));
-    }
-    return ret;
-}
-
-/* What the kubelet makes of ClusterFirst, with the tenant's server and domain. */
-static void add_cluster_dns(struct down *d, const cJSON *config, cJSON *spec)
-{
-    struct arena *a = d->arena;
-    struct str domain = d->tenant->config->cluster_domain;
-    cJSON *ret, *servers, *searches;
-
-    add_str(a, spec, "dnsPolicy", STR("None"));
-    ret = object_add(a, spec, STR("dnsConfig"), json_new_object(a));
-    servers = object_add(a, ret, STR("nameservers"), json_new_array(a));
-    append_new(a, servers, NAMESERVERS_MAX, d->tenant->dns_ip);
-    json_each(one, json_get(config, "nameservers"))
-    {
-        append_new(a, servers, NAMESERVERS_MAX, json_str(one));
-    }
-    searches = object_add(a, ret, STR("searches"), json_new_array(a));
-    append_new(a, searches, SEARCHES_MAX,
-               arena_printf(a, "%.*s.svc.%.*s", STR_F(d->ns), STR_F(domain)));
-    append_new(a, searches, SEARCHES_MAX, arena_printf(a, "svc.%.*s", STR_F(domain)));
-    append_new(a, searches, SEARCHES_MAX, domain);
-    json_each(one, json_get(config, "searches"))
-    {
-        append_new(a, searches, SEARCHES_MAX, json_str(one));
-    }
-    object_add(a, ret, STR("options"), dns_options(d, config));
-}
-
-static void add_dns(struct down *d, cJSON *spec)
-{
-    const cJSON *config = json_get(d->spec, "dnsConfig");
-    struct str policy = json_str(json_get(d->spec, "dnsPolicy"));
-    bool host_network = json_true(json_get(spec, "hostNetwork"));
-    bool first = (!policy.n || str_eqc(policy, "ClusterFirst")) && !host_network;
-
-    if (d->tenant->dns_ip.n && (first || str_eqc(policy, "ClusterFirstWithHostNet"))) {
-        add_cluster_dns(d, config, spec);
-        return;
-    }
-    if (policy.n)
-        add_str(d->arena, spec, "dnsPolicy", policy);
-    if (json_is_object(config))
-        object_add(d->arena, spec, STR("dnsConfig"), shape_copy(d, DNS_FIELDS, config));
 }
 
 static const struct field ALIAS_FIELDS[] = {
@@ -241,7 +153,7 @@ static cJSON *spec_down(struct down *d)
 
     add_deadline(d, spec);
     add_hostname(d, spec);
-    add_dns(d, spec);
+    pod_dns_down(d, spec);
     add_host_aliases(d, spec);
     add_placement(d, spec);
     if (d->tenant->config->pod_service_account.n)

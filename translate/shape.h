@@ -69,6 +69,9 @@ enum { LINKS_BYTES_MAX = 192 * 1024 };
 cJSON *env_down(struct down *d, const cJSON *container, const struct device_counts *given);
 extern const struct field ENV_FROM_FIELDS[];
 
+/* ---- pod_dns.c ---- */
+void pod_dns_down(struct down *d, cJSON *spec); /* dnsPolicy and dnsConfig */
+
 /* ---- pod_container.c ---- */
 cJSON *container_down(struct down *d, const cJSON *container);
 /* Limits and requests: what has no domain stays, devices become the pool's. */

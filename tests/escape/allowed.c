@@ -124,6 +124,8 @@ static const struct node *facts_of(struct arena *a, const struct translate_tenan
     add_list(a, facts, "annotations", t->config->annotations_allow);
     add_list(a, facts, "storageClasses", t->config->storage_classes);
     json_set_str(a, facts, "serviceAccount", t->config->pod_service_account);
+    if (t->dns_ip.n)
+        json_set_str(a, facts, "dns", t->dns_ip);
     json_set_bool(a, facts, "stored", stored);
     add_list(a, facts, "cpuNodes", t->config->cpu_nodes);
     add_shown(a, t, json_get(object, "spec"), json_set(a, facts, "nodesShown", json_new_array(a)));

@@ -49,6 +49,19 @@ static const char *dns_label(struct walk *w, const struct node *n)
     return is_dns_label(n->text) ? NULL : "no DNS label";
 }
 
+/* With a DNS of its own no pod of the tenant is given the host's cluster DNS. */
+static const char *dns_policy(struct walk *w, const struct node *n)
+{
+    const struct node *own = node_get(w->facts, "dns"), *network;
+
+    if (!own || !str_has_prefix(n->text, STR("ClusterFirst")))
+        return NULL;
+    network = node_get(node_get(w->root, "spec"), "hostNetwork");
+    if (str_eqc(n->text, "ClusterFirst") && network && str_eqc(network->text, "true"))
+        return NULL; /* to the kubelet, the node's own */
+    return "the host's DNS, although the tenant has one";
+}
+
 /* <name>-<hash>: whatever the tenant wrote, it cannot be the name of what others made. */
 static const char *our_name(struct walk *w, const struct node *n)
 {
@@ -709,6 +722,7 @@ static const struct {
     {"data-key", data_key},
     {"device-env", device_env},
     {"dns-label", dns_label},
+    {"dns-policy", dns_policy},
     {"downward-path", downward_path},
     {"env-prefix", env_prefix},
     {"escalation", escalation},
