@@ -139,7 +139,7 @@ bool dns_endpoint_parse(struct str text, struct dns_endpoint *ret)
         host = str_sub(text, 0, str_find(text, ':'));
         port = str_from(text, host.n + 1);
     }
-    if (!dns_ip_parse(host, &ret->ip) || !str_to_u64(port, &number) || !number || number > 65535)
+    if (!dns_ip_parse(host, &ret->ip) || !str_to_u64(port, &number) || number > 65535)
         return false;
     ret->port = (unsigned)number;
     return true;

@@ -108,7 +108,8 @@ static int wrong(struct err *err, const char *option, size_t at, struct str got,
 
 static int add_server(struct dns_upstream *to, struct str text)
 {
-    if (to->n == DNS_SERVERS_MAX || !dns_endpoint_parse(text, &to->servers[to->n]))
+    if (to->n == DNS_SERVERS_MAX || !dns_endpoint_parse(text, &to->servers[to->n]) ||
+        !to->servers[to->n].port)
         return -1;
     to->n++;
     return 0;

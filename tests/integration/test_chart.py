@@ -100,12 +100,13 @@ def test_lint_and_render(helm, tmp_path, values):
 def test_a_release_is_all_a_tenant_needs_and_nothing_cluster_wide(helm):
     objects = helm.template("research", "team-research")
     assert sorted(o["kind"] for o in objects) == sorted(
-        ["StatefulSet", "Service", "Role", "RoleBinding", "ConfigMap", "ResourceQuota", "LimitRange"] +
+        ["StatefulSet", "Service", "Service", "Role", "RoleBinding", "ConfigMap", "ResourceQuota", "LimitRange"] +
         2 * ["ServiceAccount"] + 3 * ["NetworkPolicy"])
     assert yaml.safe_load(config_of(objects)) == {
         "name": "research", "host": {"namespace": "team-research", "podServiceAccount": "research-pods", "qps": 50,
                                      "burst": 500},
         "store": {"maxBytes": "256Mi"},
+        "network": {"dns": {"listen": "0.0.0.0:1053"}},
         "kubeconfig": {"server": "https://research.team-research.svc"}, "pools": [], "bindings": []}
     rules = by_kind(objects, "Role")["rules"]
     assert not [r for r in rules if "*" in r["verbs"] + r["resources"] + r["apiGroups"]]
@@ -123,7 +124,8 @@ def test_what_is_the_tenants_goes_to_its_namespace(helm):
     config = yaml.safe_load(config_of(objects))["host"]
     assert (config["namespace"], config["serviceNamespace"]) == ("apart", "t")
     beside = next(o for o in objects if o["kind"] == "Role" and o["metadata"]["namespace"] == "t")
-    assert beside["rules"] == [{"apiGroups": [""], "resources": ["services"], "resourceNames": ["lab"], "verbs": ["get"]}]
+    assert beside["rules"] == [{"apiGroups": [""], "resources": ["services"], "resourceNames": ["lab", "lab-dns"],
+                                "verbs": ["get"]}]
     for o in objects:
         if o["kind"] == "RoleBinding":
             assert o["subjects"] == [{"kind": "ServiceAccount", "name": "runner", "namespace": "t"}]
@@ -162,7 +164,8 @@ def test_the_pod_is_restricted(helm, values):
 def test_a_tenant_cannot_pose_as_its_control_plane(helm):
     """Labels of app.kubernetes.io go down to the host as they are; those of sublet.dev never."""
     objects = helm.template("research", "t", POOLS)
-    selectors = [by_kind(objects, "Service")["spec"]["selector"],
+    selectors = [by_kind(objects, "Service", "research")["spec"]["selector"],
+                 by_kind(objects, "Service", "research-dns")["spec"]["selector"],
                  by_kind(objects, "StatefulSet")["spec"]["selector"]["matchLabels"],
                  by_kind(objects, "NetworkPolicy", "research-control-plane")["spec"]["podSelector"]["matchLabels"]]
     for selector in selectors:
@@ -208,10 +211,31 @@ def test_an_unknown_api_server_is_not_everywhere(helm):
     def control_plane(values):
         return by_kind(helm.template("research", "t", values), "NetworkPolicy", "research-control-plane")["spec"]["egress"]
 
-    assert len(control_plane({})) == 1, "the control plane asks no DNS and calls no pod"
-    assert len(control_plane(in_config(authentication={"jwt": [jwt]}))) == 2
+    off = {"dns": {"enabled": False}}
+    assert len(control_plane(off)) == 1, "the control plane asks no DNS and calls no pod"
+    assert len(control_plane(merge(off, in_config(authentication={"jwt": [jwt]})))) == 2
     tenant = by_kind(helm.template("research", "t"), "NetworkPolicy", "research-tenant")["spec"]
     assert len(tenant["ingress"]) == 1 and len(tenant["ingress"][0]["from"]) == 1
+
+
+def test_dns_is_the_tenants_own(helm):
+    """Its pods reach it and not the host's; nobody else reaches it."""
+    objects = helm.template("research", "t", {"service": {"type": "LoadBalancer"}})
+    service = next(o for o in objects if o["kind"] == "Service" and o["metadata"]["name"] == "research-dns")
+    assert service["spec"]["type"] == "ClusterIP"
+    assert {(p["port"], p["protocol"]) for p in service["spec"]["ports"]} == {(53, "UDP"), (53, "TCP")}
+    ports = by_kind(objects, "StatefulSet")["spec"]["template"]["spec"]["containers"][0]["ports"]
+    assert {(p["name"], p["containerPort"], p["protocol"]) for p in ports} >= {("dns", 1053, "UDP"), ("dns-tcp", 1053, "TCP")}
+    tenant = by_kind(objects, "NetworkPolicy", "research-tenant")["spec"]["egress"]
+    assert "kube-dns" not in str(tenant)
+    assert [r for r in tenant if {"protocol": "UDP", "port": 1053} in r.get("ports", [])]
+    incoming = by_kind(objects, "NetworkPolicy", "research-control-plane")["spec"]["ingress"]
+    of_dns = [r for r in incoming if {"protocol": "UDP", "port": 1053} in r["ports"]]
+    assert len(of_dns) == 1 and of_dns[0]["from"] == [
+        {"podSelector": {"matchExpressions": [{"key": "sublet.dev/cluster", "operator": "Exists"}]}}]
+    off = helm.template("research", "t", {"dns": {"enabled": False}})
+    assert [o["metadata"]["name"] for o in off if o["kind"] == "Service"] == ["research"] and "1053" not in str(off)
+    assert "kube-dns" in str(by_kind(off, "NetworkPolicy", "research-tenant")["spec"]["egress"])
 
 
 NODES = {"nodeSelector": {"sublet.dev/pool": "p"}}
@@ -258,7 +282,7 @@ def test_everything_a_tenant_can_use_up_is_bounded(helm):
         if resource in ("cpu", "memory", "ephemeral-storage"):
             assert limits[{"requests": "defaultRequest", "limits": "default"}[part]][resource], key
     assert "limits.memory" not in quota_of(helm, {"quota": {"hard": {"limits.memory": None}}})
-    assert quota_of(helm, {"quota": {"hard": {"count/services": 7}}})["count/services"] == "8"
+    assert quota_of(helm, {"quota": {"hard": {"count/services": 7}}})["count/services"] == "9"
 
 
 # --- mistakes -------------------------------------------------------------------------------------------
@@ -435,6 +459,7 @@ class Release:
         helm("install", "research", CHART, "-n", namespace, "--wait", "--timeout", "300s", values=values)
         config = yaml.safe_load(self.object("/api/v1", "configmaps", "research")["data"]["config.yaml"])
         config["kubeconfig"] = None  # its URL leads nowhere from here
+        config["network"]["dns"]["listen"] = "127.0.0.1:0"
         tenants = config["host"]["namespace"]
         self.vc = VirtualCluster("research", directory, host, tenants, config, self.token_kubeconfig())
 
@@ -522,6 +547,9 @@ def test_the_role_is_enough_for_the_main_job(release, host, fence):
     assert ip in {s["spec"].get("clusterIP") for s in r.vc.host_objects("/api/v1", "services")}
     api = r.object("/api/v1", "services", "research")["spec"]["clusterIP"]
     assert k("get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}") == f"{api}:443"
+    dns = r.object("/api/v1", "services", "research-dns")["spec"]["clusterIP"]
+    assert k("get", "service", "kube-dns", "-n", "kube-system", "-o", "jsonpath={.spec.clusterIP}") == dns
+    assert {p["spec"]["dnsConfig"]["nameservers"][0] for p in r.vc.host_pods()} == {dns}
     k("label", "configmap", "settings", "x=y")
     k("delete", "deployment/web", "service/web", "pod/train", "pod/waits", "pvc/data", "--timeout=180s")
     eventually(lambda: not r.vc.host_pods() and not r.vc.host_objects("/api/v1", "services"), 60, "all of it to go")

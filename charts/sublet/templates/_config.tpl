@@ -12,5 +12,8 @@ The file of `sublet serve`: what the admin gave, with the keys a release knows b
 {{- $_ := set $host "serviceNamespace" .Release.Namespace -}}
 {{- end -}}
 {{- $own := dict "name" $name "host" $host "kubeconfig" (dict "server" $server) -}}
+{{- if .Values.dns.enabled -}}
+{{- $_ := set $own "network" (dict "dns" (dict "listen" "0.0.0.0:1053")) -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.config) (dict "name" $name)) -}}
 {{- end }}

@@ -59,6 +59,12 @@ labels:
   {{- include "sublet.labels" . | nindent 2 }}
 {{- end }}
 
+{{/* The port of network.dns.listen. */}}
+{{- define "sublet.dnsPort" -}}
+{{- $address := (((.Values.config).network).dns).listen | default "0.0.0.0:1053" -}}
+{{ splitList ":" $address | last }}
+{{- end }}
+
 {{/* The port of listen.address. */}}
 {{- define "sublet.port" -}}
 {{- $address := ((.Values.config).listen).address | default "0.0.0.0:8443" -}}

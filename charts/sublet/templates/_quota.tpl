@@ -16,8 +16,8 @@ summed over the pools. Exact: amounts are fractions of whole numbers. */}}
 {{- $claims := ternary 1 0 .Values.persistence.enabled -}}
 pods: 1
 count/pods: 1
-services: 1
-count/services: 1
+services: {{ ternary 2 1 .Values.dns.enabled }}
+count/services: {{ ternary 2 1 .Values.dns.enabled }}
 services.loadbalancers: {{ ternary 1 0 (eq .Values.service.type "LoadBalancer") }}
 services.nodeports: {{ ternary 0 1 (eq .Values.service.type "ClusterIP") }}
 persistentvolumeclaims: {{ $claims }}
