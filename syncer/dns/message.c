@@ -175,9 +175,12 @@ static size_t print_records(struct printer *p, const ldns_rr_list *list, int sec
 
 static void print_question(struct printer *p, const struct dns_query *q)
 {
-    ldns_buffer_write(p->buffer, q->spelled, q->name.n);
+    ldns_rdf *name = dns_rdata_name(dns_query_owner(q));
+
+    ldns_dname2buffer_wire_compress(p->buffer, name, p->names); /* answers point to it */
     ldns_buffer_write_u16(p->buffer, (uint16_t)q->type);
     ldns_buffer_write_u16(p->buffer, (uint16_t)q->class);
+    ldns_rdf_deep_free(name);
 }
 
 static void print_opt(struct printer *p, ldns_pkt_rcode rcode, bool dnssec_ok)
