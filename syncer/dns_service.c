@@ -11,8 +11,8 @@
 
 bool service_is_dns(struct syncer *s, const cJSON *object, struct str ns, struct str name)
 {
-    struct str note = json_str(json_get(json_path(object, "metadata.annotations"),
-                                        ANNOTATION_FROM_HOST));
+    struct str note =
+        json_str(json_get(json_path(object, "metadata.annotations"), ANNOTATION_FROM_HOST));
     struct arena *a;
     bool free;
 

@@ -8,7 +8,9 @@
 
 enum { ALIASES_MAX = 8, HOST_TTL = 60, VERSION_TTL = 28800, WEIGHTS = 100 };
 enum { SOA_REFRESH = 7200, SOA_RETRY = 1800, SOA_EXPIRE = 86400 };
-#define SCHEMA_VERSION "\x05" "1.1.0"
+#define SCHEMA_VERSION                                                                             \
+    "\x05"                                                                                         \
+    "1.1.0"
 
 struct asking {
     struct arena *arena;
@@ -75,8 +77,8 @@ static void push_soa(struct asking *k, ldns_rr_list *list, const struct dns_name
     rdata[4] = rdata_u32(SOA_RETRY);
     rdata[5] = rdata_u32(SOA_EXPIRE);
     rdata[6] = rdata_u32(DNS_TTL);
-    ldns_rr_list_push_rr(list, dns_record_new(dns_name_bytes(owner), LDNS_RR_TYPE_SOA, DNS_TTL, 7,
-                                              rdata));
+    ldns_rr_list_push_rr(
+        list, dns_record_new(dns_name_bytes(owner), LDNS_RR_TYPE_SOA, DNS_TTL, 7, rdata));
 }
 
 /* No such name, or no such data of it: said by the SOA of the zone (RFC 2308). */
@@ -140,9 +142,8 @@ static void answer_addresses(struct asking *k, struct dns_finding *f)
 static bool target_of(struct asking *k, const struct dns_finding *f, const char *hostname,
                       struct dns_name *ret)
 {
-    struct str text = hostname
-                          ? arena_printf(k->arena, "%s.%s", hostname, f->service)
-                          : str_c(f->service);
+    struct str text =
+        hostname ? arena_printf(k->arena, "%s.%s", hostname, f->service) : str_c(f->service);
 
     return dns_name_join(text, &k->view->policy->origin, ret);
 }
@@ -279,8 +280,7 @@ static bool on_owner(void *ctx, const struct zone_service *service, const char *
                                    hostname ? "." : "", STR_F(name), STR_F(ns));
 
     o->n++;
-    if (k->at->type == LDNS_RR_TYPE_PTR &&
-        dns_name_join(text, &k->view->policy->origin, &target))
+    if (k->at->type == LDNS_RR_TYPE_PTR && dns_name_join(text, &k->view->policy->origin, &target))
         push_name(k, LDNS_RR_TYPE_PTR, &target, DNS_TTL);
     return hostname && o->n < DNS_ITEMS_MAX;
 }

@@ -58,8 +58,8 @@ static void list(struct source *s)
     s->watch = store_watch_close(s->watch);
     dns_zone_clear(s->feed->zone, s->kind);
     err_init(&err, NULL);
-    failed = store_watch_open(store, s->resource, store_revision(store), on_wake, s, &s->watch,
-                              &err);
+    failed =
+        store_watch_open(store, s->resource, store_revision(store), on_wake, s, &s->watch, &err);
     assert(!failed); /* the present is never too old */
     if (store_scan(store, s->resource, STR_NULL, STR_NULL, STR_NULL, 0, on_existing, s, &err))
         log_error("dns: cannot list %s: %.*s", RESOURCES[s->kind], STR_F(err.message));
@@ -87,10 +87,10 @@ struct dns_feed *dns_feed_open(struct store *store, struct dns_zone *zone,
     *f = (struct dns_feed){
         .store = store, .zone = zone, .scratch = arena_new(0), .changed = changed, .ctx = ctx};
     for (int kind = 0; kind < N_ZONE; kind++) {
-        f->sources[kind] = (struct source){.feed = f,
-                                           .kind = (enum zone_kind)kind,
-                                           .resource =
-                                               store_resource(store, str_c(RESOURCES[kind]))};
+        f->sources[kind] =
+            (struct source){.feed = f,
+                            .kind = (enum zone_kind)kind,
+                            .resource = store_resource(store, str_c(RESOURCES[kind]))};
         list(&f->sources[kind]);
     }
     return f;

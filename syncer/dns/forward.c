@@ -292,9 +292,8 @@ static void on_udp_read(uv_udp_t *udp, ssize_t nread, const uv_buf_t *buf,
         return;
     if (nread < 0) { /* nobody listens there */
         ask_next(x);
-    } else if (flags & UV_UDP_PARTIAL ||
-               !dns_answer_parse((struct str){buf->base, (size_t)nread}, &x->query, x->id, &answer,
-                                 &cut)) {
+    } else if (flags & UV_UDP_PARTIAL || !dns_answer_parse((struct str){buf->base, (size_t)nread},
+                                                           &x->query, x->id, &answer, &cut)) {
         if (++x->strange > STRANGE_MAX) /* somebody guesses */
             ask_next(x);
     } else if (cut) {
@@ -316,10 +315,9 @@ static int bind_anywhere(struct dns_exchange *x, uv_udp_t *udp, int family)
         uint16_t port = (uint16_t)(PORT_LOW + random % (65536 - PORT_LOW));
 
         v4.sin_port = v6.sin6_port = htons(i < BIND_TRIES ? port : 0);
-        if (!uv_udp_bind(udp,
-                         family == AF_INET ? (const struct sockaddr *)&v4
-                                           : (const struct sockaddr *)&v6,
-                         0))
+        if (!uv_udp_bind(
+                udp,
+                family == AF_INET ? (const struct sockaddr *)&v4 : (const struct sockaddr *)&v6, 0))
             return 0;
     }
     return -1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer/dns (private)
  *
- * Questions to other resolvers: over UDP from a port and with an id that cannot be guessed, over TCP
- * where the answer is cut, to the next server where one does not answer; kept in the cache. Equal
- * questions under way share one exchange. */
+ * Questions to other resolvers: over UDP from a port and with an id that cannot be guessed, over
+ * TCP where the answer is cut, to the next server where one does not answer; kept in the cache.
+ * Equal questions under way share one exchange. */
 #pragma once
 
 #include <sys/queue.h>

@@ -104,9 +104,17 @@ bool dns_range_has(const struct dns_range *range, const struct dns_ip *ip)
 
 bool dns_ip_is_private(const struct dns_ip *ip)
 {
-    static const char *const ranges[] = {"0.0.0.0/8",  "10.0.0.0/8",     "100.64.0.0/10",
-                                         "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
-                                         "192.168.0.0/16", "::/127", "fc00::/7", "fe80::/10", NULL};
+    static const char *const ranges[] = {"0.0.0.0/8",
+                                         "10.0.0.0/8",
+                                         "100.64.0.0/10",
+                                         "127.0.0.0/8",
+                                         "169.254.0.0/16",
+                                         "172.16.0.0/12",
+                                         "192.168.0.0/16",
+                                         "::/127",
+                                         "fc00::/7",
+                                         "fe80::/10",
+                                         NULL};
 
     for (size_t i = 0; ranges[i]; i++) {
         struct dns_range range;

@@ -52,8 +52,7 @@ static ldns_pkt_rcode judge(const ldns_pkt *p, struct dns_query *q)
     return LDNS_RCODE_NOERROR;
 }
 
-enum dns_verdict dns_query_parse(struct str bytes, struct dns_query *ret,
-                                 ldns_pkt_rcode *ret_rcode)
+enum dns_verdict dns_query_parse(struct str bytes, struct dns_query *ret, ldns_pkt_rcode *ret_rcode)
 {
     const uint8_t *b = (const uint8_t *)bytes.p;
     ldns_pkt *p = NULL;
@@ -137,7 +136,7 @@ static void free_name(ldns_rbnode_t *node, void *ctx)
 {
     (void)ctx;
     ldns_rdf_deep_free((ldns_rdf *)(uintptr_t)node->key);
-    free(node); /* of ldns, not of mem_alloc() */
+    LDNS_FREE(node);
 }
 
 static void printer_init(struct printer *p, size_t limit)
@@ -281,15 +280,15 @@ static bool is_for(const ldns_pkt *p, const struct dns_query *q, uint16_t id)
 {
     struct dns_query echo = {0};
 
-    return ldns_pkt_qr(p) && ldns_pkt_id(p) == id &&
-           ldns_pkt_get_opcode(p) == LDNS_PACKET_QUERY && take_question(p, &echo) &&
-           dns_name_eq(&echo.name, &q->name) && echo.type == q->type && echo.class == q->class;
+    return ldns_pkt_qr(p) && ldns_pkt_id(p) == id && ldns_pkt_get_opcode(p) == LDNS_PACKET_QUERY &&
+           take_question(p, &echo) && dns_name_eq(&echo.name, &q->name) && echo.type == q->type &&
+           echo.class == q->class;
 }
 
 static bool rdf_take(const ldns_rdf *rdf, struct dns_name *ret)
 {
-    return rdf && dns_name_of((struct str){(const char *)ldns_rdf_data(rdf), ldns_rdf_size(rdf)},
-                              ret);
+    return rdf &&
+           dns_name_of((struct str){(const char *)ldns_rdf_data(rdf), ldns_rdf_size(rdf)}, ret);
 }
 
 static bool rdf_is(const ldns_rdf *rdf, const struct dns_name *name)

@@ -14,9 +14,9 @@
 #include "name.h"
 
 enum {
-    DNS_QUERY_MAX = 4096,  /* bytes of a query; longer ones are not read */
-    DNS_UDP_PLAIN = 512,   /* of an answer over UDP without EDNS */
-    DNS_UDP_MAX = 1232,    /* with it, whatever the client offers: never a fragment */
+    DNS_QUERY_MAX = 4096, /* bytes of a query; longer ones are not read */
+    DNS_UDP_PLAIN = 512,  /* of an answer over UDP without EDNS */
+    DNS_UDP_MAX = 1232,   /* with it, whatever the client offers: never a fragment */
     DNS_TCP_MAX = 65535,
 };
 
@@ -25,7 +25,7 @@ struct dns_query {
     bool recursion_desired, checking_disabled;
     bool edns, dnssec_ok;
     uint16_t udp_size;
-    struct dns_name name;  /* lower case */
+    struct dns_name name;          /* lower case */
     uint8_t spelled[DNS_NAME_MAX]; /* the same as it was sent, name.n bytes */
     ldns_rr_type type;
     ldns_rr_class class;
@@ -46,7 +46,7 @@ struct dns_answer {
     ldns_rr_list *answer, *authority, *additional;
 };
 void dns_answer_init(struct dns_answer *a);
-void dns_answer_fini(struct dns_answer *a); /* again what init makes */
+void dns_answer_fini(struct dns_answer *a);                           /* again what init makes */
 void dns_answer_take(struct dns_answer *to, struct dns_answer *from); /* what `to` held is freed */
 
 /* One record: rdata is as many as the type has; owned from here on. */
@@ -69,7 +69,8 @@ bool dns_answer_parse(struct str bytes, const struct dns_query *q, uint16_t id,
                       struct dns_answer *ret, bool *ret_truncated);
 /* Does a record have a name under one of these, as owner or inside? */
 bool dns_answer_names(const struct dns_answer *a, const struct dns_name *zones, size_t n);
-/* For how long it may be kept: the least TTL, of a negative answer by its SOA (RFC 2308); 0: not. */
+/* For how long it may be kept: the least TTL, of a negative answer by its SOA (RFC 2308); 0: not.
+ */
 uint32_t dns_answer_ttl(const struct dns_answer *a);
 void dns_answer_age(struct dns_answer *a, uint32_t seconds); /* takes them off each TTL */
 /* For the cache, which keeps bytes. */

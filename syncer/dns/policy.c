@@ -254,8 +254,7 @@ int dns_policy_load(struct arena *a, const struct config *config, const struct d
         return err_set(err, &ERR_BAD_REQUEST,
                        "config: network.clusterDomain: want a domain, got \"%.*s\"",
                        STR_F(config->cluster_domain));
-    return load_forward(config, resolv, ret, err) ||
-                   load_stubs(a, config->dns_stubs, ret, err) ||
+    return load_forward(config, resolv, ret, err) || load_stubs(a, config->dns_stubs, ret, err) ||
                    load_hosts(a, config->dns_hosts, ret, err) ||
                    load_hidden(a, config, resolv, ret, err) ||
                    load_clients(a, config->dns_clients, ret, err)

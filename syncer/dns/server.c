@@ -109,9 +109,8 @@ static void forward(struct dns *d, const struct dns_job *draft, const struct dns
 static void answer_or_forward(struct dns *d, struct dns_job *draft, const struct dns_ip *ip)
 {
     struct dns_answer cached;
-    enum dns_outcome outcome =
-        dns_answer_question(d->scratch, &d->view, &draft->query, d->turn++, &draft->answer,
-                            &draft->at, &draft->upstream);
+    enum dns_outcome outcome = dns_answer_question(d->scratch, &d->view, &draft->query, d->turn++,
+                                                   &draft->answer, &draft->at, &draft->upstream);
     enum dns_count count = COUNT_OWN;
 
     if (outcome == DNS_FORWARD && dns_forwarder_recall(d->forwarder, &draft->at, &cached)) {

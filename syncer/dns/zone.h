@@ -2,8 +2,8 @@
  * room: syncer/dns (private)
  *
  * What the tenant's objects say to DNS, kept as small structs that events update: nothing is parsed
- * for a question. Pure: no clock, no I/O. Order of events between kinds does not matter: a slice may
- * come before its Service. */
+ * for a question. Pure: no clock, no I/O. Order of events between kinds does not matter: a slice
+ * may come before its Service. */
 #pragma once
 
 #include <sublet/json.h>
@@ -24,7 +24,7 @@ uint32_t dns_zone_serial(const struct dns_zone *z);           /* grows with ever
 
 /* --- what answers are made of; views that the next dns_zone_set() ends --- */
 struct zone_port {
-    char *name; /* may be empty */
+    char *name;     /* may be empty */
     char *protocol; /* "tcp" */
     uint16_t number;
 };
@@ -43,8 +43,8 @@ struct zone_slice {
 };
 struct zone_service {
     struct map_entry entry;
-    char *key;    /* "ns/name" */
-    bool exists;  /* false: only slices speak of it */
+    char *key;   /* "ns/name" */
+    bool exists; /* false: only slices speak of it */
     bool headless;
     char *external; /* spec.externalName of type ExternalName; else NULL */
     struct dns_ip *ips;

@@ -15,8 +15,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 static const char *const OBJECTS[] = {
     "{\"metadata\":{\"name\":\"team\"}}",
     "{\"spec\":{\"clusterIP\":\"10.96.0.5\",\"ports\":[{\"name\":\"http\",\"port\":80}]}}",
-    "{\"metadata\":{\"labels\":{\"kubernetes.io/service-name\":\"web\"}},\"ports\":[{\"port\":80}],"
-    "\"endpoints\":[{\"addresses\":[\"10.1.0.1\"],\"hostname\":\"a\"}]}",
+    ("{\"metadata\":{\"labels\":{\"kubernetes.io/"
+     "service-name\":\"web\"}},\"ports\":[{\"port\":80}],"
+     "\"endpoints\":[{\"addresses\":[\"10.1.0.1\"],\"hostname\":\"a\"}]}"),
     "{\"status\":{\"phase\":\"Running\",\"podIP\":\"10.1.0.1\"}}",
 };
 
@@ -29,7 +30,8 @@ struct world {
 static void world_init(struct world *w)
 {
     static const struct str servers[] = {{"10.96.0.10", 10}};
-    struct config config = {.cluster_domain = STR("cluster.local"), .dns_listen = STR("0.0.0.0:53")};
+    struct config config = {.cluster_domain = STR("cluster.local"),
+                            .dns_listen = STR("0.0.0.0:53")};
     struct dns_resolv resolv = {.servers = {servers, 1}};
     struct dns_zone *zone = dns_zone_new(1);
     struct err err;
@@ -95,8 +97,8 @@ static void ask(struct world *w, struct str bytes)
 
 static void take(struct world *w, struct str bytes)
 {
-    struct dns_query q = {.id = 7, .type = LDNS_RR_TYPE_A, .class = LDNS_RR_CLASS_IN,
-                          .has_question = true};
+    struct dns_query q = {
+        .id = 7, .type = LDNS_RR_TYPE_A, .class = LDNS_RR_CLASS_IN, .has_question = true};
     struct dns_cache *cache = dns_cache_new(4096, 1);
     struct dns_answer answer, whole, cached;
     bool cut;

@@ -3,19 +3,22 @@
  * leaves one, and what never leaves the process. */
 #include "world.h"
 
-#define L    ".team.svc.cluster.local."
-#define SOA  "! cluster.local. 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 15 7200 1800 86400 5\n"
+#define L ".team.svc.cluster.local."
+#define SOA                                                                                        \
+    "! cluster.local. 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 15 7200 1800 "      \
+    "86400 5\n"
 #define GONE "NXDOMAIN aa\n" SOA
 #define VOID "NOERROR aa\n" SOA
 #define HIDDEN(name)                                                                               \
-    "NXDOMAIN\n! " name " 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 15 7200 1800 "   \
+    "NXDOMAIN\n! " name " 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 15 7200 1800 "  \
     "86400 5\n"
 
 static const struct row {
     const char *question, *answer;
 } ROWS[] = {
     /* 2.2 schema version */
-    {"TXT dns-version.cluster.local", "NOERROR aa\ndns-version.cluster.local. 28800 IN TXT \"1.1.0\"\n"},
+    {"TXT dns-version.cluster.local",
+     "NOERROR aa\ndns-version.cluster.local. 28800 IN TXT \"1.1.0\"\n"},
     {"A dns-version.cluster.local", VOID},
     /* 2.3 a Service with an address */
     {"A web.team.svc.cluster.local", "NOERROR aa\nweb" L " 5 IN A 10.96.0.5\n"},
@@ -28,12 +31,14 @@ static const struct row {
     {"SRV web.team.svc.cluster.local",
      "NOERROR aa\nweb" L " 5 IN SRV 0 25 53 web" L "\nweb" L " 5 IN SRV 0 25 80 web" L "\n"
      "+ web" L " 5 IN A 10.96.0.5\n+ web" L " 5 IN AAAA fd00::5\n"},
-    {"A _http._tcp.web.team.svc.cluster.local", "NOERROR aa\n_http._tcp.web" L " 5 IN A 10.96.0.5\n"},
+    {"A _http._tcp.web.team.svc.cluster.local",
+     "NOERROR aa\n_http._tcp.web" L " 5 IN A 10.96.0.5\n"},
     {"SRV _http._udp.web.team.svc.cluster.local", GONE},
     {"SRV _no._tcp.web.team.svc.cluster.local", GONE},
     {"PTR 5.0.96.10.in-addr.arpa", "NOERROR aa\n5.0.96.10.in-addr.arpa. 5 IN PTR web" L "\n"},
     {"PTR 5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.d.f.ip6.arpa",
-     "NOERROR aa\n5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.d.f.ip6.arpa. 5 IN PTR "
+     "NOERROR aa\n5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.d.f.ip6.arpa. 5 IN "
+     "PTR "
      "web" L "\n"},
     /* 2.4 a headless one: ready endpoints alone */
     {"A db.team.svc.cluster.local",
@@ -50,8 +55,9 @@ static const struct row {
      "+ db-0.db" L " 5 IN A 10.1.0.1\n+ db-1.db" L " 5 IN A 10.1.0.2\n"
      "+ fd01--0.db" L " 5 IN AAAA fd01::\n"},
     {"PTR 1.0.1.10.in-addr.arpa", "NOERROR aa\n1.0.1.10.in-addr.arpa. 5 IN PTR db-0.db" L "\n"},
-    {"A 1.0.1.10.in-addr.arpa", "NOERROR aa\n! 1.0.1.10.in-addr.arpa. 5 IN SOA ns.dns.cluster.local. "
-                                "hostmaster.cluster.local. 15 7200 1800 86400 5\n"},
+    {"A 1.0.1.10.in-addr.arpa",
+     "NOERROR aa\n! 1.0.1.10.in-addr.arpa. 5 IN SOA ns.dns.cluster.local. "
+     "hostmaster.cluster.local. 15 7200 1800 86400 5\n"},
     {"A none.team.svc.cluster.local", GONE},
     /* 2.5 an external name: what it stands for is asked, too */
     {"CNAME docs.team.svc.cluster.local", "NOERROR aa\ndocs" L " 5 IN CNAME docs.example.com.\n"},
@@ -126,8 +132,8 @@ static void test_aliases_end(void **state)
 
     (void)state;
     world_init(&w);
-    assert_true(str_has_prefix(str_c(world_ask(&w, "A ring.team.svc.cluster.local")),
-                               STR("SERVFAIL")));
+    assert_true(
+        str_has_prefix(str_c(world_ask(&w, "A ring.team.svc.cluster.local")), STR("SERVFAIL")));
     world_fini(&w);
 }
 

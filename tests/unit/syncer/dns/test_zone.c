@@ -10,10 +10,9 @@ static bool found(struct world *w, const char *question)
 }
 
 #define SLICE(address)                                                                             \
-    "{kind: EndpointSlice, metadata: {namespace: team, name: late-1, labels: "                      \
+    "{kind: EndpointSlice, metadata: {namespace: team, name: late-1, labels: "                     \
     "{kubernetes.io/service-name: late}}, endpoints: [{addresses: [" address "], hostname: a}]}"
-#define SERVICE                                                                                    \
-    "{kind: Service, metadata: {namespace: team, name: late}, spec: {clusterIP: None}}"
+#define SERVICE "{kind: Service, metadata: {namespace: team, name: late}, spec: {clusterIP: None}}"
 
 static void test_a_slice_before_its_service(void **state)
 {

@@ -173,10 +173,10 @@ const char *world_ask(struct world *w, const char *question)
 
     world_query(question, &q);
     if (dns_answer_question(w->arena, &w->view, &q, 0, &answer, &at, &upstream) == DNS_FORWARD) {
-        ret = arena_printf(w->arena, "forward %.*s to %.*s",
-                           STR_F(dns_name_text(w->arena, &at.name)),
-                           STR_F(dns_ip_text(w->arena, &upstream->servers[0].ip)))
-                  .p;
+        ret =
+            arena_printf(w->arena, "forward %.*s to %.*s", STR_F(dns_name_text(w->arena, &at.name)),
+                         STR_F(dns_ip_text(w->arena, &upstream->servers[0].ip)))
+                .p;
     } else {
         dns_answer_print(&q, &answer, true, DNS_TCP_MAX, &wire);
         ret = world_text(w, buf_str(&wire));

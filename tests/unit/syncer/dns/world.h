@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small tenant as DNS sees it, questions to it as text, and answers as text. Must never hold state
- * between tests. */
+/* A small tenant as DNS sees it, questions to it as text, and answers as text. Must never hold
+ * state between tests. */
 #pragma once
 
 #include "../test.h"
