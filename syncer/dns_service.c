@@ -127,7 +127,7 @@ void service_keep_dns(struct sync_run *run)
     const cJSON *now = run->virtual_;
     cJSON *want = want_service(run->arena, ip), *patch;
 
-    if (!run->syncer->address_known || (now && sync_is_deleting(now)))
+    if (!run->syncer->address_known || (now && object_is_terminating(now)))
         return;
     keep_slice(run, ip);
     if (!now) {
