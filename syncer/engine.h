@@ -428,9 +428,8 @@ int service_keep_address(struct arena *a, const struct mapping *m, const cJSON *
 int service_before_store(struct syncer *s, struct arena *a, const cJSON *object, bool dry_run,
                          struct err *err) MUST_CHECK;
 bool service_is_api(struct str ns, struct str name);
-/* dns_service.c: kube-system/kube-dns, unless it is the tenant's own. object NULL: it is gone. */
+/* kube-system/kube-dns, unless it is the tenant's own. object NULL: it is gone. */
 bool service_is_dns(struct syncer *s, const cJSON *object, struct str ns, struct str name);
-void service_keep_dns(struct sync_run *run);
 void service_publish_dns(struct syncer *s); /* once its address is known */
 void service_admit(struct syncer *s, struct arena *a, cJSON *object, const cJSON *old, bool dry_run,
                    void (*done)(void *ctx, const struct err *err), void *ctx);

@@ -4,6 +4,7 @@
  * record, and only what is there is ever asked for again. Must never touch `default/kubernetes`
  * and `kube-system/kube-dns`, which are this process itself, nor a Service whose admission is still
  * under way. */
+#include "dns_service.h"
 #include "engine.h"
 
 static const struct resource *services(const struct sync_run *run)
@@ -208,6 +209,75 @@ static void service_present(struct sync_run *run)
         update_up(run);
 }
 
+/* --- the Service in front of the tenant's DNS --- */
+
+/* One of that name that the tenant made while there was no DNS of ours stays its own. */
+bool service_is_dns(struct syncer *s, const cJSON *object, struct str ns, struct str name)
+{
+    struct str note =
+        json_str(json_get(json_path(object, "metadata.annotations"), ANNOTATION_FROM_HOST));
+    struct arena *a;
+    bool free;
+
+    if (!str_eq(ns, STR(DNS_NAMESPACE)) || !str_eq(name, STR(DNS_NAME)))
+        return false;
+    a = arena_new(0);
+    free = !mapping_get(s, a, SYNC_SERVICES, ns, name).exists;
+    arena_free(a);
+    return free && (s->tenant.dns_ip.n || str_eqc(note, "true"));
+}
+
+static void keep_slice(struct sync_run *run, struct str ip)
+{
+    const struct resource *slices =
+        syncer_resource(run->syncer, "discovery.k8s.io", "endpointslices");
+    const cJSON *now = reconcile_get(run->reconcile, slices, STR(DNS_NAMESPACE), STR(DNS_NAME)),
+                *want;
+
+    if (!ip.n) {
+        if (now)
+            reconcile_delete(run->reconcile, slices, STR(DNS_NAMESPACE), STR(DNS_NAME),
+                             sync_uid(now), NULL);
+        return;
+    }
+    want = dns_slice_want(run->arena, ip);
+    if (!now)
+        reconcile_create(run->reconcile, slices, STR(DNS_NAMESPACE), want);
+    else if (!json_equal(json_get(now, "endpoints"), json_get(want, "endpoints")))
+        reconcile_delete(run->reconcile, slices, STR(DNS_NAMESPACE), STR(DNS_NAME), sync_uid(now),
+                         NULL);
+}
+
+static void keep_dns(struct sync_run *run)
+{
+    const struct resource *services = syncer_resource(run->syncer, "", "services");
+    struct str ip = run->syncer->tenant.dns_ip;
+    const cJSON *now = run->virtual_;
+    cJSON *want = dns_service_want(run->arena, ip), *patch;
+
+    if (!run->syncer->address_known || (now && object_is_terminating(now)))
+        return;
+    keep_slice(run, ip);
+    if (!now) {
+        if (ip.n)
+            reconcile_create(run->reconcile, services, STR(DNS_NAMESPACE), want);
+    } else if (!str_eq(json_str_at(now, "spec.clusterIP"), ip)) {
+        /* It cannot be changed; its end brings the key back. */
+        reconcile_delete(run->reconcile, services, STR(DNS_NAMESPACE), STR(DNS_NAME), run->uid,
+                         NULL);
+    } else if ((patch = dns_service_difference(run->arena, now, want))) {
+        reconcile_patch(run->reconcile, services, STR_NULL, STR(DNS_NAMESPACE), STR(DNS_NAME),
+                        patch);
+    }
+}
+
+void service_publish_dns(struct syncer *s)
+{
+    syncer_add(s, SYNC_SERVICES, STR(DNS_NAMESPACE), STR(DNS_NAME));
+}
+
+/* --- one key --- */
+
 static void reconcile_service(struct reconcile *r)
 {
     struct syncer *s = syncer_of(r);
@@ -217,7 +287,7 @@ static void reconcile_service(struct reconcile *r)
         service_in_admission(s, run.ns, run.name))
         return;
     if (service_is_dns(s, run.virtual_, run.ns, run.name)) {
-        service_keep_dns(&run);
+        keep_dns(&run);
         return;
     }
     if (!service_wants_host(run.virtual_) && !run.mapping.exists)

@@ -20,6 +20,7 @@ struct note {
     char *key;
     uint64_t value;
     int64_t at_us;
+    bool recorded; /* it outlived the process that was told */
 };
 
 struct notes {
@@ -29,8 +30,7 @@ struct notes {
     struct map content; /* revision -> what was seen under it */
     struct map mirror;  /* resource, namespace and name -> revision, as a watcher has it */
     int64_t position;   /* of that watcher */
-    int64_t life_us;    /* when the tenant's process began to serve */
-    int64_t failed_us;  /* when its disk failed last */
+    int64_t failed_us;  /* when the disk of the tenant's process failed last */
     unsigned generation;
 };
 
@@ -143,9 +143,12 @@ static void forget_unrecorded(void *ctx, struct map_entry *e)
     const struct notes *notes = ctx;
     struct note *n = CONTAINER(e, struct note, entry);
 
-    if (str_has_prefix(str_c(n->key), STR("0/")) && n->at_us >= notes->life_us &&
-        (n->at_us <= notes->failed_us || n->at_us > WORLD->died_us - COMMIT_US))
+    if (!str_has_prefix(str_c(n->key), STR("0/")) || n->recorded)
+        return;
+    if (n->at_us <= notes->failed_us || n->at_us > WORLD->died_us - COMMIT_US)
         note_drop(&notes_of(WORLD)->told, str_c(n->key));
+    else
+        n->recorded = true;
 }
 
 enum { LIMIT = 4 }; /* of the GPUs, in world.c */
@@ -520,7 +523,6 @@ void judge_life(struct life *l)
         watch_anew(l, n);
     n->generation = w->generation;
     map_each(&n->told, forget_unrecorded, n);
-    n->life_us = w->moment.now_us;
     judge_slots(l, true);
 }
 
