@@ -30,6 +30,7 @@ struct notes {
     struct map content; /* revision -> what was seen under it */
     struct map mirror;  /* resource, namespace and name -> revision, as a watcher has it */
     int64_t position;   /* of that watcher */
+    char epoch[40];     /* of the store that the tenant's process serves */
     int64_t failed_us;  /* when the disk of the tenant's process failed last */
     unsigned generation;
 };
@@ -130,22 +131,39 @@ static bool disk_fails(const struct life *l)
 {
     const struct disk_faults *f = disk_faults(l->disk);
 
-    return f->full || f->write_errors || f->sync_errors ||
-           (l->store && store_disk(l->store) != STORE_DISK_WRITABLE);
+    if (f->full || f->write_errors || f->sync_errors)
+        return true;
+    return l->store && !l->closing &&
+           (store_disk(l->store) != STORE_DISK_WRITABLE || (l->syncer && l->syncer->undone));
+}
+
+static void look_at_disk(struct life *l)
+{
+    if (disk_fails(l))
+        notes_of(l->world)->failed_us = l->world->moment.now_us;
+}
+
+void judge_died(struct life *l)
+{
+    look_at_disk(l);
+    l->world->died_us = l->world->moment.now_us;
 }
 
 enum { COMMIT_US = 100000 }; /* so long it may take until what a process was told is on record */
 
 /* What the tenant's process was told in its life ends with it where it had no time to record it, or
- * could not because its disk failed then or afterwards. */
+ * could not because its disk failed then or afterwards; and all of it where the store is of another
+ * epoch now, since its log was damaged: absence proves nothing there. */
 static void forget_unrecorded(void *ctx, struct map_entry *e)
 {
     const struct notes *notes = ctx;
     struct note *n = CONTAINER(e, struct note, entry);
 
-    if (!str_has_prefix(str_c(n->key), STR("0/")) || n->recorded)
+    bool is_over = strcmp(notes->epoch, WORLD->epoch) != 0;
+
+    if (!str_has_prefix(str_c(n->key), STR("0/")) || (n->recorded && !is_over))
         return;
-    if (n->at_us <= notes->failed_us || n->at_us > WORLD->died_us - COMMIT_US)
+    if (is_over || n->at_us <= notes->failed_us || n->at_us > WORLD->died_us - COMMIT_US)
         note_drop(&notes_of(WORLD)->told, str_c(n->key));
     else
         n->recorded = true;
@@ -523,6 +541,7 @@ void judge_life(struct life *l)
         watch_anew(l, n);
     n->generation = w->generation;
     map_each(&n->told, forget_unrecorded, n);
+    snprintf(n->epoch, sizeof(n->epoch), "%s", w->epoch);
     judge_slots(l, true);
 }
 
@@ -532,8 +551,8 @@ void judge_step(struct world *w)
     struct life *l = w->lives[0];
     struct comparing c = {l, NULL};
 
-    if (l && disk_fails(l))
-        notes_of(w)->failed_us = w->moment.now_us;
+    if (l)
+        look_at_disk(l);
     if (!life_serves(l) || !l->watch)
         return;
     take_events(l);

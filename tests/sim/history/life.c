@@ -58,7 +58,7 @@ static void bury(struct life *l)
     world_trace("life %u is gone%s", l->number, l->power ? " with its power" : "");
     if (l->index)
         return;
-    w->died_us = w->moment.now_us;
+    judge_died(l);
     tenant_lost_process(w);
 }
 

@@ -131,7 +131,8 @@ void tenant_backup(struct world *w);
 void judge_request(void *ctx, const char *plural, const cJSON *before, const cJSON *after);
 void judge_told(void *ctx, const char *plural, const cJSON *object);
 void judge_left(void *ctx, const char *plural, struct str virtual_uid);
-void judge_step(struct world *w);  /* after every step */
+void judge_step(struct world *w); /* after every step */
+void judge_died(struct life *l);
 void judge_life(struct life *l);   /* a process serves: its watch begins */
 bool judge_agree(struct world *w); /* both worlds are the same */
 const char *judge_difference(struct world *w);
