@@ -16,11 +16,6 @@ struct sum;
 #define DB_LOG_SUFFIX "-wal"
 #define DB_LOG_FILE   DB_FILE DB_LOG_SUFFIX
 
-/* Kinds of records beyond those of callers (store.h): the second rows of store_record_put_twice().
- */
-#define RECORD_COPY ((enum store_record)(RECORD_CONTROLLER + 1))
-#define N_RECORDS   (RECORD_CONTROLLER + 2)
-
 /* One write of a transaction. Everything pointed to stays put until the transaction is answered. */
 enum op_kind {
     OP_RESOURCE,

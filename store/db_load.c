@@ -171,7 +171,7 @@ static int load_records(struct db *db, const struct db_loader *l, struct err *er
     while (sqlite3_step(q) == SQLITE_ROW) {
         bool good = row_is_good(db->sum, q, STR("record"));
         int64_t kind = sqlite3_column_int64(q, 0);
-        good = good && kind >= RECORD_META && kind < N_RECORDS;
+        good = good && kind >= RECORD_META && kind <= RECORD_CONTROLLER;
         l->record(l->ctx, (unsigned)kind, db_column(q, 1), db_column(q, 2), good);
     }
     return sqlite3_finalize(q) ? db_error(db, "load", err) : 0;

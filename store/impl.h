@@ -68,7 +68,7 @@ struct store {
     size_t n_tables, cap_tables;
     unsigned free_id; /* all ids below are taken */
     struct table_tree names;
-    struct record_tree records[N_RECORDS];
+    struct record_tree records[RECORD_CONTROLLER + 1];
     struct history history;
 
     struct batch *open, *flying; /* collecting; with the writer */

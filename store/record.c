@@ -18,7 +18,7 @@ TREE_GENERATE(record_tree, record_entry, link, record_cmp)
 
 static struct record_tree *records_of(struct store *s, unsigned kind)
 {
-    assert(s->magic == STORE_MAGIC && kind >= RECORD_META && kind < N_RECORDS);
+    assert(s->magic == STORE_MAGIC && kind >= RECORD_META && kind <= RECORD_CONTROLLER);
     return &s->records[kind];
 }
 
@@ -133,9 +133,12 @@ bool store_record_get(struct store *s, enum store_record kind, struct str key,
     return e != NULL;
 }
 
+/* The second row is the last of the file's records, and no prefix of a caller's finds it. */
+#define RECORD_COPY RECORD_CONTROLLER
+
 static struct str copy_key(struct arena *a, enum store_record kind, struct str key)
 {
-    return arena_printf(a, "%u/%.*s", (unsigned)kind, STR_F(key));
+    return arena_printf(a, "~%u/%.*s", (unsigned)kind, STR_F(key));
 }
 
 void store_record_put_twice(struct store *s, enum store_record kind, struct str key,
@@ -174,7 +177,7 @@ void store_record_each(struct store *s, enum store_record kind, struct str prefi
 
 void records_fini(struct store *s)
 {
-    for (unsigned kind = RECORD_META; kind < N_RECORDS; kind++) {
+    for (unsigned kind = RECORD_META; kind <= RECORD_CONTROLLER; kind++) {
         struct record_entry *e, *next;
         RB_FOREACH_SAFE(e, record_tree, &s->records[kind], next)
         {

@@ -9,7 +9,7 @@
 #include <sublet/store.h>
 
 struct departed {
-    struct departed *next;
+    struct departed *next, **at; /* at: what points to it */
     struct syncer *syncer;
     enum sync_id id;
     int64_t life;
@@ -28,11 +28,9 @@ static void departed_free(struct departed *d)
 
 static void drop(struct departed *d)
 {
-    struct departed **at = &d->syncer->departed;
-
-    while (*at != d)
-        at = &(*at)->next;
-    *at = d->next;
+    *d->at = d->next;
+    if (d->next)
+        d->next->at = d->at;
     departed_free(d);
 }
 
@@ -77,12 +75,16 @@ void departed_note(struct syncer *s, enum sync_id id, struct str ns, struct str 
 {
     struct departed *d = NEW(struct departed);
 
-    *d = (struct departed){.next = s->departed, .syncer = s, .id = id, .life = s->life};
+    *d = (struct departed){
+        .next = s->departed, .at = &s->departed, .syncer = s, .id = id, .life = s->life};
     d->ns = mem_str(ns);
     d->name = mem_str(name);
     d->uid = mem_str(uid);
     d->host_uid = mem_str(sync_uid(host_object));
+    if (d->next)
+        d->next->at = &d->next;
     s->departed = d;
+    revision_note(s, id, host_object);
     keep(d);
 }
 

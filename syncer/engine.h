@@ -278,6 +278,8 @@ void sync_delete(struct sync_run *run, int64_t grace_s);
 void sync_patch(struct sync_run *run, cJSON *patch, const char *type, const char *subresource);
 /* What the host refused, told on the virtual object and tried again with backoff. */
 void sync_refused(struct sync_run *run, const struct err *err);
+/* A create without an answer may still be executed: the key comes back when it no longer can be. */
+bool sync_create_may_come(struct sync_run *run);
 /* The virtual object is gone: removes what the mapping proves, then the mapping. True: nothing is
  * left (and mapping_remove() was called). */
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s);

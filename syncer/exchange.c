@@ -125,6 +125,7 @@ void sync_attempt(struct sync_run *run)
     mapping_begin(&run->mapping, run->uid);
     run->was_tried = run->mapping.tried;
     run->mapping.tried = true;
+    run->mapping.gone_s = 0;
     put_mapping(run);
 }
 
@@ -422,6 +423,18 @@ static bool wait_for_lost_create(struct sync_run *run)
         return false;
     reconcile_again_after(run->reconcile, left * 1000);
     return true;
+}
+
+bool sync_create_may_come(struct sync_run *run)
+{
+    if (wait_for_lost_create(run))
+        return true;
+    if (run->mapping.tried) {
+        run->mapping.tried = false;
+        run->mapping.gone_s = 0;
+        put_mapping(run);
+    }
+    return false;
 }
 
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s)

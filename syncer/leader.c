@@ -144,7 +144,7 @@ static void on_changed(void *ctx, enum lease_state now, const struct lease_holde
     set_not_leading(s, STR_NULL);
     s->undecided = false;
     if (!lease_may_act(s->lease)) {
-        host_gate_closed(s->host);
+        host_gate_changed(s->host);
         streams_bar(s->streams);
     }
     if (now == LEASE_HELD)
@@ -184,9 +184,18 @@ static void on_broken(void *ctx)
     lease_doubt(s->lease);
 }
 
-static bool may_act(void *ctx)
+static void on_certain(void *ctx)
 {
-    return lease_may_act(((struct syncer *)ctx)->lease);
+    host_gate_changed(((struct syncer *)ctx)->host);
+}
+
+static enum host_gate gate(void *ctx)
+{
+    const struct lease *l = ((struct syncer *)ctx)->lease;
+
+    if (!lease_may_act(l))
+        return HOST_GATE_CLOSED;
+    return lease_state(l) == LEASE_HELD && lease_is_doubted(l) ? HOST_GATE_WAIT : HOST_GATE_OPEN;
 }
 
 void leader_new(struct syncer *s)
@@ -206,6 +215,7 @@ void leader_new(struct syncer *s)
                               .changed = on_changed,
                               .host_changed = on_host_changed,
                               .confirmed = on_confirmed,
+                              .certain = on_certain,
                               .ctx = s};
 
     gethostname(host, sizeof(host) - 1);
@@ -213,7 +223,7 @@ void leader_new(struct syncer *s)
     o.epoch = s->tenant.epoch;
     o.fork = forks_of(s);
     s->lease = lease_new(&o);
-    host_set_gate(s->host, may_act, s);
+    host_set_gate(s->host, gate, s);
     host_on_broken(s->host, on_broken, s);
     vapi_add_check(s->api, "lease", check_lease, s->api);
 }

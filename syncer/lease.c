@@ -130,8 +130,7 @@ static int64_t acts_until(const struct lease *l)
     return l->confirmed_ms + l->o.duration_ms - l->o.duration_ms / 4;
 }
 
-/* The connection broke since the request was sent that was answered last. */
-static bool is_doubted(const struct lease *l)
+bool lease_is_doubted(const struct lease *l)
 {
     return l->confirmed_breaks != l->breaks;
 }
@@ -545,7 +544,7 @@ static void not_permitted(struct lease *l)
 /* The host took what we wrote: it is ours as of when that was sent. */
 static void written(struct lease *l)
 {
-    bool was_held = l->state == LEASE_HELD, was_doubted = is_doubted(l);
+    bool was_held = l->state == LEASE_HELD, was_doubted = lease_is_doubted(l);
 
     judge_host(l);
     l->confirmed_ms = l->sent_ms;
@@ -563,12 +562,14 @@ static void written(struct lease *l)
         lease_note(l);
     l->host_changed = NULL;
     move(l, LEASE_HELD);
-    if (l->wanted_ms > l->confirmed_ms || is_doubted(l)) {
+    if (l->wanted_ms > l->confirmed_ms || lease_is_doubted(l)) {
         l->due_ms = now_ms(l);
-    } else if (l->wanted_ms || was_doubted) {
+    } else if (l->wanted_ms) {
         l->wanted_ms = 0;
         l->o.confirmed(l->o.ctx);
     }
+    if (was_doubted && !lease_is_doubted(l))
+        l->o.certain(l->o.ctx);
     arm(l);
 }
 
@@ -723,8 +724,7 @@ const char *lease_identity(const struct lease *l)
 
 bool lease_may_act(const struct lease *l)
 {
-    return l->state == LEASE_WITHOUT ||
-           (l->state == LEASE_HELD && now_ms(l) < acts_until(l) && !is_doubted(l));
+    return l->state == LEASE_WITHOUT || (l->state == LEASE_HELD && now_ms(l) < acts_until(l));
 }
 
 bool lease_confirmed_since(struct lease *l, int64_t mono_ms)

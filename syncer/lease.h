@@ -47,6 +47,7 @@ struct lease_options {
     /* It is not the host of before, or one that was restored to an earlier state. Before HELD. */
     void (*host_changed)(void *ctx, const char *why);
     void (*confirmed)(void *ctx); /* what lease_confirmed_since() waited for */
+    void (*certain)(void *ctx);   /* a doubt is over */
     void *ctx;
 };
 /* Strings are copied; host and store outlive it. */
@@ -56,8 +57,10 @@ void lease_start(struct lease *l);
 /* The host is back: looks now instead of later. */
 void lease_kick(struct lease *l);
 /* The connection to the host broke: what answers next may be another host, or one where another
- * process leads. Until a request sent after this is answered, lease_may_act() is false. */
+ * process leads. Requests that change the host wait until a renewal sent after this is answered;
+ * certain() says so. */
 void lease_doubt(struct lease *l);
+bool lease_is_doubted(const struct lease *l);
 /* Gives it up, so that the next process waits for nothing; done() within a second, never from
  * within this call. Nothing else is asked or told afterwards. */
 void lease_release(struct lease *l, void (*done)(void *ctx), void *ctx);

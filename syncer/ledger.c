@@ -94,12 +94,6 @@ static void put_row(struct syncer *s, const struct pool_choice *choice, struct s
     arena_free(a);
 }
 
-void ledger_force(struct syncer *s, const struct pool_choice *choice, struct str uid)
-{
-    if (choice->binding && !ledger_charged(s, uid))
-        put_row(s, choice, uid);
-}
-
 /* --- the rate of GPU pods --- */
 
 static bool too_fast(struct syncer *s, const struct config_binding *binding, bool count)
@@ -227,6 +221,15 @@ static void wake(struct syncer *s)
         wake_head(s, s->config->bindings[i].pool);
 }
 
+/* It runs: it waits for nothing. */
+void ledger_force(struct syncer *s, const struct pool_choice *choice, struct str uid)
+{
+    if (choice->binding && !ledger_charged(s, uid))
+        put_row(s, choice, uid);
+    if (leave_line(s->ledger, uid))
+        wake(s);
+}
+
 /* How many of the same pool stand before uid, and what they want. */
 static size_t place_of(const struct ledger *l, const struct config_pool *pool, struct str uid,
                        struct rational *ret_ahead)
@@ -254,10 +257,11 @@ static bool may_start(struct sync_run *run, const struct pool_choice *choice)
     if (!ledger_charged(s, run->uid))
         return false;
     if (rational_cmp(ledger_used(s, choice->binding->pool), choice->limit) <= 0) {
-        leave_line(s->ledger, run->uid);
+        if (leave_line(s->ledger, run->uid))
+            wake(s);
         return true;
     }
-    if (!run->mapping.tried)
+    if (!sync_create_may_come(run))
         ledger_release(s, run->uid);
     return false;
 }

@@ -92,6 +92,8 @@ static void pod_absent(struct sync_run *run)
     bool known = run->mapping.exists && str_eq(run->mapping.uid, run->uid);
 
     sync_take_mapping(run);
+    if (pod_is_finished(run->virtual_))
+        ledger_release(run->syncer, run->uid);
     if (!run->mapping.tried)
         sync_forget_old(run);
     if (known && run->mapping.host_uid.n)

@@ -63,8 +63,8 @@ static void on_pod(void *ctx, const struct host_object *o)
     if (whole || json_parse(l->run->arena, o->bytes, &pod, NULL))
         return;
     labels = json_path(pod, "metadata.labels");
-    l->found = !object_is_terminating(pod) && !pod_is_finished(pod) && labels_cover(l->now, labels) &&
-               !labels_cover(l->wanted, labels);
+    l->found = !object_is_terminating(pod) && !pod_is_finished(pod) &&
+               labels_cover(l->now, labels) && !labels_cover(l->wanted, labels);
 }
 
 bool relabel_service_waits(struct sync_run *run, const cJSON *object)

@@ -384,5 +384,5 @@ void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx)
     s->closed = closed;
     s->closed_ctx = ctx;
     lease_release(s->lease, on_lease_released, s);
-    host_gate_closed(s->host);
+    host_gate_changed(s->host);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: syncer/dns
+ * room: syncer
  *
  * The tenant's DNS server: names of its Services, endpoints and pods from the store, everything
  * else from resolvers the configuration names (network.dns). UDP and TCP on the caller's loop. Only

@@ -99,15 +99,17 @@ size_t host_pipe_write(struct host_pipe *p, struct str bytes);
 void host_pipe_pause(struct host_pipe *p, bool pause); /* data() */
 void host_pipe_close(struct host_pipe *p);             /* takes NULL; no callback after it */
 
-/* While open(ctx) is false nothing that changes the host leaves: such requests and pipes, those
- * that wait already included, fail with UNAVAILABLE. Reads, watches, dry runs and logs pass. */
-void host_set_gate(struct host *h, bool (*open)(void *ctx), void *ctx);
-void host_gate_closed(struct host *h); /* what waits is looked at now */
+/* While the gate is closed nothing that changes the host leaves: such requests and pipes, those
+ * that wait already included, fail with UNAVAILABLE. While it says wait, such requests stay where
+ * they are, within their deadlines. Reads, watches, dry runs and logs pass. */
+enum host_gate { HOST_GATE_OPEN, HOST_GATE_WAIT, HOST_GATE_CLOSED };
+void host_set_gate(struct host *h, enum host_gate (*gate)(void *ctx), void *ctx);
+void host_gate_changed(struct host *h); /* what waits is looked at now */
 
 /* May an urgent dry run go out now, without a wait for its turn? */
 bool host_has_dry_turn(struct host *h);
 
-/* An exchange broke off without an answer: whatever answers next may be another server, or another
+/* A connection broke or could not be made: whatever answers next may be another server, or another
  * cluster. From the loop, before the exchange's own callback; one listener. */
 void host_on_broken(struct host *h, void (*broken)(void *ctx), void *ctx);
 

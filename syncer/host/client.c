@@ -100,7 +100,7 @@ struct host {
     void *on_trouble_ctx;
     void (*on_broken)(void *ctx);
     void *on_broken_ctx;
-    bool (*gate)(void *ctx); /* NULL: always open */
+    enum host_gate (*gate)(void *ctx); /* NULL: always open */
     void *gate_ctx;
     struct rights rights;
     void (*on_right)(void *ctx, struct str right, bool granted, struct str detail);
@@ -423,7 +423,7 @@ static void note_outcome(struct host_call *c, int status, const struct wire_fail
     struct host *h = c->host;
     bool decides = c == h->probe || !c->stream || !c->got_data;
 
-    if (failure && h->on_broken)
+    if (failure && h->on_broken && (failure->trouble != HOST_TIMEOUT || c == h->probe))
         h->on_broken(h->on_broken_ctx);
     if (status) {
         note_status(h, status);
@@ -510,9 +510,9 @@ static bool may_start(const struct lane *lane, const struct host_call *c)
     return c->stream || lane->in_flight < lane->max_in_flight;
 }
 
-static bool gate_is_open(const struct host *h)
+static enum host_gate gate_of(const struct host *h)
 {
-    return !h->gate || h->gate(h->gate_ctx);
+    return h->gate ? h->gate(h->gate_ctx) : HOST_GATE_OPEN;
 }
 
 /* A refusal needs no turn: requests that wait fail at once. */
@@ -529,10 +529,19 @@ static void bar(struct call_list *list)
 
 static void start_from(struct lane *lane, struct call_list *list)
 {
-    if (list->first && !gate_is_open(list->first->host))
+    enum host_gate gate = list->first ? gate_of(list->first->host) : HOST_GATE_OPEN;
+    struct host_call *next;
+
+    if (gate == HOST_GATE_CLOSED)
         bar(list);
-    while (list->first && may_start(lane, list->first))
-        call_start(list->first);
+    for (struct host_call *c = list->first; c; c = next) {
+        next = c->next;
+        if (c->changes && gate == HOST_GATE_WAIT)
+            continue;
+        if (!may_start(lane, c))
+            break;
+        call_start(c);
+    }
 }
 
 static void start_all(struct host *h)
@@ -763,7 +772,7 @@ struct transport *host_pipe_enter(struct host *h, bool reads, struct err *err)
     refill(h);
     if (h->stopped || !h->transport->ops->raw)
         err_set(err, &ERR_UNAVAILABLE, "the host cluster: no connection is to be had");
-    else if (!reads && !gate_is_open(h))
+    else if (!reads && gate_of(h) == HOST_GATE_CLOSED)
         err_set(err, &ERR_UNAVAILABLE, "the host cluster: " BARRED);
     else if (h->n_pipes >= h->o.max_pipes || (h->work.qps && h->work.tokens < 1))
         err_set(err, &ERR_TOO_MANY_REQUESTS, "the host cluster: too many %s",
@@ -797,17 +806,18 @@ void host_pipe_failed(struct host *h)
     send_probe(h);
 }
 
-void host_set_gate(struct host *h, bool (*open)(void *ctx), void *ctx)
+void host_set_gate(struct host *h, enum host_gate (*gate)(void *ctx), void *ctx)
 {
     assert(h->magic == HOST_MAGIC);
-    h->gate = open;
+    h->gate = gate;
     h->gate_ctx = ctx;
 }
 
-void host_gate_closed(struct host *h)
+void host_gate_changed(struct host *h)
 {
     assert(h->magic == HOST_MAGIC);
-    bar(&h->sleeping);
+    if (gate_of(h) == HOST_GATE_CLOSED)
+        bar(&h->sleeping);
     start_all(h);
     if (!h->delivering)
         arm(h);

@@ -27,7 +27,7 @@ struct process {
     struct lease *lease;
     enum lease_state last;
     char other[128], why[128];
-    unsigned changes, confirmations;
+    unsigned changes, confirmations, certainties;
     bool flag;
 };
 
@@ -160,6 +160,11 @@ static void on_confirmed(void *ctx)
     ((struct process *)ctx)->confirmations++;
 }
 
+static void on_certain(void *ctx)
+{
+    ((struct process *)ctx)->certainties++;
+}
+
 static void launch(struct process *p)
 {
     struct world *w = p->world;
@@ -185,6 +190,7 @@ static void launch(struct process *p)
                               .changed = on_changed,
                               .host_changed = on_host_changed,
                               .confirmed = on_confirmed,
+                              .certain = on_certain,
                               .ctx = p};
     struct err err;
 
@@ -393,20 +399,36 @@ static void a_break_of_the_connection_needs_a_renewal(void **state)
     launch(a);
     until_state(a, LEASE_HELD);
     lease_doubt(a->lease);
-    assert_false(lease_may_act(a->lease));
-    assert_int_equal(lease_state(a->lease), LEASE_HELD);
-    while (!lease_may_act(a->lease))
+    assert_true(lease_is_doubted(a->lease) && lease_may_act(a->lease));
+    while (lease_is_doubted(a->lease))
         run_ms(w, 2);
     assert_int_equal(sequence(w), 2);
-    assert_int_equal(a->confirmations, 1);
+    assert_int_equal(a->certainties, 1);
     /* The answer to a request from before the break says nothing. */
     w->now_ms += 1000;
     assert_false(lease_confirmed_since(a->lease, w->now_ms));
     run_ms(w, 0);
     lease_doubt(a->lease);
-    while (!lease_may_act(a->lease))
+    while (lease_is_doubted(a->lease))
         run_ms(w, 2);
     assert_in_range(sequence(w), 3, 4);
+    assert_int_equal(a->certainties, 2);
+    assert_int_equal(a->changes, 1);
+}
+
+/* What the break makes doubtful is who leads, not that this process serves. */
+static void a_break_while_it_is_taken(void **state)
+{
+    struct world *w = *state;
+    struct process *a = process(w, 0, EARLY);
+
+    launch(a);
+    lease_doubt(a->lease);
+    until_state(a, LEASE_HELD);
+    assert_true(lease_may_act(a->lease));
+    while (lease_is_doubted(a->lease))
+        run_ms(w, 2);
+    assert_int_equal(a->certainties, 1);
     assert_int_equal(a->changes, 1);
 }
 
@@ -919,6 +941,7 @@ int main(void)
         WORLD(confirms_on_demand),
         WORLD(no_renewal_is_from_a_moment_to_come),
         WORLD(a_break_of_the_connection_needs_a_renewal),
+        WORLD(a_break_while_it_is_taken),
         WORLD(works_without_the_right),
         WORLD(a_quota_is_no_missing_right),
         WORLD(a_copy_waits_until_it_expires),

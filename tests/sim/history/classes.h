@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The classes of faults. */
+/* The classes of faults: the one list from which histories are drawn, counted and named. Must keep
+ * its order, since a seed draws each class by its place. */
 CLASS(REFUSED, "refused")
 CLASS(LOST, "lost")
 CLASS(LATE, "late")

@@ -284,6 +284,7 @@ static void judge_removed(struct world *w, const char *plural, const cJSON *befo
     /* What a process that does not lead still has is what the leader may delete. */
     for (int i = 0; i < MAX_LIVES; i++)
         alive |= life_serves(w->lives[i]) && lease_may_act(w->lives[i]->syncer->lease) &&
+                 !lease_is_doubted(w->lives[i]->syncer->lease) &&
                  is_alive_in(w->lives[i], plural, before);
     if (alive || is_promised(w, uid))
         world_fail("%s %.*s is removed from the host while its virtual object %.*s lives", plural,

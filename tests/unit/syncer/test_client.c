@@ -382,9 +382,9 @@ static void test_queue_is_bounded(void **state)
     fake_close(&s);
 }
 
-static bool is_open(void *ctx)
+static enum host_gate gate_of(void *ctx)
 {
-    return *(bool *)ctx;
+    return *(enum host_gate *)ctx;
 }
 
 static void test_gate_stops_what_changes_the_host(void **state)
@@ -393,11 +393,11 @@ static void test_gate_stops_what_changes_the_host(void **state)
     struct host_request barred = {.path = STR("/api"), .body = STR("{}")};
     struct fake_server s;
     struct outcome o;
-    bool open = false;
+    enum host_gate gate = HOST_GATE_CLOSED;
 
     (void)state;
     fake_open(&s, answer_plain, NULL);
-    host_set_gate(s.host, is_open, &open);
+    host_set_gate(s.host, gate_of, &gate);
     for (size_t i = 0; i < 4; i++) {
         s.last_path[0] = '\0';
         o = (struct outcome){0};
@@ -418,7 +418,7 @@ static void test_gate_stops_what_changes_the_host(void **state)
     }
     ask(&s, (struct host_request){.method = "GET"}, &o);
     assert_int_equal(o.status, 200);
-    open = true;
+    gate = HOST_GATE_OPEN;
     ask(&s, (struct host_request){.method = "POST", .body = STR("{}")}, &o);
     assert_int_equal(o.status, 200);
     fake_close(&s);
@@ -430,22 +430,47 @@ static void test_gate_stops_what_waits(void **state)
     struct host_request q = {.method = "POST", .path = STR("/x")};
     struct outcome outcomes[3];
     struct fake_server s;
-    bool open = true;
+    enum host_gate gate = HOST_GATE_OPEN;
 
     (void)state;
     fake_open(&s, answer_never, &o);
-    host_set_gate(s.host, is_open, &open);
+    host_set_gate(s.host, gate_of, &gate);
     memset(outcomes, 0, sizeof(outcomes));
     host_send(s.host, &q, on_done, &outcomes[0]);
     host_send(s.host, &q, on_done, &outcomes[1]);
     q.method = "GET";
     host_send(s.host, &q, on_done, &outcomes[2]);
-    open = false;
-    host_gate_closed(s.host);
+    gate = HOST_GATE_CLOSED;
+    host_gate_changed(s.host);
     assert_false(outcomes[1].done); /* never from within the call */
     fake_run_until(&s, &outcomes[1].done);
     assert_ptr_equal(outcomes[1].kind, &ERR_UNAVAILABLE);
     assert_false(outcomes[0].done || outcomes[2].done);
+    fake_close(&s);
+}
+
+/* What changes the host keeps its place, and what does not goes past it. */
+static void test_gate_lets_changes_wait(void **state)
+{
+    enum host_gate gate = HOST_GATE_WAIT;
+    struct outcome change = {0}, read = {0};
+    struct host_request q = {.method = "POST", .path = STR("/x"), .body = STR("{}")};
+    struct fake_server s;
+
+    (void)state;
+    fake_open(&s, answer_plain, NULL);
+    host_set_gate(s.host, gate_of, &gate);
+    host_send(s.host, &q, on_done, &change);
+    q.method = "GET";
+    host_send(s.host, &q, on_done, &read);
+    fake_run_until(&s, &read.done);
+    assert_int_equal(read.status, 200);
+    fake_run_ms(&s, 20);
+    assert_false(change.done);
+    gate = HOST_GATE_OPEN;
+    host_gate_changed(s.host);
+    fake_run_until(&s, &change.done);
+    assert_int_equal(change.status, 200);
     fake_close(&s);
 }
 
@@ -568,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_queue_is_bounded),
         cmocka_unit_test(test_gate_stops_what_changes_the_host),
         cmocka_unit_test(test_gate_stops_what_waits),
+        cmocka_unit_test(test_gate_lets_changes_wait),
         cmocka_unit_test(test_urgent_goes_first),
         cmocka_unit_test(test_stream_gives_lines),
         cmocka_unit_test(test_stream_may_be_cancelled_by_its_line),

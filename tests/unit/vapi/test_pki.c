@@ -274,7 +274,7 @@ static void test_a_lost_row_is_made_good(void **state)
     static const char *const ROWS[] = {
         DAMAGE KEY("ca.crt"), DAMAGE KEY("ca.crt") " OR " KEY("ca.key"),
         REMOVE "kind = 2",    "UPDATE record SET key = x'00' WHERE " KEY("token.key"),
-        REMOVE "kind = 6",    DAMAGE "kind = 6",
+        REMOVE "kind = 5",    DAMAGE "kind = 5",
     };
     struct str ca = keep(w, pki_ca_pem(w->pki));
 
@@ -290,11 +290,11 @@ static void test_lost_records_are_not_made_again(void **state)
 {
     struct world *w = *state;
     static const char *const ROWS[] = {
-        DAMAGE KEY("ca.crt") " OR " KEY("2/ca.crt"),
-        REMOVE KEY("ca.crt") " OR " KEY("ca.key") " OR kind = 6",
-        REMOVE KEY("ca.key") " OR " KEY("2/ca.key"), /* half of a CA is damage, too */
-        "UPDATE record SET key = x'00' || kind WHERE " KEY("token.key") " OR " KEY("2/token.key"),
-        REMOVE KEY("token.key") " OR " KEY("2/token.key"),
+        DAMAGE KEY("ca.crt") " OR " KEY("~2/ca.crt"),
+        REMOVE KEY("ca.crt") " OR " KEY("ca.key") " OR kind = 5",
+        REMOVE KEY("ca.key") " OR " KEY("~2/ca.key"), /* half of a CA is damage, too */
+        "UPDATE record SET key = x'00' || kind WHERE " KEY("token.key") " OR " KEY("~2/token.key"),
+        REMOVE KEY("token.key") " OR " KEY("~2/token.key"),
     };
 
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
