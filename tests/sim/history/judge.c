@@ -682,6 +682,18 @@ static size_t count_quarantined(struct agreeing *g, struct life *l)
     return n;
 }
 
+/* A watch opens when the tenant first uses a kind: until then nothing finds what was created while
+ * a failing disk kept its record from being stored. */
+static bool may_have_orphans(const struct world *w, const struct life *l, const char *plural)
+{
+    if (!w->with[CLASS_DISK_FULL] && !w->with[CLASS_DISK_ERROR])
+        return false;
+    for (int id = 0; id < N_SYNC; id++)
+        if (!strcmp(SYNC_KINDS[id].plural, plural))
+            return !l->syncer->watches[id].reflector;
+    return false;
+}
+
 static bool kind_agrees(struct world *w, struct arena *a, const char *plural)
 {
     struct agreeing g = {w, a, plural, 0, NULL, true};
@@ -695,6 +707,7 @@ static bool kind_agrees(struct world *w, struct arena *a, const char *plural)
         return differ("pods %.*s waits, and there is room for it",
                       STR_F(json_str_at(g.waiting, "metadata.name")));
     return count_host(&g) == g.with_host + count_quarantined(&g, l) ||
+           may_have_orphans(w, l, plural) ||
            differ("%zu %s on the host, where %zu are wanted", count_host(&g), plural, g.with_host);
 }
 
