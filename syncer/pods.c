@@ -184,14 +184,18 @@ static struct syncer *syncer_in(struct controller *c)
     return vapi_get_hooks(controller_api(c))->ctx;
 }
 
+static bool speaks_of_an_end(const struct store_object *o)
+{
+    return o && (str_contains(o->bytes, STR("\"Succeeded\"")) ||
+                 str_contains(o->bytes, STR("\"Failed\"")));
+}
+
 /* What a pod refers to is its spec's, which later only ephemeral containers add to; and it needs
- * none of it once it has finished. */
+ * none of it once it has finished, until a host that was restored runs it again. */
 static bool may_change_refs(const struct store_event *e)
 {
-    struct str bytes = e->object->bytes;
-
-    return e->type == STORE_ADDED || str_contains(bytes, STR("ephemeralContainers")) ||
-           str_contains(bytes, STR("\"Succeeded\"")) || str_contains(bytes, STR("\"Failed\""));
+    return e->type == STORE_ADDED || str_contains(e->object->bytes, STR("ephemeralContainers")) ||
+           speaks_of_an_end(e->object) || speaks_of_an_end(e->previous);
 }
 
 static void count_refs(struct syncer *s, const struct store_event *e)
