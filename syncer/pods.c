@@ -59,8 +59,10 @@ static void pod_lost(struct sync_run *run)
 /* What the record says was on the host is of a history that this host does not have. */
 static void pod_again(struct sync_run *run)
 {
-    if (pod_is_finished(run->virtual_))
+    if (pod_is_finished(run->virtual_)) {
+        ledger_release(run->syncer, run->uid);
         return;
+    }
     if (object_is_terminating(run->virtual_)) {
         pod_remove_virtual(run, 0);
         return;
@@ -92,8 +94,6 @@ static void pod_absent(struct sync_run *run)
     bool known = run->mapping.exists && str_eq(run->mapping.uid, run->uid);
 
     sync_take_mapping(run);
-    if (pod_is_finished(run->virtual_))
-        ledger_release(run->syncer, run->uid);
     if (!run->mapping.tried)
         sync_forget_old(run);
     if (known && run->mapping.host_uid.n)
