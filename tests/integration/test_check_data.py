@@ -160,9 +160,22 @@ def test_a_damaged_log(vc):
     assert os.path.exists(path + ".damaged")
 
 
-def test_a_damaged_ca_is_not_made_again(vc):
+def test_a_damaged_ca_is_made_good_from_its_second_row(vc):
+    ca = vc.api.get(CONFIG_MAPS + "/kube-root-ca.crt")["data"]["ca.crt"]
     vc.stop()
     sql(vc, "UPDATE record SET value = x'00' WHERE key = CAST('ca.key' AS BLOB)")
+    code, lines, _ = check(vc.store)
+    assert code == 1 and "damaged  record ca.key: it is damaged" in lines, lines
+    vc.start()
+    assert vc.api.get(CONFIG_MAPS + "/kube-root-ca.crt")["data"]["ca.crt"] == ca
+    vc.stop()
+    code, lines, _ = check(vc.store)
+    assert code == 0, lines
+
+
+def test_a_ca_damaged_twice_is_not_made_again(vc):
+    vc.stop()
+    sql(vc, "UPDATE record SET value = x'00' WHERE key IN (CAST('ca.key' AS BLOB), CAST('~2/ca.key' AS BLOB))")
     code, lines, _ = check(vc.store)
     assert code == 1 and "damaged  record ca.key: it is damaged" in lines, lines
     assert "the stored CA cannot be read; restore the store from a backup" in refused(vc)
