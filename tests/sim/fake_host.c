@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See fake_host.h. Just enough of a Kubernetes API to be wrong about nothing the syncer relies on:
  * uid preconditions, revisions, graceful deletion of pods, 410 for what is forgotten. Must never do
- * what a real host would not. Its size: requests, watches, rights and pods' lives share one table
- * of objects, as they do in a real one. */
-#include "fake_host.h"
+ * what a real host would not. */
+#include "fake_host_impl.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -13,38 +12,8 @@
 #include <sublet/schema.h>
 
 #include "host/transport.h"
-#include "map.h"
 
 #define TICK_MS 2
-
-struct object {
-    struct object *next;
-    char *plural, *name;
-    struct str bytes; /* heap */
-    uint64_t revision;
-};
-
-struct event {
-    const char *type;
-    char *plural;
-    struct str bytes;
-    uint64_t revision;
-    bool ours;
-};
-
-struct created {
-    struct map_entry entry;
-    char *uid;
-    unsigned doubled;
-    bool told;
-};
-
-/* How often it was asked for so. */
-struct asked {
-    char method[8], plural[32];
-    bool dry_run;
-    unsigned n;
-};
 
 struct wire {
     struct wire *next, **prev;
@@ -70,207 +39,6 @@ struct line {
     void (*closed)(void *ctx);
     void *ctx;
 };
-
-struct fake_host {
-    uv_loop_t *loop;
-    uv_timer_t tick;
-    uint64_t random, revision, forgotten;
-    struct fake_faults faults;
-    struct object *objects;
-    struct event *events;
-    size_t n_events, capacity;
-    struct map created;
-    struct line *line;
-    char *denied[4]; /* "create services": RBAC refuses it */
-    struct asked asked[64];
-    size_t n_asked;
-    unsigned trespasses, requests, uids;
-    char place[64];
-    bool closed;
-};
-
-/* --- chance --- */
-
-uint64_t fake_host_random(struct fake_host *h)
-{
-    h->random ^= h->random >> 12;
-    h->random ^= h->random << 25;
-    h->random ^= h->random >> 27;
-    return h->random * 2685821657736338717u;
-}
-
-static bool chance(struct fake_host *h, unsigned of_thousand)
-{
-    return (fake_host_random(h) >> 20) % 1000 < of_thousand;
-}
-
-/* --- objects --- */
-
-static cJSON *parse(struct arena *a, struct str bytes)
-{
-    cJSON *tree = NULL;
-
-    if (json_parse(a, bytes, &tree, NULL))
-        return NULL;
-    return tree;
-}
-
-static bool is_ours(const cJSON *tree)
-{
-    return json_get(json_path(tree, "metadata.labels"), "sublet.dev/cluster") != NULL;
-}
-
-static struct object **find(struct fake_host *h, const char *plural, const char *name)
-{
-    struct object **at = &h->objects;
-
-    while (*at && (strcmp((*at)->plural, plural) != 0 || strcmp((*at)->name, name) != 0))
-        at = &(*at)->next;
-    return at;
-}
-
-static void record(struct fake_host *h, const char *type, const char *plural, struct str bytes,
-                   bool ours)
-{
-    if (h->n_events == h->capacity) {
-        h->capacity = h->capacity ? h->capacity * 2 : 256;
-        h->events = mem_realloc(h->events, h->capacity * sizeof(*h->events));
-    }
-    h->events[h->n_events++] =
-        (struct event){type, mem_strdup(str_c(plural)), mem_str(bytes), h->revision, ours};
-}
-
-static struct str stamp(struct fake_host *h, struct arena *a, cJSON *tree)
-{
-    struct buf b = BUF_INIT(0);
-    struct str bytes;
-
-    h->revision++;
-    json_set_str(a, json_get(tree, "metadata"), "resourceVersion",
-                 arena_printf(a, "%llu", (unsigned long long)h->revision));
-    json_print(&b, tree);
-    bytes = mem_str(buf_str(&b));
-    buf_fini(&b);
-    return bytes;
-}
-
-static void store(struct fake_host *h, struct arena *a, const char *plural, cJSON *tree)
-{
-    const char *name = arena_cstr(a, json_str_at(tree, "metadata.name"));
-    struct object **at = find(h, plural, name), *o = *at;
-    const char *type = o ? "MODIFIED" : "ADDED";
-
-    if (!o) {
-        o = NEW(struct object);
-        o->plural = mem_strdup(str_c(plural));
-        o->name = mem_strdup(str_c(name));
-        *at = o;
-    }
-    mem_free(o->bytes.p);
-    o->bytes = stamp(h, a, tree);
-    o->revision = h->revision;
-    record(h, type, plural, o->bytes, is_ours(tree));
-}
-
-static void object_free(struct object *o)
-{
-    mem_free(o->plural);
-    mem_free(o->name);
-    mem_free(o->bytes.p);
-    mem_free(o);
-}
-
-static void drop(struct fake_host *h, struct arena *a, struct object **at)
-{
-    struct object *o = *at;
-    cJSON *tree = parse(a, o->bytes);
-    struct str bytes = stamp(h, a, tree);
-
-    record(h, "DELETED", o->plural, bytes, is_ours(tree));
-    mem_free(bytes.p);
-    *at = o->next;
-    object_free(o);
-}
-
-static struct created *account_of(struct fake_host *h, struct str uid)
-{
-    struct map_entry *e = map_get(&h->created, uid);
-
-    return e ? CONTAINER(e, struct created, entry) : NULL;
-}
-
-static struct str virtual_uid(const cJSON *tree)
-{
-    return json_str(json_get(json_path(tree, "metadata.annotations"), "sublet.dev/uid"));
-}
-
-static void count_created(struct fake_host *h, const cJSON *tree)
-{
-    struct str uid = virtual_uid(tree);
-    struct created *c = account_of(h, uid);
-
-    if (!uid.n)
-        return;
-    if (!c) {
-        c = NEW(struct created);
-        c->uid = mem_strdup(uid);
-        map_put(&h->created, &c->entry, str_c(c->uid));
-    }
-    c->doubled += c->told;
-}
-
-/* These bytes are on their way to the syncer. */
-static void note_told(struct fake_host *h, struct arena *a, const char *plural, struct str bytes)
-{
-    struct created *c;
-
-    if (strcmp(plural, "pods") != 0)
-        return;
-    c = account_of(h, virtual_uid(parse(a, bytes)));
-    if (c)
-        c->told = true;
-}
-
-unsigned fake_host_doubled(struct fake_host *h, struct str uid)
-{
-    struct created *c = account_of(h, uid);
-
-    return c ? c->doubled : 0;
-}
-
-/* DefaultStorageClass: a class marked as the default; there is one at most here. */
-static void fill_class(struct fake_host *h, struct arena *a, cJSON *spec)
-{
-    for (struct object *o = h->objects; o && !json_get(spec, "storageClassName"); o = o->next) {
-        if (!strcmp(o->plural, "storageclasses") &&
-            str_contains(o->bytes, STR("is-default-class\":\"true\"")))
-            json_set_str(a, spec, "storageClassName", str_c(o->name));
-    }
-}
-
-static void fill(struct fake_host *h, struct arena *a, const char *plural, cJSON *tree)
-{
-    cJSON *metadata = json_ensure_object(a, tree, "metadata");
-    cJSON *spec = json_ensure_object(a, tree, "spec");
-
-    h->uids++;
-    json_set_str(a, metadata, "uid", arena_printf(a, "host-uid-%u", h->uids));
-    json_set_str(a, metadata, "creationTimestamp", STR("2026-01-01T00:00:00Z"));
-    if (!strcmp(plural, "pods"))
-        json_set_str(a, json_ensure_object(a, tree, "status"), "phase", STR("Pending"));
-    if (!strcmp(plural, "persistentvolumeclaims"))
-        fill_class(h, a, spec);
-    if (!strcmp(plural, "services") && !json_get(spec, "clusterIP")) {
-        struct str ip = arena_printf(a, "10.0.%u.%u", h->uids / 250, h->uids % 250 + 1);
-
-        json_set_str(a, spec, "clusterIP", ip);
-        json_append(json_set(a, spec, "clusterIPs", json_new_array(a)), json_new_string(a, ip));
-    }
-    if (str_eqc(json_str_at(tree, "spec.type"), "NodePort")) {
-        json_each(port, json_get(spec, "ports"))
-            json_set_i64(a, port, "nodePort", 30000 + h->uids % 2000);
-    }
-}
 
 /* --- answers --- */
 
@@ -383,14 +151,15 @@ static void do_list(struct fake_host *h, struct wire *w, struct target *t)
     buf_printf(&b, "{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"%llu\"},\"items\":[",
                (unsigned long long)h->revision);
     for (struct object *o = h->objects; o; o = o->next) {
-        if (strcmp(o->plural, t->plural) != 0 || (labelled && !is_ours(parse(t->arena, o->bytes))))
+        if (strcmp(o->plural, t->plural) != 0 ||
+            (labelled && !fake_is_ours(fake_parse(t->arena, o->bytes))))
             continue;
         if (!first)
             buf_char(&b, ',');
         buf_add(&b, o->bytes);
         first = false;
         if (w->handler.data != ignore_data)
-            note_told(h, t->arena, o->plural, o->bytes);
+            fake_note_told(h, t->arena, o->plural, o->bytes);
     }
     buf_addc(&b, "]}");
     answer(w, 200, buf_str(&b));
@@ -405,13 +174,13 @@ static void do_get(struct fake_host *h, struct wire *w, struct target *t)
         do_list(h, w, t);
         return;
     }
-    o = *find(h, t->plural, t->name);
+    o = *fake_find(h, t->plural, t->name);
     if (!o) {
         answer_status(w, 404, "NotFound");
         return;
     }
     if (w->handler.data != ignore_data)
-        note_told(h, t->arena, o->plural, o->bytes);
+        fake_note_told(h, t->arena, o->plural, o->bytes);
     answer(w, 200, o->bytes);
 }
 
@@ -421,14 +190,14 @@ static bool is_address_taken(struct fake_host *h, struct target *t, const cJSON 
 
     for (struct object *o = h->objects; o && wanted.n && !str_eqc(wanted, "None"); o = o->next)
         if (!strcmp(o->plural, "services") &&
-            str_eq(json_str_at(parse(t->arena, o->bytes), "spec.clusterIP"), wanted))
+            str_eq(json_str_at(fake_parse(t->arena, o->bytes), "spec.clusterIP"), wanted))
             return true;
     return false;
 }
 
 static void do_create(struct fake_host *h, struct wire *w, struct target *t)
 {
-    cJSON *tree = parse(t->arena, w->body);
+    cJSON *tree = fake_parse(t->arena, w->body);
     const char *name;
 
     assert(tree);
@@ -437,21 +206,21 @@ static void do_create(struct fake_host *h, struct wire *w, struct target *t)
         return;
     }
     name = arena_cstr(t->arena, json_str_at(tree, "metadata.name"));
-    if (*find(h, t->plural, name)) {
+    if (*fake_find(h, t->plural, name)) {
         answer_status(w, 409, "AlreadyExists");
         return;
     }
-    fill(h, t->arena, t->plural, tree);
+    fake_fill(h, t->arena, t->plural, tree);
     if (t->dry_run) {
         answer(w, 201, json_text(t->arena, tree));
         return;
     }
-    store(h, t->arena, t->plural, tree);
+    fake_store(h, t->arena, t->plural, tree);
     if (!strcmp(t->plural, "pods"))
-        count_created(h, tree);
+        fake_count_created(h, tree);
     if (w->handler.data != ignore_data)
-        note_told(h, t->arena, t->plural, (*find(h, t->plural, name))->bytes);
-    answer(w, 201, (*find(h, t->plural, name))->bytes);
+        fake_note_told(h, t->arena, t->plural, (*fake_find(h, t->plural, name))->bytes);
+    answer(w, 201, (*fake_find(h, t->plural, name))->bytes);
 }
 
 static bool uid_fits(const cJSON *wanted, const cJSON *tree)
@@ -465,14 +234,16 @@ static void note_trespass(struct fake_host *h, const char *plural, const cJSON *
 {
     struct str name = json_str_at(tree, "metadata.name");
 
-    if (!is_ours(tree) && !(!strcmp(plural, "secrets") && str_has_suffix(name, STR("-kubeconfig"))))
+    if (!fake_is_ours(tree) &&
+        !(!strcmp(plural, "secrets") && str_has_suffix(name, STR("-kubeconfig"))))
         h->trespasses++;
 }
 
 static void do_patch(struct fake_host *h, struct wire *w, struct target *t)
 {
-    struct object *o = *find(h, t->plural, t->name);
-    cJSON *patch = parse(t->arena, w->body), *tree = o ? parse(t->arena, o->bytes) : NULL, *made;
+    struct object *o = *fake_find(h, t->plural, t->name);
+    cJSON *patch = fake_parse(t->arena, w->body), *tree = o ? fake_parse(t->arena, o->bytes) : NULL,
+          *made;
 
     if (!tree) {
         answer_status(w, 404, "NotFound");
@@ -487,15 +258,15 @@ static void do_patch(struct fake_host *h, struct wire *w, struct target *t)
         answer_status(w, 400, "BadRequest");
         return;
     }
-    store(h, t->arena, t->plural, made);
+    fake_store(h, t->arena, t->plural, made);
     answer(w, 200, o->bytes);
 }
 
 /* Only of the version that was read. */
 static void do_update(struct fake_host *h, struct wire *w, struct target *t)
 {
-    struct object *o = *find(h, t->plural, t->name);
-    cJSON *made = parse(t->arena, w->body), *tree = o ? parse(t->arena, o->bytes) : NULL;
+    struct object *o = *fake_find(h, t->plural, t->name);
+    cJSON *made = fake_parse(t->arena, w->body), *tree = o ? fake_parse(t->arena, o->bytes) : NULL;
 
     if (!tree) {
         answer_status(w, 404, "NotFound");
@@ -507,7 +278,7 @@ static void do_update(struct fake_host *h, struct wire *w, struct target *t)
         answer_status(w, 409, "Conflict");
         return;
     }
-    store(h, t->arena, t->plural, made);
+    fake_store(h, t->arena, t->plural, made);
     answer(w, 200, o->bytes);
 }
 
@@ -517,14 +288,14 @@ static void mark_deleted(struct fake_host *h, struct target *t, cJSON *tree, int
 
     json_set_str(t->arena, metadata, "deletionTimestamp", STR("2026-01-01T00:00:30Z"));
     json_set_i64(t->arena, metadata, "deletionGracePeriodSeconds", grace);
-    store(h, t->arena, t->plural, tree);
+    fake_store(h, t->arena, t->plural, tree);
 }
 
 static void do_delete(struct fake_host *h, struct wire *w, struct target *t)
 {
-    struct object **at = find(h, t->plural, t->name);
-    cJSON *options = w->body.n ? parse(t->arena, w->body) : NULL;
-    cJSON *tree = *at ? parse(t->arena, (*at)->bytes) : NULL;
+    struct object **at = fake_find(h, t->plural, t->name);
+    cJSON *options = w->body.n ? fake_parse(t->arena, w->body) : NULL;
+    cJSON *tree = *at ? fake_parse(t->arena, (*at)->bytes) : NULL;
     int64_t grace = json_i64_at(options, "gracePeriodSeconds", 30);
 
     if (!tree) {
@@ -539,7 +310,7 @@ static void do_delete(struct fake_host *h, struct wire *w, struct target *t)
     if (!strcmp(t->plural, "pods") && json_path(tree, "spec.nodeName") && grace > 0)
         mark_deleted(h, t, tree, grace);
     else
-        drop(h, t->arena, at);
+        fake_drop(h, t->arena, at);
     answer(w, 200, STR("{}"));
 }
 
@@ -550,7 +321,7 @@ static void send_event(struct wire *w, const struct event *e)
     struct arena *a = arena_new(0);
     struct buf b = BUF_INIT(0);
 
-    note_told(w->line->host, a, e->plural, e->bytes);
+    fake_note_told(w->line->host, a, e->plural, e->bytes);
     arena_free(a);
 
     buf_printf(&b, "{\"type\":\"%s\",\"object\":", e->type);
@@ -577,7 +348,7 @@ static void do_watch(struct fake_host *h, struct wire *w, struct target *t)
     uint64_t revision = 0;
 
     str_to_u64(str_cut(&number, '&'), &revision);
-    if (revision < h->forgotten || chance(h, h->faults.expire)) {
+    if (revision < h->forgotten || fake_chance(h, h->faults.expire)) {
         w->handler.data(w->handler.ctx,
                         STR("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,"
                             "\"reason\":\"Expired\"}}\n"));
@@ -717,15 +488,15 @@ static void on_due(uv_timer_t *timer)
     const struct fake_faults *f = &h->faults;
 
     h->requests++;
-    if (f->down || chance(h, f->refuse))
+    if (f->down || fake_chance(h, f->refuse))
         end(w, 0, "connection refused");
     else if (f->unauthorized)
         answer_status(w, 401, "Unauthorized");
-    else if (!is_stream(w) && chance(h, f->busy))
+    else if (!is_stream(w) && fake_chance(h, f->busy))
         answer_status(w, 429, "TooManyRequests");
-    else if (!is_stream(w) && chance(h, f->fail))
+    else if (!is_stream(w) && fake_chance(h, f->fail))
         answer_status(w, 500, "InternalError");
-    else if (!is_stream(w) && chance(h, f->lose))
+    else if (!is_stream(w) && fake_chance(h, f->lose))
         lose_answer(h, w);
     else
         execute(h, w);
@@ -795,86 +566,19 @@ struct transport *fake_host_transport(struct fake_host *h)
     return &line->base;
 }
 
-/* --- scheduler, kubelet, and the passage of time --- */
-
-static void run_pod(struct fake_host *h, struct arena *a, cJSON *pod)
-{
-    cJSON *status = json_ensure_object(a, pod, "status"), *list, *one;
-
-    json_set_str(a, status, "phase", STR("Running"));
-    json_set_str(a, status, "podIP",
-                 arena_printf(a, "10.1.0.%llu", (unsigned long long)(h->revision % 250)));
-    json_set_str(a, status, "startTime", STR("2026-01-01T00:00:00Z"));
-    list = json_set(a, status, "conditions", json_new_array(a));
-    one = json_append(list, json_new_object(a));
-    json_set_str(a, one, "type", STR("Ready"));
-    json_set_str(a, one, "status", STR("True"));
-    store(h, a, "pods", pod);
-}
-
-/* The node its first required term names, if any. */
-static struct str pinned(const cJSON *spec)
-{
-    const cJSON *terms = json_path(spec, "affinity.nodeAffinity."
-                                         "requiredDuringSchedulingIgnoredDuringExecution."
-                                         "nodeSelectorTerms");
-    const cJSON *field = json_first(json_get(json_first(terms), "matchFields"));
-
-    return json_str(json_first(json_get(field, "values")));
-}
-
-/* One step of one pod. */
-static void advance_pod(struct fake_host *h, struct arena *a, struct object **at)
-{
-    cJSON *pod = parse(a, (*at)->bytes), *spec = json_ensure_object(a, pod, "spec");
-    struct str phase = json_str_at(pod, "status.phase");
-
-    if (json_path(pod, "metadata.deletionTimestamp")) {
-        if (!json_count(json_path(pod, "metadata.finalizers")))
-            drop(h, a, at);
-    } else if (!json_get(spec, "nodeName")) {
-        struct str node = pinned(spec);
-
-        if (!node.n)
-            node = h->place[0]
-                       ? str_c(h->place)
-                       : arena_printf(a, "node-%llu", (unsigned long long)(h->revision % 3));
-        json_set_str(a, spec, "nodeName", node);
-        store(h, a, "pods", pod);
-    } else if (str_eqc(phase, "Pending")) {
-        run_pod(h, a, pod);
-    }
-}
-
-static void advance(struct fake_host *h)
-{
-    struct object **at = &h->objects;
-
-    while (*at) {
-        struct object *o = *at;
-
-        if (!strcmp(o->plural, "pods") && chance(h, 500)) {
-            struct arena *a = arena_new(0);
-
-            advance_pod(h, a, at);
-            arena_free(a);
-        }
-        if (*at == o)
-            at = &o->next;
-    }
-}
+/* --- the passage of time --- */
 
 static void on_tick(uv_timer_t *timer)
 {
     struct fake_host *h = timer->data;
     struct wire *next;
 
-    advance(h);
+    fake_advance(h);
     for (struct wire *w = h->line ? h->line->wires : NULL; w; w = next) {
         next = w->next;
         if (!w->watching || w->dead)
             continue;
-        if (h->faults.down || chance(h, h->faults.cut)) {
+        if (h->faults.down || fake_chance(h, h->faults.cut)) {
             end(w, 0, "connection reset");
             break; /* what it led to may have changed the list */
         }
@@ -882,95 +586,8 @@ static void on_tick(uv_timer_t *timer)
         if (w->dead)
             break;
     }
-    if (h->faults.expire && chance(h, h->faults.expire))
+    if (h->faults.expire && fake_chance(h, h->faults.expire))
         h->forgotten = h->revision;
-}
-
-/* --- others on the host --- */
-
-cJSON *fake_host_list(struct fake_host *h, struct arena *a, const char *plural)
-{
-    cJSON *list = json_new_array(a);
-
-    for (struct object *o = h->objects; o; o = o->next)
-        if (!strcmp(o->plural, plural))
-            json_append(list, parse(a, o->bytes));
-    return list;
-}
-
-size_t fake_host_count(struct fake_host *h, const char *plural)
-{
-    struct arena *a = arena_new(0);
-    size_t n = 0;
-
-    json_each(object, fake_host_list(h, a, plural)) n += is_ours(object);
-    arena_free(a);
-    return n;
-}
-
-void fake_host_put(struct fake_host *h, const char *plural, const char *json)
-{
-    struct arena *a = arena_new(0);
-    cJSON *tree = parse(a, str_c(json));
-
-    assert(tree);
-    fill(h, a, plural, tree);
-    store(h, a, plural, tree);
-    arena_free(a);
-}
-
-void fake_host_patch(struct fake_host *h, const char *plural, const char *name, const char *json)
-{
-    struct arena *a = arena_new(0);
-    struct object *o = *find(h, plural, name);
-    cJSON *made;
-
-    assert(o);
-    if (!patch_merge(a, parse(a, o->bytes), parse(a, str_c(json)), &made, NULL))
-        store(h, a, plural, made);
-    arena_free(a);
-}
-
-void fake_host_place(struct fake_host *h, const char *node)
-{
-    snprintf(h->place, sizeof(h->place), "%s", node);
-}
-
-static struct object **choose(struct fake_host *h, struct arena *a, const char *plural)
-{
-    size_t n = fake_host_count(h, plural), k = n ? fake_host_random(h) % n : 0;
-
-    for (struct object **at = &h->objects; *at && n; at = &(*at)->next)
-        if (!strcmp((*at)->plural, plural) && is_ours(parse(a, (*at)->bytes)) && k-- == 0)
-            return at;
-    return NULL;
-}
-
-bool fake_host_remove(struct fake_host *h, const char *plural, const char *name)
-{
-    struct arena *a = arena_new(0);
-    struct object **at = name ? find(h, plural, name) : choose(h, a, plural);
-    bool found = at && *at;
-
-    if (found)
-        drop(h, a, at);
-    arena_free(a);
-    return found;
-}
-
-bool fake_host_finish_pod(struct fake_host *h, const char *phase)
-{
-    struct arena *a = arena_new(0);
-    struct object **at = choose(h, a, "pods");
-    cJSON *pod = at ? parse(a, (*at)->bytes) : NULL;
-    bool runs = str_eqc(json_str_at(pod, "status.phase"), "Running");
-
-    if (runs) {
-        json_set_str(a, json_get(pod, "status"), "phase", str_c(phase));
-        store(h, a, "pods", pod);
-    }
-    arena_free(a);
-    return runs;
 }
 
 struct fake_faults *fake_host_faults(struct fake_host *h)
@@ -1027,60 +644,9 @@ struct fake_host *fake_host_new(uv_loop_t *loop, uint64_t seed)
     return h;
 }
 
-static void created_free(void *ctx, struct map_entry *e)
-{
-    struct created *c = CONTAINER(e, struct created, entry);
-
-    (void)ctx;
-    mem_free(c->uid);
-    mem_free(c);
-}
-
-static void objects_free(struct object *o)
-{
-    while (o) {
-        struct object *next = o->next;
-
-        object_free(o);
-        o = next;
-    }
-}
-
-struct fake_host_image {
-    struct object *objects;
-    uint64_t revision;
-};
-
-struct fake_host_image *fake_host_image(struct fake_host *h)
-{
-    struct fake_host_image *image = NEW(struct fake_host_image);
-    struct object **at = &image->objects;
-
-    image->revision = h->revision;
-    for (const struct object *o = h->objects; o; o = o->next) {
-        *at = NEW(struct object);
-        **at = (struct object){NULL, mem_strdup(str_c(o->plural)), mem_strdup(str_c(o->name)),
-                               mem_str(o->bytes), o->revision};
-        at = &(*at)->next;
-    }
-    return image;
-}
-
 void fake_host_roll_back(struct fake_host *h, struct fake_host_image *image)
 {
-    objects_free(h->objects);
-    h->objects = image->objects;
-    h->revision = image->revision;
-    mem_free(image);
-    while (h->n_events && h->events[h->n_events - 1].revision > h->revision) {
-        struct event *e = &h->events[--h->n_events];
-
-        mem_free(e->plural);
-        mem_free(e->bytes.p);
-    }
-    map_each(&h->created, created_free, NULL);
-    map_fini(&h->created);
-    map_init(&h->created, h->random);
+    fake_objects_roll_back(h, image);
     for (struct wire *w = h->line ? h->line->wires : NULL, *next; w; w = next) {
         next = w->next;
         if (w->watching)
@@ -1092,16 +658,9 @@ static void on_closed(uv_handle_t *handle)
 {
     struct fake_host *h = handle->data;
 
-    objects_free(h->objects);
-    for (size_t i = 0; i < h->n_events; i++) {
-        mem_free(h->events[i].plural);
-        mem_free(h->events[i].bytes.p);
-    }
-    mem_free(h->events);
+    fake_objects_fini(h);
     for (size_t i = 0; i < sizeof(h->denied) / sizeof(*h->denied); i++)
         mem_free(h->denied[i]);
-    map_each(&h->created, created_free, NULL);
-    map_fini(&h->created);
     mem_free(h);
 }
 

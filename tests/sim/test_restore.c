@@ -62,6 +62,14 @@ static struct str uid_of(struct sim *s, const char *plural, const char *name)
     return json_str_at(in_tenant(s, plural, name), "metadata.uid");
 }
 
+/* The host's admin removes the pod made for default/name. */
+static void remove_on_host(struct sim *s, const char *name)
+{
+    struct str host_name = json_str_at(on_host(s, "pods", name), "metadata.name");
+
+    fake_host_remove(s->host, "pods", arena_cstr(s->arena, host_name));
+}
+
 /* What the tests wait for. */
 static const char *const PODS[] = {"a", "b", NULL};
 
@@ -242,9 +250,7 @@ static void test_the_admin_removes_what_is_in_quarantine(void **state)
     sim_close(s);
     sim_open(s);
     sim_until(s, is_compared, "the quarantine after a restart");
-    fake_host_remove(
-        s->host, "pods",
-        arena_cstr(s->arena, json_str_at(on_host(s, "pods", "newer"), "metadata.name")));
+    remove_on_host(s, "newer");
     sim_until(s, pods_are_not_in_quarantine, "the end of the quarantine");
     s->refusal[0] = 0;
     sim_create(s, "pods", "default", POD("more", GPU));
@@ -296,9 +302,7 @@ static void test_what_is_in_quarantine_holds_its_gpus(void **state)
     sim_run_ms(s, 300);
     assert_non_null(in_tenant(s, "pods", "c"));
     assert_null(on_host(s, "pods", "c"));
-    fake_host_remove(
-        s->host, "pods",
-        arena_cstr(s->arena, json_str_at(on_host(s, "pods", "newer"), "metadata.name")));
+    remove_on_host(s, "newer");
     sim_until(s, c_runs, "the pod of the backup");
     sim_free(s);
 }
@@ -443,8 +447,7 @@ static void test_a_newer_pod_that_differs_is_kept(void **state)
     sim_run_ms(s, 300);
     assert_true(str_eq(host_uid(s, "pods", "a"), host));
     assert_non_null(in_tenant(s, "pods", "a"));
-    fake_host_remove(s->host, "pods",
-                     arena_cstr(s->arena, json_str_at(on_host(s, "pods", "a"), "metadata.name")));
+    remove_on_host(s, "a");
     sim_until(s, is_whole, "the pod of the backup once the name is free");
     sim_free(s);
 }

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What changes the fake host's objects without a request of the syncer: its scheduler, its kubelet,
+ * other clients. Must never touch the way to the host. */
+#include "fake_host_impl.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sublet/schema.h>
+
+/* --- scheduler, kubelet, and the passage of time --- */
+
+static void run_pod(struct fake_host *h, struct arena *a, cJSON *pod)
+{
+    cJSON *status = json_ensure_object(a, pod, "status"), *list, *one;
+
+    json_set_str(a, status, "phase", STR("Running"));
+    json_set_str(a, status, "podIP",
+                 arena_printf(a, "10.1.0.%llu", (unsigned long long)(h->revision % 250)));
+    json_set_str(a, status, "startTime", STR("2026-01-01T00:00:00Z"));
+    list = json_set(a, status, "conditions", json_new_array(a));
+    one = json_append(list, json_new_object(a));
+    json_set_str(a, one, "type", STR("Ready"));
+    json_set_str(a, one, "status", STR("True"));
+    fake_store(h, a, "pods", pod);
+}
+
+/* The node its first required term names, if any. */
+static struct str pinned(const cJSON *spec)
+{
+    const cJSON *terms = json_path(spec, "affinity.nodeAffinity."
+                                         "requiredDuringSchedulingIgnoredDuringExecution."
+                                         "nodeSelectorTerms");
+    const cJSON *field = json_first(json_get(json_first(terms), "matchFields"));
+
+    return json_str(json_first(json_get(field, "values")));
+}
+
+/* One step of one pod. */
+static void advance_pod(struct fake_host *h, struct arena *a, struct object **at)
+{
+    cJSON *pod = fake_parse(a, (*at)->bytes), *spec = json_ensure_object(a, pod, "spec");
+    struct str phase = json_str_at(pod, "status.phase");
+
+    if (json_path(pod, "metadata.deletionTimestamp")) {
+        if (!json_count(json_path(pod, "metadata.finalizers")))
+            fake_drop(h, a, at);
+    } else if (!json_get(spec, "nodeName")) {
+        struct str node = pinned(spec);
+
+        if (!node.n)
+            node = h->place[0]
+                       ? str_c(h->place)
+                       : arena_printf(a, "node-%llu", (unsigned long long)(h->revision % 3));
+        json_set_str(a, spec, "nodeName", node);
+        fake_store(h, a, "pods", pod);
+    } else if (str_eqc(phase, "Pending")) {
+        run_pod(h, a, pod);
+    }
+}
+
+void fake_advance(struct fake_host *h)
+{
+    struct object **at = &h->objects;
+
+    while (*at) {
+        struct object *o = *at;
+
+        if (!strcmp(o->plural, "pods") && fake_chance(h, 500)) {
+            struct arena *a = arena_new(0);
+
+            advance_pod(h, a, at);
+            arena_free(a);
+        }
+        if (*at == o)
+            at = &o->next;
+    }
+}
+
+/* --- others on the host --- */
+
+cJSON *fake_host_list(struct fake_host *h, struct arena *a, const char *plural)
+{
+    cJSON *list = json_new_array(a);
+
+    for (struct object *o = h->objects; o; o = o->next)
+        if (!strcmp(o->plural, plural))
+            json_append(list, fake_parse(a, o->bytes));
+    return list;
+}
+
+size_t fake_host_count(struct fake_host *h, const char *plural)
+{
+    struct arena *a = arena_new(0);
+    size_t n = 0;
+
+    json_each(object, fake_host_list(h, a, plural)) n += fake_is_ours(object);
+    arena_free(a);
+    return n;
+}
+
+void fake_host_put(struct fake_host *h, const char *plural, const char *json)
+{
+    struct arena *a = arena_new(0);
+    cJSON *tree = fake_parse(a, str_c(json));
+
+    assert(tree);
+    fake_fill(h, a, plural, tree);
+    fake_store(h, a, plural, tree);
+    arena_free(a);
+}
+
+void fake_host_patch(struct fake_host *h, const char *plural, const char *name, const char *json)
+{
+    struct arena *a = arena_new(0);
+    struct object *o = *fake_find(h, plural, name);
+    cJSON *made;
+
+    assert(o);
+    if (!patch_merge(a, fake_parse(a, o->bytes), fake_parse(a, str_c(json)), &made, NULL))
+        fake_store(h, a, plural, made);
+    arena_free(a);
+}
+
+void fake_host_place(struct fake_host *h, const char *node)
+{
+    snprintf(h->place, sizeof(h->place), "%s", node);
+}
+
+static struct object **choose(struct fake_host *h, struct arena *a, const char *plural)
+{
+    size_t n = fake_host_count(h, plural), k = n ? fake_host_random(h) % n : 0;
+
+    for (struct object **at = &h->objects; *at && n; at = &(*at)->next)
+        if (!strcmp((*at)->plural, plural) && fake_is_ours(fake_parse(a, (*at)->bytes)) && k-- == 0)
+            return at;
+    return NULL;
+}
+
+bool fake_host_remove(struct fake_host *h, const char *plural, const char *name)
+{
+    struct arena *a = arena_new(0);
+    struct object **at = name ? fake_find(h, plural, name) : choose(h, a, plural);
+    bool found = at && *at;
+
+    if (found)
+        fake_drop(h, a, at);
+    arena_free(a);
+    return found;
+}
+
+bool fake_host_finish_pod(struct fake_host *h, const char *phase)
+{
+    struct arena *a = arena_new(0);
+    struct object **at = choose(h, a, "pods");
+    cJSON *pod = at ? fake_parse(a, (*at)->bytes) : NULL;
+    bool runs = str_eqc(json_str_at(pod, "status.phase"), "Running");
+
+    if (runs) {
+        json_set_str(a, json_get(pod, "status"), "phase", str_c(phase));
+        fake_store(h, a, "pods", pod);
+    }
+    arena_free(a);
+    return runs;
+}
