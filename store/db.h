@@ -4,7 +4,6 @@
  * time: the loop thread opens and loads it, then the writer thread owns it until it is closed. */
 #pragma once
 
-#include <sublet/store.h>
 #include <sublet/store_disk.h>
 #include <sublet/store_identity.h>
 

@@ -52,19 +52,19 @@ static cJSON *tree_of(struct arena *a, const struct host_object *o)
 static void add_owner_of(struct syncer *s, enum sync_id id, const cJSON *tree,
                          const struct host_object *now, const struct host_object *before)
 {
-    bool changes = now && (!before || !str_eq(now->uid, before->uid));
-    /* What the first list of a life lacks did not leave in it. */
-    bool lacks = !now && !reflector_synced(s->watches[id].reflector);
     struct str ns, name, uid;
 
     if (!translate_owner(&s->tenant, tree, &ns, &name, &uid))
         return;
-    if (!now && !lacks && life_has_taken_up(s, tree))
-        departed_note(s, id, ns, name, uid, tree);
-    if (!now)
+    if (now) {
+        if (!before || !str_eq(now->uid, before->uid) || quarantine_has(s, id, now->name))
+            quarantine_judge(s, id, tree);
+    } else {
+        /* What the first list of a life lacks did not leave in it. */
+        if (reflector_synced(s->watches[id].reflector) && life_has_taken_up(s, tree))
+            departed_note(s, id, ns, name, uid, tree);
         quarantine_end(s, id, before->name);
-    else if (changes || quarantine_has(s, id, now->name))
-        quarantine_judge(s, id, tree);
+    }
     syncer_add(s, id, ns, name);
 }
 
