@@ -358,7 +358,7 @@ static int read_audit_policy(struct serve *s, struct err *err)
 #define RESOLV_CONF  "/etc/resolv.conf"
 #define RESOLV_LIMIT (64u << 10)
 
-/* Without the file there is nobody to forward to, unless the options say whom. */
+/* Without the file there is no resolver to forward to but those of the options. */
 static void read_resolv_conf(struct serve *s)
 {
     struct config *c = &s->config;

@@ -2,7 +2,7 @@
 /* Under which addresses pods reach this API and its DNS: what the configuration says, else those of
  * the host Services of the cluster's name, NAME and NAME-dns. The virtual Services
  * `default/kubernetes` and `kube-system/kube-dns` carry them. Nothing goes to the host before both
- * questions are settled, since every pod is told the answers. */
+ * are settled, since every pod is given them. */
 #include "engine.h"
 
 #include <sublet/log.h>
@@ -41,7 +41,7 @@ static void ask(struct syncer *s, const char *tail, host_done_cb then)
     arena_free(a);
 }
 
-/* Whether the host answered: there may be no such Service, or no leave to read it. */
+/* Whether the host answered: there may be no such Service, or no permission to read it. */
 static bool is_answer(const struct err *err)
 {
     return !err || err->kind == &ERR_NOT_FOUND || err->kind == &ERR_FORBIDDEN;

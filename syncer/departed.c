@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host objects that were removed on the host while the record that they were there is not durable.
- * A failed transaction takes such a record back, and afterwards nothing would tell the object from
- * one that never came to be: it would be created a second time. So each removal is kept here until
- * its record is committed. Must never outlive the life it was seen in: in another one a missing
- * host object was not removed. */
+ * A failed transaction takes such a record back, and afterwards the object could not be
+ * distinguished from one that never came to be: it would be created a second time. So each removal
+ * is kept here until its record is committed. Must never outlive the life it was seen in: in
+ * another one a missing host object was not removed. */
 #include "engine.h"
 
 #include <sublet/store.h>

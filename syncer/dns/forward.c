@@ -136,7 +136,7 @@ static void on_exchange_closed(uv_handle_t *handle)
     maybe_closed(f);
 }
 
-/* Nobody finds or keeps it any more. */
+/* No question joins it any more, and it is freed when its timer is closed. */
 static void close_exchange(struct dns_exchange *x)
 {
     end_attempt(x);
@@ -156,7 +156,7 @@ static void copy_answer(const struct dns_answer *from, struct dns_answer *to)
     to->authority = to->authority ? to->authority : ldns_rr_list_new();
 }
 
-/* answer NULL: nobody answered. */
+/* answer NULL: no resolver answered. */
 static void finish(struct dns_exchange *x, struct dns_answer *answer)
 {
     struct dns_forwarder *f = x->forwarder;
@@ -290,7 +290,7 @@ static void on_udp_read(uv_udp_t *udp, ssize_t nread, const uv_buf_t *buf,
 
     if (!x || (nread == 0 && !from))
         return;
-    if (nread < 0) { /* nobody listens there */
+    if (nread < 0) { /* no resolver listens there */
         ask_next(x);
     } else if (flags & UV_UDP_PARTIAL || !dns_answer_parse((struct str){buf->base, (size_t)nread},
                                                            &x->query, x->id, &answer, &cut)) {

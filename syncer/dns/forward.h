@@ -37,5 +37,5 @@ bool dns_forwarder_ask(struct dns_forwarder *f, const struct dns_query *q,
                        const struct dns_upstream *upstream, struct dns_wait *w);
 void dns_forwarder_forget(struct dns_wait *w);
 const struct dns_cache *dns_forwarder_cache(const struct dns_forwarder *f);
-/* Nobody waits any more. */
+/* No question waits any more. */
 void dns_forwarder_close(struct dns_forwarder *f, void (*closed)(void *ctx), void *ctx);

@@ -72,8 +72,8 @@ OPTION(STRING, dns_address, "network.dns.address", NULL, "SUBLET_NETWORK_DNS_ADD
        "IP address under which pods reach it, on port 53; empty: that of the host Service NAME-dns")
 OPTION(LIST, dns_forwarders, "network.dns.forwarders", NULL, "SUBLET_NETWORK_DNS_FORWARDERS", "",
        "",
-       "addresses (and ports) of the resolvers that answer for all other names; none: nobody does; "
-       "empty: those of the process's own /etc/resolv.conf")
+       "addresses (and ports) of the resolvers that answer for all other names; none: no name is "
+       "forwarded; empty: those of the process's own /etc/resolv.conf")
 OPTION(LIST, dns_stubs, "network.dns.stubDomains", NULL, "SUBLET_NETWORK_DNS_STUB_DOMAINS", "", "",
        "domains with resolvers of their own: \"corp.example 10.0.0.10 10.0.0.11:5353\"")
 OPTION(LIST, dns_hosts, "network.dns.hosts", NULL, "SUBLET_NETWORK_DNS_HOSTS", "", "",
