@@ -275,7 +275,11 @@ static void reconcile_claim(struct reconcile *r)
     struct syncer *s = syncer_of(r);
     struct sync_run run;
 
-    if (!sync_run_init(&run, r, SYNC_CLAIMS) || (!run.virtual_ && !run.mapping.exists))
+    if (!sync_run_init(&run, r, SYNC_CLAIMS))
+        return;
+    if (!run.virtual_) /* a pod does not wait for what the tenant does not have */
+        refs_wake(s->refs, SYNC_CLAIMS, run.ns, run.name);
+    if (!run.virtual_ && !run.mapping.exists)
         return;
     if (!syncer_ready(s, SYNC_CLAIMS, SYNC_CLAIMS, SYNC_CLAIMS) ||
         !sync_run_init(&run, r, SYNC_CLAIMS))

@@ -77,6 +77,8 @@ static void reconcile(struct reconcile *r, enum sync_id id)
 
     if (!sync_run_init(&run, r, id))
         return;
+    if (!run.virtual_) /* a pod does not wait for what the tenant does not have */
+        refs_wake(run.syncer->refs, id, run.ns, run.name);
     bool needed = run.virtual_ && refs_wanted(run.syncer->refs, id, run.ns, run.name);
     if (!needed && !run.mapping.exists)
         return; /* most of a tenant's: nothing is asked of the host for them */

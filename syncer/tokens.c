@@ -173,10 +173,11 @@ static void on_removed(struct sync_run *run, const struct host_answer *answer,
                        const struct err *err)
 {
     (void)answer;
+    /* Conflict: it is another object by now, which the watch shows. */
     if (err && err->kind != &ERR_NOT_FOUND && err->kind != &ERR_CONFLICT)
         reconcile_fail(run->reconcile, err);
     else
-        reconcile_again_after(run->reconcile, 100);
+        reconcile_again_after(run->reconcile, err ? 1000 : 100);
 }
 
 static void delete_secret(struct sync_run *run, struct str name, struct str host_uid)

@@ -750,6 +750,29 @@ static void test_referenced_data_follows(void **state)
     sim_free(s);
 }
 
+static bool config_is_refused(struct sim *s)
+{
+    return fake_host_asked(s->host, "POST", "configmaps", false) > 1; /* after kube-root-ca.crt */
+}
+
+/* A pod that waits for a copy on the host goes down without it once the tenant has deleted the
+ * original: it is not waited for any longer. */
+static void test_deleted_data_is_not_waited_for(void **state)
+{
+    struct sim *s = new_sim(7, NULL);
+
+    (void)state;
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'m'},'data':{'k':'1'}}");
+    create_pod(s, "b", "", ""); /* needs kube-root-ca.crt, which every pod of the namespace needs */
+    sim_until(s, pod_runs, "a first pod to run");
+    fake_host_faults(s->host)->full = "configmaps";
+    create_pod(s, "a", ",'envFrom':[{'configMapRef':{'name':'m'}}]", "");
+    sim_until(s, config_is_refused, "the host to refuse the copy");
+    sim_delete(s, "configmaps", "default", "m", 0);
+    sim_until(s, pod_runs, "the pod to run without it");
+    sim_free(s);
+}
+
 static bool no_data(struct sim *s)
 {
     return !fake_host_count(s->host, "secrets") && !fake_host_count(s->host, "configmaps");
@@ -926,6 +949,7 @@ int main(void)
         cmocka_unit_test(test_successor_keeps_its_charge),
         cmocka_unit_test(test_queue_lets_the_next_one_in),
         cmocka_unit_test(test_referenced_data_follows),
+        cmocka_unit_test(test_deleted_data_is_not_waited_for),
         cmocka_unit_test(test_finished_pod_needs_nothing),
         cmocka_unit_test(test_storms),
     };

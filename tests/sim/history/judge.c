@@ -266,6 +266,38 @@ static bool is_promised(struct world *w, struct str uid)
     return false;
 }
 
+static struct life *sender_of(struct world *w)
+{
+    for (int i = 0; i < MAX_LIVES; i++)
+        if (w->lives[i] && (i ? w->lives[i]->number : 0) == wires_sender(w->wires))
+            return w->lives[i];
+    return NULL;
+}
+
+/* A copy of the data from before a restore leads while the restored process has not reached the
+ * host, so that neither can know of the other. What the tenant deleted there is deleted by the
+ * tenant: the copy has the object, terminating. */
+static bool is_deleted_in_earlier_epoch(struct world *w, const char *plural, const cJSON *host)
+{
+    struct life *l = sender_of(w);
+    const cJSON *notes = json_path(host, "metadata.annotations");
+    const struct store_object *o;
+    struct arena *a;
+    bool deleted;
+
+    if (!l || !life_serves(l) || str_eqc(l->syncer->tenant.epoch, w->epoch))
+        return false;
+    o = store_get(l->store, tenant_storage(l, plural),
+                  json_str(json_get(notes, "sublet.dev/namespace")),
+                  json_str(json_get(notes, "sublet.dev/name")));
+    if (!o || !str_eq(o->uid, host_virtual_uid(host)))
+        return false;
+    a = arena_new(0);
+    deleted = object_is_terminating(vapi_tree(a, o));
+    arena_free(a);
+    return deleted;
+}
+
 static void judge_removed(struct world *w, const char *plural, const cJSON *before)
 {
     struct str uid = host_virtual_uid(before);
@@ -276,8 +308,8 @@ static void judge_removed(struct world *w, const char *plural, const cJSON *befo
         return;
     if (is_pod && (note_get(&notes_of(w)->excused, uid) || host_pod_is_finished(before)))
         return;
-    /* The order of the life before, which no restore stops: it is others who remove it. */
-    if (wires_is_of_earlier_age(w->wires)) {
+    /* A request of the life before, which no restore stops. */
+    if (wires_is_of_earlier_age(w->wires) || is_deleted_in_earlier_epoch(w, plural, before)) {
         judge_left(w, plural, uid);
         return;
     }
