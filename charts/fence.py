@@ -41,9 +41,9 @@ def sources():
             out[os.path.basename(path)] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
     with open(os.path.join(TREE, "include", "sublet", "translate.h"), encoding="utf-8") as f:
         out["translate.h"] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
-    for path in sorted(glob.glob(os.path.join(TREE, "syncer", "*.c"))):
+    for path in sorted(glob.glob(os.path.join(TREE, "syncer", "**", "*.c"), recursive=True)):
         with open(path, encoding="utf-8") as f:
-            out["syncer/" + os.path.basename(path)] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+            out[os.path.relpath(path, TREE)] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
     return out
 
 

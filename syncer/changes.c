@@ -141,7 +141,7 @@ static void storage_class_changed(struct syncer *s, const struct host_object *no
 }
 
 const struct sync_handlers SYNC_HANDLERS[N_SYNC] = {
-    [SYNC_PODS] = {&POD_SYNCER, .changed = pod_changed},
+    [SYNC_PODS] = {&POD_SYNCER, .changed = pod_changed, .fits_host = pod_fits_host},
     [SYNC_CONFIG_MAPS] = {&CONFIG_MAP_SYNCER, drop_data, config_map_changed},
     [SYNC_SECRETS] = {&SECRET_SYNCER, drop_data, secret_changed},
     [SYNC_SERVICES] = {&SERVICE_SYNCER, .changed = service_changed},

@@ -37,7 +37,7 @@ static void on_changed(void *ctx, const struct host_object *now, const struct ho
 {
     struct sync_watch *w = ctx;
 
-    w->syncer->handlers[w->id].changed(w->syncer, now, before);
+    w->syncer->parts->handlers[w->id].changed(w->syncer, now, before);
 }
 
 static void on_synced(void *ctx)
@@ -145,6 +145,17 @@ static void on_undone(void *ctx)
     syncer_defer_for(s, look_again, s, UNDONE_MS);
 }
 
+static void on_barred(struct syncer *s)
+{
+    streams_bar(s->streams);
+}
+
+static const struct sync_parts PARTS = {.handlers = SYNC_HANDLERS,
+                                        .watching = &WATCHING,
+                                        .idle = maybe_closed,
+                                        .rescan = syncer_rescan_all,
+                                        .barred = on_barred};
+
 /* --- making --- */
 
 /* Under another uid all that is on the host would be a stranger's, and be made again beside it. */
@@ -195,12 +206,24 @@ static bool was_reached(struct syncer *s)
     return store_record_get(s->store, RECORD_META, STR(HOST_REACHED), &found);
 }
 
+static void wake_pod(void *ctx, struct str key)
+{
+    struct str ns, name;
+
+    if (key_split(key, &ns, &name))
+        syncer_add(ctx, SYNC_PODS, ns, name);
+}
+
 static void make_parts(struct syncer *s)
 {
     for (int id = 0; id < N_SYNC; id++)
         s->watches[id] = (struct sync_watch){s, (enum sync_id)id, NULL};
     s->refs = refs_new(s);
-    s->ledger = ledger_new(s);
+    s->ledger = ledger_new(&(struct ledger_options){.store = s->store,
+                                                    .config = s->config,
+                                                    .clock = vapi_clock(s->api),
+                                                    .wake = wake_pod,
+                                                    .ctx = s});
     s->nodes = nodes_new(s);
     s->dry_runs = dry_runs_new(s);
     s->failed = failed_new(s);
@@ -221,9 +244,7 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
     struct syncer *s = NEW(struct syncer);
 
     *s = (struct syncer){.magic = SYNCER_MAGIC,
-                         .handlers = SYNC_HANDLERS,
-                         .watching = &WATCHING,
-                         .idle = maybe_closed,
+                         .parts = &PARTS,
                          .api = api,
                          .config = config,
                          .store = vapi_store(api),

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "../map.h"
+#include "host/map.h"
 
 enum { KEY_MAX = DNS_NAME_MAX + 3 };
 

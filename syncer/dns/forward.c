@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../map.h"
+#include "host/map.h"
 
 #define FORWARDER_MAGIC 0x64666f72u
 #define EXCHANGE_MAGIC  0x64657863u

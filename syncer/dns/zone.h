@@ -8,7 +8,7 @@
 
 #include <sublet/json.h>
 
-#include "../map.h"
+#include "host/map.h"
 #include "ip.h"
 
 enum zone_kind { ZONE_NAMESPACES, ZONE_SERVICES, ZONE_SLICES, ZONE_PODS, N_ZONE };

@@ -23,7 +23,7 @@
 
 #include <sublet/encode.h>
 
-#include "../map.h"
+#include "host/map.h"
 #include "host_impl.h"
 
 #define REFLECTOR_MAGIC 0x7265666cu

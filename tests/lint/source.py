@@ -11,21 +11,32 @@ import sys
 TREE = os.environ.get("LINT_TREE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROOMS = ("base", "kube", "store", "translate", "vapi", "embedded", "syncer", "cli")  # lowest first
-# The folders of vapi, lowest first. Those of one line know nothing of each other.
-FOLDERS = (
-    ("net", "types"),
-    ("crd",),
-    ("types/fields", "kinds"),
-    ("core",),
-    ("auth", "audit"),
-    ("admission", "api/flow"),
-    ("api/observe",),
-    ("api/respond", "api/proxy"),
-    ("api/request", "api/watch", "api/discovery"),
-    ("api/verbs",),
-    ("controllers",),
-    ("control_plane",),
-)
+# Folders of rooms, lowest first. Those of one line know nothing of each other; files beside them are above all.
+FOLDERS = {
+    "vapi": (
+        ("net", "types"),
+        ("crd",),
+        ("types/fields", "kinds"),
+        ("core",),
+        ("auth", "audit"),
+        ("admission", "api/flow"),
+        ("api/observe",),
+        ("api/respond", "api/proxy"),
+        ("api/request", "api/watch", "api/discovery"),
+        ("api/verbs",),
+        ("controllers",),
+        ("control_plane",),
+    ),
+    "syncer": (
+        ("host",),
+        ("dns", "gpu"),
+        ("core",),
+        ("nodes",),
+        ("objects",),
+        ("pods", "streams"),
+        ("admission",),
+    ),
+}
 
 # A comment, a string or character literal, or a preprocessor line with its continuations.
 _SKIPPED = re.compile(
@@ -41,14 +52,15 @@ def files(*suffixes):
     return sorted({f for f in out if f.endswith(suffixes) and os.path.isfile(os.path.join(TREE, f))})
 
 
-_RANK = {room: (i, 0) for i, room in enumerate(ROOMS) if room != "vapi"}
-_RANK |= {f"vapi/{folder}": (ROOMS.index("vapi"), i) for i, row in enumerate(FOLDERS) for folder in row}
+_RANK = {room: (i, len(FOLDERS.get(room, ()))) for i, room in enumerate(ROOMS) if room != "vapi"}
+_RANK |= {f"{room}/{folder}": (ROOMS.index(room), i)
+          for room, rows in FOLDERS.items() for i, row in enumerate(rows) for folder in row}
 
 
 def rank(folder):
-    """(what has the rank: a room, or a folder of vapi; its rank) of a folder; (None, None) when it has none."""
+    """(what has the rank: a room, or a folder of one; its rank) of a folder; (None, None) when it has none."""
     while folder and folder not in _RANK:
-        folder = os.path.dirname(folder) if folder.split("/")[0] != "vapi" else ""
+        folder = os.path.dirname(folder) if folder.split("/")[0] not in FOLDERS else ""
     return (folder, _RANK[folder]) if folder else (None, None)
 
 

@@ -5,7 +5,7 @@
 
 #include "fake_host.h"
 
-#include "map.h"
+#include "host/map.h"
 
 struct object {
     struct object *next;

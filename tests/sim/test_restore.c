@@ -272,7 +272,7 @@ static bool c_runs(struct sim *s)
 static bool c_is_gone(struct sim *s)
 {
     return !in_tenant(s, "pods", "c") && !on_host(s, "pods", "c") &&
-           !ledger_charged(s->syncer, str_c(s->note));
+           !ledger_charged(s->syncer->ledger, str_c(s->note));
 }
 
 static bool newer_runs(struct sim *s)
@@ -502,7 +502,7 @@ static bool a_runs(struct sim *s)
 
 static bool b_is_charged(struct sim *s)
 {
-    return ledger_charged(s->syncer, uid_of(s, "pods", "b"));
+    return ledger_charged(s->syncer->ledger, uid_of(s, "pods", "b"));
 }
 
 /* In the backup b waits for the GPU that a has; on the host b has it. */

@@ -12,6 +12,7 @@
 #include <sublet/store_disk.h>
 
 #include "engine.h"
+#include "host/map.h"
 
 /* --- notes: sets of strings with a number --- */
 

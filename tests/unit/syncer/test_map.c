@@ -2,7 +2,7 @@
 /* The room's hash map against what it promises: look-ups, growth, removal while walking. */
 #include "test.h"
 
-#include "map.h"
+#include "host/map.h"
 
 struct item {
     struct map_entry entry;

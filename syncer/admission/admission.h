@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer (private)
+ *
+ * What the API calls before it stores: hooks, verdicts. */
+#pragma once
+
+#include "core/dry_run.h"
+
+/* --- verdict.c --- */
+bool verdict_wanted(const struct syncer *s, const struct resource *r, const cJSON *object,
+                    const cJSON *old);
+void verdict_ask(struct syncer *s, struct arena *a, const struct resource *r, const cJSON *object,
+                 bool dry_run, void (*done)(void *ctx, const struct err *err), void *ctx);
+
+/* --- hooks.c --- */
+void hooks_register(struct syncer *s);

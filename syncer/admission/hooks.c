@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the API asks the syncer: shapes and pools at admission, the ledger and the mapping in the
+ * transaction of the write, host-first Services and verdicts in between. Must never put a record in
+ * a dry run, nor wait: what takes time goes through admit(). */
+#include "admission/admission.h"
+#include "gpu/ledger.h"
+#include "nodes/nodes.h"
+#include "objects/objects.h"
+#include "pods/pods.h"
+#include "streams/streams.h"
+
+static bool is_core(const struct resource *r, const char *plural)
+{
+    return !r->group.n && str_eqc(r->plural, plural);
+}
+
+/* --- shapes --- */
+
+static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
+                     void (*warn)(void *warn_ctx, struct str text), void *warn_ctx, struct err *err)
+{
+    struct syncer *s = ctx;
+    struct pool_choice choice;
+
+    (void)is_template;
+    if (pool_resolve(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns), &choice, err) ||
+        translate_check_pod(a, &s->tenant, ns, pod, err))
+        return -1;
+    pool_warnings(a, s->config, &choice, pod, warn, warn_ctx);
+    return 0;
+}
+
+/* Its class is settled, and may come up from there. */
+static bool is_on_host(struct syncer *s, struct arena *a, const cJSON *claim)
+{
+    struct mapping m = mapping_get(s, a, SYNC_CLAIMS, json_str_at(claim, "metadata.namespace"),
+                                   json_str_at(claim, "metadata.name"));
+
+    return m.host_uid.n && str_eq(m.uid, sync_uid(claim));
+}
+
+/* A class is judged when it is chosen. While the host's is not known, that is left to the run that
+ * takes the claim to the host: the API goes on without the host. */
+static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJSON *old,
+                       struct err *err)
+{
+    struct syncer *s = ctx;
+
+    if (translate_check_pvc(a, &s->tenant, claim, err))
+        return -1;
+    if (old && (is_on_host(s, a, old) || json_equal(json_path(old, "spec.storageClassName"),
+                                                    json_path(claim, "spec.storageClassName"))))
+        return 0;
+    if (claim_is_own(s, a, claim) || !translate_check_pvc_class(&s->tenant, claim, err))
+        return 0;
+    if (err->kind != &ERR_UNAVAILABLE)
+        return -1;
+    err_clear(err);
+    return 0;
+}
+
+static bool node_admits(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
+                        struct str node)
+{
+    return nodes_admit(ctx, a, ns, pod, node);
+}
+
+/* --- the transaction --- */
+
+/* Should the store refuse what follows, the pod's controller finds the record without a pod and
+ * takes both back. */
+static void note_pod(struct syncer *s, const cJSON *pod, struct mapping *m)
+{
+    struct str ns = json_str_at(pod, "metadata.namespace");
+    struct str name = json_str_at(pod, "metadata.name");
+
+    mapping_begin(m, sync_uid(pod));
+    mapping_put(s, SYNC_PODS, ns, name, m);
+    syncer_add(s, SYNC_PODS, ns, name);
+}
+
+/* Every pod of this name that was forced away may still be on the host; so many are kept account
+ * of. */
+static int check_predecessors(const struct mapping *m, struct str name, struct err *err)
+{
+    if (!mapping_is_full(m))
+        return 0;
+    return err_set(err, &ERR_TOO_MANY_REQUESTS,
+                   "pods \"%.*s\" was removed and created again %d times before the host cluster "
+                   "could follow; try again later",
+                   STR_F(name), MAPPING_OLD);
+}
+
+static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool dry_run,
+                     struct err *err)
+{
+    struct str ns = json_str_at(pod, "metadata.namespace"),
+               name = json_str_at(pod, "metadata.name");
+    struct mapping m = mapping_get(s, a, SYNC_PODS, ns, name);
+    struct pool_choice choice;
+    bool queued;
+
+    /* Somebody was faster while this one was admitted: the store says so, its record stands. */
+    if (store_latest(s->store, syncer_resource(s, "", "pods")->storage, ns, name))
+        return 0;
+    if (check_predecessors(&m, name, err) || pod_choose(s, a, pod, &choice, err))
+        return -1;
+    if (!pod_is_finished(pod) && choice.binding && !s->compared)
+        return err_set(err, &ERR_UNAVAILABLE,
+                       "this virtual cluster was restored: its pods on the host cluster are not "
+                       "counted yet; try again later");
+    if (!pod_is_finished(pod) &&
+        ledger_charge(s->ledger, a, &choice, sync_uid(pod), name, dry_run, &queued, err))
+        return -1;
+    if (!dry_run)
+        note_pod(s, pod, &m);
+    return 0;
+}
+
+/* A Binding is the word of the host's scheduler, or comes before the host has the pod: then the
+ * host's scheduler is asked for that node (pod_create). A pod it has already it places itself. */
+static int check_binding(struct syncer *s, struct arena *a, const cJSON *pod, const cJSON *old,
+                         struct err *err)
+{
+    struct str ns = json_str_at(pod, "metadata.namespace"),
+               name = json_str_at(pod, "metadata.name");
+    struct str node = json_str_at(pod, "spec.nodeName");
+    struct mapping m = mapping_get(s, a, SYNC_PODS, ns, name);
+
+    if (!node.n || json_str_at(old, "spec.nodeName").n || pod_is_on(s, a, pod, node))
+        return 0;
+    if (nodes_meaning(s->nodes, node) == NODE_UNKNOWN)
+        return err_forbidden(err, STR_NULL, STR("pods"), name,
+                             "target.name: \"%.*s\": this virtual cluster has no such node",
+                             STR_F(node));
+    if (m.tried || m.host_uid.n)
+        return err_conflict(
+            err, STR(""), STR("pods/binding"), name,
+            arena_printf(a, "pod %.*s is with the host cluster's scheduler already", STR_F(name))
+                .p);
+    return 0;
+}
+
+static int before_store(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
+                        const cJSON *old, bool dry_run, struct err *err)
+{
+    struct syncer *s = ctx;
+
+    if (object && !old && is_core(r, "pods"))
+        return store_pod(s, a, object, dry_run, err);
+    if (object && old && is_core(r, "pods"))
+        return check_binding(s, a, object, old, err);
+    if (object && is_core(r, "services"))
+        return service_before_store(s, a, object, dry_run, err);
+    return 0;
+}
+
+/* --- what takes time --- */
+
+static bool wants_admit(void *ctx, const struct resource *r, const cJSON *object, const cJSON *old)
+{
+    struct syncer *s = ctx;
+
+    if (s->closing)
+        return false;
+    if (is_core(r, "services"))
+        return service_wants_admit(s, object, old);
+    if (is_core(r, "nodes"))
+        return node_wants_notice(object, old);
+    return verdict_wanted(s, r, object, old);
+}
+
+static void admit(void *ctx, struct arena *a, const struct resource *r, cJSON *object,
+                  const cJSON *old, bool dry_run,
+                  void (*done)(void *done_ctx, const struct err *err), void *done_ctx)
+{
+    struct syncer *s = ctx;
+
+    if (is_core(r, "services"))
+        service_admit(s, a, object, old, dry_run, done, done_ctx);
+    else if (is_core(r, "nodes"))
+        node_notice(s, a, done, done_ctx);
+    else
+        verdict_ask(s, a, r, object, dry_run, done, done_ctx);
+}
+
+static void admit_undo(void *ctx, const struct resource *r, const cJSON *object)
+{
+    if (is_core(r, "services"))
+        service_admit_undo(ctx, object);
+}
+
+static void connect_host(void *ctx, struct proxy *p)
+{
+    streams_connect(ctx, p);
+}
+
+static void ask_openapi(void *ctx, struct str path, int64_t timeout_ms,
+                        void (*done)(void *done_ctx, struct str body, const struct err *err),
+                        void *done_ctx)
+{
+    descriptions_ask(ctx, path, timeout_ms, done, done_ctx);
+}
+
+void hooks_register(struct syncer *s)
+{
+    struct vapi_hooks hooks = {.ctx = s,
+                               .before_store = before_store,
+                               .check_pod = check_pod,
+                               .node_admits = node_admits,
+                               .check_claim = check_claim,
+                               .admit = admit,
+                               .wants_admit = wants_admit,
+                               .admit_undo = admit_undo,
+                               .connect = connect_host,
+                               .openapi = ask_openapi};
+
+    vapi_set_hooks(s->api, &hooks);
+}

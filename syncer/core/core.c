@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every part of the syncer needs of it: keys of runs, objects of both worlds, watches that
+ * open when they are first needed, and a turn of the loop. Must never name a part. */
+
+#include "core/leader.h"
+#include "core/life.h"
+#include "core/run.h"
+#include <assert.h>
+
+#include <uv.h>
+
+#include <sublet/log.h>
+#include <sublet/store_quarantine.h>
+
+struct deferred_call {
+    struct deferred_call *next;
+    int64_t due_ms;
+    void (*run)(void *ctx);
+    void *ctx;
+};
+
+/* --- later --- */
+
+int64_t syncer_mono_ms(const struct syncer *s)
+{
+    return clock_mono_ms(vapi_clock(s->api));
+}
+
+int64_t syncer_now_s(const struct syncer *s)
+{
+    return clock_wall_s(vapi_clock(s->api));
+}
+
+static void on_defer_timer(uv_timer_t *timer);
+
+static void arm(struct syncer *s)
+{
+    int64_t due = INT64_MAX, now = syncer_mono_ms(s);
+
+    for (const struct deferred_call *d = s->deferred; d; d = d->next)
+        due = d->due_ms < due ? d->due_ms : due;
+    if (due == INT64_MAX)
+        return;
+    uv_update_time(s->defer->loop);
+    uv_timer_start(s->defer, on_defer_timer, due > now ? (uint64_t)(due - now) : 0, 0);
+}
+
+/* Takes the first that is due (all are, when closing). */
+static struct deferred_call *take_due(struct syncer *s, int64_t now)
+{
+    for (struct deferred_call **at = &s->deferred; *at; at = &(*at)->next) {
+        struct deferred_call *d = *at;
+
+        if (d->due_ms > now && !s->closing)
+            continue;
+        *at = d->next;
+        return d;
+    }
+    return NULL;
+}
+
+static void on_defer_timer(uv_timer_t *timer)
+{
+    struct syncer *s = timer->data;
+    struct deferred_call *d;
+    int64_t now = syncer_mono_ms(s);
+
+    assert(s->magic == SYNCER_MAGIC);
+    while ((d = take_due(s, now))) {
+        d->run(d->ctx);
+        mem_free(d);
+    }
+    arm(s);
+    s->parts->idle(s);
+}
+
+void syncer_defer_for(struct syncer *s, void (*run)(void *ctx), void *ctx, int64_t delay_ms)
+{
+    struct deferred_call *d = NEW(struct deferred_call), **at = &s->deferred;
+
+    *d = (struct deferred_call){NULL, syncer_mono_ms(s) + delay_ms, run, ctx};
+    while (*at)
+        at = &(*at)->next;
+    *at = d;
+    arm(s);
+}
+
+void syncer_defer(struct syncer *s, void (*run)(void *ctx), void *ctx)
+{
+    syncer_defer_for(s, run, ctx, 0);
+}
+
+/* --- objects --- */
+
+struct str sync_uid(const cJSON *object)
+{
+    return json_str_at(object, "metadata.uid");
+}
+
+struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
+                     const char *tail)
+{
+    const struct sync_kind *k = &SYNC_KINDS[id];
+    bool in_namespace = k->namespaced;
+
+    return arena_printf(a, "%s%s%.*s/%s%s%.*s%s", k->root, in_namespace ? "/namespaces/" : "",
+                        STR_F(in_namespace ? s->tenant.host_namespace : STR("")), k->plural,
+                        host_name.n ? "/" : "", STR_F(host_name), tail);
+}
+
+/* --- keys --- */
+
+struct syncer *syncer_of(struct reconcile *r)
+{
+    struct syncer *s = vapi_get_hooks(reconcile_api(r))->ctx;
+
+    assert(s->magic == SYNCER_MAGIC);
+    return s;
+}
+
+const struct resource *syncer_resource(const struct syncer *s, const char *group,
+                                       const char *plural)
+{
+    const struct resource *r =
+        registry_find_group_resource(vapi_registry(s->api), str_c(group), str_c(plural));
+
+    assert(r); /* the syncer knows built-in kinds only */
+    return r;
+}
+
+unsigned syncer_storage(const struct syncer *s, enum sync_id id)
+{
+    return syncer_resource(s, SYNC_KINDS[id].group, SYNC_KINDS[id].plural)->storage;
+}
+
+bool syncer_has_virtual(struct syncer *s, enum sync_id id, struct str ns, struct str name)
+{
+    unsigned storage = syncer_storage(s, id);
+
+    return store_latest(s->store, storage, ns, name) || store_get(s->store, storage, ns, name) ||
+           store_quarantined(s->store, storage, ns, name);
+}
+
+cJSON *syncer_virtual(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                      struct str name)
+{
+    const struct store_object *o = store_get(s->store, syncer_storage(s, id), ns, name);
+
+    return o ? vapi_tree(a, o) : NULL;
+}
+
+const cJSON *syncer_namespace_labels(struct syncer *s, struct arena *a, struct str ns)
+{
+    const struct resource *r = syncer_resource(s, "", "namespaces");
+    const struct store_object *o = store_latest(s->store, r->storage, STR(""), ns);
+
+    return o ? json_path(vapi_tree(a, o), "metadata.labels") : NULL;
+}
+
+void syncer_add(struct syncer *s, enum sync_id id, struct str ns, struct str name)
+{
+    struct buf key = BUF_INIT(0);
+
+    if (!s->controllers[id])
+        return;
+    buf_add(&key, ns);
+    buf_char(&key, '/');
+    buf_add(&key, name);
+    controller_add(s->controllers[id], buf_str(&key));
+    buf_fini(&key);
+}
+
+struct rescan {
+    struct syncer *syncer;
+    enum sync_id id;
+};
+
+static bool on_virtual(void *ctx, const struct store_object *o)
+{
+    struct rescan *r = ctx;
+
+    syncer_add(r->syncer, r->id, o->ns, o->name);
+    return true;
+}
+
+static bool on_mapping(void *ctx, struct str key, struct str value)
+{
+    struct rescan *r = ctx;
+    struct str rest = key, ns;
+
+    (void)value;
+    str_cut(&rest, '/');
+    ns = str_cut(&rest, '/');
+    syncer_add(r->syncer, r->id, ns, rest);
+    return true;
+}
+
+static void on_host_object(void *ctx, const struct host_object *o)
+{
+    struct rescan *r = ctx;
+
+    r->syncer->parts->handlers[r->id].changed(r->syncer, o, o);
+}
+
+void syncer_rescan(struct syncer *s, enum sync_id id)
+{
+    const struct sync_kind *k = &SYNC_KINDS[id];
+    struct rescan r = {s, id};
+    struct arena *a;
+
+    if (!s->controllers[id])
+        return;
+    a = arena_new(0);
+    if (store_scan(s->store, syncer_storage(s, id), STR_NULL, STR_NULL, STR_NULL, 0, on_virtual, &r,
+                   NULL))
+        log_error("syncer: cannot list %s", k->plural);
+    if (k->maps)
+        store_record_each(s->store, RECORD_MAPPING, arena_printf(a, "%s/", k->plural), on_mapping,
+                          &r);
+    else
+        reflector_each(s->watches[id].reflector, on_host_object, &r);
+    arena_free(a);
+}
+
+/* --- watches --- */
+
+struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
+{
+    const struct sync_kind *k = &SYNC_KINDS[id];
+    struct sync_watch *w = &s->watches[id];
+    struct reflector_options o = *s->parts->watching;
+    struct arena *a;
+
+    if (w->reflector || s->closing)
+        return w->reflector;
+    o.host = s->host;
+    o.revision = revision_on_record(s, id);
+    o.metadata_only = k->metadata_only;
+    o.forget = id == SYNC_EVENTS;
+    o.reduce = s->parts->handlers[id].reduce;
+    o.ctx = w;
+    a = arena_new(0);
+    o.path = sync_path(a, s, id, STR(""), "");
+    if (k->labelled)
+        o.label_selector = arena_printf(a, LABEL_CLUSTER "=%.*s", STR_F(s->tenant.cluster_uid));
+    w->reflector = reflector_open(&o);
+    arena_free(a);
+    return w->reflector;
+}
+
+bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enum sync_id third)
+{
+    const enum sync_id ids[] = {first, second, third};
+    bool ready = true;
+
+    if (s->closing || !s->address_known || !host_is_up(s->host))
+        return false;
+    for (size_t i = 0; i < 3; i++)
+        ready &= reflector_synced(syncer_watch(s, ids[i]));
+    ready &= lease_may_act(s->lease); /* the watches open meanwhile */
+    if (ready)
+        syncer_watch(s, SYNC_EVENTS);
+    return ready;
+}
+
+void syncer_host_reached(struct syncer *s)
+{
+    if (!s->reached)
+        store_record_put(s->store, RECORD_META, STR(HOST_REACHED), STR("true"));
+    s->reached = true;
+}
+
+/* --- the end --- */
+
+static void on_nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+void syncer_hold(struct syncer *s)
+{
+    s->open_parts++;
+}
+
+/* The end, if this was the last, comes on the loop's next turn. */
+void syncer_release(struct syncer *s)
+{
+    s->open_parts--;
+    if (s->closing)
+        syncer_defer(s, on_nothing, s);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host objects that were removed on the host while the record that they were there is not durable.
+ * A failed transaction takes such a record back, and afterwards the object could not be
+ * distinguished from one that never came to be: it would be created a second time. So each removal
+ * is kept here until its record is committed. Must never outlive the life it was seen in: in
+ * another one a missing host object was not removed. */
+
+#include "core/life.h"
+#include "core/run.h"
+#include <sublet/store.h>
+
+struct departed {
+    struct departed *next, **at; /* at: what points to it */
+    struct syncer *syncer;
+    enum sync_id id;
+    int64_t life;
+    struct str ns, name, uid, host_uid; /* heap; uid: of the virtual object */
+    bool is_pending;                    /* the store has a callback of ours */
+};
+
+static void departed_free(struct departed *d)
+{
+    mem_free(d->ns.p);
+    mem_free(d->name.p);
+    mem_free(d->uid.p);
+    mem_free(d->host_uid.p);
+    mem_free(d);
+}
+
+static void drop(struct departed *d)
+{
+    *d->at = d->next;
+    if (d->next)
+        d->next->at = d->at;
+    departed_free(d);
+}
+
+static void on_committed(void *ctx, const struct err *err)
+{
+    struct departed *d = ctx;
+    struct syncer *s = d->syncer;
+
+    d->is_pending = false;
+    if (!err)
+        drop(d); /* else departed_again() */
+    syncer_release(s);
+}
+
+/* False: the record is of another object by now, or of another life. */
+static bool put_record(struct departed *d)
+{
+    struct syncer *s = d->syncer;
+    struct arena *a = arena_new(0);
+    struct mapping m = mapping_on_record(s, a, d->id, d->ns, d->name);
+    bool matters = m.exists && str_eq(m.uid, d->uid) && d->life == s->life;
+
+    if (matters && mapping_set_host(s, &m, d->host_uid))
+        mapping_put(s, d->id, d->ns, d->name, &m);
+    arena_free(a);
+    return matters;
+}
+
+static void keep(struct departed *d)
+{
+    if (!put_record(d)) {
+        drop(d);
+        return;
+    }
+    d->is_pending = true;
+    syncer_hold(d->syncer);
+    store_on_commit(d->syncer->store, on_committed, d);
+}
+
+void departed_note(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                   struct str uid, const cJSON *host_object)
+{
+    struct departed *d = NEW(struct departed);
+
+    *d = (struct departed){
+        .next = s->departed, .at = &s->departed, .syncer = s, .id = id, .life = s->life};
+    d->ns = mem_str(ns);
+    d->name = mem_str(name);
+    d->uid = mem_str(uid);
+    d->host_uid = mem_str(sync_uid(host_object));
+    if (d->next)
+        d->next->at = &d->next;
+    s->departed = d;
+    revision_note(s, id, host_object);
+    keep(d);
+}
+
+void departed_apply(const struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                    struct str name, struct mapping *m)
+{
+    for (const struct departed *d = s->departed; d; d = d->next)
+        if (d->id == id && d->life == s->life && str_eq(d->uid, m->uid) && str_eq(d->name, name) &&
+            str_eq(d->ns, ns))
+            mapping_set_host(s, m, arena_str(a, d->host_uid));
+}
+
+void departed_again(struct syncer *s)
+{
+    struct departed *next;
+
+    for (struct departed *d = s->departed; d; d = next) {
+        next = d->next;
+        if (!d->is_pending)
+            keep(d);
+    }
+}
+
+void departed_fini(struct syncer *s)
+{
+    while (s->departed)
+        drop(s->departed);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A host that cannot be reached or trusted, or that refuses us what we need, as standing notices:
+ * one per cause, from its beginning to its end. Must never show a tenant who we are on the host or
+ * where that is: this goes to the log alone. */
+
+#include "core/leader.h"
+#include <sublet/host_trouble.h>
+#include <sublet/notice.h>
+
+#define CONNECTION STR("connection")
+
+static void on_trouble(void *ctx, enum host_trouble now, struct str detail)
+{
+    const struct host_trouble_text *text = &HOST_TROUBLES[now];
+    struct syncer *s = ctx;
+    struct vapi_notice n = {NOTICE_HOST, CONNECTION, text->reason, STR_NULL, detail, NULL};
+    struct arena *a;
+
+    if (s->closing)
+        return;
+    if (now == HOST_FINE) {
+        vapi_notice_over(s->api, NOTICE_HOST, CONNECTION);
+        return;
+    }
+    a = arena_new(0);
+    n.message = arena_printf(a, "the host cluster: %s", text->message);
+    vapi_notice(s->api, &n);
+    arena_free(a);
+}
+
+/* Without what is cluster scoped a tenant does well: on_refused() in syncer.c says so once. */
+static bool is_needed(struct str right)
+{
+    struct str plural = str_from(right, str_find(right, ' ') + 1);
+
+    for (int id = 0; id < N_SYNC; id++)
+        if (!SYNC_KINDS[id].namespaced && str_eqc(plural, SYNC_KINDS[id].plural))
+            return false;
+    return true;
+}
+
+static void on_right(void *ctx, struct str right, bool granted, struct str detail)
+{
+    struct syncer *s = ctx;
+    struct vapi_notice n = {NOTICE_HOST_RIGHTS, right, "Forbidden", STR_NULL, detail, NULL};
+    struct arena *a;
+
+    if (s->closing || !is_needed(right))
+        return;
+    if (granted) {
+        vapi_notice_over(s->api, NOTICE_HOST_RIGHTS, right);
+        return;
+    }
+    a = arena_new(0);
+    n.message = arena_printf(a, "the host cluster does not permit this virtual cluster to %.*s",
+                             STR_F(right));
+    vapi_notice(s->api, &n);
+    arena_free(a);
+}
+
+void dialogue_note(struct syncer *s, const char *duty, const char *reason, struct str message,
+                   struct str detail)
+{
+    struct vapi_notice n = {NOTICE_HOST, str_c(duty), reason, message, detail, NULL};
+
+    if (!reason)
+        vapi_notice_over(s->api, NOTICE_HOST, str_c(duty));
+    else if (!s->closing)
+        vapi_notice(s->api, &n);
+}
+
+void dialogue_watch(struct syncer *s)
+{
+    host_on_trouble(s->host, on_trouble, s);
+    host_on_right(s->host, on_right, s);
+}

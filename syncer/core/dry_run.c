@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dry runs of host objects, for verdicts and for a tenant's own dry runs. Many requests are about
+ * the same thing: objects alike but for their names are asked about once, and while the answer is
+ * fresh. Must never keep an answer that is none (no connection, a deadline), nor let a dry run take
+ * the turn of what changes something: they have a rate of their own (host/client.c).
+ *
+ *   asked -> PENDING (alike ones wait with it) -- 2xx, a refusal --> fresh until its time --> gone
+ *                                              '- no answer ------------------------------> gone */
+
+#include "core/dry_run.h"
+#include "core/run.h"
+#include "core/dry_run.h"
+#include <assert.h>
+#include <stdio.h>
+
+#include <sublet/encode.h>
+
+#define DRY_MAGIC   0x64727972u
+#define ADMITTED_MS 10000
+#define REFUSED_MS  3000 /* a quota may have room again */
+#define ENTRIES_MAX 256
+#define MESSAGE_MAX 2048
+#define BODY_MAX    16384 /* answers that are longer say no more than yes */
+#define DIGEST      53
+/* plugin/pkg/admission/serviceaccount of Kubernetes */
+#define TOKEN_VOLUME "kube-api-access-"
+#define TOKEN_SUFFIX 5
+
+struct waiter {
+    struct waiter *next;
+    dry_run_cb done;
+    void *ctx;
+};
+
+struct dry_answer {
+    const struct err_kind *kind; /* NULL: admitted */
+    struct str message, body;
+    char host_name[64]; /* under which it was asked about */
+};
+
+struct entry {
+    unsigned magic;
+    struct entry *next; /* in order of arrival */
+    struct dry_runs *all;
+    bool pending;
+    enum dry_run_patience patience; /* of who asked */
+    struct waiter *waiters;
+    int64_t until_ms;
+    struct dry_answer answer; /* heap */
+    char digest[DIGEST];
+};
+
+struct dry_runs {
+    struct syncer *syncer;
+    struct entry *first;
+    size_t n;
+};
+
+/* --- what was asked lately --- */
+
+static int64_t now_ms(const struct dry_runs *d)
+{
+    return clock_mono_ms(vapi_clock(d->syncer->api));
+}
+
+static void remove_at(struct dry_runs *d, struct entry **at)
+{
+    struct entry *e = *at;
+
+    *at = e->next;
+    d->n--;
+    mem_free(e->answer.message.p);
+    mem_free(e->answer.body.p);
+    e->magic = 0;
+    mem_free(e);
+}
+
+static void remove_entry(struct entry *e)
+{
+    struct entry **at = &e->all->first;
+
+    while (*at != e)
+        at = &(*at)->next;
+    remove_at(e->all, at);
+}
+
+/* What is stale, and the oldest when there are too many; or all. */
+static void sweep(struct dry_runs *d, bool all)
+{
+    int64_t now = now_ms(d);
+
+    for (struct entry **at = &d->first; *at;) {
+        if (!(*at)->pending && (all || (*at)->until_ms <= now || d->n >= ENTRIES_MAX))
+            remove_at(d, at);
+        else
+            at = &(*at)->next;
+    }
+}
+
+/* A write does not wait with a dry run that lets others go first. */
+static struct entry *find(const struct dry_runs *d, const char *digest,
+                          enum dry_run_patience patience)
+{
+    struct entry *e = d->first;
+
+    while (e && (!str_eqc(str_c(e->digest), digest) || (e->pending && e->patience > patience)))
+        e = e->next;
+    return e;
+}
+
+void dry_runs_forget(struct dry_runs *d)
+{
+    sweep(d, true);
+}
+
+/* --- what makes two of them alike --- */
+
+/* Text without a word, and without `more` characters behind it. */
+static struct str without(struct arena *a, struct str text, struct str word, size_t more)
+{
+    struct buf b = BUF_INIT(0);
+    struct str ret;
+
+    for (size_t i = 0; i < text.n;) {
+        if (word.n && text.n - i >= word.n + more && str_eq((struct str){text.p + i, word.n}, word))
+            i += word.n + more;
+        else
+            buf_char(&b, text.p[i++]);
+    }
+    ret = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return ret;
+}
+
+/* The object without what makes it this one: its names, wherever they are, and whose it is. The
+ * volume of its token is named by chance. */
+static void digest_of(struct arena *a, const struct dry_run *q, char out[DIGEST])
+{
+    static const char *const own[] = {ANNOTATION_NAME, ANNOTATION_UID};
+    cJSON *shape = json_copy(a, q->object), *metadata = json_get(shape, "metadata");
+    struct str name = json_str_at(q->object, "metadata.name"), text;
+    unsigned char digest[32];
+
+    for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+        json_remove(json_get(metadata, "annotations"), own[i]);
+    json_remove(metadata, "name");
+    json_remove(json_get(shape, "spec"), "hostname");
+    text = without(a, without(a, json_text(a, shape), name, 0), q->also_named, 0);
+    text = without(a, text, STR(TOKEN_VOLUME), TOKEN_SUFFIX);
+    sha256(arena_printf(a, "%s %.*s", SYNC_KINDS[q->id].plural, STR_F(text)), digest);
+    base32_lower(digest, sizeof(digest), out, DIGEST - 1);
+    out[DIGEST - 1] = 0;
+}
+
+/* --- answers --- */
+
+static void tell(const struct dry_answer *answer, dry_run_cb done, void *ctx)
+{
+    struct arena *a = arena_new(0);
+    struct err err;
+
+    err_init(&err, a);
+    if (answer->kind)
+        err_set(&err, answer->kind, "%.*s", STR_F(answer->message));
+    done(ctx, str_c(answer->host_name), answer->body, answer->kind ? &err : NULL);
+    arena_free(a);
+}
+
+/* The host would say the same of the same object again. */
+static bool is_decided(const struct err *err)
+{
+    return err->kind == &ERR_FORBIDDEN || err->kind == &ERR_INVALID ||
+           err->kind == &ERR_BAD_REQUEST;
+}
+
+static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct entry *e = ctx;
+    struct waiter *w;
+
+    assert(e->magic == DRY_MAGIC && e->pending);
+    e->answer.kind = err ? err->kind : NULL;
+    if (err)
+        e->answer.message = mem_str(str_sub(err->message, 0, MESSAGE_MAX));
+    else if (answer->body.n <= BODY_MAX)
+        e->answer.body = mem_str(answer->body);
+    while ((w = e->waiters)) { /* more of them may come meanwhile */
+        e->waiters = w->next;
+        tell(&e->answer, w->done, w->ctx);
+        mem_free(w);
+    }
+    e->pending = false;
+    e->until_ms = now_ms(e->all) + (err ? REFUSED_MS : ADMITTED_MS);
+    if (err && !is_decided(err))
+        remove_entry(e);
+}
+
+/* An answer that is known already is given from the loop. */
+struct later {
+    struct dry_answer answer;
+    dry_run_cb done;
+    void *ctx;
+};
+
+static void on_later(void *ctx)
+{
+    struct later *l = ctx;
+
+    tell(&l->answer, l->done, l->ctx);
+}
+
+static void answer_later(struct syncer *s, struct arena *a, const struct dry_answer *answer,
+                         dry_run_cb done, void *ctx)
+{
+    struct later *l = ARENA_NEW(a, struct later);
+
+    *l = (struct later){*answer, done, ctx};
+    l->answer.message = arena_str(a, answer->message);
+    l->answer.body = arena_str(a, answer->body);
+    syncer_defer(s, on_later, l);
+}
+
+/* A missing right of ours says nothing of the object. */
+bool dry_run_refused(const struct err *err)
+{
+    return is_decided(err) && !translate_refusal_is_of_rights(err);
+}
+
+/* --- asking --- */
+
+static void wait_with(struct entry *e, dry_run_cb done, void *ctx)
+{
+    struct waiter *w = NEW(struct waiter);
+
+    *w = (struct waiter){e->waiters, done, ctx};
+    e->waiters = w;
+}
+
+static struct entry *entry_new(struct dry_runs *d, const char *digest)
+{
+    struct entry *e = NEW(struct entry), **at = &d->first;
+    char suffix[11];
+
+    *e = (struct entry){.magic = DRY_MAGIC, .all = d, .pending = true};
+    for (size_t i = 0; i < DIGEST; i++)
+        e->digest[i] = digest[i];
+    rng_suffix(vapi_rng(d->syncer->api), suffix, sizeof(suffix) - 1);
+    snprintf(e->answer.host_name, sizeof(e->answer.host_name), "verdict-%s", suffix);
+    while (*at)
+        at = &(*at)->next;
+    *at = e;
+    d->n++;
+    return e;
+}
+
+/* Under a name of its own: the real one may still be held by a predecessor on its way out. */
+static void send(struct entry *e, struct arena *a, const struct dry_run *q)
+{
+    struct syncer *s = e->all->syncer;
+    struct host_request request = {.method = "POST",
+                                   .timeout_ms = q->timeout_ms,
+                                   .urgent = q->patience != DRY_RUN_PATIENT,
+                                   .dry_run = true};
+    cJSON *object = json_copy(a, q->object);
+
+    json_set_str(a, json_ensure_object(a, object, "metadata"), "name", str_c(e->answer.host_name));
+    request.path = sync_path(a, s, q->id, STR(""), "?dryRun=All");
+    request.body = json_text(a, object);
+    host_send(s->host, &request, on_answer, e);
+}
+
+void dry_run_ask(struct syncer *s, struct arena *a, const struct dry_run *q, dry_run_cb done,
+                 void *ctx)
+{
+    static const struct dry_answer none = {.kind = &ERR_TOO_MANY_REQUESTS,
+                                           .message = {"no turn", 7}};
+    struct dry_runs *d = s->dry_runs;
+    char digest[DIGEST];
+    struct entry *e;
+
+    sweep(d, false);
+    digest_of(a, q, digest);
+    e = find(d, digest, q->patience);
+    if (e && !e->pending) {
+        answer_later(s, a, &e->answer, done, ctx);
+    } else if (e) {
+        wait_with(e, done, ctx);
+    } else if (q->patience == DRY_RUN_NOW && !host_has_dry_turn(s->host)) {
+        answer_later(s, a, &none, done, ctx);
+    } else {
+        e = entry_new(d, digest);
+        e->patience = q->patience;
+        wait_with(e, done, ctx);
+        send(e, a, q);
+    }
+}
+
+/* --- life --- */
+
+struct dry_runs *dry_runs_new(struct syncer *s)
+{
+    struct dry_runs *d = NEW(struct dry_runs);
+
+    d->syncer = s;
+    return d;
+}
+
+struct dry_runs *dry_runs_free(struct dry_runs *d)
+{
+    if (!d)
+        return NULL;
+    dry_runs_forget(d);
+    assert(!d->first); /* the host answered everything before it closed */
+    mem_free(d);
+    return NULL;
+}

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps every kind takes towards the host: create, adopt, patch, remove. Whatever becomes of
+ * the answers, the next run for the key sees it and goes on; so nothing here waits or repeats by
+ * itself. Must never remove what does not carry our cluster's uid and a virtual uid that is
+ * recorded and known to be gone, and never overwrite what is not ours. */
+
+#include "core/dry_run.h"
+#include "core/life.h"
+#include "core/run.h"
+#include "gpu/ledger.h"
+#include "core/dry_run.h"
+#include <sublet/store_quarantine.h>
+
+#include <assert.h>
+
+/* The host gives up on a request of ours after a minute: a create whose answer was lost is not
+ * executed later than this. */
+#define LOST_CREATE_S 75
+
+/* --- the run --- */
+
+static cJSON *parse_host(struct arena *a, const struct host_object *o)
+{
+    cJSON *tree = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    if (!o || json_parse(a, o->bytes, &tree, &err))
+        return NULL;
+    return tree;
+}
+
+static void take_host(struct sync_run *run)
+{
+    struct syncer *s = run->syncer;
+    struct str ns, name;
+    struct str host_name = SYNC_KINDS[run->id].namespaced ? str_c(run->host_name) : run->name;
+
+    run->host = parse_host(run->arena, reflector_get(s->watches[run->id].reflector, host_name));
+    run->host_uid = sync_uid(run->host);
+    run->owner_uid = STR("");
+    if (run->host)
+        translate_owner(&s->tenant, run->host, &ns, &name, &run->owner_uid);
+}
+
+bool sync_is_being_written(const struct sync_run *run)
+{
+    struct store *store = run->syncer->store;
+    unsigned storage = syncer_storage(run->syncer, run->id);
+
+    return store_latest(store, storage, run->ns, run->name) !=
+           store_get(store, storage, run->ns, run->name);
+}
+
+/* Records are read as they are about to be, objects as they are: one whose first version, or whose
+ * successor's, is under way is neither gone nor the one the record speaks of. */
+static bool is_under_way(const struct sync_run *run)
+{
+    const struct store_object *latest =
+        store_latest(run->syncer->store, syncer_storage(run->syncer, run->id), run->ns, run->name);
+
+    return latest && !str_eq(latest->uid, run->uid);
+}
+
+/* An object that cannot be read is there: its host object stays as it is, until the event of its
+ * deletion brings the key back. */
+static bool is_unreadable(const struct sync_run *run)
+{
+    struct store *s = run->syncer->store;
+    unsigned storage = syncer_storage(run->syncer, run->id);
+
+    return !store_get(s, storage, run->ns, run->name) &&
+           !store_is_absent(s, storage, run->ns, run->name);
+}
+
+/* A virtual object that is being deleted takes nothing over: what another process, or a later life
+ * of this store, made under its name is not what the tenant deletes. */
+static void overlook_other(struct sync_run *run)
+{
+    if (!run->host || !object_is_terminating(run->virtual_) || str_eq(run->owner_uid, run->uid) ||
+        mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid) ||
+        str_eq(run->host_uid, run->mapping.host_uid))
+        return;
+    run->host = NULL;
+    run->host_uid = STR("");
+}
+
+bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
+{
+    struct syncer *s = syncer_of(r);
+
+    *run = (struct sync_run){.syncer = s, .reconcile = r, .arena = reconcile_arena(r), .id = id};
+    if (!key_split(reconcile_key(r), &run->ns, &run->name) || is_unreadable(run))
+        return false;
+    translate_name(&s->tenant, run->ns, run->name, run->host_name);
+    run->mapping = mapping_get(s, run->arena, id, run->ns, run->name);
+    run->virtual_ = syncer_virtual(s, run->arena, id, run->ns, run->name);
+    run->uid = sync_uid(run->virtual_);
+    take_host(run);
+    overlook_other(run);
+    if (!is_under_way(run))
+        return true;
+    /* The commit brings the key back; should it fail, nothing else would. */
+    reconcile_again_after(r, 1000);
+    return false;
+}
+
+/* The record as it is now: the tenant may have put a successor into it while we asked. False: it
+ * did, and what the answer says is for its run to find. */
+static bool refresh_mapping(struct sync_run *run)
+{
+    run->mapping = mapping_get(run->syncer, run->arena, run->id, run->ns, run->name);
+    return run->mapping.exists && str_eq(run->mapping.uid, run->uid);
+}
+
+static void put_mapping(struct sync_run *run)
+{
+    mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
+}
+
+void sync_take_mapping(struct sync_run *run)
+{
+    if (mapping_begin(&run->mapping, run->uid))
+        put_mapping(run);
+}
+
+void sync_attempt(struct sync_run *run)
+{
+    mapping_begin(&run->mapping, run->uid);
+    run->was_tried = run->mapping.tried;
+    run->mapping.tried = true;
+    run->mapping.gone_s = 0;
+    put_mapping(run);
+}
+
+void sync_attempt_over(struct sync_run *run, const struct err *err)
+{
+    if (run->was_tried || (err && sync_is_uncertain(err)) || !refresh_mapping(run))
+        return;
+    run->mapping.tried = false;
+    put_mapping(run);
+}
+
+void sync_begin_again(struct sync_run *run)
+{
+    run->mapping.host_uid = STR("");
+    run->mapping.tried = false;
+    put_mapping(run);
+    reconcile_event(run->reconcile, run->virtual_, "Normal", "CreatedAgain",
+                    "the host cluster does not have it since the restore: it is created again");
+}
+
+void sync_forget_old(struct sync_run *run)
+{
+    if (!run->mapping.n_old)
+        return;
+    for (size_t i = 0; i < run->mapping.n_old; i++)
+        ledger_release(run->syncer->ledger, run->mapping.old[i]);
+    run->mapping.n_old = 0;
+    put_mapping(run);
+}
+
+/* --- asking --- */
+
+struct ask {
+    struct sync_run run;
+    sync_then then;
+    struct host_request request; /* what waits for its record */
+};
+
+static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct ask *ask = ctx;
+    struct reconcile *r = ask->run.reconcile;
+
+    ask->then(&ask->run, answer, err);
+    reconcile_release(r, NULL);
+}
+
+void sync_ask(struct sync_run *run, const struct host_request *q, sync_then then)
+{
+    struct ask *ask = ARENA_NEW(run->arena, struct ask);
+
+    ask->run = *run;
+    ask->then = then;
+    reconcile_hold(run->reconcile);
+    host_send(run->syncer->host, q, on_answer, ask);
+}
+
+static struct str print(struct arena *a, const cJSON *tree)
+{
+    return json_text(a, tree);
+}
+
+bool sync_is_uncertain(const struct err *err)
+{
+    return err->kind == &ERR_UNAVAILABLE || err->kind == &ERR_TIMEOUT || err->kind->code >= 500;
+}
+
+static void learn(struct sync_run *run, const struct host_answer *answer)
+{
+    reflector_learn(run->syncer->watches[run->id].reflector, answer->body);
+}
+
+static void run_again(struct sync_run *run)
+{
+    syncer_add(run->syncer, run->id, run->ns, run->name);
+}
+
+void sync_refused(struct sync_run *run, const struct err *err)
+{
+    struct str text;
+
+    if (!sync_is_uncertain(err) && run->virtual_ && err->kind != &ERR_TOO_MANY_REQUESTS) {
+        text = translate_refusal_up(run->arena, &run->syncer->tenant, err, str_c(run->host_name),
+                                    run->ns, run->name);
+        reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
+                        "the host cluster refuses it: %.*s", STR_F(text));
+    }
+    reconcile_fail(run->reconcile, err);
+}
+
+/* --- create --- */
+
+bool sync_is_leaving(const struct sync_run *run, const cJSON *object)
+{
+    return object_is_terminating(object) && !life_has_taken_up(run->syncer, object);
+}
+
+/* Under this name there is this object of ours: none of its predecessors is any more. */
+static void adopt(struct sync_run *run, const cJSON *object)
+{
+    if (sync_is_leaving(run, object) || !refresh_mapping(run))
+        return;
+    run->mapping.tried = false;
+    run->mapping.host_uid = sync_uid(object);
+    run->mapping.life = run->syncer->life;
+    put_mapping(run);
+    revision_note(run->syncer, run->id, object);
+    quarantine_end(run->syncer, run->id, json_str_at(object, "metadata.name"));
+    sync_forget_old(run);
+}
+
+static void refuse_foreign(struct sync_run *run)
+{
+    struct err err;
+
+    err_init(&err, run->arena);
+    err_set(&err, &ERR_CONFLICT, "%s \"%s\" exists on the host and is not of this cluster",
+            SYNC_KINDS[run->id].plural, run->host_name);
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
+                    "its name is taken on the host by an object that is not this cluster's");
+    reconcile_fail(run->reconcile, &err);
+}
+
+/* Somebody was there before: ourselves (an answer was lost), a predecessor, or a stranger. */
+static void on_existing(struct sync_run *run, const struct host_answer *answer,
+                        const struct err *err)
+{
+    struct str ns, name, uid;
+    cJSON *object = NULL;
+
+    if (err) {
+        if (err->kind != &ERR_NOT_FOUND)
+            reconcile_fail(run->reconcile, err);
+        else
+            run_again(run);
+        return;
+    }
+    if (json_parse(run->arena, answer->body, &object, NULL)) {
+        reconcile_again_after(run->reconcile, 1000);
+        return;
+    }
+    if (!translate_owner(&run->syncer->tenant, object, &ns, &name, &uid) || !str_eq(ns, run->ns) ||
+        !str_eq(name, run->name)) {
+        refuse_foreign(run);
+        return;
+    }
+    if (str_eq(uid, run->uid))
+        adopt(run, object);
+    /* A predecessor is dealt with by the next run, which sees it; at once, unless our copy of the
+     * host does not take it for newer than itself. */
+    learn(run, answer);
+    if (reflector_get(run->syncer->watches[run->id].reflector, str_c(run->host_name)))
+        run_again(run);
+    else
+        reconcile_again_after(run->reconcile, 1000);
+}
+
+static void on_created(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
+{
+    struct host_request q = {.method = "GET"};
+    cJSON *object = NULL;
+
+    if (!err && !json_parse(run->arena, answer->body, &object, NULL)) {
+        adopt(run, object);
+        learn(run, answer);
+        run_again(run);
+        return;
+    }
+    if (err && err->kind == &ERR_ALREADY_EXISTS) {
+        q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
+        sync_ask(run, &q, on_existing);
+        return;
+    }
+    if (err) {
+        if (dry_run_refused(err))
+            dry_runs_forget(run->syncer->dry_runs);
+        sync_attempt_over(run, err);
+        if (!run->on_refusal || sync_is_uncertain(err) || !run->on_refusal(run, err))
+            sync_refused(run, err);
+    } else {
+        reconcile_again_after(run->reconcile, 1000);
+    }
+}
+
+/* What other records were taken back decides whether this one may be created at all: the charges of
+ * pods on the host, that it was there before. */
+static void wait_for_undone(struct sync_run *run)
+{
+    sync_attempt_over(run, NULL);
+    reconcile_again_after(run->reconcile, 1000);
+}
+
+/* A record that could not be stored is taken back, and nothing was sent. */
+static void on_recorded(void *ctx, const struct err *err)
+{
+    struct ask *ask = ctx;
+
+    if (err)
+        reconcile_fail(ask->run.reconcile, err);
+    else if (ask->run.syncer->undone)
+        wait_for_undone(&ask->run);
+    else
+        sync_ask(&ask->run, &ask->request, on_created);
+    reconcile_release(ask->run.reconcile, NULL);
+}
+
+void sync_create(struct sync_run *run, const cJSON *object)
+{
+    struct ask *ask = ARENA_NEW(run->arena, struct ask);
+
+    assert(run->virtual_);
+    sync_attempt(run);
+    ask->run = *run;
+    ask->request.method = "POST";
+    ask->request.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
+    ask->request.body = print(run->arena, object);
+    reconcile_hold(run->reconcile);
+    store_on_commit(run->syncer->store, on_recorded, ask);
+}
+
+/* --- patch --- */
+
+static void on_patched(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
+{
+    if (!err) {
+        learn(run, answer);
+        run_again(run);
+    } else if (err->kind == &ERR_NOT_FOUND || err->kind == &ERR_CONFLICT) {
+        /* Deleted or replaced concurrently; the watch requeues it. */
+        reconcile_again_after(run->reconcile, 200);
+    } else {
+        sync_refused(run, err);
+    }
+}
+
+void sync_patch(struct sync_run *run, cJSON *patch, const char *type, const char *subresource)
+{
+    struct host_request q = {.method = "PATCH", .content_type = type};
+    cJSON *metadata = json_ensure_object(run->arena, patch, "metadata");
+
+    json_set_str(run->arena, metadata, "uid", run->host_uid);
+    q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), subresource);
+    q.body = print(run->arena, patch);
+    sync_ask(run, &q, on_patched);
+}
+
+/* --- remove --- */
+
+static void on_deleted(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
+{
+    (void)answer;
+    /* Conflict: it is another object by now, which the watch shows. */
+    if (err && err->kind != &ERR_NOT_FOUND && err->kind != &ERR_CONFLICT)
+        reconcile_fail(run->reconcile, err);
+    else if (err)
+        reconcile_again_after(run->reconcile, 500);
+}
+
+void sync_delete(struct sync_run *run, int64_t grace_s)
+{
+    struct host_request q = {.method = "DELETE"};
+    cJSON *options = json_new_object(run->arena);
+    cJSON *preconditions = json_new_object(run->arena);
+
+    assert(run->host_uid.n);
+    if (!life_owns(run->syncer, run->host))
+        return; /* of a later epoch, which serves this virtual cluster now */
+    json_set_str(run->arena, options, "apiVersion", STR("v1"));
+    json_set_str(run->arena, options, "kind", STR("DeleteOptions"));
+    json_set_str(run->arena, preconditions, "uid", run->host_uid);
+    json_set(run->arena, options, "preconditions", preconditions);
+    if (grace_s >= 0)
+        json_set_i64(run->arena, options, "gracePeriodSeconds", grace_s);
+    q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
+    q.body = print(run->arena, options);
+    sync_ask(run, &q, on_deleted);
+}
+
+/* A create that got no answer may still come to pass: its record outlives it. */
+static bool wait_for_lost_create(struct sync_run *run)
+{
+    int64_t now = reconcile_now_s(run->reconcile), left;
+
+    if (!run->mapping.tried)
+        return false;
+    if (!run->mapping.gone_s) {
+        run->mapping.gone_s = now;
+        put_mapping(run);
+    }
+    left = run->mapping.gone_s + LOST_CREATE_S - now;
+    if (left <= 0 || left > LOST_CREATE_S)
+        return false;
+    reconcile_again_after(run->reconcile, left * 1000);
+    return true;
+}
+
+bool sync_create_may_come(struct sync_run *run)
+{
+    if (wait_for_lost_create(run))
+        return true;
+    if (run->mapping.tried) {
+        run->mapping.tried = false;
+        run->mapping.gone_s = 0;
+        put_mapping(run);
+    }
+    return false;
+}
+
+bool sync_finish_gone(struct sync_run *run, int64_t grace_s)
+{
+    if (!run->mapping.exists)
+        return true; /* nothing proves that a host object of this name was ours to remove */
+    if (run->host && mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid)) {
+        if (!object_is_terminating(run->host))
+            sync_delete(run, grace_s);
+        return false;
+    }
+    if (wait_for_lost_create(run))
+        return false;
+    mapping_remove(run->syncer, run->id, run->ns, run->name);
+    run->mapping.exists = false;
+    if (run->host)
+        quarantine_judge(run->syncer, run->id, run->host);
+    return true;
+}
+
+/* It becomes this virtual object's; what else differs is brought down by the runs after it. */
+static void take_over(struct sync_run *run)
+{
+    struct arena *a = run->arena;
+    cJSON *patch = json_new_object(a), *notes = json_ensure_path(a, patch, "metadata.annotations");
+
+    sync_take_mapping(run);
+    reconcile_event(run->reconcile, run->virtual_, "Normal", "Adopted",
+                    "the host cluster has it from before the restore; it is taken over");
+    json_set_str(a, notes, ANNOTATION_UID, run->uid);
+    json_set_str(a, notes, ANNOTATION_EPOCH, run->syncer->tenant.epoch);
+    sync_patch(run, patch, "application/merge-patch+json", "");
+}
+
+static void refuse_quarantined(struct sync_run *run)
+{
+    struct err err;
+
+    quarantine_judge(run->syncer, run->id, run->host);
+    err_init(&err, run->arena);
+    err_set(&err, &ERR_CONFLICT, "%s \"%s\" exists on the host and is in quarantine",
+            SYNC_KINDS[run->id].plural, run->host_name);
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "Quarantined",
+                    "the host cluster has another object of this name, which is newer than the "
+                    "backup this virtual cluster was restored from and differs from this one; it "
+                    "is kept until the host's admin removes it");
+    reconcile_fail(run->reconcile, &err);
+}
+
+/* Of a virtual object that this name no longer is: removed when that is on record, else it is from
+ * a life that this store does not know. */
+static void settle_other(struct sync_run *run)
+{
+    bool (*fits)(struct sync_run *run) = run->syncer->parts->handlers[run->id].fits_host;
+
+    if (object_is_terminating(run->host))
+        return;
+    if (mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid))
+        sync_delete(run, -1);
+    else if (!fits || fits(run))
+        take_over(run);
+    else
+        refuse_quarantined(run);
+}
+
+bool sync_settle_owner(struct sync_run *run)
+{
+    if (!run->host)
+        return false;
+    if (!str_eq(run->owner_uid, run->uid)) {
+        settle_other(run);
+        return true;
+    }
+    if (!str_eq(run->mapping.host_uid, run->host_uid) || !str_eq(run->mapping.uid, run->uid) ||
+        run->mapping.life != run->syncer->life) {
+        sync_take_mapping(run);
+        adopt(run, run->host);
+    } else {
+        sync_forget_old(run);
+    }
+    return false;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds that are synced, and where on the host each is found. Must be the only place that knows
+ * it, and hold facts only: what is done for a kind is in changes.c. */
+#include "core/core.h"
+
+#define CORE   "/api/v1"
+#define OURS   .namespaced = true, .labelled = true, .maps = true
+#define GLOBAL .namespaced = false
+
+const struct sync_kind SYNC_KINDS[N_SYNC] = {
+    [SYNC_PODS] = {"pods", "", CORE, OURS},
+    [SYNC_CONFIG_MAPS] = {"configmaps", "", CORE, OURS, .metadata_only = true},
+    [SYNC_SECRETS] = {"secrets", "", CORE, OURS, .metadata_only = true},
+    [SYNC_SERVICES] = {"services", "", CORE, OURS},
+    [SYNC_CLAIMS] = {"persistentvolumeclaims", "", CORE, OURS},
+    [SYNC_NODES] = {"nodes", "", CORE, GLOBAL},
+    [SYNC_STORAGE_CLASSES] = {"storageclasses", "storage.k8s.io", "/apis/storage.k8s.io/v1",
+                              GLOBAL},
+    [SYNC_PRIORITY_CLASSES] = {"priorityclasses", "scheduling.k8s.io", "/apis/scheduling.k8s.io/v1",
+                               GLOBAL},
+    [SYNC_EVENTS] = {"events", "", CORE, .namespaced = true},
+};

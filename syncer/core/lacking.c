@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of this process's data the life that took over lacks: everything written or deleted after
+ * the revision up to which the two have their history in common. Must never guess: where that
+ * revision is not known, it says so. */
+
+#include "core/leader.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LACKING_MAGIC 0x6c61636bu
+#define FILE_NAME     "lacking.txt"
+#define FIRST_NAMES   20
+
+struct lacking {
+    unsigned magic;
+    struct syncer *syncer;
+    FILE *file; /* NULL: it cannot be written */
+    int64_t since, until;
+    bool whole; /* the history goes back to `since` */
+    struct store_watch *watch;
+    void (*done)(struct syncer *s, struct str report);
+    size_t n;
+    struct buf first;
+    const struct resource *resource;
+    unsigned storage; /* whose name is looked for */
+};
+
+static void add(struct lacking *l, const char *what, const struct store_object *o, int64_t revision)
+{
+    struct str plural = l->resource->group_resource;
+
+    l->n++;
+    if (l->n <= FIRST_NAMES)
+        buf_printf(&l->first, "%s%.*s %.*s%s%.*s", l->n > 1 ? ", " : "", STR_F(plural),
+                   STR_F(o->ns), o->ns.n ? "/" : "", STR_F(o->name));
+    if (l->file)
+        fprintf(l->file, "%s %.*s %.*s%s%.*s %lld\n", what, STR_F(plural), STR_F(o->ns),
+                o->ns.n ? "/" : "", STR_F(o->name), (long long)revision);
+}
+
+static bool is_worth_it(const struct resource *r)
+{
+    return !(r->flags & RES_REVIEW) && str_eq(r->storage_version, r->api_version) &&
+           !str_eqc(r->plural, "events");
+}
+
+static bool on_object(void *ctx, const struct store_object *o)
+{
+    struct lacking *l = ctx;
+
+    if (o->revision > l->since)
+        add(l, "written", o, o->revision);
+    return true;
+}
+
+static bool on_resource(void *ctx, const struct resource *r)
+{
+    struct lacking *l = ctx;
+    struct err err;
+
+    l->resource = r;
+    err_init(&err, NULL);
+    /* The state of now is always to be had. */
+    return !is_worth_it(r) || !store_scan(l->syncer->store, r->storage, STR_NULL, STR_NULL,
+                                          STR_NULL, 0, on_object, l, &err);
+}
+
+static bool on_stored_as(void *ctx, const struct resource *r)
+{
+    struct lacking *l = ctx;
+
+    if (is_worth_it(r) && r->storage == l->storage)
+        l->resource = r;
+    return !l->resource;
+}
+
+static void add_deleted(struct lacking *l, const struct store_event *e)
+{
+    l->resource = NULL;
+    l->storage = e->object->resource;
+    registry_each(vapi_registry(l->syncer->api), on_stored_as, l);
+    if (l->resource)
+        add(l, "deleted", e->object, e->revision);
+}
+
+static struct str report(struct lacking *l, struct arena *a)
+{
+    if (!l->n)
+        return STR("it lacks nothing of this data");
+    return arena_printf(
+        a, "it lacks %zu objects written or deleted here after revision %lld%s%s: %.*s%s", l->n,
+        (long long)l->since, l->whole ? "" : ", and deletions that history no longer has",
+        l->file ? " (all of them in " FILE_NAME " of the data directory)" : "",
+        STR_F(buf_str(&l->first)), l->n > FIRST_NAMES ? ", ..." : "");
+}
+
+static void finish(struct lacking *l)
+{
+    void (*done)(struct syncer *s, struct str report) = l->done;
+    struct syncer *s = l->syncer;
+    struct arena *a = arena_new(0);
+    struct str text = report(l, a);
+
+    lacking_stop(s);
+    done(s, text);
+    arena_free(a);
+}
+
+static void on_wake(void *ctx)
+{
+    struct lacking *l = ctx;
+    bool expired = false;
+    const struct store_event *e;
+
+    assert(l->magic == LACKING_MAGIC);
+    while ((e = store_watch_next(l->watch, &expired)))
+        if (e->type == STORE_DELETED)
+            add_deleted(l, e);
+    l->whole = l->whole && !expired;
+    if (expired || store_watch_position(l->watch) >= l->until)
+        finish(l);
+}
+
+static void start(struct lacking *l)
+{
+    struct store *store = l->syncer->store;
+    int64_t oldest = store_oldest_revision(store);
+    struct err err;
+
+    registry_each(vapi_registry(l->syncer->api), on_resource, l);
+    err_init(&err, NULL);
+    l->whole = l->since >= oldest;
+    l->until = store_revision(store);
+    int failed = store_watch_open(store, STORE_ALL_RESOURCES, l->whole ? l->since : oldest, on_wake,
+                                  l, &l->watch, &err);
+    assert(!failed); /* the oldest revision is never too old */
+    on_wake(l);
+}
+
+/* forks: "epoch@revision" of each epoch it has its data from. */
+static bool find_fork(struct str forks, struct str our_epoch, int64_t *ret)
+{
+    while (forks.n) {
+        struct str revision = str_cut(&forks, ' '), epoch = str_cut(&revision, '@');
+
+        if (str_eq(epoch, our_epoch))
+            return str_to_i64(revision, ret);
+    }
+    return false;
+}
+
+void lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
+                   void (*done)(struct syncer *s, struct str report))
+{
+    struct arena *a = arena_new(0);
+    struct lacking *l = NEW(struct lacking);
+
+    assert(!s->lacking);
+    *l = (struct lacking){.magic = LACKING_MAGIC, .syncer = s, .done = done, .first = BUF_INIT(0)};
+    s->lacking = l;
+    if (find_fork(fork, our_epoch, &l->since)) {
+        l->file = fopen(arena_printf(a, "%.*s/" FILE_NAME, STR_F(s->config->data_dir)).p, "we");
+        start(l);
+    } else {
+        lacking_stop(s);
+        done(s, STR("what it lacks of this data is not known: it does not stem from it directly"));
+    }
+    arena_free(a);
+}
+
+void lacking_stop(struct syncer *s)
+{
+    struct lacking *l = s->lacking;
+
+    if (!l)
+        return;
+    assert(l->magic == LACKING_MAGIC);
+    s->lacking = NULL;
+    store_watch_close(l->watch);
+    if (l->file)
+        fclose(l->file);
+    buf_fini(&l->first);
+    l->magic = 0;
+    mem_free(l);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the Lease on the host means for the API: who may write, what is said about it, and that
+ * nothing changes the host while it is not ours. Must never make a host that is away a reason to
+ * refuse writes unless the configuration says so.
+ *
+ *   HELD, WITHOUT        writes are answered, the host is changed
+ *   ASKED                writes wait, for DECIDE_MS at most
+ *   AWAY                 writes are answered (lease.hostAway: serve); nothing goes to the host
+ *   WAITING, SUPERSEDED  read-only, and /readyz fails, so that a Service sends no client here */
+
+#include "core/leader.h"
+#include "core/life.h"
+#include <assert.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <sublet/log.h>
+#include <sublet/notice.h>
+#include <sublet/read_only.h>
+#include <sublet/store_identity.h>
+
+#define DECIDE_MS 3000
+#define SUBJECT   STR("lease")
+
+#define AWAY_MESSAGE                                                                               \
+    "the host cluster does not answer, and lease.hostAway is readOnly: only reads are served"
+
+/* --- which data this is --- */
+
+/* Up to where our data is which epoch's: "epoch@revision", one for ours as it is taken up now, and
+ * one for that of the backup it was restored from. */
+static struct str forks_of(struct syncer *s)
+{
+    struct store_identity identity;
+    struct str own = arena_printf(s->arena, "%.*s@%lld", STR_F(s->tenant.epoch),
+                                  (long long)store_revision(s->store));
+
+    store_identity(s->store, &identity);
+    if (!identity.restored)
+        return own;
+    return arena_printf(s->arena, "%.*s %s@%lld", STR_F(own), identity.from,
+                        (long long)identity.from_revision);
+}
+
+/* --- what is said --- */
+
+static void note(struct syncer *s, const char *reason, struct str message)
+{
+    struct vapi_notice n = {.topic = NOTICE_LEASE, .reason = reason, .message = message};
+
+    n.subject = SUBJECT;
+    if (reason)
+        vapi_notice(s->api, &n);
+    else
+        vapi_notice_over(s->api, NOTICE_LEASE, SUBJECT);
+}
+
+static void set_not_leading(struct syncer *s, struct str why)
+{
+    mem_free(s->not_leading);
+    s->not_leading = why.n ? mem_strdup(why) : NULL;
+}
+
+/* Like check_host() of syncer.c: a new cluster's first client finds a whole one; after that a
+ * restart waits for nothing, and only its writes wait for who leads. */
+static const char *check_lease(void *ctx)
+{
+    struct syncer *s = vapi_get_hooks(ctx)->ctx;
+
+    if (!s || !s->started)
+        return NULL;
+    if (!s->reached && lease_state(s->lease) == LEASE_ASKED &&
+        clock_mono_ms(vapi_clock(s->api)) - s->started_ms <= DECIDE_MS)
+        return "the Lease on the host cluster was not read yet";
+    return s->not_leading;
+}
+
+/* --- what follows --- */
+
+static void lead(struct syncer *s)
+{
+    vapi_set_read_only(s->api, NULL);
+    s->parts->rescan(s);
+}
+
+static void stand_back(struct syncer *s, struct str refusal)
+{
+    char *text = mem_strdup(refusal);
+
+    vapi_set_read_only(s->api, text);
+    mem_free(text);
+    set_not_leading(s, refusal);
+}
+
+static void on_away(struct syncer *s)
+{
+    bool refuse = s->config->lease_away_read_only;
+
+    vapi_set_read_only(s->api, refuse ? AWAY_MESSAGE : NULL);
+    note(s, "LeaseUnconfirmed",
+         refuse ? STR(AWAY_MESSAGE)
+                : STR("the host cluster does not confirm that this process leads: writes are "
+                      "served, and nothing goes to the host"));
+}
+
+static void on_waiting(struct syncer *s, struct arena *a, const struct lease_holder *other)
+{
+    bool same = str_eq(other->cluster_uid, s->tenant.cluster_uid);
+    struct str text = arena_printf(a, "another process serves %s: %.*s",
+                                   same ? "this virtual cluster" : "a virtual cluster of this name",
+                                   STR_F(other->identity));
+
+    stand_back(s, text);
+    note(s, "LeaseHeldByAnother",
+         arena_printf(a, "%.*s; this one serves reads only, until that one ends", STR_F(text)));
+}
+
+static void on_lacking(struct syncer *s, struct str report)
+{
+    struct arena *a = arena_new(0);
+
+    note(s, "LeaseSuperseded", arena_printf(a, "%s; %.*s", s->not_leading, STR_F(report)));
+    arena_free(a);
+}
+
+static void on_superseded(struct syncer *s, struct arena *a, const struct lease_holder *other,
+                          struct str epoch)
+{
+    struct str text = arena_printf(a,
+                                   "this data is superseded: %.*s serves this virtual cluster with "
+                                   "data of a later epoch",
+                                   STR_F(other->identity.n ? other->identity : STR("nobody now")));
+
+    stand_back(s, text);
+    lacking_start(s, epoch, other->fork, on_lacking);
+}
+
+static void on_changed(void *ctx, enum lease_state now, const struct lease_holder *other)
+{
+    struct syncer *s = ctx;
+    struct arena *a = arena_new(0);
+
+    assert(s->magic == SYNCER_MAGIC);
+    lacking_stop(s);
+    set_not_leading(s, STR_NULL);
+    s->undecided = false;
+    if (!lease_may_act(s->lease)) {
+        host_gate_changed(s->host);
+        s->parts->barred(s);
+    }
+    if (now == LEASE_HELD)
+        note(s, NULL, STR_NULL);
+    else if (now == LEASE_WITHOUT)
+        note(s, "LeaseForbidden",
+             STR("the host cluster does not permit Leases: two processes of this virtual cluster "
+                 "would not be kept apart"));
+    if (lease_may_act(s->lease))
+        lead(s);
+    else if (now == LEASE_WAITING)
+        on_waiting(s, a, other);
+    else if (now == LEASE_SUPERSEDED)
+        on_superseded(s, a, other, s->tenant.epoch);
+    else
+        on_away(s);
+    arena_free(a);
+}
+
+static void on_host_changed(void *ctx, const char *why)
+{
+    life_host_changed(ctx, why);
+}
+
+static void on_confirmed(void *ctx)
+{
+    ((struct syncer *)ctx)->parts->rescan(ctx);
+}
+
+/* --- life --- */
+
+static void on_broken(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    assert(s->magic == SYNCER_MAGIC);
+    lease_doubt(s->lease);
+}
+
+static void on_certain(void *ctx)
+{
+    host_gate_changed(((struct syncer *)ctx)->host);
+}
+
+static enum host_gate gate(void *ctx)
+{
+    const struct lease *l = ((struct syncer *)ctx)->lease;
+
+    if (!lease_may_act(l))
+        return HOST_GATE_CLOSED;
+    return lease_state(l) == LEASE_HELD && lease_is_doubted(l) ? HOST_GATE_WAIT : HOST_GATE_OPEN;
+}
+
+void leader_new(struct syncer *s)
+{
+    char host[256] = "sublet";
+    struct lease_options o = {.loop = vapi_loop(s->api),
+                              .clock = vapi_clock(s->api),
+                              .rng = vapi_rng(s->api),
+                              .host = s->host,
+                              .store = s->store,
+                              .host_namespace = s->tenant.host_namespace,
+                              .name = s->config->name,
+                              .data_dir = s->config->data_dir,
+                              .cluster_uid = s->tenant.cluster_uid,
+                              .duration_ms = s->config->lease_duration_ms,
+                              .force = s->config->lease_force,
+                              .changed = on_changed,
+                              .host_changed = on_host_changed,
+                              .confirmed = on_confirmed,
+                              .certain = on_certain,
+                              .ctx = s};
+
+    gethostname(host, sizeof(host) - 1);
+    o.holder = str_c(host);
+    o.epoch = s->tenant.epoch;
+    o.fork = forks_of(s);
+    s->lease = lease_new(&o);
+    host_set_gate(s->host, gate, s);
+    host_on_broken(s->host, on_broken, s);
+    vapi_add_check(s->api, "lease", check_lease, s->api);
+}
+
+static void on_undecided(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    if (!s->closing && lease_state(s->lease) == LEASE_ASKED) {
+        s->undecided = false;
+        vapi_set_read_only(s->api, s->config->lease_away_read_only ? AWAY_MESSAGE : NULL);
+    }
+}
+
+void leader_start(struct syncer *s)
+{
+    s->undecided = true;
+    vapi_hold_writes(s->api);
+    syncer_defer_for(s, on_undecided, s, DECIDE_MS);
+    lease_start(s->lease);
+}
+
+void leader_stop(struct syncer *s)
+{
+    lacking_stop(s);
+    if (s->undecided)
+        vapi_set_read_only(s->api, "this process ends before the host cluster has answered");
+    s->undecided = false;
+}

@@ -1,0 +1,798 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who leads: a coordination.k8s.io/v1 Lease as client-go's leader election keeps it
+ * (k8s.io/client-go tools/leaderelection), with the epoch of our data in it. Must never act on what
+ * it believes of the host: it acts only while an answer to a request of its own is young enough,
+ * and it takes the Lease of another only when that one released it, is proven dead, or did not
+ * renew it for its duration by our own clock. Clocks of two machines are never compared.
+ *
+ *             .-------------- 403: no right to it ---------------> WITHOUT
+ *   ASKED ---+---- taken ----> HELD <---- taken, renewed ---- AWAY
+ *     |      |                  | '---- not renewed in time ---^ ^
+ *     |      |                  '---- another has it ---.        |
+ *     |      '---- another holds it, and may live ------+--> WAITING -- released, expired --> HELD
+ *     |      '---- ... of a newer epoch ----------------+--> SUPERSEDED (for good)
+ *     '---- no answer --------------------------------------> AWAY
+ *   any --lease_release()--> RELEASED
+ *
+ *   the Lease the host has    epoch older or ours          epoch newer than ours
+ *   ----------------------    ---------------------------  ---------------------
+ *   none                      take it
+ *   ours                      renew it
+ *   released, or of a process
+ *   of this very directory    take it                      SUPERSEDED; --force: take it
+ *   unchanged for its time    take it                      SUPERSEDED; --force: take it
+ *   renewed since             WAITING; --force: take it    SUPERSEDED; --force: take it
+ *
+ * A process of this very directory is dead: it held the flock on `lock` that we hold now. That is
+ * known of identities on record with the same kernel (boot id), device and inode. */
+#include "core/leader.h"
+#include "core/lease.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <uv.h>
+
+#include <sublet/log.h>
+
+#define LEASE_MAGIC    0x6c656173u
+#define RECORD_HOST    "host-lease"   /* "UID SEQUENCE" */
+#define RECORD_HOLDERS "lease-holder" /* "BOOT DEV INO IDENTITY ..." */
+#define HOLDERS_KEPT   8
+#define RELEASE_MS     1000
+#define WITHOUT_MS     300000 /* a missing right is asked for again, like a refused watch */
+#define POLL_MAX_MS    5000
+#define RETRY_MS       250
+
+#define NOTE_CLUSTER  "sublet.dev/cluster-uid"
+#define NOTE_EPOCH    "sublet.dev/epoch"
+#define NOTE_SEQUENCE "sublet.dev/sequence"
+#define NOTE_FORK     "sublet.dev/fork"
+
+enum ask { ASK_NONE, ASK_LOOK, ASK_TAKE, ASK_RENEW, ASK_RELEASE };
+
+/* The Lease as the host had it last. */
+struct seen {
+    struct arena *arena; /* of all below */
+    struct str body, uid, version;
+    struct lease_holder holder;
+    int64_t duration_ms, sequence, transitions;
+    int64_t since_ms; /* when this version of it was seen first */
+};
+
+struct lease {
+    unsigned magic;
+    enum lease_state state;
+    struct lease_options o;
+    struct arena *arena;              /* of the options' strings */
+    struct str identity, place, dead; /* place: "BOOT DEV INO"; dead: identities, blank between */
+    uv_timer_t timer;
+    struct host_call *call;
+    enum ask asking;
+    int64_t sent_ms;
+    struct seen seen;
+    char known_uid[64]; /* of the Lease, and the newest sequence seen of it */
+    int64_t known_sequence;
+    const char *host_changed;  /* why; told when the Lease is ours */
+    int64_t due_ms;            /* of the next request */
+    int64_t confirmed_ms;      /* when the last renewal that was answered was sent */
+    int64_t wanted_ms;         /* confirmation is wanted since; 0: not */
+    uint64_t breaks;           /* of the connection, so far */
+    uint64_t sent_breaks;      /* ... when the request under way was sent */
+    uint64_t confirmed_breaks; /* ... when the last renewal that was answered was sent */
+    unsigned failures;
+    bool started, on_record, wants_take, closing;
+    bool commit_pending; /* the store has a callback of ours */
+    void (*released)(void *ctx);
+    void *released_ctx;
+    int64_t release_by_ms;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+#define TO(state) (1u << LEASE_##state)
+static const unsigned TRANSITIONS[N_LEASE_STATES] = {
+    [LEASE_ASKED] = TO(HELD) | TO(AWAY) | TO(WAITING) | TO(SUPERSEDED) | TO(WITHOUT) | TO(RELEASED),
+    [LEASE_HELD] = TO(AWAY) | TO(WAITING) | TO(SUPERSEDED) | TO(WITHOUT) | TO(RELEASED),
+    [LEASE_AWAY] = TO(HELD) | TO(WAITING) | TO(SUPERSEDED) | TO(WITHOUT) | TO(RELEASED),
+    [LEASE_WAITING] = TO(HELD) | TO(SUPERSEDED) | TO(WITHOUT) | TO(RELEASED),
+    [LEASE_SUPERSEDED] = TO(RELEASED),
+    [LEASE_WITHOUT] = TO(HELD) | TO(WAITING) | TO(SUPERSEDED) | TO(RELEASED),
+    [LEASE_RELEASED] = 0,
+};
+
+static void tick(struct lease *l);
+static void take(struct lease *l);
+
+static int64_t now_ms(const struct lease *l)
+{
+    return clock_mono_ms(l->o.clock);
+}
+
+static void move(struct lease *l, enum lease_state to)
+{
+    bool other = to == LEASE_WAITING || to == LEASE_SUPERSEDED;
+
+    if (l->state == to)
+        return;
+    assert(TRANSITIONS[l->state] & (1u << to));
+    l->state = to;
+    if (to != LEASE_RELEASED)
+        l->o.changed(l->o.ctx, to, other ? &l->seen.holder : NULL);
+}
+
+/* --- time --- */
+
+/* A quarter is left for what is on its way to the host when we stop. */
+static int64_t acts_until(const struct lease *l)
+{
+    return l->confirmed_ms + l->o.duration_ms - l->o.duration_ms / 4;
+}
+
+bool lease_is_doubted(const struct lease *l)
+{
+    return l->confirmed_breaks != l->breaks;
+}
+
+static int64_t jitter(struct lease *l, int64_t ms)
+{
+    return ms - (int64_t)(rng_u64(l->o.rng) % (uint64_t)(ms / 10 + 1));
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct lease *l = timer->data;
+
+    assert(l->magic == LEASE_MAGIC);
+    tick(l);
+}
+
+int64_t lease_next_due(const struct lease *l)
+{
+    int64_t due = l->call ? INT64_MAX : l->due_ms;
+
+    if (l->state == LEASE_RELEASED)
+        return l->released ? l->release_by_ms : INT64_MAX;
+    if (l->state == LEASE_HELD && acts_until(l) < due)
+        due = acts_until(l);
+    return due;
+}
+
+static void arm(struct lease *l)
+{
+    int64_t due = lease_next_due(l), now = now_ms(l);
+
+    if (l->closing || due == INT64_MAX) {
+        uv_timer_stop(&l->timer);
+        return;
+    }
+    uv_update_time(l->o.loop);
+    uv_timer_start(&l->timer, on_timer, due > now ? (uint64_t)(due - now) : 0, 0);
+}
+
+static void again_in(struct lease *l, int64_t ms)
+{
+    l->due_ms = now_ms(l) + ms;
+    arm(l);
+}
+
+static void retry(struct lease *l)
+{
+    int64_t most = l->o.duration_ms / 8, delay = RETRY_MS;
+
+    for (unsigned i = 0; i < l->failures && delay < most; i++)
+        delay *= 2;
+    l->failures++;
+    again_in(l, jitter(l, delay < most ? delay : most));
+}
+
+/* --- records --- */
+
+static struct str place_of(struct arena *a, struct str data_dir)
+{
+    struct stat st;
+    char boot[64] = "";
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (!f)
+        return STR_NULL;
+    if (fscanf(f, "%63s", boot) != 1)
+        boot[0] = '\0';
+    fclose(f);
+    if (!boot[0] || stat(arena_printf(a, "%.*s/lock", STR_F(data_dir)).p, &st))
+        return STR_NULL;
+    return arena_printf(a, "%s %llu %llu", boot, (unsigned long long)st.st_dev,
+                        (unsigned long long)st.st_ino);
+}
+
+/* Of a value of RECORD_HOLDERS: the place, and those who were there. */
+static struct str cut_place(struct str *rest)
+{
+    const char *start = rest->p;
+
+    for (int i = 0; i < 3; i++)
+        str_cut(rest, ' ');
+    return rest->p ? (struct str){start, (size_t)(rest->p - start) - 1} : STR_NULL;
+}
+
+static void read_holders(struct lease *l)
+{
+    struct str found, rest;
+    size_t n = 1;
+
+    l->place = place_of(l->arena, l->o.data_dir);
+    if (!l->place.n || !store_record_get(l->o.store, RECORD_META, STR(RECORD_HOLDERS), &found))
+        return;
+    rest = arena_str(l->arena, found);
+    if (!str_eq(cut_place(&rest), l->place))
+        return;
+    for (size_t i = 0; i < rest.n; i++)
+        n += rest.p[i] == ' ';
+    for (; n >= HOLDERS_KEPT; n--)
+        str_cut(&rest, ' ');
+    l->dead = rest;
+}
+
+static void on_recorded(void *ctx, const struct err *err)
+{
+    struct lease *l = ctx;
+
+    (void)err; /* without it, a restart waits for the Lease to expire */
+    assert(l->magic == LEASE_MAGIC);
+    l->commit_pending = false;
+    l->on_record = true;
+    if (l->closing)
+        lease_close(l, l->closed, l->closed_ctx);
+    else if (l->wants_take && !l->call && l->state != LEASE_RELEASED)
+        take(l);
+}
+
+/* Durable before the Lease is taken: whoever is started after a kill must know who held it. */
+static void write_holders(struct lease *l)
+{
+    struct str value = arena_printf(l->arena, "%.*s %.*s%s%.*s", STR_F(l->place), STR_F(l->dead),
+                                    l->dead.n ? " " : "", STR_F(l->identity));
+
+    if (!l->place.n) {
+        l->on_record = true;
+        return;
+    }
+    store_record_put(l->o.store, RECORD_META, STR(RECORD_HOLDERS), value);
+    l->commit_pending = true;
+    store_on_commit(l->o.store, on_recorded, l);
+}
+
+static void read_known(struct lease *l)
+{
+    struct str value, uid;
+    uint64_t sequence = 0;
+
+    if (!store_record_get(l->o.store, RECORD_META, STR(RECORD_HOST), &value))
+        return;
+    uid = str_cut(&value, ' ');
+    str_to_u64(value, &sequence);
+    snprintf(l->known_uid, sizeof(l->known_uid), "%.*s", STR_F(uid));
+    l->known_sequence = (int64_t)sequence;
+}
+
+void lease_note(struct lease *l)
+{
+    char value[96];
+
+    if (!l->known_uid[0])
+        return;
+    snprintf(value, sizeof(value), "%s %lld", l->known_uid, (long long)l->known_sequence);
+    store_record_put(l->o.store, RECORD_META, STR(RECORD_HOST), str_c(value));
+}
+
+void lease_forget_host(struct lease *l)
+{
+    l->known_uid[0] = '\0';
+    l->host_changed = NULL;
+    store_record_delete(l->o.store, RECORD_META, STR(RECORD_HOST));
+    if (l->state != LEASE_HELD)
+        return;
+    host_cancel(l->call);
+    l->call = NULL;
+    move(l, LEASE_AWAY);
+    lease_kick(l);
+}
+
+/* --- what the host has --- */
+
+static struct str note_of(const cJSON *lease, const char *key)
+{
+    return json_str(json_get(json_path(lease, "metadata.annotations"), key));
+}
+
+/* False when it cannot be read. */
+static bool observe(struct lease *l, struct str body)
+{
+    struct arena *a = arena_new(0);
+    struct seen now = {.arena = a, .body = arena_str(a, body), .since_ms = now_ms(l)};
+    cJSON *tree = NULL;
+    uint64_t sequence = 0;
+
+    if (json_parse(a, now.body, &tree, NULL) || !json_str_at(tree, "metadata.uid").n) {
+        arena_free(a);
+        return false;
+    }
+    now.uid = json_str_at(tree, "metadata.uid");
+    now.version = json_str_at(tree, "metadata.resourceVersion");
+    now.holder = (struct lease_holder){.identity = json_str_at(tree, "spec.holderIdentity"),
+                                       .epoch = note_of(tree, NOTE_EPOCH),
+                                       .cluster_uid = note_of(tree, NOTE_CLUSTER),
+                                       .fork = note_of(tree, NOTE_FORK)};
+    now.duration_ms = json_i64_at(tree, "spec.leaseDurationSeconds", 0) * 1000;
+    if (now.duration_ms <= 0)
+        now.duration_ms = l->o.duration_ms;
+    now.transitions = json_i64_at(tree, "spec.leaseTransitions", 0);
+    str_to_u64(note_of(tree, NOTE_SEQUENCE), &sequence);
+    now.sequence = (int64_t)sequence;
+    if (str_eq(now.uid, l->seen.uid) && str_eq(now.version, l->seen.version))
+        now.since_ms = l->seen.since_ms;
+    arena_free(l->seen.arena);
+    l->seen = now;
+    return true;
+}
+
+static void forget_seen(struct lease *l)
+{
+    arena_free(l->seen.arena);
+    l->seen = (struct seen){0};
+}
+
+/* A counter that only grows, on an object that is never made anew: what falls behind was restored.
+ */
+static void judge_host(struct lease *l)
+{
+    if (l->known_uid[0] && !str_eqc(l->seen.uid, l->known_uid))
+        l->host_changed = "its Lease is another one than before";
+    else if (l->known_uid[0] && l->seen.sequence < l->known_sequence)
+        l->host_changed = "its Lease is in an earlier state than before";
+    snprintf(l->known_uid, sizeof(l->known_uid), "%.*s", STR_F(l->seen.uid));
+    l->known_sequence = l->seen.sequence;
+}
+
+static bool is_listed(struct str list, struct str identity)
+{
+    while (list.n)
+        if (str_eq(str_cut(&list, ' '), identity))
+            return true;
+    return false;
+}
+
+static bool is_ours(const struct lease *l)
+{
+    return str_eq(l->seen.holder.identity, l->identity);
+}
+
+static int64_t expires_ms(const struct lease *l)
+{
+    return l->seen.since_ms + l->seen.duration_ms;
+}
+
+static bool may_be_taken(const struct lease *l)
+{
+    struct str holder = l->seen.holder.identity;
+
+    return !holder.n || is_listed(l->dead, holder) || now_ms(l) >= expires_ms(l);
+}
+
+/* --- asking --- */
+
+static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err);
+
+static void ask(struct lease *l, enum ask what, const char *method, struct str tail,
+                struct str body)
+{
+    struct arena *a = arena_new(0);
+    struct host_request q = {.method = method, .body = body, .urgent = true, .passes_gate = true};
+
+    q.path = arena_printf(a, "/apis/coordination.k8s.io/v1/namespaces/%.*s/leases%s%.*s",
+                          STR_F(l->o.host_namespace), tail.n ? "/" : "", STR_F(tail));
+    q.timeout_ms = what == ASK_RELEASE ? RELEASE_MS : l->o.duration_ms / 4;
+    l->asking = what;
+    l->sent_ms = now_ms(l);
+    l->sent_breaks = l->breaks;
+    l->call = host_send(l->o.host, &q, on_answer, l);
+    arena_free(a);
+    arm(l);
+}
+
+static void look(struct lease *l)
+{
+    ask(l, ASK_LOOK, "GET", l->o.name, STR_NULL);
+}
+
+/* What others wrote into it stays. */
+static cJSON *lease_tree(struct lease *l, struct arena *a)
+{
+    cJSON *tree = NULL, *metadata;
+
+    if (!l->seen.body.n || json_parse(a, l->seen.body, &tree, NULL))
+        tree = json_new_object(a);
+    json_set_str(a, tree, "apiVersion", STR("coordination.k8s.io/v1"));
+    json_set_str(a, tree, "kind", STR("Lease"));
+    metadata = json_ensure_object(a, tree, "metadata");
+    json_set_str(a, metadata, "name", l->o.name);
+    return tree;
+}
+
+static void write_spec(struct lease *l, struct arena *a, cJSON *spec, enum ask what)
+{
+    struct str now = time_format_us(a, clock_wall_us(l->o.clock));
+    bool released = what == ASK_RELEASE;
+
+    json_set_str(a, spec, "holderIdentity", released ? STR("") : l->identity);
+    json_set_i64(a, spec, "leaseDurationSeconds", l->o.duration_ms / 1000);
+    json_set_str(a, spec, "renewTime", now);
+    if (what != ASK_TAKE)
+        return;
+    json_set_str(a, spec, "acquireTime", now);
+    json_set_i64(a, spec, "leaseTransitions", l->seen.transitions + (l->seen.uid.n > 0));
+}
+
+static void write_lease(struct lease *l, enum ask what)
+{
+    struct arena *a = arena_new(0);
+    cJSON *tree = lease_tree(l, a), *notes;
+    bool exists = l->seen.uid.n > 0;
+
+    notes = json_ensure_object(a, json_get(tree, "metadata"), "annotations");
+    json_set_str(a, notes, NOTE_CLUSTER, l->o.cluster_uid);
+    json_set_str(a, notes, NOTE_EPOCH, l->o.epoch);
+    json_set_str(a, notes, NOTE_FORK, l->o.fork);
+    json_set_str(a, notes, NOTE_SEQUENCE,
+                 arena_printf(a, "%lld", (long long)l->known_sequence + 1));
+    write_spec(l, a, json_ensure_object(a, tree, "spec"), what);
+    ask(l, what, exists ? "PUT" : "POST", exists ? l->o.name : STR_NULL, json_text(a, tree));
+    arena_free(a);
+}
+
+static void log_takeover(const struct lease *l)
+{
+    const struct lease_holder *h = &l->seen.holder;
+    const char *why = is_listed(l->dead, h->identity) ? "its process is dead"
+                      : now_ms(l) >= expires_ms(l)    ? "expired"
+                                                      : "--force";
+
+    if (!l->seen.uid.n)
+        return;
+    if (!h->identity.n)
+        log_info("lease: taken epoch=%.*s of_epoch=%.*s because=\"released\"", STR_F(l->o.epoch),
+                 STR_F(h->epoch));
+    else
+        log_warn("lease: taken over holder=\"%.*s\" epoch=%.*s from=\"%.*s\" from_epoch=%.*s "
+                 "because=\"%s\"",
+                 STR_F(l->identity), STR_F(l->o.epoch), STR_F(h->identity), STR_F(h->epoch), why);
+}
+
+static void take(struct lease *l)
+{
+    l->wants_take = !l->on_record;
+    l->due_ms = INT64_MAX;
+    if (l->wants_take)
+        return; /* on_recorded() comes back */
+    log_takeover(l);
+    write_lease(l, ASK_TAKE);
+}
+
+/* --- what follows from an answer --- */
+
+static void wait_for_holder(struct lease *l)
+{
+    int64_t poll = l->o.duration_ms / 8, left = expires_ms(l) - now_ms(l);
+
+    poll = poll > POLL_MAX_MS ? POLL_MAX_MS : poll;
+    l->failures = 0;
+    again_in(l, left > 0 && left < poll ? left : poll);
+    move(l, LEASE_WAITING);
+}
+
+static void is_superseded(struct lease *l)
+{
+    l->due_ms = INT64_MAX;
+    move(l, LEASE_SUPERSEDED);
+}
+
+static void decide(struct lease *l)
+{
+    bool newer = str_cmp(l->seen.holder.epoch, l->o.epoch) > 0;
+
+    judge_host(l);
+    if (is_ours(l))
+        write_lease(l, ASK_RENEW);
+    else if (l->o.force)
+        take(l);
+    else if (newer)
+        is_superseded(l);
+    else if (may_be_taken(l))
+        take(l);
+    else
+        wait_for_holder(l);
+}
+
+static void is_missing(struct lease *l)
+{
+    if (l->known_uid[0])
+        l->host_changed = "its Lease is missing";
+    l->known_uid[0] = '\0'; /* what is made in its place is no other surprise */
+    forget_seen(l);
+    take(l);
+}
+
+/* err NULL: the answer makes no sense. */
+static void failed(struct lease *l, const struct err *err)
+{
+    if (!l->failures)
+        log_warn("lease: not confirmed error=\"%.*s\"",
+                 STR_F(err ? err->message : STR("the host's answer is no Lease")));
+    if (l->state == LEASE_ASKED)
+        move(l, LEASE_AWAY);
+    retry(l);
+}
+
+static void not_permitted(struct lease *l)
+{
+    again_in(l, WITHOUT_MS);
+    if (l->state != LEASE_WAITING) /* another process lives, whatever we may ask */
+        move(l, LEASE_WITHOUT);
+}
+
+/* The host took what we wrote: it is ours as of when that was sent. */
+static void written(struct lease *l)
+{
+    bool was_held = l->state == LEASE_HELD, was_doubted = lease_is_doubted(l);
+
+    judge_host(l);
+    l->confirmed_ms = l->sent_ms;
+    l->confirmed_breaks = l->sent_breaks;
+    l->failures = 0;
+    l->o.force = false;
+    l->due_ms = l->sent_ms + jitter(l, l->o.duration_ms / 3);
+    if (now_ms(l) >= acts_until(l)) { /* it was too long under way to mean anything */
+        again_in(l, 0);
+        return;
+    }
+    if (l->host_changed)
+        l->o.host_changed(l->o.ctx, l->host_changed);
+    if (l->host_changed || l->asking == ASK_TAKE || !was_held)
+        lease_note(l);
+    l->host_changed = NULL;
+    move(l, LEASE_HELD);
+    if (l->wanted_ms > l->confirmed_ms || lease_is_doubted(l)) {
+        l->due_ms = now_ms(l);
+    } else if (l->wanted_ms) {
+        l->wanted_ms = 0;
+        l->o.confirmed(l->o.ctx);
+    }
+    if (was_doubted && !lease_is_doubted(l))
+        l->o.certain(l->o.ctx);
+    arm(l);
+}
+
+static void on_looked(struct lease *l, const struct host_answer *answer, const struct err *err)
+{
+    if (!err && observe(l, answer->body))
+        decide(l);
+    else if (err && err->kind == &ERR_NOT_FOUND)
+        is_missing(l);
+    else if (host_err_is_permanent(err))
+        not_permitted(l);
+    else
+        failed(l, err);
+}
+
+/* Another wrote it meanwhile, or it was removed: the next look says which. */
+static bool lost_race(const struct lease *l, const struct err *err)
+{
+    return err->kind == &ERR_CONFLICT || err->kind == &ERR_ALREADY_EXISTS ||
+           (err->kind == &ERR_NOT_FOUND && l->seen.uid.n);
+}
+
+static void on_written(struct lease *l, const struct host_answer *answer, const struct err *err)
+{
+    if (!err && observe(l, answer->body)) {
+        written(l);
+    } else if (host_err_is_permanent(err)) {
+        not_permitted(l);
+    } else if (err && lost_race(l, err) && !l->failures) {
+        l->failures++;
+        again_in(l, 0);
+    } else {
+        failed(l, err);
+    }
+}
+
+static void released(struct lease *l)
+{
+    void (*done)(void *ctx) = l->released;
+
+    l->released = NULL;
+    l->due_ms = INT64_MAX;
+    uv_timer_stop(&l->timer);
+    done(l->released_ctx);
+}
+
+static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct lease *l = ctx;
+
+    assert(l->magic == LEASE_MAGIC);
+    l->call = NULL;
+    if (l->closing) {
+        return;
+    } else if (l->state == LEASE_RELEASED) {
+        if (l->asking != ASK_RELEASE && answer && !err && observe(l, answer->body) && is_ours(l))
+            write_lease(l, ASK_RELEASE);
+        else if (l->released)
+            released(l);
+    } else if (l->asking == ASK_LOOK) {
+        on_looked(l, answer, err);
+    } else {
+        on_written(l, answer, err);
+    }
+}
+
+/* --- the one step --- */
+
+static void tick_released(struct lease *l)
+{
+    if (!l->released)
+        return;
+    if (now_ms(l) >= l->release_by_ms) {
+        host_cancel(l->call);
+        l->call = NULL;
+        released(l);
+    } else {
+        arm(l);
+    }
+}
+
+static void tick(struct lease *l)
+{
+    int64_t now = now_ms(l);
+
+    if (l->closing || !l->started)
+        return;
+    if (l->state == LEASE_RELEASED) {
+        tick_released(l);
+        return;
+    }
+    if (l->state == LEASE_HELD && now >= acts_until(l))
+        move(l, LEASE_AWAY);
+    if (l->call || now < l->due_ms || l->state == LEASE_SUPERSEDED)
+        arm(l);
+    else if (l->state == LEASE_HELD && !l->failures)
+        write_lease(l, ASK_RENEW);
+    else
+        look(l);
+}
+
+/* --- the caller's side --- */
+
+void lease_start(struct lease *l)
+{
+    assert(l->magic == LEASE_MAGIC && !l->started);
+    l->started = true;
+    write_holders(l);
+    look(l);
+}
+
+void lease_kick(struct lease *l)
+{
+    if (!l->started || l->state == LEASE_RELEASED || l->state == LEASE_SUPERSEDED ||
+        (l->state == LEASE_HELD && !l->failures))
+        return;
+    l->failures = l->state == LEASE_HELD; /* a look first: who knows what is there by now */
+    again_in(l, 0);
+}
+
+void lease_doubt(struct lease *l)
+{
+    l->breaks++;
+    if (l->started && l->state == LEASE_HELD && !l->failures && !l->call)
+        again_in(l, 0);
+}
+
+void lease_release(struct lease *l, void (*done)(void *ctx), void *ctx)
+{
+    bool held = l->state == LEASE_HELD && now_ms(l) < acts_until(l);
+
+    assert(l->state != LEASE_RELEASED);
+    l->released = done;
+    l->released_ctx = ctx;
+    l->release_by_ms = now_ms(l) + (held ? RELEASE_MS : 0);
+    move(l, LEASE_RELEASED);
+    l->started = true;
+    if (held && !l->call)
+        write_lease(l, ASK_RELEASE);
+    arm(l);
+}
+
+enum lease_state lease_state(const struct lease *l)
+{
+    return l->state;
+}
+
+const char *lease_identity(const struct lease *l)
+{
+    return l->identity.p;
+}
+
+bool lease_may_act(const struct lease *l)
+{
+    return l->state == LEASE_WITHOUT || (l->state == LEASE_HELD && now_ms(l) < acts_until(l));
+}
+
+bool lease_confirmed_since(struct lease *l, int64_t mono_ms)
+{
+    if (l->state == LEASE_WITHOUT || (l->state == LEASE_HELD && l->confirmed_ms >= mono_ms))
+        return true;
+    if (l->state == LEASE_RELEASED)
+        return false;
+    /* Never of a moment to come: no renewal would do. */
+    mono_ms = mono_ms < now_ms(l) ? mono_ms : now_ms(l);
+    l->wanted_ms = mono_ms > l->wanted_ms ? mono_ms : l->wanted_ms;
+    if (l->state == LEASE_HELD && !l->failures)
+        again_in(l, 0);
+    return false;
+}
+
+void lease_wake(struct lease *l)
+{
+    arm(l);
+}
+
+/* --- life --- */
+
+static void copy_options(struct lease *l)
+{
+    struct lease_options *o = &l->o;
+    struct str *const texts[] = {&o->host_namespace, &o->name,  &o->holder, &o->data_dir,
+                                 &o->cluster_uid,    &o->epoch, &o->fork};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        *texts[i] = arena_str(l->arena, *texts[i]);
+}
+
+struct lease *lease_new(const struct lease_options *options)
+{
+    struct lease *l = NEW(struct lease);
+
+    *l = (struct lease){.magic = LEASE_MAGIC, .o = *options, .arena = arena_new(0)};
+    copy_options(l);
+    l->identity = arena_printf(l->arena, "%.*s_%016llx", STR_F(l->o.holder),
+                               (unsigned long long)rng_u64(l->o.rng));
+    uv_timer_init(l->o.loop, &l->timer);
+    l->timer.data = l;
+    read_holders(l);
+    read_known(l);
+    return l;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct lease *l = handle->data;
+    void (*closed)(void *ctx) = l->closed;
+    void *ctx = l->closed_ctx;
+
+    forget_seen(l);
+    arena_free(l->arena);
+    l->magic = 0;
+    mem_free(l);
+    closed(ctx);
+}
+
+void lease_close(struct lease *l, void (*closed)(void *ctx), void *ctx)
+{
+    assert(l->magic == LEASE_MAGIC && !l->call);
+    l->closing = true;
+    l->closed = closed;
+    l->closed_ctx = ctx;
+    if (!l->commit_pending)
+        uv_close((uv_handle_t *)&l->timer, on_closed);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lives: stretches of time in which our records and the host's objects belong to one history. A
+ * life ends when the store is restored from a backup or lost records, or when the host is not the
+ * one it was: it was restored to an earlier state, or is another cluster. What a record of an
+ * earlier life says about the host proves nothing any more: a host object that is missing was not
+ * deleted there, and one that no record knows may be newer than the backup. Must never let a life
+ * go on over either change.
+ *
+ *   record RECORD_META "life": "<number> <epoch of the store>[ compared]"; compared: the pods on
+ *   the host were all seen in this life, so that the ledger holds what runs there. */
+
+#include "core/leader.h"
+#include "core/life.h"
+#include <sublet/log.h>
+#include <sublet/store_identity.h>
+#include <sublet/store_quarantine.h>
+
+#define LIFE_RECORD "life"
+
+static void put_life(struct syncer *s)
+{
+    struct arena *a = arena_new(0);
+
+    store_record_put(s->store, RECORD_META, STR(LIFE_RECORD),
+                     arena_printf(a, "%lld %.*s%s", (long long)s->life, STR_F(s->tenant.epoch),
+                                  s->compared ? " compared" : ""));
+    arena_free(a);
+}
+
+/* Starts life n. The first one of a store begins with an empty host. */
+static void begin(struct syncer *s, int64_t n)
+{
+    s->life = n;
+    s->compared = n == LIFE_FIRST;
+    put_life(s);
+    revisions_forget(s);
+}
+
+void life_open(struct syncer *s)
+{
+    struct store_identity identity;
+    struct store_damage damage;
+    struct str value, epoch;
+    int64_t n = LIFE_FIRST;
+
+    store_identity(s->store, &identity);
+    store_damage(s->store, &damage);
+    s->tenant.epoch = arena_str(s->arena, str_c(identity.epoch));
+    if (store_record_damaged(s->store, RECORD_META, STR(LIFE_RECORD))) {
+        log_warn("syncer: the store's record of its life is damaged: records are compared with the "
+                 "host");
+        begin(s, clock_wall_s(vapi_clock(s->api))); /* beyond any that was counted */
+        return;
+    }
+    if (!store_record_get(s->store, RECORD_META, STR(LIFE_RECORD), &value)) {
+        begin(s, identity.restored ? LIFE_FIRST + 1 : LIFE_FIRST);
+        return;
+    }
+    if (!str_to_i64(str_cut(&value, ' '), &n))
+        n = LIFE_FIRST;
+    epoch = str_cut(&value, ' ');
+    if (!str_eq(epoch, s->tenant.epoch)) {
+        log_info("syncer: the store was restored: its records are compared with the host");
+        begin(s, n + 1);
+        return;
+    }
+    if (damage.records) {
+        log_warn("syncer: the store lost records: the others are compared with the host");
+        begin(s, n + 1);
+        return;
+    }
+    s->life = n;
+    s->compared = str_eqc(value, "compared");
+}
+
+void life_keep(struct syncer *s)
+{
+    struct str value;
+    int64_t n = 0;
+
+    if (store_record_get(s->store, RECORD_META, STR(LIFE_RECORD), &value))
+        str_to_i64(str_cut(&value, ' '), &n);
+    if (n == s->life && str_has_suffix(value, STR(" compared")) == s->compared)
+        return;
+    put_life(s);
+    revisions_forget(s);
+}
+
+bool life_is_first(const struct syncer *s)
+{
+    return s->life == LIFE_FIRST;
+}
+
+void life_host_changed(struct syncer *s, const char *why)
+{
+    log_warn("syncer: the host cluster is not in the state this virtual cluster left it in (%s): "
+             "what it lacks is created again, and nothing is deleted for being missing",
+             why);
+    begin(s, s->life + 1);
+    for (int id = 0; id < N_SYNC; id++)
+        reflector_restart(s->watches[id].reflector);
+    life_watch_all(s);
+}
+
+void life_watch_all(struct syncer *s)
+{
+    for (int id = 0; id < N_SYNC; id++)
+        if (SYNC_KINDS[id].maps)
+            syncer_watch(s, (enum sync_id)id);
+}
+
+void life_listed(struct syncer *s, enum sync_id id)
+{
+    quarantine_compare(s, id);
+    if (id != SYNC_PODS || s->compared)
+        return;
+    s->compared = true;
+    put_life(s);
+}
+
+enum life_absence life_absence(struct syncer *s, enum sync_id id, const struct mapping *m)
+{
+    int64_t listed_ms = reflector_listed_ms(s->watches[id].reflector);
+
+    if (m->life != s->life)
+        return ABSENCE_OF_ANOTHER_LIFE;
+    if (listed_ms == REFLECTOR_NOT_LISTED)
+        return ABSENCE_OPEN; /* the list brings the key back */
+    /* Else the list may be of a host that was restored a moment ago. */
+    return lease_confirmed_since(s->lease, listed_ms) ? ABSENCE_PROVEN : ABSENCE_OPEN;
+}
+
+static struct str epoch_of(const cJSON *host_object)
+{
+    return json_str(json_get(json_path(host_object, "metadata.annotations"), ANNOTATION_EPOCH));
+}
+
+bool life_owns(const struct syncer *s, const cJSON *host_object)
+{
+    return str_cmp(epoch_of(host_object), s->tenant.epoch) <= 0;
+}
+
+bool life_has_taken_up(const struct syncer *s, const cJSON *host_object)
+{
+    return life_is_first(s) || str_eq(epoch_of(host_object), s->tenant.epoch);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mapping records: "pods/ns/name" -> whose host object it is. They are put in the transaction of
+ * the virtual object, or before the host is asked to create; so when a virtual object is gone, its
+ * record still proves that the host object was its. Must never be removed while a host object may
+ * exist.
+ *
+ *   value: "uid host-uid flags gone-since[ @given][ ~life][ old-uid...]", "-" for what is empty;
+ *   flags: of "t" (tried) and "h" (headless); given: "10.0.0.7,fd00::7,30080"; life: not given for
+ *   the first. Records without them are older. */
+
+#include "core/leader.h"
+#include "core/life.h"
+#include "core/run.h"
+#include <sublet/store.h>
+
+static struct str key_of(struct arena *a, enum sync_id id, struct str ns, struct str name)
+{
+    return arena_printf(a, "%s/%.*s/%.*s", SYNC_KINDS[id].plural, STR_F(ns), STR_F(name));
+}
+
+static struct str field(struct str *rest)
+{
+    struct str text = str_cut(rest, ' ');
+
+    return str_eqc(text, "-") ? STR("") : text;
+}
+
+struct mapping mapping_on_record(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                                 struct str name)
+{
+    struct mapping m = {0};
+    struct str value, rest, flags;
+    int64_t gone = 0;
+
+    if (!store_record_get(s->store, RECORD_MAPPING, key_of(a, id, ns, name), &value))
+        return m;
+    rest = arena_str(a, value);
+    m.exists = true;
+    m.uid = field(&rest);
+    m.host_uid = field(&rest);
+    flags = field(&rest);
+    m.tried = str_contains(flags, STR("t"));
+    m.headless = str_contains(flags, STR("h"));
+    if (str_to_i64(field(&rest), &gone))
+        m.gone_s = gone;
+    if (rest.n && rest.p[0] == '@')
+        m.given = str_from(str_cut(&rest, ' '), 1);
+    m.life = LIFE_FIRST;
+    if (rest.n && rest.p[0] == '~')
+        str_to_i64(str_from(str_cut(&rest, ' '), 1), &m.life);
+    while (rest.p && m.n_old < MAPPING_OLD)
+        m.old[m.n_old++] = field(&rest);
+    return m;
+}
+
+struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                           struct str name)
+{
+    struct mapping m = mapping_on_record(s, a, id, ns, name);
+
+    if (m.exists && s->departed)
+        departed_apply(s, a, id, ns, name, &m);
+    return m;
+}
+
+static void add(struct buf *b, struct str text)
+{
+    if (b->n)
+        buf_char(b, ' ');
+    buf_add(b, text.n ? text : STR("-"));
+}
+
+void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                 const struct mapping *m)
+{
+    struct arena *a = arena_new(0);
+    struct buf value = BUF_INIT(0);
+
+    add(&value, m->uid);
+    add(&value, m->host_uid);
+    add(&value, arena_printf(a, "%s%s", m->tried ? "t" : "", m->headless ? "h" : ""));
+    add(&value, m->gone_s ? arena_printf(a, "%lld", (long long)m->gone_s) : STR(""));
+    if (m->given.n)
+        add(&value, arena_printf(a, "@%.*s", STR_F(m->given)));
+    if (m->life > LIFE_FIRST)
+        add(&value, arena_printf(a, "~%lld", (long long)m->life));
+    for (size_t i = 0; i < m->n_old; i++)
+        add(&value, m->old[i]);
+    store_record_put(s->store, RECORD_MAPPING, key_of(a, id, ns, name), buf_str(&value));
+    lease_note(s->lease);
+    buf_fini(&value);
+    arena_free(a);
+}
+
+void mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name)
+{
+    struct arena *a = arena_new(0);
+
+    store_record_delete(s->store, RECORD_MAPPING, key_of(a, id, ns, name));
+    arena_free(a);
+}
+
+static void drop_old(struct mapping *m, struct str uid)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->n_old; i++)
+        if (!str_eq(m->old[i], uid))
+            m->old[n++] = m->old[i];
+    m->n_old = n;
+}
+
+bool mapping_begin(struct mapping *m, struct str uid)
+{
+    if (m->exists && str_eq(m->uid, uid))
+        return false;
+    drop_old(m, uid);
+    if (m->exists && m->uid.n) {
+        if (m->n_old < MAPPING_OLD)
+            m->n_old++;
+        for (size_t i = m->n_old - 1; i > 0; i--)
+            m->old[i] = m->old[i - 1];
+        m->old[0] = m->uid;
+    }
+    m->exists = true;
+    m->uid = uid;
+    m->host_uid = STR("");
+    m->given = STR("");
+    m->headless = false;
+    m->gone_s = 0;
+    return true;
+}
+
+bool mapping_is_full(const struct mapping *m)
+{
+    return m->n_old == MAPPING_OLD;
+}
+
+bool mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid)
+{
+    if (m->host_uid.n && m->life == s->life)
+        return false;
+    m->host_uid = host_uid;
+    m->life = s->life;
+    m->tried = false;
+    return true;
+}
+
+void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                       struct str uid, const cJSON *host_object)
+{
+    struct arena *a = arena_new(0);
+    struct mapping m = mapping_get(s, a, id, ns, name);
+
+    if (m.exists && str_eq(m.uid, uid) && mapping_set_host(s, &m, sync_uid(host_object))) {
+        mapping_put(s, id, ns, name, &m);
+        revision_note(s, id, host_object);
+    }
+    arena_free(a);
+}
+
+bool mapping_knows(const struct mapping *m, struct str uid)
+{
+    if (!m->exists || !uid.n)
+        return false;
+    for (size_t i = 0; i < m->n_old; i++)
+        if (str_eq(m->old[i], uid))
+            return true;
+    return str_eq(m->uid, uid);
+}
+
+bool mapping_proves(const struct syncer *s, enum sync_id id, const struct mapping *m,
+                    struct str uid)
+{
+    return mapping_knows(m, uid) && (id != SYNC_CLAIMS || m->life == s->life);
+}
+
+struct service_count {
+    struct str but; /* this key is not counted */
+    bool headless;
+    size_t n;
+};
+
+static bool on_service_record(void *ctx, struct str key, struct str value)
+{
+    struct service_count *c = ctx;
+    struct str rest = value;
+
+    str_cut(&rest, ' ');
+    str_cut(&rest, ' ');
+    if (!str_eq(key, c->but) && str_contains(str_cut(&rest, ' '), STR("h")) == c->headless)
+        c->n++;
+    return true;
+}
+
+size_t mapping_count_services(struct syncer *s, bool headless, struct str but_ns,
+                              struct str but_name)
+{
+    struct arena *a = arena_new(0);
+    struct service_count c = {key_of(a, SYNC_SERVICES, but_ns, but_name), headless, 0};
+
+    store_record_each(s->store, RECORD_MAPPING,
+                      arena_printf(a, "%s/", SYNC_KINDS[SYNC_SERVICES].plural), on_service_record,
+                      &c);
+    arena_free(a);
+    return c.n;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The newest of the host objects on record, of each kind. A host whose list is older was restored
+ * to an earlier state, whoever was there to see it. Must be forgotten when another life begins:
+ * that of the host it was taken from is over.
+ *
+ *   record RECORD_META "host-revision/<plural>": a resourceVersion of the host */
+
+#include "core/life.h"
+#include <sublet/store.h>
+
+static struct str key_of(struct arena *a, enum sync_id id)
+{
+    return arena_printf(a, "host-revision/%s", SYNC_KINDS[id].plural);
+}
+
+uint64_t revision_on_record(struct syncer *s, enum sync_id id)
+{
+    struct arena *a = arena_new(0);
+    struct str value;
+    uint64_t revision = 0;
+
+    if (store_record_get(s->store, RECORD_META, key_of(a, id), &value))
+        str_to_u64(value, &revision);
+    arena_free(a);
+    return revision;
+}
+
+void revision_note(struct syncer *s, enum sync_id id, const cJSON *host_object)
+{
+    struct str version = json_str_at(host_object, "metadata.resourceVersion");
+    struct arena *a = arena_new(0);
+    uint64_t revision;
+
+    if (str_to_u64(version, &revision) && revision > revision_on_record(s, id))
+        store_record_put(s->store, RECORD_META, key_of(a, id), version);
+    arena_free(a);
+}
+
+void revisions_forget(struct syncer *s)
+{
+    struct arena *a = arena_new(0);
+
+    for (int id = 0; id < N_SYNC; id++)
+        store_record_delete(s->store, RECORD_META, key_of(a, (enum sync_id)id));
+    arena_free(a);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPU ledger: one row per pod, "gpu/pool/uid" -> amount, put in the transaction that stores the
+ * pod and removed when its host pod is finished or gone. The sum is taken from the rows at every
+ * question, so a batch that fails takes its charges with it. Must never let the sum of a pool pass
+ * its limit, and never give back what a host pod may still hold.
+ *
+ * Where a binding queues, a pod that does not fit is stored uncharged and waits here, oldest first:
+ * a big one at the head is not overtaken. */
+
+#include "gpu/ledger.h"
+#include <sublet/store.h>
+
+enum { WAKE_MAX = 32 };
+
+struct waiter {
+    struct waiter *next;
+    const struct config_pool *pool;
+    struct rational gpu_eq;
+    struct str created, uid, key; /* heap */
+};
+
+struct ledger {
+    struct ledger_options o;
+    struct waiter *first; /* by creation */
+    int64_t *window_s;    /* per binding: the minute that is counted */
+    int64_t *created;     /* ... and the GPU pods made in it */
+};
+
+static struct str row_key(struct arena *a, const struct config_pool *pool, struct str uid)
+{
+    return arena_printf(a, "gpu/%.*s/%.*s", STR_F(pool->name), STR_F(uid));
+}
+
+/* --- sums --- */
+
+struct sum {
+    struct rational total;
+};
+
+static bool on_row(void *ctx, struct str key, struct str value)
+{
+    struct sum *sum = ctx;
+    struct rational amount;
+
+    (void)key;
+    if (!rational_parse(value, &amount) || !rational_add(sum->total, amount, &sum->total))
+        sum->total = (struct rational){INT64_MAX, 1}; /* unknown is full, not free */
+    return true;
+}
+
+struct rational ledger_used(struct ledger *l, const struct config_pool *pool)
+{
+    struct sum sum = {RATIONAL_ZERO};
+    struct arena *a = arena_new(0);
+
+    store_record_each(l->o.store, RECORD_LEDGER, row_key(a, pool, STR("")), on_row, &sum);
+    arena_free(a);
+    return sum.total;
+}
+
+static bool fits(struct ledger *l, const struct pool_choice *choice)
+{
+    struct rational after;
+
+    if (!rational_add(ledger_used(l, choice->binding->pool), choice->gpu_eq, &after))
+        return false;
+    return rational_cmp(after, choice->limit) <= 0;
+}
+
+/* --- rows --- */
+
+const struct config_binding *ledger_charged(struct ledger *l, struct str uid)
+{
+    const struct config_binding *found = NULL;
+    struct arena *a = arena_new(0);
+    struct str value;
+
+    for (size_t i = 0; i < l->o.config->n_bindings && !found; i++) {
+        const struct config_binding *b = &l->o.config->bindings[i];
+
+        if (uid.n && store_record_get(l->o.store, RECORD_LEDGER, row_key(a, b->pool, uid), &value))
+            found = b;
+    }
+    arena_free(a);
+    return found;
+}
+
+static void put_row(struct ledger *l, const struct pool_choice *choice, struct str uid)
+{
+    struct arena *a = arena_new(0);
+
+    store_record_put(l->o.store, RECORD_LEDGER, row_key(a, choice->binding->pool, uid),
+                     rational_format(a, choice->gpu_eq));
+    arena_free(a);
+}
+
+/* --- the rate of GPU pods --- */
+
+static bool too_fast(struct ledger *l, const struct config_binding *binding, bool count)
+{
+    size_t i = (size_t)(binding - l->o.config->bindings);
+    int64_t minute = clock_wall_s(l->o.clock) / 60, most = binding->pool->pods_per_minute;
+
+    if (l->window_s[i] != minute) {
+        l->window_s[i] = minute;
+        l->created[i] = 0;
+    }
+    if (most && l->created[i] >= most)
+        return true;
+    l->created[i] += count;
+    return false;
+}
+
+/* --- charging --- */
+
+int ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
+                  struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
+                  struct err *err)
+{
+    const struct config_binding *b = choice->binding;
+
+    *ret_queued = false;
+    if (!b)
+        return 0;
+    if (too_fast(l, b, !dry_run))
+        return err_forbidden(err, STR(""), STR("pods"), pod_name,
+                             "guardrail gpu-pods-per-minute: pool \"%.*s\" allows %lld",
+                             STR_F(b->pool->name), (long long)b->pool->pods_per_minute);
+    if (!fits(l, choice)) {
+        if (b->over_quota == OVER_QUOTA_REJECT)
+            return pool_exceeded(a, choice, ledger_used(l, b->pool), pod_name, err);
+        *ret_queued = true;
+        return 0;
+    }
+    /* Who waits longer goes first, also where a smaller one would fit. */
+    for (const struct waiter *w = l->first; w && b->over_quota == OVER_QUOTA_QUEUE; w = w->next)
+        *ret_queued |= w->pool == b->pool;
+    if (!dry_run && !*ret_queued)
+        put_row(l, choice, uid);
+    return 0;
+}
+
+/* --- waiting --- */
+
+static void waiter_free(struct waiter *w)
+{
+    mem_free(w->created.p);
+    mem_free(w->uid.p);
+    mem_free(w->key.p);
+    mem_free(w);
+}
+
+static bool is_before(const struct waiter *w, struct str created, struct str uid)
+{
+    int order = str_cmp(w->created, created);
+
+    return order < 0 || (order == 0 && str_cmp(w->uid, uid) <= 0);
+}
+
+static void wait_in_line(struct ledger *l, const struct pool_choice *choice,
+                         const struct ledger_pod *pod)
+{
+    struct waiter **at = &l->first, *w;
+
+    for (w = *at; w; w = w->next)
+        if (str_eq(w->uid, pod->uid))
+            return;
+    while (*at && is_before(*at, pod->created, pod->uid))
+        at = &(*at)->next;
+    w = NEW(struct waiter);
+    w->next = *at;
+    w->pool = choice->binding->pool;
+    w->gpu_eq = choice->gpu_eq;
+    w->created = mem_str(pod->created);
+    w->uid = mem_str(pod->uid);
+    w->key = mem_str(pod->key);
+    *at = w;
+}
+
+static bool leave_line(struct ledger *l, struct str uid)
+{
+    for (struct waiter **at = &l->first; *at; at = &(*at)->next) {
+        struct waiter *w = *at;
+
+        if (!str_eq(w->uid, uid))
+            continue;
+        *at = w->next;
+        waiter_free(w);
+        return true;
+    }
+    return false;
+}
+
+static void wake_head(struct ledger *l, const struct config_pool *pool)
+{
+    struct waiter *w = l->first;
+
+    while (w && w->pool != pool)
+        w = w->next;
+    if (w)
+        l->o.wake(l->o.ctx, w->key);
+}
+
+/* Each either is the first of its pool now, or says its new place; far back, places may be old. */
+static void wake(struct ledger *l)
+{
+    size_t n = 0;
+
+    for (struct waiter *w = l->first; w && n < WAKE_MAX; w = w->next, n++)
+        l->o.wake(l->o.ctx, w->key);
+    for (size_t i = 0; i < l->o.config->n_bindings && n == WAKE_MAX; i++)
+        wake_head(l, l->o.config->bindings[i].pool);
+}
+
+/* It runs: it waits for nothing. */
+void ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid)
+{
+    if (choice->binding && !ledger_charged(l, uid))
+        put_row(l, choice, uid);
+    if (leave_line(l, uid))
+        wake(l);
+}
+
+/* How many of the same pool stand before uid, and what they want. */
+static size_t place_of(const struct ledger *l, const struct config_pool *pool, struct str uid,
+                       struct rational *ret_ahead)
+{
+    size_t place = 1;
+
+    *ret_ahead = RATIONAL_ZERO;
+    for (const struct waiter *w = l->first; w && !str_eq(w->uid, uid); w = w->next) {
+        if (w->pool != pool)
+            continue;
+        place++;
+        if (!rational_add(*ret_ahead, w->gpu_eq, ret_ahead))
+            break;
+    }
+    return place;
+}
+
+bool ledger_is_over(struct ledger *l, const struct pool_choice *choice, struct str uid)
+{
+    return choice->binding && ledger_charged(l, uid) &&
+           rational_cmp(ledger_used(l, choice->binding->pool), choice->limit) > 0;
+}
+
+bool ledger_admit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
+                  const struct ledger_pod *pod, struct str *ret_waits)
+{
+    bool charged = choice->binding && ledger_charged(l, pod->uid);
+    struct rational ahead;
+    size_t place;
+
+    if (!choice->binding)
+        return true;
+    if (!charged || ledger_is_over(l, choice, pod->uid))
+        wait_in_line(l, choice, pod);
+    else if (leave_line(l, pod->uid))
+        wake(l);
+    if (charged && !ledger_is_over(l, choice, pod->uid))
+        return true;
+    place = place_of(l, choice->binding->pool, pod->uid, &ahead);
+    if (place == 1 && fits(l, choice)) {
+        put_row(l, choice, pod->uid);
+        leave_line(l, pod->uid);
+        wake(l);
+        return true;
+    }
+    *ret_waits =
+        arena_printf(a, "waiting for %.*s GPU in pool %.*s: position %zu, ahead %.*s GPU",
+                     STR_F(rational_format(a, choice->gpu_eq)), STR_F(choice->binding->pool->name),
+                     place, STR_F(rational_format(a, ahead)));
+    return false;
+}
+
+void ledger_release(struct ledger *l, struct str uid)
+{
+    struct arena *a = arena_new(0);
+    const struct config_binding *b;
+
+    if (leave_line(l, uid))
+        wake(l);
+    while ((b = ledger_charged(l, uid))) {
+        store_record_delete(l->o.store, RECORD_LEDGER, row_key(a, b->pool, uid));
+        wake(l);
+    }
+    arena_free(a);
+}
+
+/* --- life --- */
+
+struct ledger *ledger_new(const struct ledger_options *options)
+{
+    struct ledger *l = NEW(struct ledger);
+    size_t n = options->config->n_bindings + 1;
+
+    l->o = *options;
+    l->window_s = mem_alloc(n * sizeof(*l->window_s));
+    l->created = mem_alloc(n * sizeof(*l->created));
+    return l;
+}
+
+struct ledger *ledger_free(struct ledger *l)
+{
+    if (!l)
+        return NULL;
+    while (l->first) {
+        struct waiter *w = l->first;
+
+        l->first = w->next;
+        waiter_free(w);
+    }
+    mem_free(l->window_s);
+    mem_free(l->created);
+    mem_free(l);
+    return NULL;
+}

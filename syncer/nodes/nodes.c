@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes as the tenant may see them: those its pools offer, plain ones that anybody's pods may use,
+ * and any on which a host pod of its runs: what the tenant itself says of its pods counts for
+ * nothing. The host's word is last: what the tenant writes into a mirrored node is written back.
+ * Where the host does not let us read nodes, those in use are shown by name only. Must never show a
+ * node of another tenant's pool. */
+
+#include "nodes/nodes.h"
+#include "host/map.h"
+#include <string.h>
+
+#include <sublet/notice.h>
+#include <sublet/object.h>
+
+/* How long changes of the host's nodes are gathered before the pools are held against them. */
+#define SETTLE_MS 500
+
+/* A node with ANNOTATION_HOST_UID is ours to change and remove. */
+#define UNREADABLE "unreadable"
+
+struct waiting {
+    struct map_entry entry; /* node name */
+    char *node;
+    char **keys; /* of pods that wait to be bound */
+    size_t n;
+};
+
+struct used {
+    struct map_entry entry; /* node name */
+    char *node;
+    size_t pods; /* host pods of ours there */
+};
+
+struct nodes {
+    struct syncer *syncer;
+    struct map waiting, used;
+    bool check_due; /* the pools are held against the nodes soon */
+};
+
+/* --- who waits for a node --- */
+
+static void waiting_free(struct nodes *n, struct waiting *w)
+{
+    map_remove(&n->waiting, &w->entry);
+    for (size_t i = 0; i < w->n; i++)
+        mem_free(w->keys[i]);
+    mem_free(w->keys);
+    mem_free(w->node);
+    mem_free(w);
+}
+
+static struct waiting *waiting_get(struct nodes *n, struct str node)
+{
+    struct map_entry *e = map_get(&n->waiting, node);
+    struct waiting *w;
+
+    if (e)
+        return CONTAINER(e, struct waiting, entry);
+    w = NEW(struct waiting);
+    w->node = mem_strdup(node);
+    map_put(&n->waiting, &w->entry, str_c(w->node));
+    return w;
+}
+
+static void wait_for(struct waiting *w, struct str key)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (str_eqc(key, w->keys[i]))
+            return;
+    w->keys = mem_realloc(w->keys, (w->n + 1) * sizeof(*w->keys));
+    w->keys[w->n++] = mem_strdup(key);
+}
+
+static const struct resource *nodes_resource(const struct syncer *s)
+{
+    return syncer_resource(s, "", "nodes");
+}
+
+bool nodes_ensure(struct nodes *n, struct str node, struct str pod_key)
+{
+    struct syncer *s = n->syncer;
+
+    if (store_get(s->store, nodes_resource(s)->storage, STR(""), node))
+        return true;
+    wait_for(waiting_get(n, node), pod_key);
+    syncer_add(s, SYNC_NODES, STR(""), node);
+    return false;
+}
+
+void nodes_map_event(struct controller *c, const struct store_event *e)
+{
+    struct syncer *s = vapi_get_hooks(controller_api(c))->ctx;
+    struct map_entry *found = map_get(&s->nodes->waiting, e->object->name);
+    struct waiting *w;
+
+    if (!found || e->type == STORE_DELETED)
+        return;
+    w = CONTAINER(found, struct waiting, entry);
+    for (size_t i = 0; i < w->n; i++)
+        controller_add(c, str_c(w->keys[i]));
+    waiting_free(s->nodes, w);
+}
+
+/* --- which nodes are shown --- */
+
+static void used_add(struct nodes *n, struct str node)
+{
+    struct map_entry *e = map_get(&n->used, node);
+    struct used *u = e ? CONTAINER(e, struct used, entry) : NEW(struct used);
+
+    if (!e) {
+        u->node = mem_strdup(node);
+        map_put(&n->used, &u->entry, str_c(u->node));
+        syncer_add(n->syncer, SYNC_NODES, STR(""), node);
+    }
+    u->pods++;
+}
+
+static void used_free(struct nodes *n, struct used *u)
+{
+    map_remove(&n->used, &u->entry);
+    mem_free(u->node);
+    mem_free(u);
+}
+
+static void used_drop(struct nodes *n, struct str node)
+{
+    struct map_entry *e = map_get(&n->used, node);
+    struct used *u = e ? CONTAINER(e, struct used, entry) : NULL;
+
+    if (!u || --u->pods)
+        return;
+    syncer_add(n->syncer, SYNC_NODES, STR(""), node);
+    used_free(n, u);
+}
+
+void nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *before)
+{
+    struct str to = json_str_at(now, "spec.nodeName"), from = json_str_at(before, "spec.nodeName");
+
+    if (str_eq(to, from))
+        return;
+    if (to.n)
+        used_add(n, to);
+    if (from.n)
+        used_drop(n, from);
+}
+
+static bool is_used(struct syncer *s, struct str node)
+{
+    return map_get(&s->nodes->waiting, node) || map_get(&s->nodes->used, node);
+}
+
+struct mention {
+    struct str node;
+    bool found;
+};
+
+static bool on_pod(void *ctx, const struct store_object *o)
+{
+    struct mention *m = ctx;
+    struct str node;
+
+    m->found = labels_get(o->fields, STR("spec.nodeName"), &node) && str_eq(node, m->node);
+    return !m->found;
+}
+
+/* Does a virtual pod name it, such as one that finished there and is kept? */
+static bool is_mentioned(struct syncer *s, struct str node)
+{
+    struct mention m = {.node = node};
+    const struct resource *pods = syncer_resource(s, "", "pods");
+
+    return store_scan(s->store, pods->storage, STR_NULL, STR_NULL, STR_NULL, 0, on_pod, &m, NULL) ||
+           m.found;
+}
+
+static bool is_in_pool(const struct syncer *s, const cJSON *host)
+{
+    for (size_t i = 0; i < s->config->n_bindings; i++)
+        if (pool_has_node(s->config->bindings[i].pool, host))
+            return true;
+    return false;
+}
+
+/* Devices are named like "vendor.example/kind"; what the kubelet itself counts is not. */
+static bool is_device(struct str resource)
+{
+    return str_find(resource, '/') < resource.n &&
+           !str_has_prefix(resource, STR("attachable-volumes"));
+}
+
+static bool has_devices(const cJSON *host)
+{
+    if (json_get(json_path(host, "metadata.labels"), "nvidia.com/gpu.present"))
+        return true;
+    json_each(amount, json_path(host, "status.capacity"))
+    {
+        if (is_device(str_c(amount->string)))
+            return true;
+    }
+    return false;
+}
+
+/* Pods without devices may run there, by labels and taints. */
+static bool is_open(struct syncer *s, const cJSON *host)
+{
+    static const struct pool_choice none;
+    struct arena *a;
+    bool open;
+
+    if (has_devices(host))
+        return false;
+    a = arena_new(0);
+    open = pool_admits_node(a, s->config, &none, host);
+    arena_free(a);
+    return open;
+}
+
+static bool is_shown(struct syncer *s, const cJSON *host, struct str name)
+{
+    if (!host) /* not readable, or gone before the pods on it */
+        return is_used(s, name);
+    return is_in_pool(s, host) || is_open(s, host) || is_used(s, name);
+}
+
+static bool is_mirrored(const cJSON *node)
+{
+    return json_get(json_path(node, "metadata.annotations"), ANNOTATION_HOST_UID) != NULL;
+}
+
+/* --- what a tenant's pod means by a name --- */
+
+bool nodes_known(const struct nodes *n)
+{
+    const struct reflector *watch = n->syncer->watches[SYNC_NODES].reflector;
+
+    return reflector_synced(watch) || reflector_refused(watch);
+}
+
+/* The tenant registered it itself. */
+static bool is_own(struct syncer *s, struct arena *a, struct str name)
+{
+    const struct store_object *o = store_get(s->store, nodes_resource(s)->storage, STR(""), name);
+
+    return o && !is_mirrored(vapi_tree(a, o));
+}
+
+static enum translate_node meaning_in(struct syncer *s, struct arena *a, struct str name)
+{
+    const struct reflector *watch = s->watches[SYNC_NODES].reflector;
+    const struct host_object *found = reflector_get(watch, name);
+    cJSON *host = NULL;
+
+    if (is_own(s, a, name))
+        return NODE_OWN;
+    if (!nodes_known(s->nodes)) /* as it was before the restart; checked again before it is sent */
+        return store_get(s->store, nodes_resource(s)->storage, STR(""), name) ? NODE_SHOWN
+                                                                              : NODE_UNKNOWN;
+    if (found && json_parse(a, found->bytes, &host, NULL))
+        return NODE_UNKNOWN;
+    return is_shown(s, host, name) ? NODE_SHOWN : NODE_UNKNOWN;
+}
+
+enum translate_node nodes_meaning(void *nodes, struct str name)
+{
+    struct nodes *n = nodes;
+    struct arena *a = arena_new(0);
+    enum translate_node ret = meaning_in(n->syncer, a, name);
+
+    arena_free(a);
+    return ret;
+}
+
+void nodes_count(struct syncer *s)
+{
+    s->tenant.nodes_shown = store_count(s->store, nodes_resource(s)->storage);
+}
+
+/* A refusal of the pod is for whoever creates it to read. */
+bool nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJSON *pod,
+                 struct str node)
+{
+    const struct host_object *o = reflector_get(s->watches[SYNC_NODES].reflector, node);
+    struct pool_choice choice;
+    struct err err;
+    cJSON *host = NULL;
+
+    err_init(&err, a);
+    if (!o || json_parse(a, o->bytes, &host, NULL) || is_own(s, a, node) ||
+        pool_resolve(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns), &choice, &err))
+        return true;
+    return pool_admits_node(a, s->config, &choice, host);
+}
+
+/* --- are the pools' nodes what the pools say --- */
+
+struct gather {
+    struct arena *arena;
+    cJSON *nodes;
+};
+
+static void on_host_node(void *ctx, const struct host_object *o)
+{
+    struct gather *g = ctx;
+    cJSON *node = NULL;
+
+    if (!json_parse(g->arena, o->bytes, &node, NULL))
+        json_append(g->nodes, node);
+}
+
+static void report_pool(struct syncer *s, const struct config_pool *pool,
+                        const struct pool_problem *p)
+{
+    struct vapi_notice notice = {.topic = NOTICE_POOL_NODES,
+                                 .subject = pool->name,
+                                 .reason = p->reason,
+                                 .message = p->message,
+                                 .detail = p->detail};
+
+    vapi_notice(s->api, &notice);
+}
+
+static void check_pools(void *ctx)
+{
+    struct nodes *n = ctx;
+    struct syncer *s = n->syncer;
+    struct reflector *watch = s->watches[SYNC_NODES].reflector;
+    struct pool_problem problem;
+    struct gather g;
+
+    n->check_due = false;
+    if (s->closing || !reflector_synced(watch))
+        return;
+    g = (struct gather){.arena = arena_new(0)};
+    g.nodes = json_new_array(g.arena);
+    reflector_each(watch, on_host_node, &g);
+    for (size_t i = 0; i < s->config->n_bindings; i++) {
+        const struct config_pool *pool = s->config->bindings[i].pool;
+
+        if (pool_check_nodes(g.arena, pool, g.nodes, &problem))
+            vapi_notice_over(s->api, NOTICE_POOL_NODES, pool->name);
+        else
+            report_pool(s, pool, &problem);
+    }
+    arena_free(g.arena);
+}
+
+void nodes_host_changed(struct nodes *n)
+{
+    if (n->check_due || !n->syncer->config->n_bindings)
+        return;
+    n->check_due = true;
+    syncer_defer_for(n->syncer, check_pools, n, SETTLE_MS);
+}
+
+/* --- what they look like --- */
+
+/* What is known of a node that cannot be read: pods of ours run there, so it is ready. */
+static cJSON *ready_status(struct arena *a)
+{
+    cJSON *status = json_new_object(a), *list = json_new_array(a), *ready = json_new_object(a);
+
+    json_set_str(a, ready, "type", STR("Ready"));
+    json_set_str(a, ready, "status", STR("True"));
+    json_set_str(a, ready, "reason", STR("PodsRun"));
+    json_append(list, ready);
+    json_set(a, status, "conditions", list);
+    return status;
+}
+
+static cJSON *stand_in(struct arena *a, struct str name)
+{
+    cJSON *node = json_new_object(a), *metadata = json_new_object(a), *labels = json_new_object(a);
+
+    json_set_str(a, metadata, "name", name);
+    json_set_str(a, metadata, "uid", STR(UNREADABLE));
+    json_set_str(a, labels, "kubernetes.io/hostname", name);
+    json_set(a, metadata, "labels", labels);
+    json_set_str(a, node, "apiVersion", STR("v1"));
+    json_set_str(a, node, "kind", STR("Node"));
+    json_set(a, node, "metadata", metadata);
+    json_set(a, node, "spec", json_new_object(a));
+    json_set(a, node, "status", ready_status(a));
+    return node;
+}
+
+static cJSON *wanted(struct sync_run *run)
+{
+    struct arena *a = run->arena;
+    const cJSON *host = run->host ? run->host : stand_in(a, run->name);
+    cJSON *node = translate_node_up(a, &run->syncer->tenant, host);
+
+    if (node)
+        json_set_str(a, json_ensure_path(a, node, "metadata.annotations"), ANNOTATION_HOST_UID,
+                     sync_uid(host));
+    return node;
+}
+
+/* A heartbeat is no news: writing each of them down would be all that a tenant's disk does. */
+static cJSON *without_heartbeats(struct arena *a, const cJSON *status)
+{
+    cJSON *copy = status ? json_copy(a, status) : json_new_object(a);
+
+    json_each(condition, json_get(copy, "conditions")) json_remove(condition, "lastHeartbeatTime");
+    return copy;
+}
+
+/* --- writing --- */
+
+static cJSON *take(struct arena *a, cJSON *to, const cJSON *from, const char *key)
+{
+    const cJSON *value = json_get(from, key);
+
+    if (value)
+        return json_set(a, to, key, json_copy(a, value));
+    json_remove(to, key);
+    return NULL;
+}
+
+/* Ours are set; what others note on a node stays: upstream's manager writes its own again for ever.
+ */
+static void take_annotations(struct arena *a, cJSON *to, const cJSON *from)
+{
+    cJSON *notes = json_ensure_path(a, to, "metadata.annotations");
+
+    json_each(note, json_path(from, "metadata.annotations"))
+    {
+        json_set(a, notes, note->string, json_copy(a, note));
+    }
+}
+
+static void update(struct sync_run *run, cJSON *node)
+{
+    struct arena *a = run->arena;
+    cJSON *copy = json_copy(a, run->virtual_);
+    const struct resource *r = nodes_resource(run->syncer);
+
+    take(a, json_get(copy, "metadata"), json_get(node, "metadata"), "labels");
+    take_annotations(a, copy, node);
+    take(a, copy, node, "spec");
+    if (!json_equal(copy, run->virtual_)) {
+        reconcile_update(run->reconcile, r, copy);
+        return;
+    }
+    if (json_equal(without_heartbeats(a, json_get(node, "status")),
+                   without_heartbeats(a, json_get(copy, "status"))))
+        return;
+    take(a, copy, node, "status");
+    reconcile_update_status(run->reconcile, r, copy);
+}
+
+static void reconcile_node(struct reconcile *r)
+{
+    struct syncer *s = syncer_of(r);
+    struct sync_run run;
+    cJSON *node;
+
+    if (!sync_run_init(&run, r, SYNC_NODES) || !s->address_known)
+        return;
+    struct reflector *watch = syncer_watch(s, SYNC_NODES);
+    if (!reflector_synced(watch) && !reflector_refused(watch))
+        return;
+    if (!is_shown(s, run.host, run.name)) {
+        /* One that pods still name stays as it was last seen: they would be removed with it. */
+        if (run.virtual_ && is_mirrored(run.virtual_) && !is_mentioned(s, run.name))
+            reconcile_delete(r, nodes_resource(s), STR(""), run.name, run.uid, NULL);
+        return;
+    }
+    if (!run.host && run.virtual_)
+        return; /* as it was last seen */
+    node = wanted(&run);
+    if (!node || (run.virtual_ && !is_mirrored(run.virtual_)))
+        return; /* the tenant's own node of that name stays its own */
+    if (run.virtual_)
+        update(&run, node);
+    else
+        reconcile_create(r, nodes_resource(s), STR(""), node);
+}
+
+/* --- what the virtual cluster tells --- */
+
+/* The last pod that names a node may have gone. */
+static void map_pod(struct controller *c, const struct store_event *e)
+{
+    struct arena *a;
+    struct str node;
+
+    if (e->type != STORE_DELETED || !labels_get(e->object->fields, STR("spec.nodeName"), &node) ||
+        !node.n)
+        return;
+    a = arena_new(0);
+    controller_add(c, key_join(a, STR(""), node));
+    arena_free(a);
+}
+
+static const struct controller_source SOURCES[] = {
+    {"", "nodes", controller_map_self}, {"", "pods", map_pod}, {0}};
+
+const struct controller_def NODE_SYNCER = {
+    .name = "sublet-nodes", .sources = SOURCES, .reconcile = reconcile_node};
+
+/* --- what a tenant writes into a shown node --- */
+
+struct notice {
+    void (*done)(void *ctx, const struct err *err);
+    void *done_ctx;
+};
+
+bool node_wants_notice(const cJSON *object, const cJSON *old)
+{
+    return object && old && is_mirrored(old) &&
+           (!json_equal(json_path(object, "metadata.labels"), json_path(old, "metadata.labels")) ||
+            !json_equal(json_get(object, "spec"), json_get(old, "spec")));
+}
+
+static void on_notice(void *ctx)
+{
+    struct notice *n = ctx;
+
+    vapi_admit_warn(n->done_ctx,
+                    STR("labels, taints and the rest of a node are the host cluster's: what is "
+                        "changed here is set back"));
+    n->done(n->done_ctx, NULL);
+}
+
+void node_notice(struct syncer *s, struct arena *a, void (*done)(void *ctx, const struct err *err),
+                 void *ctx)
+{
+    struct notice *n = ARENA_NEW(a, struct notice);
+
+    *n = (struct notice){.done = done, .done_ctx = ctx};
+    syncer_defer(s, on_notice, n);
+}
+
+/* --- life --- */
+
+struct nodes *nodes_new(struct syncer *s)
+{
+    struct nodes *n = NEW(struct nodes);
+
+    n->syncer = s;
+    map_init(&n->waiting, rng_u64(vapi_rng(s->api)));
+    map_init(&n->used, rng_u64(vapi_rng(s->api)));
+    return n;
+}
+
+static void free_one(void *ctx, struct map_entry *e)
+{
+    waiting_free(ctx, CONTAINER(e, struct waiting, entry));
+}
+
+static void free_used(void *ctx, struct map_entry *e)
+{
+    used_free(ctx, CONTAINER(e, struct used, entry));
+}
+
+struct nodes *nodes_free(struct nodes *n)
+{
+    if (!n)
+        return NULL;
+    map_each(&n->waiting, free_one, n);
+    map_fini(&n->waiting);
+    map_each(&n->used, free_used, n);
+    map_fini(&n->used);
+    mem_free(n);
+    return NULL;
+}

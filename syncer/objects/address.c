@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Under which addresses pods reach this API and its DNS: what the configuration says, else those of
+ * the host Services of the cluster's name, NAME and NAME-dns. The virtual Services
+ * `default/kubernetes` and `kube-system/kube-dns` carry them. Nothing goes to the host before both
+ * are settled, since every pod is given them. */
+
+#include "objects/objects.h"
+#include <sublet/log.h>
+
+#define RETRY_MS 1000
+#define API_PORT 443
+
+static void ask_api(void *ctx);
+static void ask_dns(void *ctx);
+
+/* What stands behind the Service is the host's affair: its endpoint says what it says itself. */
+static void publish(struct syncer *s)
+{
+    unsigned port = (unsigned)s->tenant.api_port, own = vapi_port(s->api);
+    struct vapi_address address = {.cluster_ip = s->tenant.api_ip,
+                                   .endpoint_ip = s->tenant.api_ip,
+                                   .port = port ? port : API_PORT,
+                                   .target_port = own ? own : API_PORT,
+                                   .endpoint_port = port ? port : API_PORT};
+
+    vapi_publish_address(s->api, &address);
+}
+
+/* --- asking the host --- */
+
+static void ask(struct syncer *s, const char *tail, host_done_cb then)
+{
+    struct str ns = s->config->service_namespace;
+    struct host_request q = {.method = "GET"};
+    struct arena *a = arena_new(0);
+    struct str name = arena_printf(a, "%.*s%s", STR_F(s->config->name), tail);
+
+    q.path = ns.n ? arena_printf(a, "/api/v1/namespaces/%.*s/services/%.*s", STR_F(ns), STR_F(name))
+                  : sync_path(a, s, SYNC_SERVICES, name, "");
+    host_send(s->host, &q, then, s);
+    arena_free(a);
+}
+
+/* Whether the host answered: there may be no such Service, or no permission to read it. */
+static bool is_answer(const struct err *err)
+{
+    return !err || err->kind == &ERR_NOT_FOUND || err->kind == &ERR_FORBIDDEN;
+}
+
+/* Its address, empty where it has none; *ret_port as it was without a port. */
+static struct str read_service(struct arena *a, struct str body, int64_t *ret_port)
+{
+    cJSON *service = NULL;
+    struct str ip;
+
+    if (json_parse(a, body, &service, NULL))
+        return STR("");
+    ip = json_str_at(service, "spec.clusterIP");
+    *ret_port = json_i64_at(json_first(json_path(service, "spec.ports")), "port", *ret_port);
+    return str_eqc(ip, "None") ? STR("") : ip;
+}
+
+/* --- DNS --- */
+
+static void settle(struct syncer *s, struct str dns_ip)
+{
+    s->tenant.dns_ip = arena_str(s->arena, dns_ip);
+    s->address_known = true;
+    publish(s);
+    service_publish_dns(s);
+    runtime_classes_publish(s);
+    for (int id = 0; id < N_SYNC; id++)
+        syncer_rescan(s, (enum sync_id)id);
+}
+
+static void on_dns_service(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct syncer *s = ctx;
+    struct arena *a;
+    struct str ip = STR("");
+    int64_t port = 0;
+
+    if (s->closing || s->address_known)
+        return;
+    if (!is_answer(err)) {
+        syncer_defer_for(s, ask_dns, s, RETRY_MS);
+        return;
+    }
+    a = arena_new(0);
+    if (!err)
+        ip = read_service(a, answer->body, &port);
+    if (!ip.n)
+        log_warn("syncer: the host has no Service %.*s-dns with an address, and "
+                 "network.dns.address is not set: pods resolve with the host's DNS",
+                 STR_F(s->config->name));
+    settle(s, ip);
+    arena_free(a);
+}
+
+static void ask_dns(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    if (!s->closing && !s->address_known)
+        ask(s, "-dns", on_dns_service);
+}
+
+/* --- the API --- */
+
+static void api_found(struct syncer *s, struct str ip, int64_t port)
+{
+    s->tenant.api_ip = arena_str(s->arena, ip);
+    s->tenant.api_port = port;
+    if (s->config->dns_listen.n && !s->config->dns_address.n)
+        ask_dns(s);
+    else
+        settle(s, s->config->dns_listen.n ? s->config->dns_address : STR(""));
+}
+
+static void on_api_service(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct syncer *s = ctx;
+    struct arena *a;
+    int64_t port = API_PORT;
+    struct str ip;
+
+    s->asked = true;
+    if (s->closing || s->address_known)
+        return;
+    if (!is_answer(err)) {
+        syncer_defer_for(s, ask_api, s, RETRY_MS);
+        return;
+    }
+    syncer_host_reached(s);
+    if (err) {
+        api_found(s, STR(""), (int64_t)vapi_port(s->api));
+        return;
+    }
+    a = arena_new(0);
+    ip = read_service(a, answer->body, &port);
+    api_found(s, ip, port);
+    arena_free(a);
+}
+
+static void ask_api(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    if (!s->closing && !s->address_known)
+        ask(s, "", on_api_service);
+}
+
+void address_find(struct syncer *s)
+{
+    if (s->config->api_address.n)
+        api_found(s, s->config->api_address, (int64_t)vapi_port(s->api));
+    else
+        ask_api(s);
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Persistent volume claims: every one goes down with a class by name, its status and volume come
+ * up, and the volume is shown as a PersistentVolume made from what the claim says, so that nothing
+ * of the host's volumes need be read. Must never show where the storage is. */
+#include "objects/objects.h"
+#include "core/life.h"
+
+#define DRIVER              "host.sublet.dev"
+#define ANNOTATION_MIRRORED "sublet.dev/claim" /* "ns/name": this volume is ours to remove */
+
+static const struct resource *claims(const struct sync_run *run)
+{
+    return syncer_resource(run->syncer, "", "persistentvolumeclaims");
+}
+
+static const struct resource *volumes(const struct sync_run *run)
+{
+    return syncer_resource(run->syncer, "", "persistentvolumes");
+}
+
+/* --- the volume a claim is bound to --- */
+
+static cJSON *claim_ref(struct sync_run *run)
+{
+    struct arena *a = run->arena;
+    cJSON *ref = json_new_object(a);
+
+    json_set_str(a, ref, "apiVersion", STR("v1"));
+    json_set_str(a, ref, "kind", STR("PersistentVolumeClaim"));
+    json_set_str(a, ref, "namespace", run->ns);
+    json_set_str(a, ref, "name", run->name);
+    json_set_str(a, ref, "uid", run->uid);
+    return ref;
+}
+
+static void copy(struct arena *a, cJSON *to, const char *key, const cJSON *value)
+{
+    if (value)
+        json_set(a, to, key, json_copy(a, value));
+}
+
+static cJSON *volume_of(struct sync_run *run, struct str name)
+{
+    struct arena *a = run->arena;
+    const cJSON *claim = run->virtual_;
+    cJSON *volume = json_new_object(a), *metadata, *spec, *csi;
+
+    metadata = json_ensure_object(a, volume, "metadata");
+    json_set_str(a, metadata, "name", name);
+    json_set_str(a, json_ensure_object(a, metadata, "annotations"), ANNOTATION_MIRRORED,
+                 key_join(a, run->ns, run->name));
+    spec = json_ensure_object(a, volume, "spec");
+    copy(a, spec, "capacity", json_path(claim, "status.capacity"));
+    copy(a, spec, "accessModes", json_path(claim, "status.accessModes"));
+    copy(a, spec, "storageClassName", json_path(claim, "spec.storageClassName"));
+    copy(a, spec, "volumeMode", json_path(claim, "spec.volumeMode"));
+    json_set_str(a, spec, "persistentVolumeReclaimPolicy", STR("Delete"));
+    csi = json_ensure_object(a, spec, "csi");
+    json_set_str(a, csi, "driver", STR(DRIVER));
+    json_set_str(a, csi, "volumeHandle", name);
+    json_set(a, spec, "claimRef", claim_ref(run));
+    return volume;
+}
+
+static bool is_for(const struct sync_run *run, const cJSON *volume)
+{
+    struct str key =
+        json_str(json_get(json_path(volume, "metadata.annotations"), ANNOTATION_MIRRORED));
+
+    return str_eq(key, reconcile_key(run->reconcile));
+}
+
+static bool set_bound(struct sync_run *run, cJSON *volume)
+{
+    cJSON *status = json_ensure_object(run->arena, volume, "status");
+
+    if (str_eqc(json_str(json_get(status, "phase")), "Bound"))
+        return false;
+    json_set_str(run->arena, status, "phase", STR("Bound"));
+    reconcile_update_status(run->reconcile, volumes(run), volume);
+    return true;
+}
+
+/* True: a write is under way. */
+static bool mirror_volume(struct sync_run *run)
+{
+    struct str name = json_str_at(run->virtual_, "spec.volumeName");
+    cJSON *volume;
+
+    if (!name.n || !str_eqc(json_str_at(run->virtual_, "status.phase"), "Bound"))
+        return false;
+    volume = reconcile_get(run->reconcile, volumes(run), STR(""), name);
+    if (!volume) {
+        reconcile_create(run->reconcile, volumes(run), STR(""), volume_of(run, name));
+        reconcile_again_after(run->reconcile, 10); /* its phase is written apart */
+        return true;
+    }
+    return is_for(run, volume) && set_bound(run, volume);
+}
+
+/* The volume that stood for the claim is Released first, since upstream's manager holds on to what
+ * is Bound, and its binder is not there to say otherwise. */
+static void remove_volume(struct sync_run *run, cJSON *volume)
+{
+    cJSON *status = json_ensure_object(run->arena, volume, "status");
+
+    json_set_str(run->arena, status, "phase", STR("Released"));
+    reconcile_update_status(run->reconcile, volumes(run), volume);
+    reconcile_delete(run->reconcile, volumes(run), STR(""), json_str_at(volume, "metadata.name"),
+                     sync_uid(volume), NULL);
+}
+
+struct search {
+    const struct sync_run *run;
+    cJSON *found; /* an array */
+};
+
+static bool on_volume(void *ctx, const struct store_object *o)
+{
+    struct search *search = ctx;
+    cJSON *volume;
+
+    if (!str_contains(o->bytes, STR(ANNOTATION_MIRRORED)))
+        return true;
+    volume = vapi_tree(search->run->arena, o);
+    if (is_for(search->run, volume))
+        json_append(search->found, volume);
+    return true;
+}
+
+/* The claim is gone, or its host claim is. */
+static void remove_volumes(struct sync_run *run)
+{
+    struct search search = {run, json_new_array(run->arena)};
+
+    if (store_scan(run->syncer->store, volumes(run)->storage, STR_NULL, STR_NULL, STR_NULL, 0,
+                   on_volume, &search, NULL))
+        return;
+    json_each(volume, search.found) remove_volume(run, volume);
+}
+
+/* --- the claim --- */
+
+static bool update_up(struct sync_run *run)
+{
+    cJSON *spec = translate_pvc_spec_up(run->arena, run->host, run->virtual_), *status;
+
+    if (spec) {
+        json_set(run->arena, run->virtual_, "spec", spec);
+        reconcile_replace(run->reconcile, claims(run), run->virtual_);
+        return true;
+    }
+    status = translate_pvc_status_up(run->arena, &run->syncer->tenant, run->host, run->virtual_);
+    if (!status)
+        return false;
+    json_set(run->arena, run->virtual_, "status", status);
+    reconcile_update_status(run->reconcile, claims(run), run->virtual_);
+    return true;
+}
+
+static void lost(struct sync_run *run)
+{
+    cJSON *status = json_ensure_object(run->arena, run->virtual_, "status");
+
+    if (str_eqc(json_str(json_get(status, "phase")), "Lost"))
+        return;
+    json_set_str(run->arena, status, "phase", STR("Lost"));
+    reconcile_update_status(run->reconcile, claims(run), run->virtual_);
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "ClaimLost",
+                    "the host cluster removed the claim; its data may be lost");
+}
+
+/* --- claims that stay --- */
+
+struct own_search {
+    struct arena *arena;
+    struct str class;
+    bool found;
+};
+
+static bool on_own_volume(void *ctx, const struct store_object *o)
+{
+    struct own_search *f = ctx;
+
+    if (str_contains(o->bytes, f->class))
+        f->found = str_eq(json_str_at(vapi_tree(f->arena, o), "spec.storageClassName"), f->class);
+    return !f->found;
+}
+
+static bool has_volume(struct syncer *s, struct arena *a, struct str class)
+{
+    struct own_search f = {a, class, false};
+    unsigned volumes = syncer_resource(s, "", "persistentvolumes")->storage;
+
+    return !store_scan(s->store, volumes, STR_NULL, STR_NULL, STR_NULL, 0, on_own_volume, &f,
+                       NULL) &&
+           f.found;
+}
+
+bool claim_is_own(struct syncer *s, struct arena *a, const cJSON *claim)
+{
+    struct str class = translate_pvc_class(claim);
+    unsigned classes = syncer_resource(s, "storage.k8s.io", "storageclasses")->storage;
+
+    return class.n && !translate_class_offered(&s->tenant, class) &&
+           (store_get(s->store, classes, STR(""), class) || has_volume(s, a, class));
+}
+
+static void create(struct sync_run *run, struct err *err)
+{
+    cJSON *object;
+
+    if (run->mapping.host_uid.n && str_eq(run->mapping.uid, run->uid)) {
+        switch (life_absence(run->syncer, SYNC_CLAIMS, &run->mapping)) {
+        case ABSENCE_PROVEN:
+            lost(run); /* an empty volume in its place would hide the loss */
+            return;
+        case ABSENCE_OPEN:
+            return;
+        case ABSENCE_OF_ANOTHER_LIFE:
+            break;
+        }
+        if (object_is_terminating(run->virtual_))
+            return;
+        remove_volumes(run);
+        sync_begin_again(run);
+    }
+    if (object_is_terminating(run->virtual_))
+        return;
+    if (claim_is_own(run->syncer, run->arena, run->virtual_)) {
+        reconcile_event(run->reconcile, run->virtual_, "Normal", "NotSynced",
+                        "its storage class is not the host's: volumes for it are made in this "
+                        "virtual cluster");
+        return;
+    }
+    if (!translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, NULL, &object, err))
+        sync_create(run, object);
+    else if (err->kind == &ERR_UNAVAILABLE)
+        err_clear(err); /* classes_look() brings every claim back */
+}
+
+static void update(struct sync_run *run, struct err *err)
+{
+    cJSON *object, *patch;
+
+    refs_wake(run->syncer->refs, SYNC_CLAIMS, run->ns, run->name);
+    if (update_up(run) || mirror_volume(run) || object_is_terminating(run->host))
+        return;
+    if (translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, run->host, &object, err))
+        return;
+    patch = translate_pvc_update(run->arena, run->host, object);
+    if (patch)
+        sync_patch(run, patch, "application/merge-patch+json", "");
+}
+
+static void claim_present(struct sync_run *run)
+{
+    struct err err;
+
+    err_init(&err, run->arena);
+    if (!translate_check_pvc(run->arena, &run->syncer->tenant, run->virtual_, &err)) {
+        if (run->host)
+            update(run, &err);
+        else
+            create(run, &err);
+    }
+    if (!err.kind)
+        return;
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
+                    STR_F(err.message));
+    reconcile_fail(run->reconcile, &err);
+}
+
+static void reconcile_claim(struct reconcile *r)
+{
+    struct syncer *s = syncer_of(r);
+    struct sync_run run;
+
+    if (!sync_run_init(&run, r, SYNC_CLAIMS))
+        return;
+    if (!run.virtual_) /* a pod does not wait for what the tenant does not have */
+        refs_wake(s->refs, SYNC_CLAIMS, run.ns, run.name);
+    if (!run.virtual_ && !run.mapping.exists)
+        return;
+    if (!syncer_ready(s, SYNC_CLAIMS, SYNC_CLAIMS, SYNC_CLAIMS) ||
+        !sync_run_init(&run, r, SYNC_CLAIMS))
+        return;
+    if (!run.virtual_) {
+        if (sync_finish_gone(&run, -1))
+            remove_volumes(&run);
+    } else if (!sync_settle_owner(&run)) {
+        claim_present(&run);
+    }
+}
+
+static const struct controller_source SOURCES[] = {
+    {"", "persistentvolumeclaims", controller_map_self}, {0}};
+
+const struct controller_def CLAIM_SYNCER = {
+    .name = "sublet-persistentvolumeclaims", .sources = SOURCES, .reconcile = reconcile_claim};

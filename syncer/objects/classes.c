@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Classes that come from the host, read-only: the StorageClasses a claim may name, and one
+ * PriorityClass per tier that the tenant's pools map. A table says what of each is shown. Where the
+ * host does not let us read StorageClasses, a claim in a dry run tells the default, and what is
+ * offered is shown by name. Must never show parameters: they are the host admin's. */
+
+#include "objects/objects.h"
+#include <string.h>
+
+#define ANNOTATION_FROM_HOST "sublet.dev/from-host"
+#define ANNOTATION_DEFAULT   "storageclass.kubernetes.io/is-default-class"
+#define ASK_AGAIN_MS         5000
+
+/* --- storage classes --- */
+
+static const char *const STORAGE_FIELDS[] = {"provisioner", "reclaimPolicy", "volumeBindingMode",
+                                             "allowVolumeExpansion", NULL};
+static const char *const PRIORITY_FIELDS[] = {"value", "preemptionPolicy", NULL};
+
+static cJSON *new_class(struct sync_run *run, const cJSON *host, const char *const *fields)
+{
+    struct arena *a = run->arena;
+    cJSON *object = json_new_object(a), *metadata, *notes;
+
+    metadata = json_ensure_object(a, object, "metadata");
+    json_set_str(a, metadata, "name", run->name);
+    notes = json_ensure_object(a, metadata, "annotations");
+    json_set_str(a, notes, ANNOTATION_FROM_HOST, STR("true"));
+    for (; *fields; fields++) {
+        const cJSON *value = json_get(host, *fields);
+
+        if (value)
+            json_set(a, object, *fields, json_copy(a, value));
+    }
+    return object;
+}
+
+/* What is known of one that cannot be read. */
+static cJSON *stand_in(struct arena *a)
+{
+    cJSON *class = json_new_object(a);
+
+    json_set_str(a, class, "provisioner", STR("host.sublet.dev"));
+    return class;
+}
+
+static bool is_unreadable(const struct syncer *s)
+{
+    const struct reflector *classes = s->watches[SYNC_STORAGE_CLASSES].reflector;
+
+    return reflector_refused(classes) && !reflector_synced(classes);
+}
+
+static cJSON *wanted_storage(struct sync_run *run)
+{
+    const struct translate_tenant *t = &run->syncer->tenant;
+    const cJSON *host = run->host;
+    cJSON *object;
+
+    if (!host && is_unreadable(run->syncer))
+        host = stand_in(run->arena);
+    if (!host || !translate_class_offered(t, run->name))
+        return NULL;
+    object = new_class(run, host, STORAGE_FIELDS);
+    if (str_eq(translate_default_class(t), run->name))
+        json_set_str(run->arena, json_path(object, "metadata.annotations"), ANNOTATION_DEFAULT,
+                     STR("true"));
+    return object;
+}
+
+/* --- the host's default --- */
+
+static void set_default(struct syncer *s, struct str name)
+{
+    bool known = s->tenant.host_class_known;
+
+    if (known && str_eq(s->tenant.host_class, name))
+        return;
+    if (s->tenant.host_class.n)
+        syncer_add(s, SYNC_STORAGE_CLASSES, STR(""), s->tenant.host_class);
+    if (name.n)
+        syncer_add(s, SYNC_STORAGE_CLASSES, STR(""), name);
+    mem_free(s->host_class);
+    s->host_class = mem_strdup(name);
+    s->tenant.host_class = str_c(s->host_class);
+    s->tenant.host_class_known = true;
+    syncer_rescan(s, SYNC_CLAIMS);
+}
+
+bool class_is_default(const cJSON *class)
+{
+    return str_eqc(json_str(json_get(json_path(class, "metadata.annotations"), ANNOTATION_DEFAULT)),
+                   "true");
+}
+
+struct newest {
+    struct arena *arena;
+    struct str name, created;
+};
+
+/* As the host's own admission finds it: the newest, then the lesser name. */
+static void on_class(void *ctx, const struct host_object *o)
+{
+    struct newest *best = ctx;
+    struct str created;
+    cJSON *tree = NULL;
+    int order;
+
+    if (!str_contains(o->bytes, STR(ANNOTATION_DEFAULT)) ||
+        json_parse(best->arena, o->bytes, &tree, NULL) || !class_is_default(tree))
+        return;
+    created = json_str_at(tree, "metadata.creationTimestamp");
+    order = best->name.n ? str_cmp(created, best->created) : 1;
+    if (order > 0 || (order == 0 && str_cmp(o->name, best->name) < 0)) {
+        best->name = o->name;
+        best->created = created;
+    }
+}
+
+static void read_default(struct syncer *s)
+{
+    struct newest best = {.arena = arena_new(0)};
+
+    reflector_each(s->watches[SYNC_STORAGE_CLASSES].reflector, on_class, &best);
+    set_default(s, best.name);
+    arena_free(best.arena);
+}
+
+static void ask_default(struct syncer *s);
+
+static void on_ask_again(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    s->asking_class = false;
+    if (is_unreadable(s))
+        ask_default(s);
+}
+
+/* A refusal, by a quota of the host for example, says that there is none to be had. */
+static void on_claim_judged(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct syncer *s = ctx;
+    struct arena *a;
+    cJSON *claim = NULL;
+
+    s->asking_class = false;
+    if (s->closing || !is_unreadable(s))
+        return;
+    if (err && sync_is_uncertain(err)) {
+        s->asking_class = true;
+        syncer_defer_for(s, on_ask_again, s, ASK_AGAIN_MS);
+        return;
+    }
+    a = arena_new(0);
+    if (!err && json_parse(a, answer->body, &claim, NULL))
+        claim = NULL;
+    set_default(s, json_str_at(claim, "spec.storageClassName"));
+    arena_free(a);
+}
+
+/* Like any claim of ours, under a name that no virtual object has: no namespace is called "_". */
+static cJSON *classless_claim(struct syncer *s, struct arena *a)
+{
+    static const char spec[] = "{\"accessModes\":[\"ReadWriteOnce\"],"
+                               "\"resources\":{\"requests\":{\"storage\":\"1Gi\"}}}";
+    cJSON *claim = json_new_object(a), *virtual_ = json_new_object(a), *meta, *tree = NULL;
+    char name[64];
+
+    translate_name(&s->tenant, STR("_"), STR("verdict"), name);
+    meta = json_ensure_object(a, virtual_, "metadata");
+    json_set_str(a, meta, "name", STR("verdict"));
+    json_set_str(a, meta, "namespace", STR("default"));
+    json_set_str(a, meta, "uid", s->tenant.cluster_uid);
+    json_set_str(a, claim, "apiVersion", STR("v1"));
+    json_set_str(a, claim, "kind", STR("PersistentVolumeClaim"));
+    json_set(a, claim, "metadata", translate_metadata(a, &s->tenant, virtual_, str_c(name)));
+    if (!json_parse(a, str_c(spec), &tree, NULL))
+        json_set(a, claim, "spec", tree);
+    return claim;
+}
+
+/* Our own namespace is ours to create claims in: the host's admission writes the default into one
+ * without a class, and nothing is kept of a dry run. */
+static void ask_default(struct syncer *s)
+{
+    struct host_request q = {.method = "POST", .dry_run = true};
+    struct arena *a;
+
+    if (s->closing || s->asking_class)
+        return;
+    s->asking_class = true;
+    a = arena_new(0);
+    q.path = sync_path(a, s, SYNC_CLAIMS, STR(""), "?dryRun=All");
+    q.body = json_text(a, classless_claim(s, a));
+    host_send(s->host, &q, on_claim_judged, s);
+    arena_free(a);
+}
+
+void classes_look(struct syncer *s)
+{
+    if (reflector_synced(s->watches[SYNC_STORAGE_CLASSES].reflector)) {
+        read_default(s);
+        return;
+    }
+    if (!is_unreadable(s))
+        return;
+    for (size_t i = 0; i < s->config->storage_classes.n; i++)
+        syncer_add(s, SYNC_STORAGE_CLASSES, STR(""), s->config->storage_classes.items[i]);
+    if (!s->config->storage_classes.n)
+        ask_default(s);
+}
+
+/* --- priority classes: named by tier, valued by the host class it stands for --- */
+
+static struct str host_class_of(const struct syncer *s, struct str tier)
+{
+    for (size_t i = 0; i < s->config->n_bindings; i++) {
+        struct str name = json_str(json_get_str(s->config->bindings[i].pool->priority_tiers, tier));
+
+        if (name.n)
+            return name;
+    }
+    return STR_NULL;
+}
+
+static cJSON *wanted_priority(struct sync_run *run)
+{
+    struct syncer *s = run->syncer;
+    struct str name = host_class_of(s, run->name);
+    const struct host_object *o =
+        name.n ? reflector_get(s->watches[SYNC_PRIORITY_CLASSES].reflector, name) : NULL;
+    cJSON *host = NULL;
+
+    if (!o || json_parse(run->arena, o->bytes, &host, NULL))
+        return NULL;
+    return new_class(run, host, PRIORITY_FIELDS);
+}
+
+/* A host class changed: every tier that stands for it is looked at. */
+void classes_priority_changed(struct syncer *s, const struct host_object *now,
+                              const struct host_object *before)
+{
+    struct str name = now ? now->name : before->name;
+
+    for (size_t i = 0; i < s->config->n_bindings; i++) {
+        json_each(tier, s->config->bindings[i].pool->priority_tiers)
+        {
+            if (str_eq(json_str(tier), name))
+                syncer_add(s, SYNC_PRIORITY_CLASSES, STR(""), str_c(tier->string));
+        }
+    }
+}
+
+/* --- both --- */
+
+static bool is_from_host(const cJSON *object)
+{
+    return json_get(json_path(object, "metadata.annotations"), ANNOTATION_FROM_HOST) != NULL;
+}
+
+/* The virtual object with what we own set anew; equal to it when nothing differs. */
+static cJSON *merged(struct sync_run *run, const cJSON *object)
+{
+    struct arena *a = run->arena;
+    cJSON *copy = json_copy(a, run->virtual_);
+    cJSON *notes = json_ensure_path(a, copy, "metadata.annotations");
+
+    json_remove(notes, ANNOTATION_DEFAULT);
+    json_each(note, json_path(object, "metadata.annotations"))
+        json_set(a, notes, note->string, json_copy(a, note));
+    json_each(field, object)
+    {
+        if (strcmp(field->string, "metadata") != 0)
+            json_set(a, copy, field->string, json_copy(a, field));
+    }
+    return copy;
+}
+
+/* Provisioner and value cannot be changed in place. */
+static bool must_be_new(const cJSON *now, const cJSON *object)
+{
+    static const char *const fixed[] = {"provisioner", "reclaimPolicy", "volumeBindingMode",
+                                        "value", "preemptionPolicy"};
+
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++) {
+        const cJSON *want = json_get(object, fixed[i]);
+
+        if (want && !json_equal(want, json_get(now, fixed[i])))
+            return true;
+    }
+    return false;
+}
+
+static void reconcile_class(struct reconcile *r, enum sync_id id,
+                            cJSON *(*wanted)(struct sync_run *run))
+{
+    struct syncer *s = syncer_of(r);
+    const struct resource *res = syncer_resource(s, SYNC_KINDS[id].group, SYNC_KINDS[id].plural);
+    struct sync_run run;
+    cJSON *object;
+
+    if (!sync_run_init(&run, r, id) || (!reflector_synced(s->watches[id].reflector) &&
+                                        (id != SYNC_STORAGE_CLASSES || !is_unreadable(s))))
+        return;
+    object = wanted(&run);
+    if (!object) {
+        if (run.virtual_ && is_from_host(run.virtual_))
+            reconcile_delete(r, res, STR(""), run.name, run.uid, NULL);
+    } else if (!run.virtual_) {
+        reconcile_create(r, res, STR(""), object);
+    } else if (is_from_host(run.virtual_)) {
+        cJSON *copy = merged(&run, object);
+
+        if (must_be_new(run.virtual_, object))
+            reconcile_delete(r, res, STR(""), run.name, run.uid, NULL);
+        else if (!json_equal(copy, run.virtual_))
+            reconcile_update(r, res, copy);
+    }
+}
+
+static void reconcile_storage(struct reconcile *r)
+{
+    reconcile_class(r, SYNC_STORAGE_CLASSES, wanted_storage);
+}
+
+static void reconcile_priority(struct reconcile *r)
+{
+    reconcile_class(r, SYNC_PRIORITY_CLASSES, wanted_priority);
+}
+
+static const struct controller_source STORAGE_SOURCES[] = {
+    {"storage.k8s.io", "storageclasses", controller_map_self}, {0}};
+static const struct controller_source PRIORITY_SOURCES[] = {
+    {"scheduling.k8s.io", "priorityclasses", controller_map_self}, {0}};
+
+const struct controller_def STORAGE_CLASS_SYNCER = {.name = "sublet-storageclasses",
+                                                    .sources = STORAGE_SOURCES,
+                                                    .reconcile = reconcile_storage,
+                                                    .workers = 1};
+const struct controller_def PRIORITY_CLASS_SYNCER = {.name = "sublet-priorityclasses",
+                                                     .sources = PRIORITY_SOURCES,
+                                                     .reconcile = reconcile_priority,
+                                                     .workers = 1};

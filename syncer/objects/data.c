@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ConfigMaps and Secrets: copies of those that pods need. The host is watched by metadata only; an
+ * annotation carries the digest of what was written, so the copies' data never sits in our memory.
+ * Must never bring down what no pod needs, and no service account token. */
+
+#include "objects/objects.h"
+#include <sublet/encode.h>
+
+#define ANNOTATION_DIGEST "sublet.dev/digest"
+
+static cJSON *wanted(struct sync_run *run)
+{
+    struct arena *a = run->arena;
+    const struct translate_tenant *t = &run->syncer->tenant;
+    cJSON *object = run->id == SYNC_SECRETS ? translate_secret(a, t, run->virtual_)
+                                            : translate_config_map(a, t, run->virtual_);
+    cJSON *notes;
+    unsigned char digest[32];
+    char text[27];
+
+    if (!object)
+        return NULL;
+    sha256(json_text(a, object), digest);
+    base32_lower(digest, sizeof(digest), text, sizeof(text) - 1);
+    text[sizeof(text) - 1] = 0;
+    notes = json_ensure_path(a, object, "metadata.annotations");
+    json_set_str(a, notes, ANNOTATION_DIGEST, str_c(text));
+    return object;
+}
+
+static struct str digest_of(const cJSON *object)
+{
+    return json_str(
+        json_get(json_get(json_get(object, "metadata"), "annotations"), ANNOTATION_DIGEST));
+}
+
+/* The host's data is only looked at to know what to take out of it. */
+static void on_current(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
+{
+    cJSON *now = NULL, *patch;
+
+    if (err) {
+        if (err->kind != &ERR_NOT_FOUND)
+            reconcile_fail(run->reconcile, err);
+        return;
+    }
+    if (json_parse(run->arena, answer->body, &now, NULL) || !str_eq(sync_uid(now), run->host_uid))
+        return;
+    patch = translate_data_update(run->arena, now, wanted(run));
+    if (patch)
+        sync_patch(run, patch, "application/merge-patch+json", "");
+}
+
+static void update(struct sync_run *run)
+{
+    struct host_request q = {.method = "GET"};
+    cJSON *object = wanted(run);
+
+    if (!object || str_eq(digest_of(object), digest_of(run->host)))
+        return;
+    q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
+    sync_ask(run, &q, on_current);
+}
+
+static void create(struct sync_run *run)
+{
+    cJSON *object = wanted(run);
+
+    if (object)
+        sync_create(run, object);
+}
+
+static void reconcile(struct reconcile *r, enum sync_id id)
+{
+    struct sync_run run;
+
+    if (!sync_run_init(&run, r, id))
+        return;
+    if (!run.virtual_) /* a pod does not wait for what the tenant does not have */
+        refs_wake(run.syncer->refs, id, run.ns, run.name);
+    bool needed = run.virtual_ && refs_wanted(run.syncer->refs, id, run.ns, run.name);
+    if (!needed && !run.mapping.exists)
+        return; /* most of a tenant's: nothing is asked of the host for them */
+    if (!syncer_ready(run.syncer, id, id, id) || !sync_run_init(&run, r, id))
+        return;
+    if (!needed) {
+        /* Unreferenced is as good as gone: the record proves whose the copy is. */
+        sync_finish_gone(&run, -1);
+        return;
+    }
+    if (sync_settle_owner(&run))
+        return;
+    if (!run.host) {
+        create(&run);
+        return;
+    }
+    refs_wake(run.syncer->refs, id, run.ns, run.name);
+    update(&run);
+}
+
+static void reconcile_config_map(struct reconcile *r)
+{
+    reconcile(r, SYNC_CONFIG_MAPS);
+}
+
+static void reconcile_secret(struct reconcile *r)
+{
+    reconcile(r, SYNC_SECRETS);
+}
+
+static const struct controller_source CONFIG_MAP_SOURCES[] = {
+    {"", "configmaps", controller_map_self}, {0}};
+static const struct controller_source SECRET_SOURCES[] = {{"", "secrets", controller_map_self},
+                                                          {0}};
+
+const struct controller_def CONFIG_MAP_SYNCER = {
+    .name = "sublet-configmaps", .sources = CONFIG_MAP_SOURCES, .reconcile = reconcile_config_map};
+const struct controller_def SECRET_SYNCER = {
+    .name = "sublet-secrets", .sources = SECRET_SOURCES, .reconcile = reconcile_secret};

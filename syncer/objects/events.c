@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events of the host about the tenant's pods, claims and services, told to the tenant under its own
+ * names. How many are written is bounded, since a tenant can provoke any number. Events and objects
+ * come by watches of their own, in any order: one ahead of its object is held until that is known,
+ * a few of them and for a while. Must never pass on an event about an object that is not this
+ * tenant's by its host uid. */
+
+#include "objects/objects.h"
+#include "nodes/nodes.h"
+#include "pods/pods.h"
+#include <string.h>
+
+#define PER_SECOND 20
+#define AT_ONCE    200
+#define HELD_MAX   128
+#define HELD_MS    30000
+
+struct held {
+    struct held *next;
+    int64_t until_ms;
+    char *uid; /* of the host object it is about */
+    char *bytes;
+};
+
+struct events_up {
+    struct syncer *syncer;
+    double tokens;
+    int64_t tokens_ms;
+    struct held *first; /* oldest first */
+    size_t n_held;
+    bool armed; /* on_forget() will come */
+};
+
+static bool take_token(struct events_up *e)
+{
+    int64_t now = clock_mono_ms(vapi_clock(e->syncer->api));
+
+    e->tokens += (double)(now - e->tokens_ms) * PER_SECOND / 1000.0;
+    e->tokens_ms = now;
+    if (e->tokens > AT_ONCE)
+        e->tokens = AT_ONCE;
+    if (e->tokens < 1)
+        return false;
+    e->tokens -= 1;
+    return true;
+}
+
+/* --- whose is it --- */
+
+static const struct {
+    const char *kind;
+    enum sync_id id;
+} INVOLVED[] = {
+    {"Pod", SYNC_PODS},
+    {"PersistentVolumeClaim", SYNC_CLAIMS},
+    {"Service", SYNC_SERVICES},
+};
+
+/* -1: of a kind that is nobody's here. */
+static int involved_id(const cJSON *event)
+{
+    struct str kind = json_str_at(event, "involvedObject.kind");
+
+    for (size_t i = 0; i < sizeof(INVOLVED) / sizeof(*INVOLVED); i++)
+        if (str_eqc(kind, INVOLVED[i].kind))
+            return (int)INVOLVED[i].id;
+    return -1;
+}
+
+static const struct host_object *find_object(struct syncer *s, int id, const cJSON *event)
+{
+    const struct host_object *o =
+        reflector_get(s->watches[id].reflector, json_str_at(event, "involvedObject.name"));
+
+    return o && str_eq(o->uid, json_str_at(event, "involvedObject.uid")) ? o : NULL;
+}
+
+/* --- writing --- */
+
+static void on_written(void *ctx, const struct err *err, const struct store_object *object)
+{
+    (void)ctx;
+    (void)err; /* an event that cannot be written is no reason to do anything */
+    (void)object;
+}
+
+static bool says_the_same(const cJSON *now, const cJSON *event)
+{
+    static const char *const fields[] = {"count", "lastTimestamp", "message", "series"};
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+        const cJSON *a = json_get(now, fields[i]), *b = json_get(event, fields[i]);
+
+        if (!a != !b || (a && !json_equal(a, b)))
+            return false;
+    }
+    return true;
+}
+
+static void write_event(struct syncer *s, struct arena *a, cJSON *event)
+{
+    const struct resource *r = syncer_resource(s, "", "events");
+    struct str ns = json_str_at(event, "metadata.namespace");
+    struct str name = json_str_at(event, "metadata.name");
+    const struct store_object *old = store_latest(s->store, r->storage, ns, name);
+    const cJSON *now = old ? vapi_tree(a, old) : NULL;
+
+    if (now && says_the_same(now, event))
+        return; /* told before we were restarted */
+    if (!take_token(s->events))
+        return;
+    if (!now) {
+        vapi_create(s->api, r, ns, event, on_written, NULL);
+        return;
+    }
+    json_set_str(a, json_get(event, "metadata"), "resourceVersion",
+                 json_str_at(now, "metadata.resourceVersion"));
+    vapi_update(s->api, r, STR_NULL, event, on_written, NULL);
+}
+
+static void tell(struct syncer *s, struct arena *a, const cJSON *host,
+                 const struct host_object *about)
+{
+    struct str ns, name, uid;
+    cJSON *object = NULL, *event;
+
+    if (json_parse(a, about->bytes, &object, NULL) ||
+        !translate_owner(&s->tenant, object, &ns, &name, &uid))
+        return;
+    nodes_count(s);
+    event = translate_event_up(a, &s->tenant, host, ns, name, uid);
+    if (event)
+        write_event(s, a, event);
+}
+
+/* --- ahead of their objects --- */
+
+/* Takes one out of the list. */
+static void forget(struct events_up *e, struct held **at)
+{
+    struct held *h = *at;
+
+    *at = h->next;
+    e->n_held--;
+    mem_free(h->uid);
+    mem_free(h->bytes);
+    mem_free(h);
+}
+
+static void on_forget(void *ctx)
+{
+    struct events_up *e = ctx;
+    int64_t now = clock_mono_ms(vapi_clock(e->syncer->api));
+
+    e->armed = false;
+    while (e->first && (e->first->until_ms <= now || e->syncer->closing))
+        forget(e, &e->first);
+    if (!e->first)
+        return;
+    e->armed = true;
+    syncer_defer_for(e->syncer, on_forget, e, e->first->until_ms - now);
+}
+
+static void hold(struct events_up *e, struct str uid, struct str bytes)
+{
+    struct held *new = NEW(struct held), **at = &e->first;
+
+    if (e->n_held == HELD_MAX)
+        forget(e, &e->first);
+    *new = (struct held){.until_ms = clock_mono_ms(vapi_clock(e->syncer->api)) + HELD_MS,
+                         .uid = mem_strdup(uid),
+                         .bytes = mem_strdup(bytes)};
+    while (*at)
+        at = &(*at)->next;
+    *at = new;
+    e->n_held++;
+    if (!e->armed)
+        syncer_defer_for(e->syncer, on_forget, e, HELD_MS);
+    e->armed = true;
+}
+
+static void tell_held(struct syncer *s, const struct held *h, const struct host_object *about)
+{
+    struct arena *a = arena_new(0);
+    cJSON *host = NULL;
+
+    if (!json_parse(a, str_c(h->bytes), &host, NULL))
+        tell(s, a, host, about);
+    arena_free(a);
+}
+
+void events_object_known(struct syncer *s, const struct host_object *now)
+{
+    struct events_up *e = s->events;
+
+    for (struct held **at = &e->first; now && !s->closing && *at;) {
+        if (!str_eqc(now->uid, (*at)->uid)) {
+            at = &(*at)->next;
+            continue;
+        }
+        tell_held(s, *at, now);
+        forget(e, at);
+    }
+}
+
+/* --- the watch --- */
+
+void events_changed(struct syncer *s, const struct host_object *now,
+                    const struct host_object *before)
+{
+    const struct host_object *about;
+    struct arena *a;
+    cJSON *host = NULL;
+    int id;
+
+    (void)before;
+    if (!now || s->closing)
+        return; /* the tenant's copy has a life of its own */
+    a = arena_new(0);
+    id = json_parse(a, now->bytes, &host, NULL) ? -1 : involved_id(host);
+    about = id < 0 ? NULL : find_object(s, id, host);
+    if (about)
+        tell(s, a, host, about);
+    else if (id >= 0)
+        hold(s->events, json_str_at(host, "involvedObject.uid"), now->bytes);
+    arena_free(a);
+}
+
+struct events_up *events_up_new(struct syncer *s)
+{
+    struct events_up *e = NEW(struct events_up);
+
+    e->syncer = s;
+    e->tokens = AT_ONCE;
+    e->tokens_ms = clock_mono_ms(vapi_clock(s->api));
+    return e;
+}
+
+struct events_up *events_up_free(struct events_up *e)
+{
+    while (e && e->first)
+        forget(e, &e->first);
+    mem_free(e);
+    return NULL;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kubeconfig of this virtual cluster in Secret `<name>-kubeconfig` of the host namespace, under
+ * key `value`, where Cluster API, Flux and Argo CD look for it. Tried until it is there. Must never
+ * overwrite a Secret that is not this cluster's. */
+
+#include "objects/objects.h"
+#include "core/leader.h"
+#include <assert.h>
+
+#include <uv.h>
+
+#include <sublet/encode.h>
+
+#define PUBLISHER_MAGIC 0x7075626cu
+#define RETRY_MS        5000
+#define MANAGER         "sublet"
+#define LABEL_MANAGER   "app.kubernetes.io/managed-by"
+#define LABEL_INSTANCE  "app.kubernetes.io/instance"
+
+struct publisher {
+    unsigned magic;
+    struct syncer *syncer;
+    uv_timer_t timer;
+    struct str text; /* heap; empty: nothing to publish */
+    bool busy, published, closing;
+};
+
+static void look(struct publisher *p);
+
+static struct str secret_name(const struct publisher *p, struct arena *a)
+{
+    return arena_printf(a, "%.*s-kubeconfig", STR_F(p->syncer->config->name));
+}
+
+static cJSON *secret_of(const struct publisher *p, struct arena *a)
+{
+    cJSON *secret = json_new_object(a), *metadata, *labels;
+
+    json_set_str(a, secret, "apiVersion", STR("v1"));
+    json_set_str(a, secret, "kind", STR("Secret"));
+    metadata = json_ensure_object(a, secret, "metadata");
+    json_set_str(a, metadata, "name", secret_name(p, a));
+    labels = json_ensure_object(a, metadata, "labels");
+    json_set_str(a, labels, LABEL_MANAGER, STR(MANAGER));
+    json_set_str(a, labels, LABEL_INSTANCE, p->syncer->config->name);
+    json_set_str(a, json_ensure_object(a, secret, "data"), "value", base64_encode(a, p->text));
+    return secret;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct publisher *p = timer->data;
+
+    assert(p->magic == PUBLISHER_MAGIC);
+    look(p);
+}
+
+static void retry(struct publisher *p)
+{
+    p->busy = false;
+    if (!p->closing)
+        uv_timer_start(&p->timer, on_timer, RETRY_MS, 0);
+}
+
+static void note(struct publisher *p, const char *reason, const char *message, struct str detail)
+{
+    dialogue_note(p->syncer, "kubeconfig", reason, str_c(message), detail);
+}
+
+static void published(struct publisher *p)
+{
+    p->busy = false;
+    p->published = true;
+    note(p, NULL, "", STR_NULL);
+}
+
+static void failed(struct publisher *p, const struct err *err)
+{
+    note(p, "KubeconfigNotPublished",
+         "the Secret with this virtual cluster's kubeconfig cannot be written on the host cluster",
+         err->message);
+    retry(p);
+}
+
+static void on_written(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct publisher *p = ctx;
+
+    (void)answer;
+    if (err)
+        failed(p, err);
+    else
+        published(p);
+}
+
+static void write_secret(struct publisher *p, bool exists)
+{
+    struct arena *a = arena_new(0);
+    struct host_request q = {.method = exists ? "PATCH" : "POST"};
+
+    if (exists)
+        q.content_type = "application/merge-patch+json";
+    q.path = sync_path(a, p->syncer, SYNC_SECRETS, exists ? secret_name(p, a) : STR(""), "");
+    q.body = json_text(a, secret_of(p, a));
+    host_send(p->syncer->host, &q, on_written, p);
+    arena_free(a);
+}
+
+static bool is_ours(const struct publisher *p, const cJSON *secret)
+{
+    const cJSON *labels = json_path(secret, "metadata.labels");
+
+    return str_eqc(json_str(json_get(labels, LABEL_MANAGER)), MANAGER) &&
+           str_eq(json_str(json_get(labels, LABEL_INSTANCE)), p->syncer->config->name);
+}
+
+static bool is_current(const struct publisher *p, struct arena *a, const cJSON *secret)
+{
+    return str_eq(json_str_at(secret, "data.value"), base64_encode(a, p->text));
+}
+
+static void take_existing(struct publisher *p, struct str body)
+{
+    struct arena *a = arena_new(0);
+    cJSON *secret = NULL;
+
+    if (json_parse(a, body, &secret, NULL)) {
+        retry(p);
+    } else if (!is_ours(p, secret)) {
+        note(p, "KubeconfigSecretExists",
+             "the Secret for this virtual cluster's kubeconfig exists on the host cluster and is "
+             "not this virtual cluster's",
+             secret_name(p, a));
+        p->busy = false;
+    } else if (is_current(p, a, secret)) {
+        published(p);
+    } else {
+        write_secret(p, true);
+    }
+    arena_free(a);
+}
+
+static void on_looked(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct publisher *p = ctx;
+
+    assert(p->magic == PUBLISHER_MAGIC);
+    if (!err)
+        take_existing(p, answer->body);
+    else if (err->kind == &ERR_NOT_FOUND)
+        write_secret(p, false);
+    else
+        failed(p, err);
+}
+
+static void look(struct publisher *p)
+{
+    struct arena *a;
+    struct host_request q = {.method = "GET"};
+
+    if (p->busy || p->published || p->closing || !p->text.n || !lease_may_act(p->syncer->lease))
+        return;
+    p->busy = true;
+    a = arena_new(0);
+    q.path = sync_path(a, p->syncer, SYNC_SECRETS, secret_name(p, a), "");
+    host_send(p->syncer->host, &q, on_looked, p);
+    arena_free(a);
+}
+
+void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig)
+{
+    struct publisher *p = s->publisher;
+
+    mem_free(p->text.p);
+    p->text = mem_str(kubeconfig);
+    p->published = false;
+    look(p);
+}
+
+void publisher_kick(struct publisher *p)
+{
+    look(p);
+}
+
+struct publisher *publisher_new(struct syncer *s)
+{
+    struct publisher *p = NEW(struct publisher);
+
+    *p = (struct publisher){.magic = PUBLISHER_MAGIC, .syncer = s};
+    uv_timer_init(vapi_loop(s->api), &p->timer);
+    p->timer.data = p;
+    return p;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct publisher *p = handle->data;
+
+    mem_free(p->text.p);
+    p->magic = 0;
+    mem_free(p);
+}
+
+void publisher_close(struct publisher *p)
+{
+    assert(!p->busy);
+    p->closing = true;
+    uv_close((uv_handle_t *)&p->timer, on_closed);
+}

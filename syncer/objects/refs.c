@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which ConfigMaps, Secrets and claims the tenant's pods need, counted: only what is counted goes
+ * to the host, and leaves it when the last pod left. Kept in memory only: it follows from the pods.
+ * Must never hold on to a pod that is gone. */
+
+#include "objects/objects.h"
+#include "host/map.h"
+#include <assert.h>
+#include <string.h>
+
+#define MAX_REFS 1024 /* of one pod; the API's own limits are far below */
+
+struct ref {
+    struct map_entry entry; /* "secrets/ns/name" */
+    char *key;
+    struct ref_pod **pods;
+    size_t n, capacity;
+};
+
+struct ref_pod {
+    struct map_entry entry; /* "ns/name" */
+    char *key;
+    struct ref **refs;
+    size_t n;
+};
+
+struct refs {
+    struct syncer *syncer;
+    struct map refs, pods;
+};
+
+/* --- refs --- */
+
+static void ref_add_pod(struct ref *ref, struct ref_pod *pod)
+{
+    if (ref->n == ref->capacity) {
+        ref->capacity = ref->capacity ? ref->capacity * 2 : 2;
+        ref->pods = mem_realloc(ref->pods, ref->capacity * sizeof(*ref->pods));
+    }
+    ref->pods[ref->n++] = pod;
+}
+
+static void ref_free(struct ref *ref)
+{
+    mem_free(ref->pods);
+    mem_free(ref->key);
+    mem_free(ref);
+}
+
+/* The controller of what a key names looks at it again. */
+static void tell_controller(struct refs *r, struct str key)
+{
+    struct str rest = key, plural = str_cut(&rest, '/'), ns = str_cut(&rest, '/');
+
+    for (int id = SYNC_CONFIG_MAPS; id <= SYNC_SECRETS; id++)
+        if (str_eqc(plural, SYNC_KINDS[id].plural))
+            syncer_add(r->syncer, (enum sync_id)id, ns, rest);
+}
+
+static struct ref *ref_get(struct refs *r, struct str key)
+{
+    struct map_entry *e = map_get(&r->refs, key);
+    struct ref *ref;
+
+    if (e)
+        return CONTAINER(e, struct ref, entry);
+    ref = NEW(struct ref);
+    ref->key = mem_strdup(key);
+    map_put(&r->refs, &ref->entry, str_c(ref->key));
+    tell_controller(r, key);
+    return ref;
+}
+
+static void ref_drop_pod(struct refs *r, struct ref *ref, const struct ref_pod *pod)
+{
+    for (size_t i = 0; i < ref->n; i++) {
+        if (ref->pods[i] == pod) {
+            ref->pods[i] = ref->pods[--ref->n];
+            break;
+        }
+    }
+    if (ref->n)
+        return;
+    map_remove(&r->refs, &ref->entry);
+    tell_controller(r, str_c(ref->key));
+    ref_free(ref);
+}
+
+/* --- pods --- */
+
+struct gather {
+    struct arena *arena;
+    struct str ns;
+    struct str *keys;
+    size_t n;
+};
+
+static const char *plural_of(enum translate_ref_kind kind)
+{
+    switch (kind) {
+    case REF_CONFIG_MAP:
+        return SYNC_KINDS[SYNC_CONFIG_MAPS].plural;
+    case REF_SECRET:
+        return SYNC_KINDS[SYNC_SECRETS].plural;
+    case REF_PVC:
+        return SYNC_KINDS[SYNC_CLAIMS].plural;
+    case REF_SERVICE_ACCOUNT:
+    default:
+        return NULL;
+    }
+}
+
+static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
+{
+    struct gather *g = ctx;
+    const char *plural = plural_of(kind);
+    struct str key;
+
+    (void)optional;
+    if (!plural || g->n == MAX_REFS)
+        return;
+    key = arena_printf(g->arena, "%s/%.*s/%.*s", plural, STR_F(g->ns), STR_F(name));
+    for (size_t i = 0; i < g->n; i++)
+        if (str_eq(g->keys[i], key))
+            return;
+    g->keys[g->n++] = key;
+}
+
+static void gather_refs(struct gather *g, struct arena *a, struct str pod_key, const cJSON *pod)
+{
+    struct str name;
+
+    *g = (struct gather){.arena = a};
+    g->keys = arena_alloc(a, MAX_REFS * sizeof(*g->keys));
+    if (key_split(pod_key, &g->ns, &name))
+        translate_pod_refs(pod, on_ref, g);
+}
+
+static bool same(const struct ref_pod *pod, const struct gather *g)
+{
+    if (pod->n != g->n)
+        return false;
+    for (size_t i = 0; i < g->n; i++)
+        if (!str_eqc(g->keys[i], pod->refs[i]->key))
+            return false;
+    return true;
+}
+
+static void drop_all(struct refs *r, struct ref_pod *pod, struct ref **refs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ref_drop_pod(r, refs[i], pod);
+    mem_free(refs);
+}
+
+static void pod_free(struct refs *r, struct ref_pod *pod)
+{
+    drop_all(r, pod, pod->refs, pod->n);
+    map_remove(&r->pods, &pod->entry);
+    mem_free(pod->key);
+    mem_free(pod);
+}
+
+static struct ref_pod *pod_get(struct refs *r, struct str key)
+{
+    struct map_entry *e = map_get(&r->pods, key);
+    struct ref_pod *pod;
+
+    if (e)
+        return CONTAINER(e, struct ref_pod, entry);
+    pod = NEW(struct ref_pod);
+    pod->key = mem_strdup(key);
+    map_put(&r->pods, &pod->entry, str_c(pod->key));
+    return pod;
+}
+
+/* The new are counted before the old are let go, so that what stays never looks unwanted. */
+static void set_refs(struct refs *r, struct ref_pod *pod, const struct gather *g)
+{
+    struct ref **old = pod->refs;
+    size_t n_old = pod->n;
+
+    pod->n = g->n;
+    pod->refs = g->n ? mem_alloc(g->n * sizeof(struct ref *)) : NULL;
+    for (size_t i = 0; i < g->n; i++) {
+        pod->refs[i] = ref_get(r, g->keys[i]);
+        ref_add_pod(pod->refs[i], pod);
+    }
+    drop_all(r, pod, old, n_old);
+}
+
+void refs_pod(struct refs *r, struct str pod_key, const cJSON *pod)
+{
+    struct map_entry *e = map_get(&r->pods, pod_key);
+    struct ref_pod *known = e ? CONTAINER(e, struct ref_pod, entry) : NULL;
+    struct arena *a;
+    struct gather g;
+
+    if (!pod) {
+        if (known)
+            pod_free(r, known);
+        return;
+    }
+    a = arena_new(0);
+    gather_refs(&g, a, pod_key, pod);
+    if (!known && g.n)
+        known = pod_get(r, pod_key);
+    if (known && !same(known, &g))
+        set_refs(r, known, &g);
+    arena_free(a);
+}
+
+static struct ref *lookup(const struct refs *r, enum sync_id id, struct str ns, struct str name)
+{
+    struct arena *a = arena_new(0);
+    struct map_entry *e = map_get(
+        &r->refs, arena_printf(a, "%s/%.*s/%.*s", SYNC_KINDS[id].plural, STR_F(ns), STR_F(name)));
+
+    arena_free(a);
+    return e ? CONTAINER(e, struct ref, entry) : NULL;
+}
+
+bool refs_wanted(const struct refs *r, enum sync_id id, struct str ns, struct str name)
+{
+    return lookup(r, id, ns, name) != NULL;
+}
+
+void refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str name)
+{
+    struct ref *ref = lookup(r, id, ns, name);
+
+    for (size_t i = 0; ref && i < ref->n; i++) {
+        struct str pod_ns, pod_name;
+
+        if (key_split(str_c(ref->pods[i]->key), &pod_ns, &pod_name))
+            syncer_add(r->syncer, SYNC_PODS, pod_ns, pod_name);
+    }
+}
+
+/* --- life --- */
+
+struct refs *refs_new(struct syncer *s)
+{
+    struct refs *r = NEW(struct refs);
+
+    r->syncer = s;
+    map_init(&r->refs, rng_u64(vapi_rng(s->api)));
+    map_init(&r->pods, rng_u64(vapi_rng(s->api)));
+    return r;
+}
+
+static void free_pod(void *ctx, struct map_entry *e)
+{
+    pod_free(ctx, CONTAINER(e, struct ref_pod, entry));
+}
+
+struct refs *refs_free(struct refs *r)
+{
+    if (!r)
+        return NULL;
+    map_each(&r->pods, free_pod, r);
+    assert(!r->refs.n);
+    map_fini(&r->refs);
+    map_fini(&r->pods);
+    mem_free(r);
+    return NULL;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A virtual pod on its way down: its pool, its share of the quota, what it needs on the host first,
+ * its translation; and later the few fields a living pod may change. Must never send a pod whose
+ * GPUs are not charged. */
+
+#include "pods/pods.h"
+#include "gpu/ledger.h"
+#include "nodes/nodes.h"
+#include "objects/objects.h"
+#include <string.h>
+
+#define LABEL_GPU_POOL "sublet.dev/gpu-pool"
+
+/* --- the pool --- */
+
+/* A pod that is charged stays in its pool, whatever its namespace's label says by now. */
+static const cJSON *pinned(struct arena *a, const cJSON *pod, const struct config_binding *binding)
+{
+    cJSON *copy;
+
+    if (!binding)
+        return pod;
+    copy = json_copy(a, pod);
+    json_set_str(a, json_ensure_path(a, copy, "metadata.labels"), LABEL_GPU_POOL,
+                 binding->pool->name);
+    return copy;
+}
+
+int pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct pool_choice *ret,
+               struct err *err)
+{
+    struct str ns = json_str_at(pod, "metadata.namespace");
+    const struct config_binding *charged = ledger_charged(s->ledger, sync_uid(pod));
+
+    return pool_resolve(a, s->config, ns, pinned(a, pod, charged),
+                        syncer_namespace_labels(s, a, ns), ret, err);
+}
+
+/* --- the translation --- */
+
+struct gather {
+    struct arena *arena;
+    cJSON *list;
+};
+
+static bool on_object(void *ctx, const struct store_object *o)
+{
+    struct gather *g = ctx;
+
+    json_append(g->list, vapi_tree(g->arena, o));
+    return true;
+}
+
+static cJSON *list_of(struct syncer *s, struct arena *a, const char *plural, struct str ns)
+{
+    struct gather g = {a, json_new_array(a)};
+    const struct resource *r = syncer_resource(s, "", plural);
+
+    if (store_scan(s->store, r->storage, ns, STR_NULL, STR_NULL, 0, on_object, &g, NULL))
+        return NULL;
+    return g.list;
+}
+
+static bool asks_for_namespaces(const cJSON *pod)
+{
+    const cJSON *affinity = json_path(pod, "spec.affinity");
+
+    return json_get(affinity, "podAffinity") || json_get(affinity, "podAntiAffinity");
+}
+
+int pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
+                  const struct pool_choice *choice, bool with_services, cJSON **ret,
+                  struct err *err)
+{
+    struct translate_tenant tenant = s->tenant;
+    struct str ns = json_str_at(pod, "metadata.namespace");
+    const cJSON *links = json_path(pod, "spec.enableServiceLinks");
+    const cJSON *services = NULL;
+
+    if (asks_for_namespaces(pod))
+        tenant.namespaces = list_of(s, a, "namespaces", STR_NULL);
+    if (with_services && (!links || json_true(links)))
+        services = list_of(s, a, "services", ns);
+    return translate_pod(a, &tenant, choice, pod, services, ret, err);
+}
+
+/* --- what must be there first --- */
+
+struct missing {
+    struct sync_run *run;
+    bool any;
+};
+
+static enum sync_id kind_of_ref(enum translate_ref_kind kind)
+{
+    switch (kind) {
+    case REF_CONFIG_MAP:
+        return SYNC_CONFIG_MAPS;
+    case REF_SECRET:
+        return SYNC_SECRETS;
+    case REF_PVC:
+        return SYNC_CLAIMS;
+    case REF_SERVICE_ACCOUNT:
+    default:
+        return N_SYNC;
+    }
+}
+
+/* What the tenant itself does not have is not waited for: the pod goes down, and its events say
+ * what is missing as they would anywhere. */
+static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
+{
+    struct missing *m = ctx;
+    struct sync_run *run = m->run;
+    struct syncer *s = run->syncer;
+    enum sync_id id = kind_of_ref(kind);
+    char host_name[64];
+
+    (void)optional;
+    if (id == N_SYNC)
+        return;
+    if (!store_get(s->store, syncer_storage(s, id), run->ns, name))
+        return;
+    translate_name(&s->tenant, run->ns, name, host_name);
+    if (reflector_get(syncer_watch(s, id), str_c(host_name)))
+        return;
+    syncer_add(s, id, run->ns, name); /* whose controller wakes this pod when it is done */
+    m->any = true;
+}
+
+static bool refs_there(struct sync_run *run)
+{
+    struct missing m = {run, false};
+
+    translate_pod_refs(run->virtual_, on_ref, &m);
+    return !m.any;
+}
+
+/* --- create --- */
+
+bool pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct str node)
+{
+    const struct host_object *o;
+    struct str ns, name, uid;
+    char host_name[64];
+    cJSON *host = NULL;
+
+    translate_name(&s->tenant, json_str_at(pod, "metadata.namespace"),
+                   json_str_at(pod, "metadata.name"), host_name);
+    o = reflector_get(s->watches[SYNC_PODS].reflector, str_c(host_name));
+    return o && !json_parse(a, o->bytes, &host, NULL) &&
+           translate_owner(&s->tenant, host, &ns, &name, &uid) && str_eq(uid, sync_uid(pod)) &&
+           str_eq(json_str_at(host, "spec.nodeName"), node);
+}
+
+static bool names_nodes(const cJSON *pod)
+{
+    return json_str_at(pod, "spec.nodeName").n || json_path(pod, "spec.affinity.nodeAffinity");
+}
+
+/* A Binding that is under way would come too late for the host's scheduler, and names of nodes mean
+ * nothing before the nodes are known. */
+static bool may_be_placed(struct sync_run *run)
+{
+    if (!sync_is_being_written(run) &&
+        (nodes_known(run->syncer->nodes) || !names_nodes(run->virtual_)))
+        return true;
+    reconcile_again_after(run->reconcile, 1000);
+    return false;
+}
+
+static void refuse(struct sync_run *run, const struct err *err)
+{
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
+                    STR_F(err->message));
+    reconcile_fail(run->reconcile, err);
+}
+
+void pod_create(struct sync_run *run)
+{
+    const struct ledger_pod asks = {.uid = run->uid,
+                                    .key = reconcile_key(run->reconcile),
+                                    .created =
+                                        json_str_at(run->virtual_, "metadata.creationTimestamp")};
+    struct pool_choice choice;
+    struct str waits;
+    struct err err;
+    cJSON *pod;
+
+    err_init(&err, run->arena);
+    if (translate_pod_gated(run->virtual_)) {
+        pod_say_waiting(run, "SchedulingGated",
+                        STR("Scheduling is blocked due to non-empty scheduling gates"));
+        return;
+    }
+    if (pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err)) {
+        refuse(run, &err);
+        return;
+    }
+    if (ledger_is_over(run->syncer->ledger, &choice, run->uid) && !sync_create_may_come(run))
+        ledger_release(run->syncer->ledger, run->uid);
+    if (!ledger_admit(run->syncer->ledger, run->arena, &choice, &asks, &waits)) {
+        pod_say_waiting(run, "SchedulingGated", waits);
+        return;
+    }
+    if (!refs_there(run) || !tokens_ensure(run) || !may_be_placed(run))
+        return;
+    if (pod_translate(run->syncer, run->arena, run->virtual_, &choice, true, &pod, &err))
+        refuse(run, &err);
+    else
+        sync_create(run, pod);
+}
+
+bool pod_fits_host(struct sync_run *run)
+{
+    struct pool_choice choice;
+    struct err err;
+    cJSON *pod;
+
+    err_init(&err, run->arena);
+    return !pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err) &&
+           !pod_translate(run->syncer, run->arena, run->virtual_, &choice, false, &pod, &err) &&
+           translate_pod_is_made_of(run->host, pod);
+}
+
+/* --- changes of a living pod --- */
+
+static bool add_ephemeral(struct sync_run *run, const struct pool_choice *choice)
+{
+    struct err err;
+    cJSON *patch = NULL;
+
+    err_init(&err, run->arena);
+    if (!json_count(json_path(run->virtual_, "spec.ephemeralContainers")))
+        return false;
+    if (translate_ephemeral(run->arena, &run->syncer->tenant, choice, run->virtual_, run->host,
+                            &patch, &err)) {
+        refuse(run, &err);
+        return true;
+    }
+    if (!patch)
+        return false;
+    sync_patch(run, patch, "application/strategic-merge-patch+json", "/ephemeralcontainers");
+    return true;
+}
+
+/* A pod that was never changed has on the host what the host's admission made of it. */
+static bool resize(struct sync_run *run, const cJSON *wanted)
+{
+    cJSON *patch = NULL;
+
+    if (json_i64_at(run->virtual_, "metadata.generation", 1) > 1)
+        patch = translate_pod_resize(run->arena, run->host, wanted);
+    if (!patch)
+        return false;
+    sync_patch(run, patch, "application/strategic-merge-patch+json", "/resize");
+    return true;
+}
+
+bool pod_update_down(struct sync_run *run)
+{
+    struct pool_choice choice;
+    struct err err;
+    cJSON *pod, *patch;
+
+    err_init(&err, run->arena);
+    if (pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err) ||
+        pod_translate(run->syncer, run->arena, run->virtual_, &choice, false, &pod, &err)) {
+        /* It runs as it was allowed to; a change that is not allowed stays up here. */
+        refuse(run, &err);
+        return true;
+    }
+    ledger_force(run->syncer->ledger, &choice, run->uid);
+    patch = translate_pod_update(run->arena, run->host, pod);
+    if (patch)
+        patch = relabel_pod_keep(run, pod, patch);
+    if (patch) {
+        sync_patch(run, patch, "application/merge-patch+json", "");
+        return true;
+    }
+    return add_ephemeral(run, &choice) || resize(run, pod);
+}

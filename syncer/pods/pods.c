@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods: the one kind that everything else is there for. One run looks at the virtual pod, the host
+ * pod and the mapping between them, and takes the next step. Must never create a pod twice, nor
+ * bring back one that was on the host and went.
+ *
+ *   virtual | host | was there |
+ *   --------+------+-----------+------------------------------------------------------------------
+ *      -    |  x   |     x     | remove the host pod
+ *      -    |  -   |     x     | remove its token Secret, release its GPUs, forget it
+ *      x    |  -   |     -     | wait for gates, quota, references, tokens; then create
+ *      x    |  -   |     x     | it is gone: remove the virtual pod (a finished one stays), but in
+ *           |      |           | another life than it was seen in: create it again
+ *      x    |  x   |           | of another uid: remove the host pod; else status up, changes down,
+ *           |      |           | and deletion whichever way it came from */
+#include "pods/pods.h"
+#include "core/life.h"
+#include "gpu/ledger.h"
+#include "nodes/nodes.h"
+#include "objects/objects.h"
+
+/* A pod removed without a grace period is killed on the host all the same before its GPUs are given
+ * to somebody else: one second, confirmed by its kubelet. */
+#define FORCED_GRACE_S 1
+
+/* --- without a virtual pod --- */
+
+static void pod_gone(struct sync_run *run)
+{
+    struct syncer *s = run->syncer;
+    bool scheduled = json_str_at(run->host, "spec.nodeName").n > 0;
+
+    failed_note(s->failed, reconcile_key(run->reconcile), false);
+    if (!run->mapping.exists)
+        return;
+    struct str uid = run->mapping.uid;
+    if (!run->host && !tokens_remove(run))
+        return;
+    if (!sync_finish_gone(run, scheduled ? FORCED_GRACE_S : 0))
+        return;
+    ledger_release(s->ledger, uid);
+    for (size_t i = 0; i < run->mapping.n_old; i++)
+        ledger_release(s->ledger, run->mapping.old[i]);
+}
+
+/* --- without a host pod --- */
+
+static void pod_lost(struct sync_run *run)
+{
+    bool deleting = object_is_terminating(run->virtual_);
+
+    ledger_release(run->syncer->ledger, run->uid);
+    if (pod_is_finished(run->virtual_) && !deleting) {
+        /* The host cleans up what finished; the tenant keeps its result. */
+        (void)tokens_remove(run);
+        return;
+    }
+    if (!deleting)
+        reconcile_event(run->reconcile, run->virtual_, "Warning", "PodRemoved",
+                        "the host cluster removed it");
+    pod_remove_virtual(run, 0);
+}
+
+/* What the record says was on the host is of a history that this host does not have. */
+static void pod_again(struct sync_run *run)
+{
+    if (pod_is_finished(run->virtual_)) {
+        ledger_release(run->syncer->ledger, run->uid);
+        return;
+    }
+    if (object_is_terminating(run->virtual_)) {
+        pod_remove_virtual(run, 0);
+        return;
+    }
+    if (json_str_at(run->virtual_, "spec.nodeName").n) {
+        pod_unbind(run);
+        return;
+    }
+    sync_begin_again(run);
+    pod_create(run);
+}
+
+static void pod_missing(struct sync_run *run)
+{
+    switch (life_absence(run->syncer, SYNC_PODS, &run->mapping)) {
+    case ABSENCE_PROVEN:
+        pod_lost(run);
+        break;
+    case ABSENCE_OF_ANOTHER_LIFE:
+        pod_again(run);
+        break;
+    case ABSENCE_OPEN:
+        break;
+    }
+}
+
+static void pod_absent(struct sync_run *run)
+{
+    bool known = run->mapping.exists && str_eq(run->mapping.uid, run->uid);
+
+    sync_take_mapping(run);
+    if (!run->mapping.tried)
+        sync_forget_old(run);
+    if (known && run->mapping.host_uid.n)
+        pod_missing(run);
+    else if (object_is_terminating(run->virtual_))
+        pod_remove_virtual(run, 0);
+    else if (!pod_is_finished(run->virtual_))
+        pod_create(run);
+}
+
+/* --- with both --- */
+
+static int64_t grace_of(const cJSON *object)
+{
+    return json_i64_at(object, "metadata.deletionGracePeriodSeconds", 0);
+}
+
+static int64_t grace_down(const struct sync_run *run)
+{
+    int64_t grace = grace_of(run->virtual_);
+
+    if (grace == 0 && json_str_at(run->host, "spec.nodeName").n)
+        return FORCED_GRACE_S;
+    return grace;
+}
+
+/* True: a removal is under way in either direction. */
+static bool pod_deletion(struct sync_run *run)
+{
+    bool down = object_is_terminating(run->virtual_), up = object_is_terminating(run->host);
+
+    if (down && (!up || grace_down(run) < grace_of(run->host))) {
+        sync_delete(run, grace_down(run));
+        return true;
+    }
+    if (up && !down && !sync_is_leaving(run, run->host))
+        pod_remove_virtual(run, grace_of(run->host));
+    return up && !down;
+}
+
+void pod_settled(struct sync_run *run)
+{
+    struct str key = reconcile_key(run->reconcile);
+    bool failed = str_eqc(json_str_at(run->host, "status.phase"), "Failed");
+
+    if (failed_note(run->syncer->failed, key, failed) && pod_is_finished(run->virtual_)) {
+        sync_delete(run, -1);
+        return;
+    }
+    if (pod_is_finished(run->host))
+        (void)tokens_remove(run);
+    else if (!object_is_terminating(run->host) && tokens_ensure(run))
+        pod_update_down(run);
+}
+
+static void pod_present(struct sync_run *run)
+{
+    if (sync_settle_owner(run) || pod_deletion(run))
+        return;
+    if (pod_is_finished(run->host))
+        ledger_release(run->syncer->ledger, run->uid);
+    if (!pod_update_up(run))
+        pod_settled(run);
+}
+
+static void reconcile_pod(struct reconcile *r)
+{
+    struct syncer *s = syncer_of(r);
+    struct sync_run run;
+
+    if (!sync_run_init(&run, r, SYNC_PODS) || (!run.virtual_ && !run.mapping.exists))
+        return;
+    if (!syncer_ready(s, SYNC_PODS, SYNC_SECRETS, SYNC_CONFIG_MAPS) ||
+        !sync_run_init(&run, r, SYNC_PODS))
+        return;
+    if (!run.virtual_)
+        pod_gone(&run);
+    else if (!run.host)
+        pod_absent(&run);
+    else
+        pod_present(&run);
+}
+
+/* --- what the virtual cluster tells --- */
+
+static struct syncer *syncer_in(struct controller *c)
+{
+    return vapi_get_hooks(controller_api(c))->ctx;
+}
+
+static bool speaks_of_an_end(const struct store_object *o)
+{
+    return o && (str_contains(o->bytes, STR("\"Succeeded\"")) ||
+                 str_contains(o->bytes, STR("\"Failed\"")));
+}
+
+/* What a pod refers to is its spec's, which later only ephemeral containers add to; and it needs
+ * none of it once it has finished, until a host that was restored runs it again. */
+static bool may_change_refs(const struct store_event *e)
+{
+    return e->type == STORE_ADDED || str_contains(e->object->bytes, STR("ephemeralContainers")) ||
+           speaks_of_an_end(e->object) || speaks_of_an_end(e->previous);
+}
+
+static void count_refs(struct syncer *s, const struct store_event *e)
+{
+    struct arena *a = arena_new(0);
+    struct str key = key_join(a, e->object->ns, e->object->name);
+    cJSON *pod;
+
+    if (e->type == STORE_DELETED) {
+        refs_pod(s->refs, key, NULL);
+    } else if (may_change_refs(e)) {
+        pod = vapi_tree(a, e->object);
+        refs_pod(s->refs, key, pod_is_finished(pod) ? NULL : pod);
+    }
+    arena_free(a);
+}
+
+static void map_pod(struct controller *c, const struct store_event *e)
+{
+    count_refs(syncer_in(c), e);
+    controller_map_self(c, e);
+}
+
+static const struct controller_source SOURCES[] = {
+    {"", "pods", map_pod}, {"", "nodes", nodes_map_event}, {0}};
+
+const struct controller_def POD_SYNCER = {
+    .name = "sublet-pods", .sources = SOURCES, .reconcile = reconcile_pod, .workers = 64};

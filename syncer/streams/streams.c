@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Logs, exec, attach, port-forward and proxies, carried to the host: the tenant's request was
+ * authorised by its own API; here its names become the host's and it goes out under our identity.
+ * Must never go to a host object that is not the virtual one's (its uid says), keep more of an
+ * answer than its reader is behind, or let a host's name into a refusal.
+ *
+ *   connect() -> pipe opened -+- 101 ----------> TUNNEL: bytes both ways
+ *                             |- answer -------> PASSING: piece by piece
+ *                             '- refusal ------> GATHERING: read whole, names written back
+ *   either side ends or leaves: the other one is ended, and the stream is gone */
+
+#include "streams/streams.h"
+#include "core/run.h"
+#include <sublet/host_trouble.h>
+#include <assert.h>
+
+#include <sublet/proxy.h>
+
+#define STREAM_MAGIC  0x7374726du
+#define REFUSAL_LIMIT 65536
+
+enum stream_state { STREAM_ASKED, STREAM_GATHERING, STREAM_PASSING, STREAM_TUNNEL };
+
+struct stream {
+    unsigned magic;
+    enum stream_state state;
+    struct syncer *syncer;
+    struct stream *next, **prev;
+    struct proxy *proxy;
+    struct host_pipe *pipe;
+    char host_name[64];
+    struct buf refusal; /* gathered, and the head it came with */
+    int status;
+    const struct net_header *headers;
+    size_t n_headers;
+};
+
+struct streams {
+    struct stream *first;
+};
+
+static void stream_free(struct stream *t)
+{
+    *t->prev = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    buf_fini(&t->refusal);
+    t->magic = 0;
+    mem_free(t);
+}
+
+static bool is_proxy(const struct stream *t)
+{
+    enum proxy_kind kind = proxy_request(t->proxy)->kind;
+
+    return kind == PROXY_POD || kind == PROXY_SERVICE;
+}
+
+static struct str path_of(const struct stream *t);
+
+/* --- refusals --- */
+
+static struct str names_up(const struct stream *t, struct arena *a, struct str text)
+{
+    const struct proxy_request *r = proxy_request(t->proxy);
+
+    return translate_names_up(a, &t->syncer->tenant, text, str_c(t->host_name), r->ns, r->name);
+}
+
+static struct str refusal_up(const struct stream *t, struct arena *a, const struct err *err)
+{
+    const struct proxy_request *r = proxy_request(t->proxy);
+
+    return translate_refusal_up(a, &t->syncer->tenant, err, str_c(t->host_name), r->ns, r->name);
+}
+
+static void refuse(struct stream *t, const struct err *err)
+{
+    proxy_refuse(t->proxy, err);
+    stream_free(t);
+}
+
+static const struct err_kind *kind_of(int status)
+{
+    static const struct err_kind *const kinds[] = {&ERR_BAD_REQUEST, &ERR_FORBIDDEN, &ERR_NOT_FOUND,
+                                                   &ERR_UNAVAILABLE, &ERR_TOO_MANY_REQUESTS};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (kinds[i]->code == status)
+            return kinds[i];
+    return status >= 500 ? &ERR_INTERNAL : &ERR_BAD_REQUEST;
+}
+
+static void note_right(struct stream *t, const struct err *err)
+{
+    if (!is_proxy(t)) /* a program behind it may say what it likes */
+        host_note_right(t->syncer->host, proxy_request(t->proxy)->method, path_of(t), err);
+}
+
+/* What the host said, as a Status of ours. That we may not ask is the admin's business: the tenant
+ * learns that much, and not whom it concerns. */
+static void pass_refusal(struct stream *t, const cJSON *status)
+{
+    struct arena *a = proxy_request(t->proxy)->arena;
+    struct str text = str_trim(str_sub(buf_str(&t->refusal), 0, 4096));
+    struct err err;
+    bool read;
+
+    err_init(&err, a);
+    read = status && status_parse(a, status, &err) && err.kind;
+    if (read)
+        note_right(t, &err);
+    if (t->status == 401 || t->status == 403) {
+        err_clear(&err);
+        err_set(&err, &ERR_UNAVAILABLE, TRANSLATE_NO_RIGHT);
+    } else if (!read) {
+        err_clear(&err);
+        err_set(&err, kind_of(t->status), "%.*s", STR_F(text));
+        err.message = refusal_up(t, a, &err);
+    } else {
+        err.message = refusal_up(t, a, &err);
+        err.name = err.name.n ? proxy_request(t->proxy)->name : err.name;
+    }
+    refuse(t, &err);
+}
+
+/* NULL when what was gathered is no Status. */
+static const cJSON *read_status(const struct stream *t)
+{
+    struct arena *a = proxy_request(t->proxy)->arena;
+    cJSON *tree = NULL;
+    struct err ignored;
+
+    err_init(&ignored, a);
+    if (json_parse(a, buf_str(&t->refusal), &tree, &ignored) ||
+        !str_eqc(json_str(json_get(tree, "kind")), "Status"))
+        return NULL;
+    return tree;
+}
+
+/* --- from the host --- */
+
+static struct str header(const struct net_header *headers, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eqc(headers[i].name, name))
+            return headers[i].value;
+    return STR_NULL;
+}
+
+/* A proxied program refuses in its own words; a Status may come from the API before it. */
+static bool is_refusal(const struct stream *t, int status, const struct net_header *h, size_t n)
+{
+    if (!is_proxy(t))
+        return status < 200 || status >= 300;
+    return status >= 400 && str_has_prefix(header(h, n, "content-type"), STR("application/json"));
+}
+
+/* The head is the pipe's; this copy lasts. */
+static void gather(struct stream *t, int status, const struct net_header *headers, size_t n)
+{
+    struct arena *a = proxy_request(t->proxy)->arena;
+    struct net_header *list = arena_alloc(a, (n + 1) * sizeof(*list));
+
+    for (size_t i = 0; i < n; i++)
+        list[i] =
+            (struct net_header){arena_str(a, headers[i].name), arena_str(a, headers[i].value)};
+    t->state = STREAM_GATHERING;
+    t->status = status;
+    t->headers = list;
+    t->n_headers = n;
+}
+
+static void begin(struct stream *t, int status, const struct net_header *headers, size_t n)
+{
+    struct arena *a = proxy_request(t->proxy)->arena;
+    struct net_header *list = arena_alloc(a, (n + 1) * sizeof(*list));
+    size_t m = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        bool type = str_eqc(headers[i].name, "content-type");
+
+        if (!is_proxy(t) && !type)
+            continue;
+        list[m] = headers[i];
+        if (str_eqc(headers[i].name, "location"))
+            list[m].value = names_up(t, a, headers[i].value);
+        m++;
+    }
+    t->state = STREAM_PASSING;
+    note_right(t, NULL);
+    proxy_begin(t->proxy, status, list, m);
+}
+
+static void begin_tunnel(struct stream *t, const struct net_header *headers, size_t n)
+{
+    struct err err;
+
+    if (proxy_upgrade(t->proxy, headers, n)) {
+        note_right(t, NULL);
+        t->state = STREAM_TUNNEL;
+        return;
+    }
+    err_init(&err, proxy_request(t->proxy)->arena);
+    err_set(&err, &ERR_INTERNAL, "the host cluster: an upgrade that was not asked for");
+    host_pipe_close(t->pipe);
+    refuse(t, &err);
+}
+
+static void on_head(void *ctx, int status, const struct net_header *headers, size_t n)
+{
+    struct stream *t = ctx;
+
+    assert(t->magic == STREAM_MAGIC && t->state == STREAM_ASKED);
+    if (status == 101) {
+        begin_tunnel(t, headers, n);
+    } else if (is_refusal(t, status, headers, n)) {
+        gather(t, status, headers, n);
+    } else {
+        begin(t, status, headers, n);
+    }
+}
+
+static void pass(struct stream *t, struct str bytes)
+{
+    if (proxy_write(t->proxy, bytes) > PROXY_HIGH)
+        host_pipe_pause(t->pipe, true);
+}
+
+/* It is a proxied program's answer after all. */
+static void pass_gathered(struct stream *t)
+{
+    begin(t, t->status, t->headers, t->n_headers);
+    proxy_write(t->proxy, buf_str(&t->refusal));
+    buf_fini(&t->refusal);
+}
+
+static void on_data(void *ctx, struct str bytes)
+{
+    struct stream *t = ctx;
+
+    assert(t->magic == STREAM_MAGIC);
+    if (t->state == STREAM_GATHERING && is_proxy(t) && t->refusal.n + bytes.n > REFUSAL_LIMIT)
+        pass_gathered(t);
+    if (t->state == STREAM_GATHERING)
+        buf_add(&t->refusal, str_sub(bytes, 0, REFUSAL_LIMIT - t->refusal.n));
+    else
+        pass(t, bytes);
+}
+
+static void on_host_drained(void *ctx)
+{
+    struct stream *t = ctx;
+
+    assert(t->magic == STREAM_MAGIC);
+    if (t->state == STREAM_TUNNEL)
+        proxy_pause(t->proxy, false);
+}
+
+static void on_host_end(void *ctx, const struct err *err)
+{
+    struct stream *t = ctx;
+    const cJSON *status = NULL;
+
+    assert(t->magic == STREAM_MAGIC);
+    if (t->state == STREAM_ASKED) {
+        assert(err);
+        refuse(t, err);
+        return;
+    }
+    if (t->state == STREAM_GATHERING) {
+        status = read_status(t);
+        if (status || !is_proxy(t)) {
+            pass_refusal(t, status);
+            return;
+        }
+        pass_gathered(t);
+    }
+    if (err)
+        proxy_abort(t->proxy);
+    else
+        proxy_end(t->proxy);
+    stream_free(t);
+}
+
+/* --- from the tenant's client --- */
+
+static void on_client_closed(void *ctx)
+{
+    struct stream *t = ctx;
+
+    assert(t->magic == STREAM_MAGIC);
+    host_pipe_close(t->pipe);
+    stream_free(t);
+}
+
+static void on_client_drained(void *ctx)
+{
+    struct stream *t = ctx;
+
+    assert(t->magic == STREAM_MAGIC);
+    host_pipe_pause(t->pipe, false);
+}
+
+static void on_client_bytes(void *ctx, struct str bytes)
+{
+    struct stream *t = ctx;
+
+    assert(t->magic == STREAM_MAGIC);
+    if (!bytes.n) {
+        host_pipe_close(t->pipe);
+        proxy_end(t->proxy);
+        stream_free(t);
+    } else if (host_pipe_write(t->pipe, bytes) > PROXY_HIGH) {
+        proxy_pause(t->proxy, true);
+    }
+}
+
+/* --- the way out --- */
+
+static enum sync_id kind_id(const struct proxy_request *r)
+{
+    return r->kind == PROXY_SERVICE ? SYNC_SERVICES : SYNC_PODS;
+}
+
+/* Whether the host object under our name is this virtual object's. */
+static int find_host(struct stream *t, struct err *err)
+{
+    const struct proxy_request *r = proxy_request(t->proxy);
+    struct syncer *s = t->syncer;
+    struct reflector *f = syncer_watch(s, kind_id(r));
+    const struct host_object *o;
+    struct str ns, name, uid;
+    cJSON *tree = NULL;
+
+    /* A pod without a node has not started, whatever the host holds. */
+    if (!reflector_synced(f) &&
+        (r->kind == PROXY_SERVICE || json_str_at(r->object, "spec.nodeName").n))
+        return err_set(err, &ERR_UNAVAILABLE, "the host cluster has not been read yet");
+    o = reflector_get(f, str_c(t->host_name));
+    if (o && !json_parse(r->arena, o->bytes, &tree, err) &&
+        translate_owner(&s->tenant, tree, &ns, &name, &uid) && str_eq(uid, sync_uid(r->object)))
+        return 0;
+    err_clear(err);
+    if (r->kind == PROXY_SERVICE)
+        return err_set(err, &ERR_UNAVAILABLE, "no endpoints available for service \"%.*s\"",
+                       STR_F(r->name));
+    if (r->kind == PROXY_POD)
+        return err_set(err, &ERR_BAD_REQUEST, "address not allowed");
+    return proxy_waiting(t->proxy, "ContainerCreating", err);
+}
+
+static struct str path_of(const struct stream *t)
+{
+    static const char *const tails[] = {
+        [PROXY_LOG] = "log",       [PROXY_EXEC] = "exec",
+        [PROXY_ATTACH] = "attach", [PROXY_PORT_FORWARD] = "portforward",
+        [PROXY_POD] = "proxy",     [PROXY_SERVICE] = "proxy"};
+    const struct proxy_request *r = proxy_request(t->proxy);
+    struct arena *a = r->arena;
+    struct str name = str_c(t->host_name), tail;
+
+    if (r->scheme.n)
+        name = arena_printf(a, "%.*s:%.*s:%.*s", STR_F(r->scheme), STR_F(name), STR_F(r->port));
+    else if (r->port.n)
+        name = arena_printf(a, "%.*s:%.*s", STR_F(name), STR_F(r->port));
+    tail = arena_printf(a, "/%s%.*s%s%.*s", tails[r->kind], STR_F(r->path), r->query.n ? "?" : "",
+                        STR_F(r->query));
+    return sync_path(a, t->syncer, kind_id(r), name, tail.p);
+}
+
+static int open_pipe(struct stream *t, struct err *err)
+{
+    static const struct host_pipe_handler handler = {on_head, on_data, on_host_drained,
+                                                     on_host_end};
+    const struct proxy_request *r = proxy_request(t->proxy);
+    struct host_pipe_request q = {.method = r->method,
+                                  .path = path_of(t),
+                                  .headers = r->headers,
+                                  .n_headers = r->n_headers,
+                                  .body = r->body,
+                                  .upgrade = r->upgrade,
+                                  .reads = r->kind == PROXY_LOG};
+
+    t->pipe = host_pipe_open(t->syncer->host, &q, &handler, t, err);
+    return t->pipe ? 0 : -1;
+}
+
+void streams_connect(struct syncer *s, struct proxy *p)
+{
+    static const struct proxy_events events = {on_client_closed, on_client_drained,
+                                               on_client_bytes};
+    const struct proxy_request *r = proxy_request(p);
+    struct stream *t = NEW(struct stream);
+    struct err err;
+
+    err_init(&err, r->arena);
+    *t = (struct stream){.magic = STREAM_MAGIC,
+                         .syncer = s,
+                         .next = s->streams->first,
+                         .prev = &s->streams->first,
+                         .proxy = p,
+                         .refusal = BUF_INIT(REFUSAL_LIMIT)};
+    if (t->next)
+        t->next->prev = &t->next;
+    s->streams->first = t;
+    translate_name(&s->tenant, r->ns, r->name, t->host_name);
+    proxy_on(p, &events, t);
+    if (s->closing || !s->started)
+        err_set(&err, &ERR_UNAVAILABLE, "the host cluster: closing");
+    if (err.kind || find_host(t, &err) || open_pipe(t, &err))
+        refuse(t, &err);
+}
+
+/* --- life --- */
+
+struct streams *streams_new(void)
+{
+    return NEW(struct streams);
+}
+
+static void stop(struct stream *t, const char *why)
+{
+    struct err err;
+
+    host_pipe_close(t->pipe);
+    if (t->state == STREAM_PASSING || t->state == STREAM_TUNNEL) {
+        proxy_abort(t->proxy);
+        stream_free(t);
+        return;
+    }
+    err_init(&err, proxy_request(t->proxy)->arena);
+    err_set(&err, &ERR_UNAVAILABLE, "the host cluster: %s", why);
+    refuse(t, &err);
+}
+
+void streams_stop(struct streams *all)
+{
+    while (all->first)
+        stop(all->first, "closing");
+}
+
+void streams_bar(struct streams *all)
+{
+    struct stream *next;
+
+    for (struct stream *t = all->first; t; t = next) {
+        next = t->next;
+        if (proxy_request(t->proxy)->kind != PROXY_LOG)
+            stop(t, "this process no longer holds the Lease");
+    }
+}
+
+struct streams *streams_free(struct streams *all)
+{
+    assert(!all || !all->first);
+    return mem_free(all);
+}
