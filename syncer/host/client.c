@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's client: a queue with a rate, a number of requests under way, deadlines, the repetition
- * the host asks for by 429, and whether the host answers at all. Must never call back before the
- * function that was called has returned, and never repeat what may have been executed.
+/* The client of the host's API: a queue with a rate and a limit of requests in flight, deadlines,
+ * retries of 429, and whether the host is reachable. Must never call back before the function that
+ * was called has returned, and never retry a request that may have been executed.
  *
  *   QUEUED --tick--> RUNNING --answer--> done()
  *     ^                 | 429                        any state --cancel--> gone
@@ -24,8 +24,8 @@
 #define LINE_LIMIT   (16u << 20)
 #define SLEEP_MAX_MS 10000
 
-/* Dry runs: so many of a burst stay for those that are urgent, and so many are under way. */
-#define DRY_BURST     4 /* seconds of its rate */
+/* Of dry runs. */
+#define DRY_BURST     4 /* seconds of their rate */
 #define DRY_IN_FLIGHT 16
 
 enum call_state { CALL_QUEUED, CALL_RUNNING, CALL_SLEEPING, CALL_FINISHED };
@@ -42,13 +42,13 @@ const struct host_trouble_text HOST_TROUBLES[N_HOST_TROUBLES] = {
 
 #define BARRED "nothing is changed there until this process has confirmed that it holds the Lease"
 
-#define ERRORS_IN_A_ROW 3 /* answers of 5xx: one of them is an accident */
+#define ERRORS_IN_A_ROW 3 /* of 5xx, before it is reported */
 
-/* What goes by one rate. Dry runs have their own, so that they never hold up what changes things.
+/* Requests that share one rate. Dry runs have a lane of their own, so that they never delay writes.
  */
 struct lane {
     struct call_list urgent, queued;
-    int64_t qps, burst, reserve; /* qps 0: no limit; reserve: for urgent ones alone */
+    int64_t qps, burst, reserve; /* qps 0: no limit; reserve: tokens for urgent ones only */
     double tokens;
     unsigned in_flight, max_in_flight;
 };
@@ -66,9 +66,9 @@ struct host_call {
     size_t request_n;
     int64_t deadline_ms, wake_ms;
     bool urgent, stream, got_data;
-    bool changes; /* the host: only while the gate is open */
+    bool changes; /* it changes the host: sent only while the gate is open */
     void *wire;
-    struct buf body; /* of a stream: the line that is not complete yet */
+    struct buf body; /* of a stream: the incomplete last line */
     host_line_cb line;
     host_done_cb done;
     void *ctx;
@@ -90,7 +90,7 @@ struct host {
     int64_t tokens_ms;
     bool stopped, up, reached, delivering;
     unsigned probes;
-    struct host_call *probe, *current; /* current: whose line() runs now */
+    struct host_call *probe, *current; /* current: the stream whose line() is being called */
     bool current_cancelled;
     void (*on_up)(void *ctx);
     void *on_up_ctx;
@@ -177,7 +177,7 @@ static void call_free(struct host_call *c)
     mem_free(c);
 }
 
-/* --- is the host there --- */
+/* --- reachability --- */
 
 static void send_probe(struct host *h);
 
@@ -205,7 +205,7 @@ static void schedule_probe(struct host *h)
     uv_timer_start(&h->probe_timer, on_probe_timer, (uint64_t)probe_delay(h), 0);
 }
 
-/* One failure of carrying makes the host down; any answer makes it up. */
+/* One transport failure makes the host down; any answer makes it up. */
 static void note_reachable(struct host *h, bool answered)
 {
     bool was_up = h->up;
@@ -222,7 +222,7 @@ static void note_reachable(struct host *h, bool answered)
     }
 }
 
-/* --- how the dialogue fares --- */
+/* --- health: credentials, rights, 5xx --- */
 
 static void set_trouble(struct host *h, enum host_trouble now, struct str detail)
 {
@@ -233,7 +233,7 @@ static void set_trouble(struct host *h, enum host_trouble now, struct str detail
         h->on_trouble(h->on_trouble_ctx, now, detail);
 }
 
-/* Credentials that one request shows are those of all. */
+/* One 401 is reported: all requests share the same credentials. */
 static void note_status(struct host *h, int status)
 {
     h->errors = status >= 500 ? h->errors + 1 : 0;
@@ -244,7 +244,7 @@ static void note_status(struct host *h, int status)
     else if (h->errors >= ERRORS_IN_A_ROW)
         set_trouble(h, HOST_ERRORS, str_c(status == 503 ? "503 Service Unavailable" : "5xx"));
     else if (h->trouble != HOST_UNAUTHORIZED && h->trouble != HOST_ERRORS)
-        set_trouble(h, HOST_FINE, STR_NULL); /* it answers, at least */
+        set_trouble(h, HOST_FINE, STR_NULL); /* it is reachable again */
 }
 
 void host_note_right(struct host *h, const char *method, struct str path, const struct err *err)
@@ -314,7 +314,7 @@ static const struct err_kind *kind_of_code(int code)
     return code >= 500 ? &ERR_INTERNAL : &ERR_BAD_REQUEST;
 }
 
-/* What a refusal says, as an error: a metav1.Status where there is one. */
+/* An error answer: a metav1.Status, or any other body. */
 static void read_refusal(struct arena *a, int status, struct str body, struct err *err)
 {
     struct err ignored;
@@ -359,7 +359,7 @@ static void call_failed(struct host_call *c, const struct err_kind *kind, const 
     arena_free(a);
 }
 
-/* The host executed nothing and says when to come again. */
+/* 429: the request was not executed, and Retry-After says when to retry. */
 static bool sleep_and_repeat(struct host_call *c, int64_t retry_after_s)
 {
     struct host *h = c->host;
@@ -409,15 +409,15 @@ static void on_data(void *ctx, struct str bytes)
 
     assert(c->magic == CALL_MAGIC && c->state == CALL_RUNNING);
     c->got_data = true;
-    /* The answer to a refused stream is one Status without a line's end: it stays in the body. */
+    /* The answer to a refused stream is one Status without a newline: it stays in the body. */
     if (c->stream)
         give_lines(c, bytes);
     else
         buf_add(&c->body, bytes);
 }
 
-/* A stream that was cut says nothing of the host, nor does a short deadline that passed: the next
- * request, or a probe, will. */
+/* A stream that breaks and a short deadline that passes do not prove the host down: the next
+ * request, or a probe, decides. */
 static void note_outcome(struct host_call *c, int status, const struct wire_failure *failure)
 {
     struct host *h = c->host;
@@ -497,7 +497,7 @@ static void drop_wire(struct host_call *c)
     c->wire = NULL;
 }
 
-/* Tokens there must be for what waits there. */
+/* The tokens that must be there before a request of the lane starts. */
 static double price(const struct lane *lane, bool urgent)
 {
     return urgent ? 1 : 1 + (double)lane->reserve;
@@ -515,7 +515,7 @@ static enum host_gate gate_of(const struct host *h)
     return h->gate ? h->gate(h->gate_ctx) : HOST_GATE_OPEN;
 }
 
-/* A refusal needs no turn: requests that wait fail at once. */
+/* The gate is closed: requests that change the host fail at once. */
 static void bar(struct call_list *list)
 {
     struct host_call *next;
@@ -575,13 +575,13 @@ static int64_t earliest(const struct call_list *list, int64_t soonest)
             continue;
         soonest = at < soonest ? at : soonest;
         if (c->state == CALL_QUEUED)
-            break; /* in order of arrival, so nearly in order of deadlines */
+            break; /* in order of arrival, so roughly in order of deadlines */
     }
     return soonest;
 }
 
-/* The transport knows the deadline too, but libcurl forgets it for requests that wait until a
- * connection somebody else opens shows whether they may share it. */
+/* The transport has the deadline too, but libcurl ignores it for requests that wait for another
+ * one's connection to show whether they can be multiplexed (CURLOPT_PIPEWAIT). */
 static void expire_running(struct host *h)
 {
     static const struct wire_failure late = {
@@ -627,7 +627,7 @@ static int64_t lane_earliest(const struct lane *lane, int64_t now, int64_t soone
     return earliest(&lane->urgent, earliest(&lane->queued, soonest));
 }
 
-/* The timer is for the next token, sleeper or deadline, and for answers that wait for a turn. */
+/* The timer is for the next token, retry or deadline, and for results to be delivered. */
 static void arm(struct host *h)
 {
     int64_t now = now_ms(h), at = INT64_MAX, delay;
@@ -646,14 +646,14 @@ static void arm(struct host *h)
     uv_timer_start(&h->timer, on_timer, (uint64_t)delay, 0);
 }
 
-/* From the timer only: callers are out of their calls then. */
+/* From the timer only: no caller is inside host_send() then. */
 static void deliver(struct host *h)
 {
     struct host_call *last = h->finished.last, *c;
 
     while (last && (c = h->finished.first)) {
         if (c == last)
-            last = NULL; /* what fails from here on waits for the next turn */
+            last = NULL; /* later failures wait for the next turn of the loop */
         call_failed(c, c->failure, c->failure_text);
     }
 }
@@ -708,7 +708,7 @@ static struct host_call *call_new(struct host *h, const struct host_request *q, 
     return c;
 }
 
-/* Started at once where there is room: the transport never answers from within start(). */
+/* Starts at once where the rate allows: the transport never answers from within start(). */
 static void enqueue(struct host *h, struct host_call *c)
 {
     if (h->stopped) {

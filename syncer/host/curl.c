@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transport over libcurl: its multi interface driven by the libuv loop. libcurl calls us from
- * inside itself; those callbacks only note what happened, and everything is told to the client
- * after libcurl has returned. Must never call out from a libcurl callback, and never wait.
+/* The transport over libcurl: its multi interface driven by the libuv loop. Callbacks of libcurl
+ * only record what happened; results are delivered to the client after libcurl has returned. Must
+ * never call the client from a libcurl callback, and never block.
  *
  *   socket ready / timer -> curl_multi_socket_action -> notes -> settle(): data, then ends */
 #include "curl_impl.h"
@@ -22,7 +22,7 @@ struct curl_transport *curl_from(struct transport *t)
     return c;
 }
 
-/* --- telling the client --- */
+/* --- delivery to the client --- */
 
 void curl_wire_free(struct wire *w)
 {
@@ -63,7 +63,7 @@ static enum host_trouble trouble_of(CURLcode result)
     }
 }
 
-static void tell_failure(const struct wire_handler *handler, CURLcode result, const char *detail)
+static void report_failure(const struct wire_handler *handler, CURLcode result, const char *detail)
 {
     struct wire_failure failure = {trouble_of(result), curl_easy_strerror(result), str_c(detail)};
 
@@ -72,7 +72,7 @@ static void tell_failure(const struct wire_handler *handler, CURLcode result, co
     handler->end(handler->ctx, 0, 0, &failure);
 }
 
-static void tell_end(struct wire *w)
+static void report_end(struct wire *w)
 {
     struct wire_handler handler = w->handler;
     char detail[CURL_ERROR_SIZE];
@@ -82,13 +82,13 @@ static void tell_end(struct wire *w)
     long status = 0;
 
     if (raw) {
-        w->ended = false; /* told once; the wire is raw's */
+        w->ended = false; /* reported once; the raw connection keeps the wire */
         curl_raw_opened(raw, result);
         return;
     }
     curl_easy_getinfo(w->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(w->easy, CURLINFO_RETRY_AFTER, &retry_after);
-    /* A new CA or token may be what it takes. */
+    /* The CA or the token may have been rotated: re-read them. */
     if (result == CURLE_PEER_FAILED_VERIFICATION || status == 401)
         w->transport->credentials_at = INT64_MIN / 2;
     memcpy(detail, w->error, sizeof(detail));
@@ -96,10 +96,10 @@ static void tell_end(struct wire *w)
     if (result == CURLE_OK)
         handler.end(handler.ctx, (int)status, (int64_t)retry_after, NULL);
     else
-        tell_failure(&handler, result, detail);
+        report_failure(&handler, result, detail);
 }
 
-/* One wire that has something to tell, or NULL. */
+/* A wire with undelivered data or an undelivered end, or NULL. */
 static struct wire *next_noted(struct curl_transport *t)
 {
     for (struct wire *w = t->wires; w; w = w->next)
@@ -135,20 +135,20 @@ static void settle(struct curl_transport *t)
     note_ends(t);
     while ((w = next_noted(t))) {
         if (w->data.n) {
-            /* The handler may cancel w: the bytes are ours while it looks at them. */
+            /* The handler may cancel w, which would free its buffer. */
             struct str bytes = buf_take(&w->data);
 
             w->data = BUF_INIT(ANSWER_LIMIT);
             w->handler.data(w->handler.ctx, bytes);
             mem_free(bytes.p);
         } else {
-            tell_end(w);
+            report_end(w);
         }
     }
     t->settling = false;
 }
 
-/* --- libcurl's callbacks: notes only --- */
+/* --- libcurl's callbacks: they record only --- */
 
 static size_t on_write(char *bytes, size_t size, size_t n, void *ctx)
 {
@@ -197,8 +197,8 @@ static int on_timeout_wish(CURLM *multi, long timeout_ms, void *ctx)
         uv_timer_stop(&t->timer);
         return 0;
     }
-    /* A transfer that always has more asks for another turn at once. A timer of no delay that is
-     * set by itself would give it all turns: sockets are looked at only after due timers. */
+    /* A transfer with more data requests a timeout of 0 each time. A zero timer that rearms itself
+     * would starve the sockets, which libuv polls after due timers only. */
     if (!timeout_ms && t->timing)
         timeout_ms = 1;
     uv_update_time(t->loop);
@@ -278,7 +278,7 @@ static int on_socket_wish(CURL *easy, curl_socket_t fd, int action, void *ctx, v
     return 0;
 }
 
-/* A peer that vanished without a word is noticed by the kernel: no timer of ours runs for it. */
+/* The kernel detects a peer that vanished: no timer of ours is needed. */
 static int on_socket_made(void *ctx, curl_socket_t fd, curlsocktype purpose)
 {
     int on = 1, idle = 30, interval = 10, probes = 3, unanswered_ms = 30000;
@@ -298,12 +298,12 @@ static int on_socket_made(void *ctx, curl_socket_t fd, curlsocktype purpose)
 static void reload(struct buf *into, struct str path)
 {
     struct arena *a = arena_new(0);
-    struct str text;
+    struct str content;
 
-    /* A file that cannot be read right now leaves what we have. */
-    if (path.n && !kubeconfig_read_file(a, path, CREDENTIAL_LIMIT, &text, NULL)) {
+    /* A file that cannot be read at the moment keeps the previous content. */
+    if (path.n && !kubeconfig_read_file(a, path, CREDENTIAL_LIMIT, &content, NULL)) {
         buf_clear(into);
-        buf_add(into, text);
+        buf_add(into, content);
     }
     arena_free(a);
 }
@@ -375,7 +375,7 @@ static void set_tls(struct wire *w)
         curl_easy_setopt(w->easy, CURLOPT_CONNECT_TO, t->connect_to);
 }
 
-/* With a TLS name of its own the URL carries that name, and CONNECT_TO the address. */
+/* With tls-server-name, the URL has that name, and CONNECT_TO the address. */
 static struct str url_of(struct arena *a, const struct curl_transport *t, struct str path)
 {
     const struct kubeconfig *k = t->config;
@@ -485,7 +485,7 @@ static void curl_close(struct transport *base, void (*closed)(void *ctx), void *
     t->closing = true;
     t->closed = closed;
     t->closed_ctx = ctx;
-    curl_multi_cleanup(t->multi); /* says goodbye to its sockets through on_socket_wish() */
+    curl_multi_cleanup(t->multi); /* removes its sockets through on_socket_wish() */
     uv_close((uv_handle_t *)&t->timer, on_timer_closed);
 }
 

@@ -2,7 +2,7 @@
  * room: syncer (private to syncer/host)
  *
  * What requests (curl.c) and raw connections (curl_raw.c) share: one multi handle on the loop, and
- * how an easy handle is told where the host is and who we are. */
+ * easy handles with the host's address and our credentials. */
 #pragma once
 
 #include <curl/curl.h>
@@ -14,7 +14,7 @@
 #define WIRE_MAGIC       0x77697265u
 #define ANSWER_LIMIT     (16u << 20)
 #define CONNECT_MS       10000L
-#define CREDENTIALS_MS   60000 /* client-go reads a token file anew every minute, too */
+#define CREDENTIALS_MS   60000 /* client-go re-reads a token file every minute, too */
 #define CREDENTIAL_LIMIT (1u << 20)
 
 struct raw;
@@ -26,12 +26,12 @@ struct wire {
     CURL *easy;
     struct curl_slist *headers;
     char *body, *path;
-    struct buf data; /* received, not told yet */
+    struct buf data; /* received, not delivered yet */
     struct wire_handler handler;
-    struct raw *raw; /* it only connects, for this one */
+    struct raw *raw; /* the raw connection it only connects for, or NULL */
     bool ended;
     CURLcode result;
-    char error[CURL_ERROR_SIZE]; /* libcurl's own words, with names and addresses */
+    char error[CURL_ERROR_SIZE]; /* libcurl's message, with names and addresses */
 };
 
 struct curl_transport {
@@ -48,7 +48,7 @@ struct curl_transport {
     int64_t credentials_at;
     unsigned open_handles;
     bool settling, closing;
-    bool timing; /* libcurl runs because its time has come */
+    bool timing; /* inside libcurl, called by its timer */
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -57,12 +57,12 @@ struct socket_poll {
     uv_poll_t handle;
     struct curl_transport *transport;
     curl_socket_t fd;
-    struct raw *raw; /* whose it is, when not curl's */
+    struct raw *raw; /* its owner; NULL: libcurl */
 };
 
 /* curl.c */
 struct curl_transport *curl_from(struct transport *t);
-/* In the list, with an easy handle that knows the host and us; the caller adds it to the multi. */
+/* With an easy handle for the host; the caller adds that to the multi handle. */
 struct wire *curl_wire_new(struct curl_transport *t, struct str path, int64_t timeout_ms);
 void curl_wire_free(struct wire *w);
 struct socket_poll *curl_poll_new(struct curl_transport *t, curl_socket_t fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Raw connections over libcurl: it resolves, connects, goes through proxies and does TLS as for
- * every other request, and then hands out bytes (CURLOPT_CONNECT_ONLY). The connection is nobody
- * else's. Must never tell anything from within a call, nor let libcurl close the socket before its
+/* Raw connections over libcurl: it resolves, connects, traverses proxies and does TLS as for any
+ * other request, and then passes bytes (CURLOPT_CONNECT_ONLY). A connection is not shared. Must
+ * never call a handler from within a caller's call, nor let libcurl close the socket before its
  * poll handle is stopped.
  *
  *   open -> connecting (curl's polls) -> opened() -> ready()* (a poll of our own) -> close */
@@ -48,7 +48,7 @@ static void *raw_open(struct transport *base, const struct raw_handler *h)
     return r;
 }
 
-/* Who pauses at the other end (a pager, a process that does not read) is not gone. */
+/* A client that stops reading (a pager) must not let the connection time out. */
 static void be_patient(curl_socket_t fd)
 {
     unsigned never = 0;
@@ -56,7 +56,7 @@ static void be_patient(curl_socket_t fd)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof(never));
 }
 
-/* From settle(): out of libcurl, and of the caller. */
+/* From settle(): outside of libcurl and of the caller's calls. */
 void curl_raw_opened(struct raw *r, CURLcode result)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
@@ -81,7 +81,7 @@ static void on_ready(uv_poll_t *handle, int status, int events)
     struct socket_poll *p = handle->data;
     struct raw *r = raw_of(p->raw);
 
-    (void)status; /* what is wrong shows when it is used */
+    (void)status; /* an error shows in the next send or recv */
     (void)events;
     r->handler.ready(r->handler.ctx);
 }

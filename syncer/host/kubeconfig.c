@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads credentials for the host: a kubeconfig file, or what a pod finds in its service account
- * volume. Source: k8s.io/client-go tools/clientcmd/api/v1 and rest.InClusterConfig. Must never
- * guess: what it cannot honour (exec plugins, impersonation) is an error that names the field. */
+/* Reads credentials for the host: from a kubeconfig file, or a pod's service account volume.
+ * Source: k8s.io/client-go tools/clientcmd/api/v1 and rest.InClusterConfig. Must never guess: what
+ * it does not support (exec plugins, impersonation) is an error that names the field. */
 #include "kubeconfig.h"
 
 #include <errno.h>
@@ -134,14 +134,14 @@ static int read_user(const struct place *p, const cJSON *user, struct kubeconfig
     return 0;
 }
 
-int kubeconfig_parse(struct arena *a, struct str text, struct str directory, struct kubeconfig *ret,
+int kubeconfig_parse(struct arena *a, struct str yaml, struct str directory, struct kubeconfig *ret,
                      struct err *err)
 {
     struct place p = {a, directory, err};
     struct kubeconfig k = {0};
     cJSON *root;
 
-    if (yaml_parse(a, text, NULL, NULL, &root, err))
+    if (yaml_parse(a, yaml, NULL, NULL, &root, err))
         return err_wrap(err, "kubeconfig");
     struct str current = json_str(json_get(root, "current-context"));
     const cJSON *context = named(root, "contexts", "context", current);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private to syncer/host)
  *
- * Where the host is and who we are there. */
+ * The host's address and our credentials there. */
 #pragma once
 
 #include <sublet/err.h>
@@ -12,7 +12,7 @@ struct kubeconfig {
     struct str proxy_url;            /* empty: none */
     bool insecure;                   /* skip verification */
     struct str ca, certificate, key; /* PEM; empty: none */
-    struct str ca_file;              /* where ca came from, when it may be replaced under way */
+    struct str ca_file;              /* of ca, where it has to be re-read */
     struct str token, token_file;
     struct str username, password;
 };
@@ -20,12 +20,12 @@ struct kubeconfig {
 /* path empty: the service account of this pod. Everything is copied into a. */
 int kubeconfig_load(struct arena *a, struct str path, struct kubeconfig *ret,
                     struct err *err) MUST_CHECK;
-/* Credentials as a pod finds them: `token` and `ca.crt` in account (ends with "/"), both read anew
- * while they are used, and the API server by its address. */
+/* A pod's credentials: `token` and `ca.crt` in account (ends with "/"), both re-read while they are
+ * used; the API server by its address. */
 int kubeconfig_in_cluster(struct arena *a, struct str host, struct str port, struct str account,
                           struct kubeconfig *ret, struct err *err) MUST_CHECK;
-/* The text of a kubeconfig in `directory` (for relative paths). */
-int kubeconfig_parse(struct arena *a, struct str text, struct str directory, struct kubeconfig *ret,
+/* yaml: a kubeconfig; relative paths in it are relative to directory. */
+int kubeconfig_parse(struct arena *a, struct str yaml, struct str directory, struct kubeconfig *ret,
                      struct err *err) MUST_CHECK;
 int kubeconfig_read_file(struct arena *a, struct str path, size_t limit, struct str *ret,
                          struct err *err) MUST_CHECK;

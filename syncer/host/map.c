@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The room's hash map: chained, doubling, keyed by a seed so that tenants cannot choose collisions.
- * Must never copy or free what it is given. */
+/* The room's hash map: chained, doubling, seeded so that tenants cannot construct collisions. Must
+ * never copy or free keys and entries. */
 #include "host/map.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * A hash map from text to entries that are part of the caller's own structs. It owns its buckets
- * and nothing else: keys and entries live as long as their owner wants. */
+ * A hash map from strings to entries that are embedded in the caller's structs. It owns its buckets
+ * only; keys and entries are the caller's. */
 #pragma once
 
 #include <sublet/mem.h>
@@ -20,11 +20,11 @@ struct map {
 };
 
 void map_init(struct map *m, uint64_t seed);
-void map_fini(struct map *m); /* entries are the owner's to free */
+void map_fini(struct map *m); /* does not free the entries */
 struct map_entry *map_get(const struct map *m, struct str key);
 void map_put(struct map *m, struct map_entry *e, struct str key); /* the key must not be there */
 void map_remove(struct map *m, struct map_entry *e);
-/* In no order. each() may remove (and free) the entry it is given, and add none. */
+/* In no particular order. each() may remove and free the entry it is given, and must add none. */
 void map_each(struct map *m, void (*each)(void *ctx, struct map_entry *e), void *ctx);
 
 #define CONTAINER(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One HTTP/1.1 exchange with the host on a connection of its own. What comes is handed on as it
- * comes and never kept; what goes is kept only while the kernel takes no more. Must never call the
- * handler from within one of its caller's calls, read on while paused, or take an answer for whole
- * whose end did not come.
+/* One HTTP/1.1 exchange with the host on a connection of its own. Received bytes are passed on at
+ * once; bytes to send are buffered only while the kernel accepts no more. Must never call the
+ * handler from within one of its caller's calls, read while paused, or take a truncated answer for
+ * a complete one.
  *
- *   CONNECTING -> HEAD -+- 101 -> TUNNEL -+-> end()        any state -> host_pipe_close() -> gone
+ *   CONNECTING -> HEAD -+- 101 -> TUNNEL -+-> end()        any state -> host_pipe_close() -> freed
  *                       '-------> BODY ---'                any state -> broken -> end(err) */
 #include <sublet/host.h>
 
@@ -18,8 +18,8 @@
 #include "transport.h"
 
 #define PIPE_MAGIC   0x70697065u
-#define PIPE_CHUNK   16384 /* a TLS record: what was read of one is never left inside TLS */
-#define PIPE_READS   16    /* in a row, then others have a turn */
+#define PIPE_CHUNK   16384 /* a TLS record: no part of one stays inside the TLS library */
+#define PIPE_READS   16    /* in a row, before other connections get a turn */
 #define HEAD_LIMIT   65536
 #define HEAD_HEADERS 128
 
@@ -33,9 +33,9 @@ struct host_pipe {
     void *raw;
     struct host_pipe_handler handler;
     void *ctx;
-    struct buf out; /* not with the kernel yet */
+    struct buf out; /* not sent yet */
     bool paused, owes_drained, bodyless, whole;
-    bool busy, closed; /* a callback may close the pipe under our feet */
+    bool busy, closed; /* busy: inside a callback, which may close the pipe */
     llhttp_t parser;
     struct arena *arena; /* the head of the answer */
     struct buf token;
@@ -76,7 +76,7 @@ static void finish(struct host_pipe *p, const struct err_kind *kind, const char 
     arena_free(a);
 }
 
-/* --- the answer, as llhttp reads it --- */
+/* --- callbacks of llhttp --- */
 
 static int on_token(llhttp_t *parser, const char *at, size_t n)
 {
@@ -107,7 +107,7 @@ static int on_field(llhttp_t *parser)
     return 0;
 }
 
-/* Trailers come after the head was told: they are dropped. */
+/* Trailers, which come after the head was reported, are dropped. */
 static int on_value(llhttp_t *parser)
 {
     struct host_pipe *p = parser->data;
@@ -133,13 +133,13 @@ static int on_headers(llhttp_t *parser)
     int status = parser->status_code;
 
     if (status < 200 && status != 101)
-        return 0; /* 100, 103: the answer is still to come */
+        return 0; /* 100, 103: the final answer follows */
     p->state = status == 101 ? PIPE_TUNNEL : PIPE_BODY;
     p->handler.head(p->ctx, status, p->headers, p->n_headers);
     if (p->closed)
         return -1;
     if (status == 101)
-        return 2; /* what follows is no HTTP */
+        return 2; /* no HTTP from here on */
     return p->bodyless ? 1 : 0;
 }
 
@@ -194,7 +194,7 @@ static void parse(struct host_pipe *p, struct str bytes)
 static void take_end(struct host_pipe *p)
 {
     if (p->state == PIPE_BODY)
-        llhttp_finish(&p->parser); /* a body may end with its connection */
+        llhttp_finish(&p->parser); /* a body may end with the connection */
     if (p->closed)
         return;
     if (p->state == PIPE_TUNNEL || p->whole)
@@ -240,7 +240,7 @@ static void read_some(struct host_pipe *p)
     }
 }
 
-static void tell_drained(struct host_pipe *p)
+static void report_drained(struct host_pipe *p)
 {
     if (!p->owes_drained || p->out.n || p->closed)
         return;
@@ -257,7 +257,7 @@ static void settle(struct host_pipe *p)
         want(p);
 }
 
-/* An answer may be there though we cannot send any more: it is read first. */
+/* Reads even when sending fails: the host may have answered before it closed. */
 static void on_ready(void *ctx)
 {
     struct host_pipe *p = ctx;
@@ -269,7 +269,7 @@ static void on_ready(void *ctx)
     read_some(p);
     if (!sends && !p->closed)
         finish(p, &ERR_UNAVAILABLE, "the connection broke");
-    tell_drained(p);
+    report_drained(p);
     p->busy = false;
     settle(p);
 }
@@ -287,7 +287,7 @@ static void on_opened(void *ctx, const char *failure)
     settle(p);
 }
 
-/* --- the caller's side --- */
+/* --- interface --- */
 
 static bool may_have_body(const char *method)
 {
@@ -342,7 +342,7 @@ size_t host_pipe_write(struct host_pipe *p, struct str bytes)
 {
     assert(p->magic == PIPE_MAGIC && p->state == PIPE_TUNNEL && !p->closed);
     buf_add(&p->out, bytes);
-    flush(p); /* a broken connection is told by the next ready */
+    flush(p); /* on_ready() reports a broken connection */
     p->owes_drained |= p->out.n > 0;
     if (!p->busy)
         want(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of one collection of the host, kept by list and watch. Revisions order everything: an
- * older sight of an object never replaces a newer one, whether it comes from a list, a watch or the
- * answer to a write. Must never take a failed or partial list for an empty one.
+/* A cache of one collection of the host, kept by list and watch. Ordered by resourceVersion: an
+ * older version of an object never replaces a newer one, whether it comes from a list, a watch or
+ * the answer to a write. Must never take a failed or partial list for an empty one.
  *
  *   LISTING --last page--> WATCHING --ended, cut, stalled--> CHECKING --> WATCHING from the last
  *     |  ^                    |                                  |        revision
@@ -9,9 +9,9 @@
  *     |
  *     '- 403, 404: WAITING five minutes     any failure -> WAITING (backoff) -> where it was
  *
- * A host that is restored to an earlier state ends its watches, and one from a revision that it has
- * not reached again would hide what it lost. So a list of one object says where it is first: what a
- * host answers is never older than what it showed before.
+ * A host that is restored to an earlier state ends its watches, and a watch from a resourceVersion
+ * that it has not reached again would hide what it lost. So a list of one object (limit=1) comes
+ * first: its resourceVersion shows whether the host went back.
  *
  * Source: k8s.io/client-go tools/cache/reflector.go; KEP-956 (bookmarks). */
 #include <sublet/reflector.h>
@@ -26,20 +26,20 @@
 #include "host/map.h"
 #include "host_impl.h"
 
-#define REFLECTOR_MAGIC 0x7265666cu
-#define PAGE            500
-#define REFUSED_MS      300000
-#define TOLD_FAILURES   3 /* in a row: one is cured by trying again */
-/* A host sends a bookmark every minute or so: silence for longer than this is a dead watch. */
+#define REFLECTOR_MAGIC   0x7265666cu
+#define PAGE              500
+#define REFUSED_MS        300000
+#define REPORTED_FAILURES 3 /* in a row: one is cured by trying again */
+/* A host sends a bookmark about every minute: a watch without any event for this long is dead. */
 #define STALLED_MS  180000
 #define ARENA_LIMIT (256u << 20)
 
 enum state { LISTING, CHECKING, WATCHING, WAITING };
 
 struct entry {
-    struct host_object object; /* first: what is given out is the entry */
+    struct host_object object; /* first: callers hold pointers to it */
     struct map_entry by_name;
-    uint64_t round; /* the list that saw it last */
+    uint64_t round; /* of the last list that had it */
 };
 
 struct reflector {
@@ -49,14 +49,14 @@ struct reflector {
     enum state state, next;
     struct host_call *call;
     struct map objects;
-    struct str cont; /* heap; of the list under way */
+    struct str cont; /* heap; continue token of the pending list */
     uint64_t round, list_revision, revision;
     int64_t list_begun_ms, listed_ms;
-    char *resume;  /* resourceVersion to watch from, as the host wrote it */
-    uint64_t told; /* bytes of a watch are coming: changes with every line */
-    uint64_t told_at_check;
+    char *resume;   /* resourceVersion to watch from, as the host wrote it */
+    uint64_t lines; /* received by watches */
+    uint64_t lines_at_check;
     unsigned failures;
-    unsigned errors; /* answers in a row that were none */
+    unsigned errors; /* in a row */
     bool synced, refused, expired, closing;
     uv_timer_t timer;
 };
@@ -65,7 +65,7 @@ static void list_page(struct reflector *f);
 static void check(struct reflector *f);
 static void watch_open(struct reflector *f);
 
-/* --- the copy --- */
+/* --- the cache --- */
 
 static void entry_free(struct entry *e)
 {
@@ -100,7 +100,7 @@ static struct str reduced_bytes(struct reflector *f, cJSON *object)
     if (f->o.reduce)
         f->o.reduce(a, object);
     json_print(&b, object);
-    bytes = mem_str(buf_str(&b)); /* as long as it is: many are kept */
+    bytes = mem_str(buf_str(&b)); /* of the exact size: many are kept */
     buf_fini(&b);
     arena_free(a);
     return bytes;
@@ -117,8 +117,8 @@ static struct entry *entry_new(struct reflector *f, cJSON *object, uint64_t revi
     return e;
 }
 
-/* Takes a sight of an object; an older one than we have only counts as "still there", and only a
- * list can say that for all: what came otherwise while it was made may have gone before it. */
+/* Takes a version of an object. An older one than cached only proves that the object is in the
+ * list: an object from a watch or a write may have been deleted before the list was made. */
 static void put(struct reflector *f, cJSON *object, bool listed)
 {
     struct str name = json_str_at(object, "metadata.name");
@@ -152,7 +152,7 @@ static void drop(struct reflector *f, struct entry *e)
     entry_free(e);
 }
 
-/* A complete list did not have it. What was written after the list was made stays. */
+/* Drops what a complete list did not have, unless it was written after the list. */
 static void sweep_one(void *ctx, struct map_entry *m)
 {
     struct reflector *f = ctx;
@@ -179,13 +179,13 @@ static void wait_then(struct reflector *f, enum state next, int64_t ms)
     start_timer(f, ms);
 }
 
-/* err NULL: what was asked for came. */
-static void tell_failing(struct reflector *f, const struct err *err)
+/* err NULL: a request succeeded. */
+static void report_failing(struct reflector *f, const struct err *err)
 {
-    bool told = f->errors >= TOLD_FAILURES;
+    bool was_reported = f->errors >= REPORTED_FAILURES;
 
     f->errors = err ? f->errors + 1 : 0;
-    if (f->o.failing && (err ? f->errors >= TOLD_FAILURES : told))
+    if (f->o.failing && (err ? f->errors >= REPORTED_FAILURES : was_reported))
         f->o.failing(f->o.ctx, err);
 }
 
@@ -224,8 +224,8 @@ static void on_timer(uv_timer_t *timer)
     }
     if (f->state != WATCHING)
         return;
-    if (f->told != f->told_at_check) {
-        f->told_at_check = f->told;
+    if (f->lines != f->lines_at_check) {
+        f->lines_at_check = f->lines;
         start_timer(f, STALLED_MS);
         return;
     }
@@ -272,7 +272,7 @@ static void set_resume(struct reflector *f, struct str revision)
         f->revision = number;
 }
 
-/* Is it before what the host showed already? */
+/* Is it lower than one the host has shown before? */
 static bool went_back(const struct reflector *f, struct str revision)
 {
     uint64_t number;
@@ -304,7 +304,7 @@ static void finish_list(struct reflector *f, struct str revision)
     go(f, WATCHING);
 }
 
-/* An empty list of partial objects says `"items": null`. */
+/* An empty list of PartialObjectMetadata has `"items": null`. */
 static bool page_is_list(const cJSON *page)
 {
     const cJSON *items = json_get(page, "items");
@@ -349,14 +349,14 @@ static void on_listed(void *ctx, const struct host_answer *answer, const struct 
         arena_free(a);
         return;
     }
-    /* Pages of one list belong together: after any failure it begins anew. */
+    /* A list cannot be resumed: after any failure it starts with its first page. */
     start_list(f);
     if (is_refusal(err)) {
         refuse(f, err, LISTING);
         return;
     }
     back_off(f, LISTING);
-    tell_failing(f, err);
+    report_failing(f, err);
 }
 
 static const char *list_accept(const struct reflector *f)
@@ -405,7 +405,7 @@ static void on_checked(void *ctx, const struct host_answer *answer, const struct
         go(f, WATCHING);
     arena_free(a);
     if (err)
-        tell_failing(f, err);
+        report_failing(f, err);
 }
 
 static void check(struct reflector *f)
@@ -424,7 +424,7 @@ static void take_error(struct reflector *f, const cJSON *status)
 {
     int64_t code = json_i64_at(status, "code", 0);
 
-    /* Anything else that the host says in a watch is cured by watching again. */
+    /* Any other error ends the watch, which is resumed. */
     if (code == 410 || str_eqc(json_str_at(status, "reason"), "Expired"))
         f->expired = true;
 }
@@ -451,7 +451,7 @@ static void take_event(struct reflector *f, const cJSON *event)
     if (!json_is_object(object) || !type.n)
         return;
     f->failures = 0;
-    tell_failing(f, NULL);
+    report_failing(f, NULL);
     if (str_eqc(type, "ADDED") || str_eqc(type, "MODIFIED"))
         put(f, object, false);
     else if (str_eqc(type, "DELETED"))
@@ -468,14 +468,14 @@ static void watch_ended(struct reflector *f, const struct err *err)
     if (f->expired || (err && (err->kind == &ERR_GONE || err->kind == &ERR_EXPIRED))) {
         f->expired = false;
         start_list(f);
-        /* A host that expires at once every time is not listed in a tight loop. */
+        /* Back off: a host that expires each watch at once must not be listed in a loop. */
         back_off(f, LISTING);
     } else if (err && is_refusal(err)) {
         start_list(f);
         refuse(f, err, LISTING);
     } else {
         back_off(f, CHECKING);
-        tell_failing(f, err);
+        report_failing(f, err);
     }
 }
 
@@ -487,9 +487,9 @@ static void on_line(void *ctx, struct str line)
     struct err err;
 
     assert(f->magic == REFLECTOR_MAGIC && f->state == WATCHING);
-    f->told++;
+    f->lines++;
     err_init(&err, a);
-    /* Garbage in a watch: what it hid is unknown, so the list has to tell. */
+    /* An unreadable event may hide a change: list again. */
     if (json_parse(a, line, &event, &err) || !json_is_object(event))
         f->expired = true;
     else
@@ -510,7 +510,7 @@ static void on_watch_ended(void *ctx, const struct host_answer *answer, const st
     watch_ended(f, err);
 }
 
-/* Ends by itself after 25 to 35 minutes, spread so that tenants do not come all at once. */
+/* Ends after 25 to 35 minutes, jittered so that tenants do not reconnect all at once. */
 static void watch_open(struct reflector *f)
 {
     const struct host_options *o = host_get_options(f->o.host);
@@ -525,13 +525,13 @@ static void watch_open(struct reflector *f)
                           "&resourceVersion=%s%s",
                           f->path, timeout, f->resume ? f->resume : "0", f->query);
     f->expired = false;
-    f->told_at_check = f->told;
+    f->lines_at_check = f->lines;
     f->call = host_stream(f->o.host, &q, on_line, on_watch_ended, f);
     start_timer(f, STALLED_MS);
     arena_free(a);
 }
 
-/* --- the outside --- */
+/* --- interface --- */
 
 struct reflector *reflector_open(const struct reflector_options *options)
 {
@@ -582,7 +582,7 @@ static void on_timer_closed(uv_handle_t *handle)
     mem_free(f);
 }
 
-/* The rest of it goes with the timer, on the loop's next turn. */
+/* Freed when its timer is closed, on the loop's next turn. */
 struct reflector *reflector_close(struct reflector *f)
 {
     if (!f)
@@ -652,7 +652,7 @@ void reflector_learn(struct reflector *f, struct str bytes)
         struct str name = json_str_at(object, "metadata.name");
         uint64_t revision = revision_of(object);
 
-        /* The watch has been past it and there is none: it was removed meanwhile. */
+        /* Absent, and older than the watch's position: it was deleted since. */
         if (revision && (find(f, name) || revision > f->revision))
             put(f, object, false);
     }

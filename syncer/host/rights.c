@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rights of ours the host's RBAC refuses, by the requests that met it. Must never take a
- * refusal of an object (a quota, a policy) for a missing right, nor grow without bound. */
+/* Which rights the host's RBAC denies this process, learned from the answers to its requests. Must
+ * never take the refusal of an object (by a quota, a policy) for a missing right, nor grow without
+ * bound. */
 #include <stdio.h>
 #include <string.h>
 

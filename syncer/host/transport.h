@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * How bytes get to the host and back. The client above it queues, limits, repeats and understands;
- * a transport only carries. Tests bring their own, which loses, delays and refuses on purpose. */
+ * How bytes get to the host and back. The client above it queues, limits, retries and interprets; a
+ * transport only carries. Tests have their own, which loses, delays and refuses on purpose. */
 #pragma once
 
 #include <sys/types.h>
@@ -25,30 +25,30 @@ struct wire_request {
 /* Why there was no answer. */
 struct wire_failure {
     enum host_trouble trouble;
-    const char *text;  /* a literal that names nothing of the host */
-    struct str detail; /* good until end() returns */
+    const char *text;  /* a literal, without host names or addresses */
+    struct str detail; /* valid until end() returns */
 };
 
-/* What comes back. Never called from within start(); nothing is called after end() or cancel(). */
+/* Never called from within start(), nor after end() or cancel(). */
 struct wire_handler {
     void (*data)(void *ctx, struct str bytes);
-    /* status 0: no answer, failure says why; NULL otherwise. retry_after_s: 0 if none. */
+    /* status 0: no answer, failure says why; failure is NULL otherwise. retry_after_s: 0: none. */
     void (*end)(void *ctx, int status, int64_t retry_after_s, const struct wire_failure *failure);
     void *ctx;
 };
 
-/* A connection of its own, as bytes. Nothing is told from within a call. */
+/* A connection of its own, as bytes. Never called from within a call of raw_ops. */
 struct raw_handler {
     void (*opened)(void *ctx, const char *failure); /* failure NULL: it is open */
-    void (*ready)(void *ctx);                       /* for what want() named */
+    void (*ready)(void *ctx);                       /* for reading or writing, as want() set */
     void *ctx;
 };
 enum { RAW_AGAIN = -1, RAW_BROKEN = -2 };
 struct raw_ops {
     void *(*open)(struct transport *t, const struct raw_handler *h);
-    /* The request line, Host and credentials, as this host wants them. */
+    /* Appends the request line, Host and credentials. */
     void (*head)(struct transport *t, struct buf *b, const char *method, struct str path);
-    /* Bytes taken, RAW_AGAIN or RAW_BROKEN. recv(): 0 is the end. */
+    /* Number of bytes, RAW_AGAIN or RAW_BROKEN. recv(): 0 is the end. */
     ssize_t (*send)(void *raw, struct str bytes);
     ssize_t (*recv)(void *raw, char *p, size_t n);
     void (*want)(void *raw, bool read, bool write);
@@ -56,10 +56,10 @@ struct raw_ops {
 };
 
 struct transport_ops {
-    /* The request is copied or used up before the call returns. The result is for cancel(). */
+    /* The request need not outlive the call. The result is for cancel(). */
     void *(*start)(struct transport *t, const struct wire_request *q, const struct wire_handler *h);
     void (*cancel)(struct transport *t, void *wire);
-    /* When nothing is under way. */
+    /* Only when no request is pending. */
     void (*close)(struct transport *t, void (*closed)(void *ctx), void *ctx);
     const struct raw_ops *raw; /* NULL: it has none */
 };
