@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records out of findings. Must never read the wire, and never ask another server itself. */
+/* Records from findings. Must never read the wire, and never query another server itself. */
 #include "answer.h"
 #include "find.h"
 
@@ -12,7 +12,7 @@ enum { SOA_REFRESH = 7200, SOA_RETRY = 1800, SOA_EXPIRE = 86400 };
     "\x05"                                                                                         \
     "1.1.0"
 
-struct asking {
+struct lookup {
     struct arena *arena;
     const struct dns_view *view;
     struct dns_query *at;
@@ -52,7 +52,7 @@ static void push_ip(ldns_rr_list *list, struct str owner, const struct dns_ip *i
     ldns_rr_list_push_rr(list, dns_record_new(owner, type_of(ip), ttl, 1, rdata));
 }
 
-static void push_name(struct asking *k, ldns_rr_type type, const struct dns_name *target,
+static void push_name(struct lookup *k, ldns_rr_type type, const struct dns_name *target,
                       uint32_t ttl)
 {
     ldns_rdf *rdata[] = {dns_rdata_name(dns_name_bytes(target))};
@@ -61,7 +61,7 @@ static void push_name(struct asking *k, ldns_rr_type type, const struct dns_name
                          dns_record_new(dns_query_owner(k->at), type, ttl, 1, rdata));
 }
 
-static void push_soa(struct asking *k, ldns_rr_list *list, const struct dns_name *owner)
+static void push_soa(struct lookup *k, ldns_rr_list *list, const struct dns_name *owner)
 {
     const struct dns_view *v = k->view;
     struct dns_name server, mailbox;
@@ -69,7 +69,7 @@ static void push_soa(struct asking *k, ldns_rr_list *list, const struct dns_name
 
     if (!dns_name_join(STR("ns.dns"), &v->policy->origin, &server) ||
         !dns_name_join(STR("hostmaster"), &v->policy->origin, &mailbox))
-        server = mailbox = v->policy->origin; /* of more than 240 bytes */
+        server = mailbox = v->policy->origin; /* the origin is too long for a label before it */
     rdata[0] = dns_rdata_name(dns_name_bytes(&server));
     rdata[1] = dns_rdata_name(dns_name_bytes(&mailbox));
     rdata[2] = rdata_u32(dns_zone_serial(v->zone));
@@ -81,8 +81,8 @@ static void push_soa(struct asking *k, ldns_rr_list *list, const struct dns_name
         list, dns_record_new(dns_name_bytes(owner), LDNS_RR_TYPE_SOA, DNS_TTL, 7, rdata));
 }
 
-/* No such name, or no such data of it: said by the SOA of the zone (RFC 2308). */
-static void say_none(struct asking *k, ldns_pkt_rcode rcode, const struct dns_name *zone)
+/* NXDOMAIN, or no data: with the zone's SOA (RFC 2308). */
+static void push_negative(struct lookup *k, ldns_pkt_rcode rcode, const struct dns_name *zone)
 {
     k->ret->rcode = rcode;
     push_soa(k, k->ret->authority, zone);
@@ -113,7 +113,7 @@ static int by_target_and_port(const void *a, const void *b)
     return names ? names : x->port - y->port;
 }
 
-/* Sorts, and drops what the order takes for equal to the item before it. */
+/* Sorts, and drops items that compare equal to the one before. */
 static size_t unique(struct dns_item *items, size_t n, int (*order)(const void *, const void *))
 {
     size_t kept = 0;
@@ -125,7 +125,7 @@ static size_t unique(struct dns_item *items, size_t n, int (*order)(const void *
     return kept;
 }
 
-static void answer_addresses(struct asking *k, struct dns_finding *f)
+static void answer_addresses(struct lookup *k, struct dns_finding *f)
 {
     size_t n = 0;
 
@@ -139,7 +139,7 @@ static void answer_addresses(struct asking *k, struct dns_finding *f)
 
 /* --- services with ports --- */
 
-static bool target_of(struct asking *k, const struct dns_finding *f, const char *hostname,
+static bool target_of(struct lookup *k, const struct dns_finding *f, const char *hostname,
                       struct dns_name *ret)
 {
     struct str text =
@@ -148,7 +148,7 @@ static bool target_of(struct asking *k, const struct dns_finding *f, const char 
     return dns_name_join(text, &k->view->policy->origin, ret);
 }
 
-static void push_srv(struct asking *k, const struct dns_name *target, unsigned weight,
+static void push_srv(struct lookup *k, const struct dns_name *target, unsigned weight,
                      unsigned port)
 {
     ldns_rdf *rdata[] = {rdata_u16(0), rdata_u16(weight), rdata_u16(port),
@@ -158,8 +158,8 @@ static void push_srv(struct asking *k, const struct dns_name *target, unsigned w
                                                         DNS_TTL, 4, rdata));
 }
 
-/* Weights as CoreDNS shares them out: a hundred among all addresses and ports. */
-static void answer_srv(struct asking *k, struct dns_finding *f)
+/* Weights as in CoreDNS: 100, divided among all addresses and ports. */
+static void answer_srv(struct lookup *k, struct dns_finding *f)
 {
     unsigned weight = f->n < WEIGHTS ? WEIGHTS / (unsigned)f->n : 1;
     size_t n = unique(f->items, f->n, by_target), bytes = f->n * sizeof(*f->items);
@@ -182,7 +182,7 @@ static void answer_srv(struct asking *k, struct dns_finding *f)
 
 /* --- the tenant's domain --- */
 
-static void answer_apex(struct asking *k, const struct dns_name *origin)
+static void answer_apex(struct lookup *k, const struct dns_name *origin)
 {
     struct dns_name server;
     struct dns_finding f;
@@ -197,7 +197,7 @@ static void answer_apex(struct asking *k, const struct dns_name *origin)
         push_ip(k->ret->additional, dns_name_bytes(&server), &f.items[i].ip, DNS_TTL);
 }
 
-static void answer_version(struct asking *k)
+static void answer_version(struct lookup *k)
 {
     ldns_rdf *rdata[] = {
         ldns_rdf_new_frm_data(LDNS_RDF_TYPE_STR, sizeof(SCHEMA_VERSION) - 1, SCHEMA_VERSION)};
@@ -206,7 +206,7 @@ static void answer_version(struct asking *k)
                                                         VERSION_TTL, 1, rdata));
 }
 
-static void answer_items(struct asking *k, struct dns_finding *f)
+static void answer_items(struct lookup *k, struct dns_finding *f)
 {
     if (k->at->type == LDNS_RR_TYPE_A || k->at->type == LDNS_RR_TYPE_AAAA)
         answer_addresses(k, f);
@@ -214,20 +214,20 @@ static void answer_items(struct asking *k, struct dns_finding *f)
         answer_srv(k, f);
 }
 
-/* True: the name is an alias, and *ret what it stands for. */
-static bool answer_alias(struct asking *k, struct str target, struct dns_name *ret)
+/* True: the name is an alias of *ret, which is to be resolved next. */
+static bool answer_alias(struct lookup *k, struct str target, struct dns_name *ret)
 {
     struct dns_ip ip;
 
     if (dns_ip_parse(target, &ip) || !dns_name_parse(target, ret)) {
-        say_none(k, LDNS_RCODE_NXDOMAIN, &k->view->policy->origin);
+        push_negative(k, LDNS_RCODE_NXDOMAIN, &k->view->policy->origin);
         return false;
     }
     push_name(k, LDNS_RR_TYPE_CNAME, ret, DNS_TTL);
     return k->at->type != LDNS_RR_TYPE_CNAME;
 }
 
-static bool answer_own(struct asking *k, struct dns_name *ret_alias)
+static bool answer_own(struct lookup *k, struct dns_name *ret_alias)
 {
     const struct dns_name *origin = &k->view->policy->origin;
     struct dns_finding f;
@@ -243,15 +243,15 @@ static bool answer_own(struct asking *k, struct dns_name *ret_alias)
     else if (dns_name_eq(&k->at->name, origin))
         answer_apex(k, origin);
     if (f.found == FOUND_NO_NAME)
-        say_none(k, LDNS_RCODE_NXDOMAIN, origin);
+        push_negative(k, LDNS_RCODE_NXDOMAIN, origin);
     else if (ldns_rr_list_rr_count(k->ret->answer) == before)
-        say_none(k, LDNS_RCODE_NOERROR, origin);
+        push_negative(k, LDNS_RCODE_NOERROR, origin);
     return false;
 }
 
 /* --- hosts and addresses --- */
 
-static void answer_host(struct asking *k, const struct dns_host *host)
+static void answer_host(struct lookup *k, const struct dns_host *host)
 {
     size_t before = ldns_rr_list_rr_count(k->ret->answer);
 
@@ -262,18 +262,18 @@ static void answer_host(struct asking *k, const struct dns_host *host)
             push_ip(k->ret->answer, dns_query_owner(k->at), ip, HOST_TTL);
     }
     if (ldns_rr_list_rr_count(k->ret->answer) == before)
-        say_none(k, LDNS_RCODE_NOERROR, &host->name);
+        push_negative(k, LDNS_RCODE_NOERROR, &host->name);
 }
 
 struct owners {
-    struct asking *asking;
+    struct lookup *lookup;
     size_t n;
 };
 
 static bool on_owner(void *ctx, const struct zone_service *service, const char *hostname)
 {
     struct owners *o = ctx;
-    struct asking *k = o->asking;
+    struct lookup *k = o->lookup;
     struct str name = str_c(service->key), ns = str_cut(&name, '/');
     struct dns_name target;
     struct str text = arena_printf(k->arena, "%s%s%.*s.%.*s.svc", hostname ? hostname : "",
@@ -285,7 +285,7 @@ static bool on_owner(void *ctx, const struct zone_service *service, const char *
     return hostname && o->n < DNS_ITEMS_MAX;
 }
 
-static size_t answer_reverse_hosts(struct asking *k, const struct dns_ip *ip)
+static size_t answer_reverse_hosts(struct lookup *k, const struct dns_ip *ip)
 {
     const struct dns_policy *p = k->view->policy;
     size_t found = 0;
@@ -301,42 +301,42 @@ static size_t answer_reverse_hosts(struct asking *k, const struct dns_ip *ip)
     return found;
 }
 
-/* False: the address is neither the tenant's nor one of hosts. */
-static bool answer_reverse(struct asking *k, const struct dns_ip *ip)
+/* False: the address is neither the tenant's nor of a hosts entry. */
+static bool answer_reverse(struct lookup *k, const struct dns_ip *ip)
 {
     struct owners o = {k, answer_reverse_hosts(k, ip)};
 
     if (!o.n)
         dns_zone_owners(k->view->zone, ip, on_owner, &o);
     if (o.n && !ldns_rr_list_rr_count(k->ret->answer))
-        say_none(k, LDNS_RCODE_NOERROR, &k->at->name);
+        push_negative(k, LDNS_RCODE_NOERROR, &k->at->name);
     return o.n > 0;
 }
 
-/* --- which way --- */
+/* --- steps of a resolution --- */
 
-static bool is_stub(const struct asking *k, const struct dns_upstream *upstream)
+static bool is_stub(const struct lookup *k, const struct dns_upstream *upstream)
 {
     return upstream != &k->view->policy->forward;
 }
 
 enum step { STEP_DONE, STEP_ALIAS, STEP_FORWARD };
 
-static enum step leave(struct asking *k, enum dns_way way)
+static enum step leave(struct lookup *k, enum dns_way way)
 {
     k->ret->authoritative = false;
     if (way == DNS_WAY_HIDDEN)
-        say_none(k, LDNS_RCODE_NXDOMAIN, &k->at->name);
+        push_negative(k, LDNS_RCODE_NXDOMAIN, &k->at->name);
     else if (way == DNS_WAY_NONE)
         k->ret->rcode = LDNS_RCODE_REFUSED;
     else if (k->at->type == LDNS_RR_TYPE_ANY)
-        k->ret->rcode = LDNS_RCODE_NOTIMPL; /* RFC 8482: nothing to gain but size */
+        k->ret->rcode = LDNS_RCODE_NOTIMPL; /* RFC 8482 */
     else
         return STEP_FORWARD;
     return STEP_DONE;
 }
 
-static enum step take_step(struct asking *k, struct dns_name *ret_alias,
+static enum step take_step(struct lookup *k, struct dns_name *ret_alias,
                            const struct dns_upstream **ret_upstream)
 {
     const struct dns_host *host = dns_policy_host(k->view->policy, &k->at->name);
@@ -352,18 +352,17 @@ static enum step take_step(struct asking *k, struct dns_name *ret_alias,
         return STEP_DONE;
     if (way == DNS_WAY_OWN)
         return answer_own(k, ret_alias) ? STEP_ALIAS : STEP_DONE;
-    /* The host's resolver would name its own Services and pods. */
+    /* The host's resolver would answer with names of its own Services and pods. */
     if (reverse && dns_ip_is_private(&ip) && !is_stub(k, *ret_upstream))
         way = DNS_WAY_HIDDEN;
     return leave(k, way);
 }
 
-enum dns_outcome dns_answer_question(struct arena *a, const struct dns_view *view,
-                                     const struct dns_query *q, unsigned turn,
-                                     struct dns_answer *ret, struct dns_query *at,
-                                     const struct dns_upstream **ret_upstream)
+enum dns_outcome dns_answer_query(struct arena *a, const struct dns_view *view,
+                                  const struct dns_query *q, unsigned turn, struct dns_answer *ret,
+                                  struct dns_query *at, const struct dns_upstream **ret_upstream)
 {
-    struct asking k = {a, view, at, turn, ret};
+    struct lookup k = {a, view, at, turn, ret};
     struct dns_name alias;
 
     dns_answer_init(ret);
@@ -386,10 +385,10 @@ void dns_answer_append(const struct dns_view *view, const struct dns_query *at,
                        struct dns_answer *from)
 {
     const struct dns_policy *p = view->policy;
-    struct asking k = {.view = view, .ret = to};
+    struct lookup k = {.view = view, .ret = to};
 
     if (upstream == &p->forward && dns_answer_names(from, p->hidden, p->n_hidden)) {
-        say_none(&k, LDNS_RCODE_NXDOMAIN, &at->name);
+        push_negative(&k, LDNS_RCODE_NXDOMAIN, &at->name);
     } else {
         to->rcode = from->rcode;
         ldns_rr_list_cat(to->answer, from->answer);

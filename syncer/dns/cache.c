@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A map and a list in order of use. Must never hold more than its limit, nor give an answer out
- * beyond its time. */
+/* A map and an LRU list. Must never hold more than its limit, nor return an expired answer. */
 #include "cache.h"
 
 #include <string.h>
@@ -20,7 +19,7 @@ TAILQ_HEAD(entries, entry);
 
 struct dns_cache {
     struct map map;
-    struct entries used; /* the last one: longest ago */
+    struct entries used; /* most recently used first */
     size_t bytes, max;
 };
 
@@ -60,7 +59,7 @@ struct dns_cache *dns_cache_free(struct dns_cache *c)
     return NULL;
 }
 
-/* What an answer depends on: name, type, and the flags that another server is sent. */
+/* All that an answer depends on: name, type, and the flags sent to the other server. */
 static struct str key_of(const struct dns_query *q, char room[KEY_MAX])
 {
     size_t n = q->name.n;

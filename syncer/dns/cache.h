@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer/dns (private)
  *
- * Answers of other resolvers, as bytes, under the question they were given to and nothing else:
- * what one answer says in passing never answers another question. Bounded in bytes; the one unused
- * for longest makes room. Pure: the caller has the clock. */
+ * Answers of other resolvers, as bytes, each under its own query only: additional records of one
+ * answer never answer another query. Bounded in bytes; the least recently used is evicted. Pure:
+ * the caller has the clock. */
 #pragma once
 
 #include "message.h"

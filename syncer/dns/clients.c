@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients by address. Must never keep more for strangers than a fixed room. */
+/* Clients by address. Must never use more than a bounded memory for unknown clients. */
 #include "clients.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ struct dns_rates *dns_rates_free(struct dns_rates *r)
     return mem_free(r);
 }
 
-/* Time in microseconds, so that each token has a length. */
+/* In microseconds: at high rates a token takes less than a millisecond. */
 bool dns_rates_take(struct dns_rates *r, const struct dns_ip *ip, int64_t now_ms)
 {
     uint64_t hash = str_hash((struct str){(const char *)ip->b, sizeof(ip->b)}, r->seed);
@@ -56,7 +56,7 @@ bool dns_rates_take(struct dns_rates *r, const struct dns_ip *ip, int64_t now_ms
     return true;
 }
 
-/* --- held questions --- */
+/* --- held queries --- */
 
 struct held {
     TAILQ_ENTRY(held) place;
@@ -114,8 +114,8 @@ bool dns_held_add(struct dns_held *h, const struct dns_ip *ip, struct str bytes,
     return true;
 }
 
-size_t dns_held_look(struct dns_held *h, const struct dns_view *view, int64_t now_ms,
-                     dns_held_cb each, void *ctx, int64_t *ret_next)
+size_t dns_held_release(struct dns_held *h, const struct dns_view *view, int64_t now_ms,
+                        dns_held_cb each, void *ctx, int64_t *ret_next)
 {
     size_t dropped = 0;
     struct held *one, *next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections of clients over TCP (RFC 7766): messages behind their lengths, several under way,
- * answers in any order. Must never keep more than one message that is not whole, nor read on while
- * many answers are under way. */
+/* TCP connections of clients (RFC 7766): length-prefixed messages, several pending, answered in any
+ * order. Must never buffer more than one incomplete message, nor read while AWAITED_MAX answers are
+ * pending. */
 #include "server.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ struct out {
 
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf);
 
-/* --- the end --- */
+/* --- closing --- */
 
 static void maybe_free(struct dns_conn *c)
 {
@@ -74,7 +74,7 @@ static void stay(struct dns_conn *c)
     uv_timer_start(&c->idle, on_idle, IDLE_MS, 0);
 }
 
-/* --- in --- */
+/* --- reading --- */
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
@@ -104,7 +104,7 @@ static bool take_message(struct dns_conn *c)
     return true;
 }
 
-/* An answer given at once leads back here: the messages behind it have their turn already. */
+/* An immediate answer calls this again from take_message(): the outer call's loop continues. */
 static void go_on(struct dns_conn *c)
 {
     if (c->reading)
@@ -143,7 +143,7 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
         go_on(c);
 }
 
-/* --- out --- */
+/* --- writing --- */
 
 static void on_written(uv_write_t *write, int status)
 {
@@ -156,7 +156,7 @@ static void on_written(uv_write_t *write, int status)
         dns_conn_close(c);
 }
 
-/* A client that does not read what it asked for is closed. */
+/* Closes the connection of a client that does not read its answers. */
 void dns_conn_send(struct dns_conn *c, struct str message)
 {
     struct out *out;
@@ -218,7 +218,7 @@ static bool may_stay(struct dns_conn *c)
         d->counts[COUNT_STRANGER]++;
         return false;
     }
-    return d->n_conns < CONNS_MAX && same <= CONNS_EACH; /* the new one is among them */
+    return d->n_conns < CONNS_MAX && same <= CONNS_EACH; /* both count this connection */
 }
 
 void dns_conn_accept(struct dns *d)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One watch per kind. Must never wait, nor keep an object beyond its event. */
+/* One watch per kind. Must never block, nor keep an object after its event. */
 #include "feed.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ static void take(struct source *s, const struct store_object *o, bool gone)
     cJSON *object = NULL;
 
     if (!gone && json_parse(f->scratch, o->bytes, &object, NULL))
-        object = NULL; /* the store serves no such bytes */
+        object = NULL; /* the store quarantines unreadable objects */
     dns_zone_set(f->zone, s->kind, o->ns, o->name, object);
     arena_reset(f->scratch);
 }
@@ -48,7 +48,7 @@ static bool on_existing(void *ctx, const struct store_object *o)
 
 static void on_wake(void *ctx);
 
-/* From the present: everything there is, then what follows. */
+/* Lists all objects, then watches from that revision on. */
 static void list(struct source *s)
 {
     struct store *store = s->feed->store;
@@ -60,7 +60,7 @@ static void list(struct source *s)
     err_init(&err, NULL);
     failed =
         store_watch_open(store, s->resource, store_revision(store), on_wake, s, &s->watch, &err);
-    assert(!failed); /* the present is never too old */
+    assert(!failed); /* the current revision is never compacted */
     if (store_scan(store, s->resource, STR_NULL, STR_NULL, STR_NULL, 0, on_existing, s, &err))
         log_error("dns: cannot list %s: %.*s", RESOURCES[s->kind], STR_F(err.message));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer/dns (private)
  *
- * Keeps a zone as the store is: what is committed, by watches of the kinds it is made of. */
+ * Keeps a zone in step with the store's committed objects, by a watch per kind. */
 #pragma once
 
 #include <sublet/store.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schema of names: which labels, read from the right, lead to which object. Must never answer
- * for a namespace that does not exist. */
+/* The schema of names (Kubernetes DNS specification): labels, from the right, to an object. Must
+ * never answer for a namespace that does not exist. */
 #include "find.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What is asked of a Service: "[hostname.]name.ns.svc" or "_port._protocol.name.ns.svc". */
-struct wish {
+/* Of a Service's items: "[hostname.]name.ns.svc" or "_port._protocol.name.ns.svc". */
+struct selector {
     struct str endpoint, port, protocol;
 };
 
@@ -17,14 +17,14 @@ static void add(struct dns_finding *f, const struct dns_ip *ip, unsigned port, c
         f->items[f->n++] = (struct dns_item){*ip, (uint16_t)port, hostname};
 }
 
-static bool port_fits(const struct zone_port *port, const struct wish *w)
+static bool port_fits(const struct zone_port *port, const struct selector *w)
 {
     return (!w->port.p || str_eqc(w->port, port->name)) &&
            (!w->protocol.p || str_eqc(w->protocol, port->protocol));
 }
 
-/* One item per address and port that fits; an address without any port is one, too. */
-static void add_ports(struct dns_finding *f, const struct wish *w, const struct dns_ip *ip,
+/* One item per matching address and port; an address without any port is an item, too. */
+static void add_ports(struct dns_finding *f, const struct selector *w, const struct dns_ip *ip,
                       const struct zone_port *ports, size_t n, const char *hostname)
 {
     if (!n && !w->port.p && !w->protocol.p)
@@ -34,7 +34,8 @@ static void add_ports(struct dns_finding *f, const struct wish *w, const struct 
             add(f, ip, ports[i].number, hostname);
 }
 
-static void add_endpoints(struct dns_finding *f, const struct zone_service *s, const struct wish *w)
+static void add_endpoints(struct dns_finding *f, const struct zone_service *s,
+                          const struct selector *w)
 {
     for (const struct zone_slice *slice = s->slices; slice; slice = slice->next)
         for (size_t i = 0; i < slice->n_endpoints; i++) {
@@ -54,7 +55,7 @@ static size_t most_items(const struct zone_service *s)
     return n < DNS_ITEMS_MAX ? n : DNS_ITEMS_MAX;
 }
 
-static void find_service(struct arena *a, const struct zone_service *s, const struct wish *w,
+static void find_service(struct arena *a, const struct zone_service *s, const struct selector *w,
                          struct dns_finding *f)
 {
     if (!s)
@@ -108,11 +109,11 @@ static struct str without_underscore(struct str label)
     return label.n && label.p[0] == '_' ? str_from(label, 1) : label;
 }
 
-/* n labels left of "ns.svc"; from the left. */
+/* labels: the n labels before "ns.svc", from the left. */
 static void find_in_services(struct arena *a, const struct dns_zone *zone, struct str ns,
                              const struct str *labels, size_t n, struct dns_finding *f)
 {
-    struct wish w = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
+    struct selector w = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
 
     if (n == 2) {
         w.endpoint = labels[0];
@@ -140,7 +141,7 @@ static void find_server(struct arena *a, const struct dns_zone *zone, struct dns
     f->found = FOUND_ITEMS;
 }
 
-/* Labels that are not below "svc" or "pod". */
+/* Names that are not below "svc" or "pod". */
 static void find_special(struct arena *a, const struct dns_zone *zone, const struct str *labels,
                          size_t n, struct dns_finding *f)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exchanges with other resolvers. Must never take an answer that is not from the server that was
- * asked, to the port that asked, with the id and the question (RFC 5452).
+/* Exchanges with other resolvers. Must never accept an answer unless its server, its port, its id
+ * and its question section match the query (RFC 5452).
  *
- *   UDP --answer--------------------------------> over: waiters, cache
- *    |  '-- cut --> TCP --answer----------------^
- *    |               '-- broken, late --.
- *    '-- late, refused, failed ---------+--> the next server, a new port and id: UDP
- *                                       '--> none is left: over, without an answer */
+ *   UDP --answer--------------------------------> finished: waiters, cache
+ *    |  '-- truncated --> TCP --answer----------^
+ *    |                     '-- broken, late --.
+ *    '-- late, refused, failed ---------------+--> the next server, with a new port and id: UDP
+ *                                             '--> none is left: finished, without an answer */
 #include "forward.h"
 
 #include <arpa/inet.h>
@@ -19,12 +19,12 @@
 #define FORWARDER_MAGIC 0x64666f72u
 #define EXCHANGE_MAGIC  0x64657863u
 
-enum { ATTEMPTS = 3, ATTEMPT_MS = 1500, STRANGE_MAX = 16, BIND_TRIES = 8, PORT_LOW = 10000 };
+enum { ATTEMPTS = 3, ATTEMPT_MS = 1500, MISMATCHES_MAX = 16, BIND_TRIES = 8, PORT_LOW = 10000 };
 enum { KEY_MAX = DNS_NAME_MAX + 3 + sizeof(void *), UDP_ROOM = 4096 };
 
 TAILQ_HEAD(waits, dns_wait);
 
-/* The sockets of one attempt: gone with it, so that each has a port of its own. */
+/* One attempt has a socket of its own, so that each has another port. */
 struct attempt {
     struct dns_exchange *exchange; /* NULL: it is over */
     struct dns_forwarder *forwarder;
@@ -47,8 +47,8 @@ struct dns_exchange {
     const struct dns_upstream *upstream;
     struct attempt *attempt;
     uv_timer_t timer;
-    size_t server; /* index of the one that is asked */
-    unsigned attempts, strange;
+    size_t server; /* index of the one being queried */
+    unsigned attempts, mismatches;
     uint16_t id;
     struct waits waits;
 };
@@ -59,16 +59,16 @@ struct dns_forwarder {
     const struct clock *clock;
     const struct rng *rng;
     struct dns_cache *cache;
-    struct map exchanges; /* by question and upstream */
+    struct map exchanges; /* by query and upstream */
     size_t handles;       /* not closed yet */
-    size_t first;         /* server that answered last: who is asked first */
+    size_t first;         /* the server that answered last, which is tried first */
     bool closing;
     void (*closed)(void *ctx);
     void *closed_ctx;
-    char room[UDP_ROOM]; /* what a socket reads into; used up before the next one reads */
+    char room[UDP_ROOM]; /* read buffer of all sockets; consumed within the read callback */
 };
 
-static void ask_next(struct dns_exchange *x);
+static void try_next_server(struct dns_exchange *x);
 static void on_late(uv_timer_t *timer);
 
 /* --- handles --- */
@@ -136,7 +136,7 @@ static void on_exchange_closed(uv_handle_t *handle)
     maybe_closed(f);
 }
 
-/* No question joins it any more, and it is freed when its timer is closed. */
+/* No query can join it any more; freed when its timer is closed. */
 static void close_exchange(struct dns_exchange *x)
 {
     end_attempt(x);
@@ -144,7 +144,7 @@ static void close_exchange(struct dns_exchange *x)
     uv_close((uv_handle_t *)&x->timer, on_exchange_closed);
 }
 
-/* --- the end --- */
+/* --- results --- */
 
 static void copy_answer(const struct dns_answer *from, struct dns_answer *to)
 {
@@ -152,7 +152,8 @@ static void copy_answer(const struct dns_answer *from, struct dns_answer *to)
     to->answer = ldns_rr_list_clone(from->answer);
     to->authority = ldns_rr_list_clone(from->authority);
     to->additional = ldns_rr_list_new();
-    to->answer = to->answer ? to->answer : ldns_rr_list_new(); /* of none a clone is NULL */
+    to->answer =
+        to->answer ? to->answer : ldns_rr_list_new(); /* ldns clones an empty one as NULL */
     to->authority = to->authority ? to->authority : ldns_rr_list_new();
 }
 
@@ -187,12 +188,12 @@ static bool is_failure(const struct dns_answer *a)
     return a->rcode != LDNS_RCODE_NOERROR && a->rcode != LDNS_RCODE_NXDOMAIN;
 }
 
-/* What the server says is final, unless it fails and another may know better. */
+/* An answer is final, unless it is a failure and another server is left. */
 static void settle(struct dns_exchange *x, struct dns_answer *answer)
 {
     if (is_failure(answer) && x->upstream->n > 1 && x->attempts < ATTEMPTS) {
         dns_answer_fini(answer);
-        ask_next(x);
+        try_next_server(x);
         return;
     }
     finish(x, answer);
@@ -208,7 +209,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(t->forwarder->room, sizeof(t->forwarder->room));
 }
 
-/* The whole message behind its length; empty: not yet. */
+/* The message after its length; STR_NULL while it is incomplete. */
 static struct str whole_message(const struct buf *in)
 {
     const uint8_t *b = (const uint8_t *)in->p;
@@ -233,7 +234,7 @@ static void on_tcp_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     if (message.p && dns_answer_parse(message, &x->query, x->id, &answer, &cut))
         settle(x, &answer);
     else if (nread < 0 || message.p || t->in.failed)
-        ask_next(x);
+        try_next_server(x);
 }
 
 static void on_tcp_written(uv_write_t *w, int status)
@@ -241,7 +242,7 @@ static void on_tcp_written(uv_write_t *w, int status)
     struct attempt *t = w->data;
 
     if (t->exchange && status)
-        ask_next(t->exchange);
+        try_next_server(t->exchange);
 }
 
 static void on_tcp_connected(uv_connect_t *c, int status)
@@ -254,28 +255,28 @@ static void on_tcp_connected(uv_connect_t *c, int status)
     t->write.data = t;
     if (status || uv_read_start((uv_stream_t *)&t->u.tcp, on_alloc, on_tcp_read) ||
         uv_write(&t->write, (uv_stream_t *)&t->u.tcp, &out, 1, on_tcp_written))
-        ask_next(t->exchange);
+        try_next_server(t->exchange);
 }
 
-static void ask_over_tcp(struct dns_exchange *x)
+static void send_over_tcp(struct dns_exchange *x)
 {
     struct attempt *t = new_attempt(x);
     struct sockaddr_storage to;
-    struct buf question = BUF_INIT(DNS_UDP_PLAIN);
+    struct buf query = BUF_INIT(DNS_UDP_PLAIN);
 
     uv_tcp_init(x->forwarder->loop, &t->u.tcp);
     t->u.handle.data = t;
     t->connect.data = t;
     uv_timer_start(&x->timer, on_late, ATTEMPT_MS, 0);
     x->id = (uint16_t)rng_u64(x->forwarder->rng);
-    dns_question_print(&x->query, x->id, &question);
-    buf_char(&t->out, (char)(question.n >> 8));
-    buf_char(&t->out, (char)(question.n & 255));
-    buf_add(&t->out, buf_str(&question));
-    buf_fini(&question);
+    dns_query_print(&x->query, x->id, &query);
+    buf_char(&t->out, (char)(query.n >> 8));
+    buf_char(&t->out, (char)(query.n & 255));
+    buf_add(&t->out, buf_str(&query));
+    buf_fini(&query);
     dns_endpoint_sockaddr(&x->upstream->servers[x->server], &to);
     if (uv_tcp_connect(&t->connect, &t->u.tcp, (const struct sockaddr *)&to, on_tcp_connected))
-        ask_next(x);
+        try_next_server(x);
 }
 
 /* --- UDP --- */
@@ -291,20 +292,20 @@ static void on_udp_read(uv_udp_t *udp, ssize_t nread, const uv_buf_t *buf,
     if (!x || (nread == 0 && !from))
         return;
     if (nread < 0) { /* no resolver listens there */
-        ask_next(x);
+        try_next_server(x);
     } else if (flags & UV_UDP_PARTIAL || !dns_answer_parse((struct str){buf->base, (size_t)nread},
                                                            &x->query, x->id, &answer, &cut)) {
-        if (++x->strange > STRANGE_MAX) /* somebody guesses */
-            ask_next(x);
+        if (++x->mismatches > MISMATCHES_MAX) /* a spoofing attempt */
+            try_next_server(x);
     } else if (cut) {
         dns_answer_fini(&answer);
-        ask_over_tcp(x);
+        send_over_tcp(x);
     } else {
         settle(x, &answer);
     }
 }
 
-/* A port of our own choice; where all that are tried are taken, the kernel's. */
+/* A random port; after BIND_TRIES that are in use, one of the kernel's choice. */
 static int bind_anywhere(struct dns_exchange *x, uv_udp_t *udp, int family)
 {
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
@@ -323,7 +324,7 @@ static int bind_anywhere(struct dns_exchange *x, uv_udp_t *udp, int family)
     return -1;
 }
 
-static void ask_over_udp(struct dns_exchange *x)
+static void send_over_udp(struct dns_exchange *x)
 {
     struct attempt *t = new_attempt(x);
     struct sockaddr_storage to;
@@ -332,11 +333,11 @@ static void ask_over_udp(struct dns_exchange *x)
     uv_udp_init(x->forwarder->loop, &t->u.udp);
     t->u.handle.data = t;
     x->id = (uint16_t)rng_u64(x->forwarder->rng);
-    dns_question_print(&x->query, x->id, &t->out);
+    dns_query_print(&x->query, x->id, &t->out);
     dns_endpoint_sockaddr(&x->upstream->servers[x->server], &to);
     out = uv_buf_init(t->out.p, (unsigned)t->out.n);
-    /* Connected: the kernel drops what comes from anybody else. What cannot be sent is as good as
-     * lost, and the timer goes on from there. */
+    /* Connected: the kernel drops datagrams of other senders. A failure to send counts as a lost
+     * datagram: the timer tries the next server. */
     if (!bind_anywhere(x, &t->u.udp, to.ss_family) &&
         !uv_udp_connect(&t->u.udp, (const struct sockaddr *)&to) &&
         !uv_udp_recv_start(&t->u.udp, on_alloc, on_udp_read))
@@ -348,22 +349,22 @@ static void on_late(uv_timer_t *timer)
     struct dns_exchange *x = timer->data;
 
     assert(x->magic == EXCHANGE_MAGIC);
-    ask_next(x);
+    try_next_server(x);
 }
 
-static void ask_next(struct dns_exchange *x)
+static void try_next_server(struct dns_exchange *x)
 {
     if (x->attempts++ == ATTEMPTS) {
         finish(x, NULL);
         return;
     }
     x->server = (x->server + 1) % x->upstream->n;
-    x->strange = 0;
+    x->mismatches = 0;
     uv_timer_start(&x->timer, on_late, ATTEMPT_MS, 0);
-    ask_over_udp(x);
+    send_over_udp(x);
 }
 
-/* --- asking --- */
+/* --- interface --- */
 
 static struct str key_of(const struct dns_query *q, const struct dns_upstream *upstream,
                          char room[KEY_MAX])
@@ -386,7 +387,8 @@ static struct dns_exchange *exchange_new(struct dns_forwarder *f, const struct d
     *x = (struct dns_exchange){
         .magic = EXCHANGE_MAGIC, .forwarder = f, .query = *q, .upstream = upstream};
     TAILQ_INIT(&x->waits);
-    x->server = (f->first + upstream->n - 1) % upstream->n; /* ask_next() takes the next one */
+    x->server =
+        (f->first + upstream->n - 1) % upstream->n; /* try_next_server() takes the next one */
     uv_timer_init(f->loop, &x->timer);
     x->timer.data = x;
     f->handles++;
@@ -400,8 +402,8 @@ bool dns_forwarder_recall(struct dns_forwarder *f, const struct dns_query *q,
     return dns_cache_get(f->cache, q, clock_mono_ms(f->clock), ret);
 }
 
-bool dns_forwarder_ask(struct dns_forwarder *f, const struct dns_query *q,
-                       const struct dns_upstream *upstream, struct dns_wait *w)
+bool dns_forwarder_send(struct dns_forwarder *f, const struct dns_query *q,
+                        const struct dns_upstream *upstream, struct dns_wait *w)
 {
     char room[KEY_MAX];
     struct map_entry *e = map_get(&f->exchanges, key_of(q, upstream, room));
@@ -412,7 +414,7 @@ bool dns_forwarder_ask(struct dns_forwarder *f, const struct dns_query *q,
         if (f->exchanges.n >= DNS_EXCHANGES_MAX)
             return false;
         x = exchange_new(f, q, upstream);
-        ask_next(x);
+        try_next_server(x);
     }
     w->exchange = x;
     TAILQ_INSERT_TAIL(&x->waits, w, place);
@@ -426,7 +428,7 @@ void dns_forwarder_forget(struct dns_wait *w)
     w->exchange = NULL;
 }
 
-/* --- making and closing --- */
+/* --- opening and closing --- */
 
 struct dns_forwarder *dns_forwarder_new(uv_loop_t *loop, const struct clock *clock,
                                         const struct rng *rng, size_t cache_bytes)
@@ -462,7 +464,7 @@ static void on_nothing_closed(uv_handle_t *handle)
     maybe_closed(f);
 }
 
-/* Through the loop, also when nothing is open. */
+/* Calls closed() from the loop, also when nothing is open. */
 void dns_forwarder_close(struct dns_forwarder *f, void (*closed)(void *ctx), void *ctx)
 {
     uv_timer_t *turn = NEW(uv_timer_t);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer/dns (private)
  *
- * Questions to other resolvers: over UDP from a port and with an id that cannot be guessed, over
- * TCP where the answer is cut, to the next server where one does not answer; kept in the cache.
- * Equal questions under way share one exchange. */
+ * Queries to other resolvers: over UDP with a random port and id, over TCP where the answer is
+ * truncated, to the next server where one does not answer; answers are cached. Equal pending
+ * queries share one exchange. */
 #pragma once
 
 #include <sys/queue.h>
@@ -17,11 +17,11 @@
 
 enum { DNS_EXCHANGES_MAX = 256 };
 
-/* One that waits for an answer; part of the caller's own struct. */
+/* A caller that waits for an answer; embedded in its own struct. */
 struct dns_wait {
     TAILQ_ENTRY(dns_wait) place;
     struct dns_exchange *exchange; /* NULL: it does not wait */
-    /* answer NULL: no server answered. Else it is the callee's to empty. */
+    /* answer NULL: no server answered. Else the callee empties it. */
     void (*done)(struct dns_wait *w, struct dns_answer *answer);
 };
 
@@ -32,10 +32,10 @@ struct dns_forwarder *dns_forwarder_new(uv_loop_t *loop, const struct clock *clo
 bool dns_forwarder_recall(struct dns_forwarder *f, const struct dns_query *q,
                           struct dns_answer *ret);
 /* done() is called once, never before this returns, or not at all after dns_forwarder_forget().
- * False: too many are under way. upstream lives as long as the forwarder. */
-bool dns_forwarder_ask(struct dns_forwarder *f, const struct dns_query *q,
-                       const struct dns_upstream *upstream, struct dns_wait *w);
+ * False: too many are pending. upstream lives as long as the forwarder. */
+bool dns_forwarder_send(struct dns_forwarder *f, const struct dns_query *q,
+                        const struct dns_upstream *upstream, struct dns_wait *w);
 void dns_forwarder_forget(struct dns_wait *w);
 const struct dns_cache *dns_forwarder_cache(const struct dns_forwarder *f);
-/* No question waits any more. */
+/* Only when no query is pending. */
 void dns_forwarder_close(struct dns_forwarder *f, void (*closed)(void *ctx), void *ctx);

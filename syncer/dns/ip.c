@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses, ranges of them, and addresses with a port, from text and from sockets. */
+/* Addresses, ranges and endpoints: parsed from strings, read from sockets. */
 #include "ip.h"
 
 #include <arpa/inet.h>
@@ -102,26 +102,27 @@ bool dns_range_has(const struct dns_range *range, const struct dns_ip *ip)
     return !rest || !((range->ip.b[whole] ^ ip->b[whole]) & mask);
 }
 
+/* IPv4 ranges lie below ::ffff:0:0/96. */
+#define V4_RANGE(a, b, bits)                                                                       \
+    {                                                                                              \
+        {{[10] = 0xff, 0xff, a, b}}, 96 + (bits)                                                   \
+    }
+#define V6_RANGE(a, b, bits)                                                                       \
+    {                                                                                              \
+        {{a, b}}, bits                                                                             \
+    }
+
 bool dns_ip_is_private(const struct dns_ip *ip)
 {
-    static const char *const ranges[] = {"0.0.0.0/8",
-                                         "10.0.0.0/8",
-                                         "100.64.0.0/10",
-                                         "127.0.0.0/8",
-                                         "169.254.0.0/16",
-                                         "172.16.0.0/12",
-                                         "192.168.0.0/16",
-                                         "::/127",
-                                         "fc00::/7",
-                                         "fe80::/10",
-                                         NULL};
+    static const struct dns_range ranges[] = {
+        V4_RANGE(0, 0, 8),      V4_RANGE(10, 0, 8),      V4_RANGE(100, 64, 10),
+        V4_RANGE(127, 0, 8),    V4_RANGE(169, 254, 16),  V4_RANGE(172, 16, 12),
+        V4_RANGE(192, 168, 16), V6_RANGE(0, 0, 127), /* :: and ::1 */
+        V6_RANGE(0xfc, 0, 7),   V6_RANGE(0xfe, 0x80, 10)};
 
-    for (size_t i = 0; ranges[i]; i++) {
-        struct dns_range range;
-
-        if (dns_range_parse(str_c(ranges[i]), &range) && dns_range_has(&range, ip))
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
+        if (dns_range_has(&ranges[i], ip))
             return true;
-    }
     return false;
 }
 

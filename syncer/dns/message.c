@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From bytes to questions and answers, and back. ldns reads whole messages and writes single
- * records; the frame around them is written here, so that an answer ends exactly where its limit
- * is. Must never trust a length or a count of a message beyond what ldns has checked. */
+/* From bytes to queries and answers, and back. ldns reads whole messages and writes single records;
+ * the message around them is written here, so that an answer ends exactly at its limit. Must never
+ * trust a length or a count of a message beyond what ldns has checked. */
 #include "message.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ static ldns_pkt_rcode judge(const ldns_pkt *p, struct dns_query *q)
         return DNS_RCODE_BADVERS;
     if (q->class != LDNS_RR_CLASS_IN)
         return LDNS_RCODE_REFUSED;
-    /* Transfers and other questions that are about no data. */
+    /* Zone transfers and other meta types. */
     if (q->type == 0 || (q->type >= 128 && q->type < 255) || q->type == LDNS_RR_TYPE_OPT)
         return LDNS_RCODE_REFUSED;
     return LDNS_RCODE_NOERROR;
@@ -75,7 +75,7 @@ enum dns_verdict dns_query_parse(struct str bytes, struct dns_query *ret, ldns_p
     return *ret_rcode == LDNS_RCODE_NOERROR ? DNS_VERDICT_GOOD : DNS_VERDICT_REFUSE;
 }
 
-/* --- answers in the making --- */
+/* --- building answers --- */
 
 void dns_answer_init(struct dns_answer *a)
 {
@@ -128,7 +128,7 @@ ldns_rr *dns_record_new(struct str owner, ldns_rr_type type, uint32_t ttl, size_
 
 struct printer {
     ldns_buffer *buffer;
-    ldns_rbtree_t *names; /* where in the buffer they are: later ones point there */
+    ldns_rbtree_t *names; /* offsets of names in the buffer, for compression */
     size_t limit;
 };
 
@@ -155,8 +155,8 @@ static void printer_fini(struct printer *p)
     ldns_buffer_free(p->buffer);
 }
 
-/* How many fit. After the first that does not, nothing may follow that compresses names: some are
- * known at places that are not part of the message. */
+/* Returns how many fit. After the first that does not, no compressed name may follow: offsets in
+ * `names` may point beyond the message. */
 static size_t print_records(struct printer *p, const ldns_rr_list *list, int section)
 {
     for (size_t i = 0; i < ldns_rr_list_rr_count(list); i++) {
@@ -176,7 +176,7 @@ static void print_question(struct printer *p, const struct dns_query *q)
 {
     ldns_rdf *name = dns_rdata_name(dns_query_owner(q));
 
-    ldns_dname2buffer_wire_compress(p->buffer, name, p->names); /* answers point to it */
+    ldns_dname2buffer_wire_compress(p->buffer, name, p->names); /* answers refer to its offset */
     ldns_buffer_write_u16(p->buffer, (uint16_t)q->type);
     ldns_buffer_write_u16(p->buffer, (uint16_t)q->class);
     ldns_rdf_deep_free(name);
@@ -254,7 +254,7 @@ size_t dns_answer_limit(const struct dns_query *q, bool tcp)
     return q->udp_size < DNS_UDP_MAX ? q->udp_size : DNS_UDP_MAX;
 }
 
-void dns_question_print(const struct dns_query *q, uint16_t id, struct buf *out)
+void dns_query_print(const struct dns_query *q, uint16_t id, struct buf *out)
 {
     size_t counts[4] = {1, 0, 0, 1};
     struct printer p;
@@ -298,7 +298,7 @@ static bool rdf_is(const ldns_rdf *rdf, const struct dns_name *name)
     return rdf_take(rdf, &other) && dns_name_eq(&other, name);
 }
 
-/* Copies the records of `at`. True: an alias among them leads to *ret. */
+/* Copies the records of `at`. True: one of them is an alias of *ret. */
 static bool take_link(ldns_rr_list *from, ldns_rr_list *to, const struct dns_name *at,
                       struct dns_name *ret)
 {
@@ -316,7 +316,7 @@ static bool take_link(ldns_rr_list *from, ldns_rr_list *to, const struct dns_nam
     return alias;
 }
 
-/* The records of the question's name and of the names that aliases lead to from there. */
+/* Copies the records of the query's name, and of the names that its aliases lead to. */
 static void take_chain(ldns_rr_list *from, ldns_rr_list *to, const struct dns_query *q)
 {
     struct dns_name at = q->name, next;
@@ -399,7 +399,7 @@ bool dns_answer_names(const struct dns_answer *a, const struct dns_name *zones, 
            list_names(a->additional, zones, n);
 }
 
-/* --- time --- */
+/* --- TTLs --- */
 
 static uint32_t least_ttl(const ldns_rr_list *list, uint32_t most)
 {

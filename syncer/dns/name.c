@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Domain names: from text and wire, compared, cut into labels, read as addresses. Must never read
- * beyond the bytes a name says it has. */
+/* Domain names: parsed from strings and from the wire, compared, split into labels, read as
+ * addresses. Must never read beyond the bytes of a name. */
 #include "name.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ bool dns_name_of(struct str wire, struct dns_name *ret)
     if (at + 1 != wire.n)
         return false;
     *ret = (struct dns_name){.n = (uint8_t)wire.n};
-    for (size_t i = 0; i < wire.n; i++) /* no length is a capital letter: they are below 64 */
+    for (size_t i = 0; i < wire.n; i++) /* length bytes are below 64, so lower() keeps them */
         ret->b[i] = lower(p[i]);
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From options and resolv.conf to a policy. Must never let a name of the host's cluster out, unless
+/* The policy from options and resolv.conf. Must never expose a name of the host's cluster, unless
  * the admin maps its domain. */
 #include "policy.h"
 
@@ -10,13 +10,13 @@
 
 /* --- resolv.conf --- */
 
-struct texts {
+struct strings {
     struct arena *arena;
     struct str *items;
     size_t n, cap;
 };
 
-static void texts_add(struct texts *t, struct str text)
+static void strings_add(struct strings *t, struct str text)
 {
     if (t->n == t->cap) {
         struct str *grown = arena_alloc(t->arena, (t->cap * 2 + 8) * sizeof(*grown));
@@ -29,12 +29,12 @@ static void texts_add(struct texts *t, struct str text)
     t->items[t->n++] = arena_str(t->arena, text);
 }
 
-static struct str_list texts_take(const struct texts *t)
+static struct str_list strings_take(const struct strings *t)
 {
     return (struct str_list){t->items, t->n};
 }
 
-/* The next word of *rest; nothing is left: an empty one. */
+/* The next word of *rest, or an empty string. */
 static struct str cut_word(struct str *rest)
 {
     size_t from = 0, n = 0;
@@ -54,14 +54,14 @@ static struct str without_dot(struct str name)
     return name.n && name.p[name.n - 1] == '.' ? str_sub(name, 0, name.n - 1) : name;
 }
 
-/* The kubelet writes "NS.svc.X svc.X X" and then what its node searches. */
-static void sort_searches(struct arena *a, const struct texts *all, struct dns_resolv *ret)
+/* The kubelet writes "NS.svc.X svc.X X", then the search list of its node. */
+static void sort_searches(struct arena *a, const struct strings *all, struct dns_resolv *ret)
 {
-    struct texts searches = {.arena = a}, hidden = {.arena = a};
+    struct strings searches = {.arena = a}, hidden = {.arena = a};
 
     for (size_t i = 0; i < all->n; i++)
         if (str_has_prefix(all->items[i], STR("svc.")))
-            texts_add(&hidden, str_from(all->items[i], 4));
+            strings_add(&hidden, str_from(all->items[i], 4));
     for (size_t i = 0; i < all->n; i++) {
         struct str one = all->items[i];
         bool own = false;
@@ -70,15 +70,15 @@ static void sort_searches(struct arena *a, const struct texts *all, struct dns_r
             own |= str_eq(one, hidden.items[k]) ||
                    str_has_suffix(one, arena_printf(a, ".%.*s", STR_F(hidden.items[k])));
         if (!own)
-            texts_add(&searches, one);
+            strings_add(&searches, one);
     }
-    ret->searches = texts_take(&searches);
-    ret->hidden = texts_take(&hidden);
+    ret->searches = strings_take(&searches);
+    ret->hidden = strings_take(&hidden);
 }
 
 void dns_resolv_parse(struct arena *a, struct str text, struct dns_resolv *ret)
 {
-    struct texts servers = {.arena = a}, searches = {.arena = a};
+    struct strings servers = {.arena = a}, searches = {.arena = a};
     struct str rest = text;
 
     while (rest.p) {
@@ -87,14 +87,14 @@ void dns_resolv_parse(struct arena *a, struct str text, struct dns_resolv *ret)
         line = str_trim(line);
         key = cut_word(&line);
         if (str_eqc(key, "nameserver")) {
-            texts_add(&servers, cut_word(&line));
+            strings_add(&servers, cut_word(&line));
         } else if (str_eqc(key, "search") || str_eqc(key, "domain")) {
-            searches.n = 0; /* the last one counts */
+            searches.n = 0; /* the last line applies */
             while ((word = without_dot(cut_word(&line))).n)
-                texts_add(&searches, word);
+                strings_add(&searches, word);
         }
     }
-    ret->servers = texts_take(&servers);
+    ret->servers = strings_take(&servers);
     sort_searches(a, &searches, ret);
 }
 
@@ -115,7 +115,7 @@ static int add_server(struct dns_upstream *to, struct str text)
     return 0;
 }
 
-/* Of resolv.conf what is no address (a scope, a typing error) is passed over, as resolvers do. */
+/* Entries of resolv.conf that are not addresses are ignored, as by libc. */
 static int load_forward(const struct config *c, const struct dns_resolv *resolv,
                         struct dns_policy *p, struct err *err)
 {
@@ -262,7 +262,7 @@ int dns_policy_load(struct arena *a, const struct config *config, const struct d
                : 0;
 }
 
-/* --- which way --- */
+/* --- resolution of a name --- */
 
 const struct dns_host *dns_policy_host(const struct dns_policy *p, const struct dns_name *name)
 {

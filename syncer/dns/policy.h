@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer/dns (private)
  *
- * The options of network.dns as the server uses them, and which way a name takes. Pure. */
+ * The options of network.dns as the server uses them, and how a name is resolved. Pure. */
 #pragma once
 
 #include <sublet/dns.h>
@@ -10,9 +10,9 @@
 
 enum { DNS_SERVERS_MAX = 8 }; /* of one domain */
 
-/* Who answers for a domain and all below it. */
+/* The servers of a domain and of all domains below it. */
 struct dns_upstream {
-    struct dns_name domain; /* the root: everything else */
+    struct dns_name domain; /* the root: the default */
     struct dns_endpoint servers[DNS_SERVERS_MAX];
     size_t n;
 };
@@ -31,9 +31,9 @@ struct dns_policy {
     struct dns_upstream *stubs;
     size_t n_stubs;
     struct dns_upstream forward; /* n == 0: nothing is forwarded */
-    struct dns_name *hidden;     /* names of the host's cluster: not forwarded, not passed on */
+    struct dns_name *hidden;     /* domains of the host's cluster: never forwarded or returned */
     size_t n_hidden;
-    struct dns_range *clients; /* who may ask beside the tenant's pods */
+    struct dns_range *clients; /* clients besides the tenant's pods */
     size_t n_clients;
 };
 
@@ -43,6 +43,6 @@ int dns_policy_load(struct arena *a, const struct config *config, const struct d
 const struct dns_host *dns_policy_host(const struct dns_policy *p, const struct dns_name *name);
 
 enum dns_way { DNS_WAY_OWN, DNS_WAY_UPSTREAM, DNS_WAY_HIDDEN, DNS_WAY_NONE };
-/* The longest domain decides. UPSTREAM: *ret answers. HIDDEN: as if it did not exist. */
+/* The longest matching domain decides. UPSTREAM: by *ret. HIDDEN: NXDOMAIN. */
 enum dns_way dns_policy_way(const struct dns_policy *p, const struct dns_name *name,
                             const struct dns_upstream **ret);

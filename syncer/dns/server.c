@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sockets, and a question's way: known client? -> parsed -> answered from the zone, or from the
+/* The sockets, and the steps of a query: known client? -> parsed -> answered from the zone, the
  * cache, or by another resolver. Must never answer, nor forward for, an address that is not a
  * client's; must never wait for anything but another resolver. */
 #include "server.h"
@@ -14,14 +14,14 @@
 
 enum { LISTEN_BACKLOG = 64 };
 
-/* A question that another resolver is asked for. */
+/* A query that is forwarded to another resolver. */
 struct dns_job {
     TAILQ_ENTRY(dns_job) place;
     struct dns *server;
     struct dns_wait wait;
     struct dns_query query, at;
     const struct dns_upstream *upstream;
-    struct dns_answer answer; /* what comes first */
+    struct dns_answer answer; /* the aliases before the forwarded answer */
     struct dns_reply to;
 };
 
@@ -37,7 +37,7 @@ static void reply(struct dns *d, const struct dns_query *q, const struct dns_ans
     part = uv_buf_init(out.p, (unsigned)out.n);
     if (to->conn)
         dns_conn_send(to->conn, buf_str(&out));
-    else /* what the kernel does not take is lost, as over UDP it may be anywhere */
+    else /* a datagram that the kernel rejects is lost, as any may be */
         uv_udp_try_send(&d->udp, &part, 1, (const struct sockaddr *)&to->peer);
     buf_fini(&out);
 }
@@ -53,7 +53,7 @@ static void reply_rcode(struct dns *d, const struct dns_query *q, ldns_pkt_rcode
     dns_answer_fini(&a);
 }
 
-/* --- questions for another resolver --- */
+/* --- forwarding --- */
 
 static void job_free(struct dns_job *j)
 {
@@ -88,7 +88,7 @@ static bool has_room(struct dns *d, const struct dns_ip *ip)
     return d->n_jobs < DNS_JOBS_MAX && dns_rates_take(d->rates, ip, clock_mono_ms(d->o.clock));
 }
 
-/* answer is what comes before; it is taken. */
+/* Takes ownership of draft->answer. */
 static void forward(struct dns *d, const struct dns_job *draft, const struct dns_ip *ip)
 {
     struct dns_job *j = NEW(struct dns_job);
@@ -99,7 +99,7 @@ static void forward(struct dns *d, const struct dns_job *draft, const struct dns
     d->n_jobs++;
     if (j->to.conn)
         dns_conn_hold(j->to.conn);
-    if (!has_room(d, ip) || !dns_forwarder_ask(d->forwarder, &j->at, j->upstream, &j->wait)) {
+    if (!has_room(d, ip) || !dns_forwarder_send(d->forwarder, &j->at, j->upstream, &j->wait)) {
         d->counts[COUNT_LIMITED]++;
         reply_rcode(d, &j->query, LDNS_RCODE_SERVFAIL, &j->to);
         job_free(j);
@@ -109,8 +109,8 @@ static void forward(struct dns *d, const struct dns_job *draft, const struct dns
 static void answer_or_forward(struct dns *d, struct dns_job *draft, const struct dns_ip *ip)
 {
     struct dns_answer cached;
-    enum dns_outcome outcome = dns_answer_question(d->scratch, &d->view, &draft->query, d->turn++,
-                                                   &draft->answer, &draft->at, &draft->upstream);
+    enum dns_outcome outcome = dns_answer_query(d->scratch, &d->view, &draft->query, d->turn++,
+                                                &draft->answer, &draft->at, &draft->upstream);
     enum dns_count count = COUNT_OWN;
 
     if (outcome == DNS_FORWARD && dns_forwarder_recall(d->forwarder, &draft->at, &cached)) {
@@ -157,11 +157,11 @@ static void on_known(void *ctx, struct str bytes, const void *peer)
     dns_handle(d, bytes, &ip, &to);
 }
 
-static void look_at_held(struct dns *d)
+static void release_held(struct dns *d)
 {
     int64_t now = clock_mono_ms(d->o.clock), next;
 
-    d->counts[COUNT_STRANGER] += dns_held_look(d->held, &d->view, now, on_known, d, &next);
+    d->counts[COUNT_STRANGER] += dns_held_release(d->held, &d->view, now, on_known, d, &next);
     if (next)
         uv_timer_start(&d->hold, on_hold, next > now ? (uint64_t)(next - now) : 0, 0);
     else
@@ -170,7 +170,7 @@ static void look_at_held(struct dns *d)
 
 static void on_hold(uv_timer_t *timer)
 {
-    look_at_held(timer->data);
+    release_held(timer->data);
 }
 
 static void on_zone_changed(void *ctx)
@@ -179,7 +179,7 @@ static void on_zone_changed(void *ctx)
 
     assert(d->magic == DNS_MAGIC);
     if (d->held && uv_is_active((const uv_handle_t *)&d->hold))
-        look_at_held(d);
+        release_held(d);
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -207,7 +207,7 @@ static void on_datagram(uv_udp_t *udp, ssize_t nread, const uv_buf_t *buf,
     if (dns_client_is_known(&d->view, &ip))
         dns_handle(d, bytes, &ip, &to);
     else if (dns_held_add(d->held, &ip, bytes, &to.peer, clock_mono_ms(d->o.clock)))
-        look_at_held(d);
+        release_held(d);
     else
         d->counts[COUNT_STRANGER]++;
 }
@@ -229,7 +229,7 @@ static int listen_error(struct dns *d, int failure, struct err *err)
                    STR_F(d->o.config->dns_listen), uv_strerror(failure));
 }
 
-/* Of both transports; port 0 takes for UDP what TCP got. */
+/* With port 0, UDP uses the port that TCP got. */
 static int open_sockets(struct dns *d, struct err *err)
 {
     struct dns_endpoint at = d->policy.listen;
@@ -308,7 +308,7 @@ unsigned dns_port(const struct dns *d)
     return ntohs(name.ss_family == AF_INET ? v4.sin_port : v6.sin6_port);
 }
 
-/* --- what it says of itself --- */
+/* --- metrics --- */
 
 void dns_write_metrics(void *dns, struct buf *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer/dns (private)
  *
- * What the server's files share: its body, a question on its way, and the connections of TCP. */
+ * What the server's files share: struct dns, the destination of an answer, and TCP connections. */
 #pragma once
 
 #include <uv.h>
@@ -12,14 +12,14 @@
 
 enum { DNS_JOBS_MAX = 512 };
 
-/* What became of questions, for /metrics. */
+/* Outcomes of queries, for /metrics. */
 enum dns_count {
     COUNT_OWN,       /* answered from the tenant's objects and options */
     COUNT_CACHED,    /* from the cache */
     COUNT_FORWARDED, /* by another resolver */
     COUNT_FAILED,    /* by none: SERVFAIL */
     COUNT_LIMITED,   /* refused: too many of this client, or of all */
-    COUNT_STRANGER,  /* not answered: of no pod of this tenant */
+    COUNT_STRANGER,  /* not answered: from an unknown client */
     COUNT_MALFORMED,
     N_DNS_COUNT
 };
@@ -31,7 +31,7 @@ TAILQ_HEAD(dns_jobs, dns_job);
 struct dns {
     unsigned magic;
     struct dns_options o;
-    struct arena *arena; /* for as long as the server */
+    struct arena *arena; /* lives as long as the server */
     struct arena *scratch;
     struct dns_policy policy;
     struct dns_zone *zone;
@@ -42,7 +42,7 @@ struct dns {
     struct dns_held *held;
     uv_udp_t udp;
     uv_tcp_t tcp;
-    uv_timer_t hold; /* until the next held question is due */
+    uv_timer_t hold; /* until the next held query expires */
     struct dns_conns conns;
     size_t n_conns;
     struct dns_jobs jobs;
@@ -53,15 +53,15 @@ struct dns {
     bool closing;
     void (*closed)(void *ctx);
     void *closed_ctx;
-    char room[DNS_QUERY_MAX]; /* what a socket reads into */
+    char room[DNS_QUERY_MAX]; /* read buffer of all sockets */
 };
 
-/* Where an answer goes. */
+/* The destination of an answer. */
 struct dns_reply {
     struct dns_conn *conn; /* NULL: over UDP, to peer */
     struct sockaddr_storage peer;
 };
-/* bytes: one message. Of a known client. */
+/* bytes: one message of a known client. */
 void dns_handle(struct dns *d, struct str bytes, const struct dns_ip *ip,
                 const struct dns_reply *to);
 void dns_handle_closed(struct dns *d);
@@ -70,6 +70,6 @@ void dns_handle_closed(struct dns *d);
 void dns_conn_accept(struct dns *d);
 void dns_conn_send(struct dns_conn *c, struct str message);
 void dns_conn_close(struct dns_conn *c);
-/* An answer to this connection is awaited, or no longer. */
+/* One more, or one fewer, answer to this connection is pending. */
 void dns_conn_hold(struct dns_conn *c);
 void dns_conn_release(struct dns_conn *c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index behind the answers: by name (namespaces, Services, slices, pods) and by address. Must
- * never hold an address of a pod that has ended: the host may have given it to another tenant. */
+/* The index that answers are made from: by name (namespaces, Services, slices, pods) and by
+ * address. Must never hold the address of a finished pod: the host may have given it to another
+ * tenant. */
 #include "zone.h"
 
 #include <ctype.h>
@@ -71,7 +72,7 @@ static void place_add(struct dns_zone *z, const struct dns_ip *ip, enum use_kind
     p->uses = use;
 }
 
-/* One use by this owner: it has added one for each of its addresses. */
+/* Removes one use by this owner, which added one for each of its addresses. */
 static void place_remove(struct dns_zone *z, const struct dns_ip *ip, const void *owner)
 {
     struct place *p = find_place(z, ip);
@@ -150,7 +151,7 @@ static char *key_of(struct str ns, struct str name)
     return key;
 }
 
-/* A key of look-ups; names of Kubernetes are shorter. */
+/* Room for a key; names in Kubernetes are shorter. */
 struct key {
     char text[2 * 256];
 };
@@ -261,7 +262,7 @@ static void remove_slice(struct dns_zone *z, struct map_entry *e)
     mem_free(slice);
 }
 
-/* As CoreDNS names an endpoint that has no hostname. */
+/* The name CoreDNS gives an endpoint without a hostname. */
 static char *default_hostname(const struct dns_ip *ip)
 {
     struct arena *a = arena_new(0);
@@ -279,7 +280,7 @@ static char *default_hostname(const struct dns_ip *ip)
     return ret;
 }
 
-/* A condition that is not given counts as true (discovery.k8s.io/v1). */
+/* A missing condition means true (discovery.k8s.io/v1). */
 static bool is_ready(const cJSON *endpoint)
 {
     const cJSON *ready = json_path(endpoint, "conditions.ready");
@@ -446,7 +447,7 @@ void dns_zone_clear(struct dns_zone *z, enum zone_kind kind)
     z->serial++;
 }
 
-/* Slices first: a Service stays for as long as one speaks of it. */
+/* Slices first: a Service is kept while a slice refers to it. */
 struct dns_zone *dns_zone_free(struct dns_zone *z)
 {
     if (!z)

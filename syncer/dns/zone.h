@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer/dns (private)
  *
- * What the tenant's objects say to DNS, kept as small structs that events update: nothing is parsed
- * for a question. Pure: no clock, no I/O. Order of events between kinds does not matter: a slice
- * may come before its Service. */
+ * The DNS data of the tenant's objects, in small structs that events update, so that no query
+ * parses an object. Pure: no clock, no I/O. Events of different kinds may come in any order: a
+ * slice may precede its Service. */
 #pragma once
 
 #include <sublet/json.h>
@@ -16,13 +16,13 @@ enum zone_kind { ZONE_NAMESPACES, ZONE_SERVICES, ZONE_SLICES, ZONE_PODS, N_ZONE 
 struct dns_zone;
 struct dns_zone *dns_zone_new(uint64_t seed); /* of its hash maps */
 struct dns_zone *dns_zone_free(struct dns_zone *z);
-/* The object as it is now; NULL: it is gone. Replaces what was known of it. */
+/* Replaces the object's data; object NULL: it is deleted. */
 void dns_zone_set(struct dns_zone *z, enum zone_kind kind, struct str ns, struct str name,
                   const cJSON *object);
 void dns_zone_clear(struct dns_zone *z, enum zone_kind kind); /* before all are listed again */
 uint32_t dns_zone_serial(const struct dns_zone *z);           /* grows with every change */
 
-/* --- what answers are made of; views that the next dns_zone_set() ends --- */
+/* --- data for answers; valid until the next dns_zone_set() --- */
 struct zone_port {
     char *name;     /* may be empty */
     char *protocol; /* "tcp" */
@@ -44,7 +44,7 @@ struct zone_slice {
 struct zone_service {
     struct map_entry entry;
     char *key;   /* "ns/name" */
-    bool exists; /* false: only slices speak of it */
+    bool exists; /* false: only slices refer to it */
     bool headless;
     char *external; /* spec.externalName of type ExternalName; else NULL */
     struct dns_ip *ips;
@@ -56,10 +56,10 @@ struct zone_service {
 bool dns_zone_has_namespace(const struct dns_zone *z, struct str ns);
 const struct zone_service *dns_zone_service(const struct dns_zone *z, struct str ns,
                                             struct str name); /* NULL: there is none */
-/* Does a pod that has not ended have this address? ns.p NULL: in any namespace. */
+/* Does an unfinished pod have this address? ns.p NULL: in any namespace. */
 bool dns_zone_has_pod(const struct dns_zone *z, struct str ns, const struct dns_ip *ip);
-/* Everything that has this address: first the Service, by cluster IP, then ready endpoints. Service
- * and hostname (NULL for a cluster IP). Stops when each() returns false. */
+/* The owners of an address: first the Service with this cluster IP (hostname NULL), then ready
+ * endpoints. Stops when each() returns false. */
 typedef bool (*zone_owner_cb)(void *ctx, const struct zone_service *service, const char *hostname);
 void dns_zone_owners(const struct dns_zone *z, const struct dns_ip *ip, zone_owner_cb each,
                      void *ctx);

@@ -87,7 +87,7 @@ static void ask(struct world *w, struct str bytes)
         dns_answer_init(&answer);
         answer.rcode = rcode;
     } else {
-        outcome = dns_answer_question(w->arena, &w->view, &q, 1, &answer, &at, &upstream);
+        outcome = dns_answer_query(w->arena, &w->view, &q, 1, &answer, &at, &upstream);
         assert(outcome == DNS_DONE || upstream->n);
     }
     check_printed(&q, &answer, dns_answer_limit(&q, false));

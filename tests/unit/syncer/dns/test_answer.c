@@ -150,7 +150,7 @@ static void test_turns(void **state)
     world_init(&w);
     world_query("A db.team.svc.cluster.local", &q);
     for (unsigned turn = 0; turn < 2; turn++) {
-        dns_answer_question(w.arena, &w.view, &q, turn, &answer, &at, &upstream);
+        dns_answer_query(w.arena, &w.view, &q, turn, &answer, &at, &upstream);
         first[turn] = ldns_rdf2str(ldns_rr_rdf(ldns_rr_list_rr(answer.answer, 0), 0));
         dns_answer_fini(&answer);
     }

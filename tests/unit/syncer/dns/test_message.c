@@ -254,13 +254,13 @@ static void test_strangers_are_held_for_a_while(void **state)
         added += dns_held_add(h, &ip, STR("question"), &peer, 100);
     }
     assert_int_equal(added, DNS_HELD_MAX);
-    assert_int_equal(dns_held_look(h, &w.view, 100, count_one, &handed, &next), 0);
+    assert_int_equal(dns_held_release(h, &w.view, 100, count_one, &handed, &next), 0);
     assert_int_equal(next, DNS_HELD_MS);
     world_put(&w, "{kind: Pod, metadata: {namespace: team, name: c}, status: {phase: Running, "
                   "podIP: 10.9.0.1}}");
-    dns_held_look(h, &w.view, 101, count_one, &handed, &next);
+    dns_held_release(h, &w.view, 101, count_one, &handed, &next);
     assert_int_equal(handed, DNS_HELD_EACH);
-    assert_int_equal(dns_held_look(h, &w.view, 9999, count_one, &handed, &next),
+    assert_int_equal(dns_held_release(h, &w.view, 9999, count_one, &handed, &next),
                      DNS_HELD_MAX - DNS_HELD_EACH);
     assert_int_equal(next, 0);
     dns_held_free(h);
