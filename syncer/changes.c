@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done for each kind that is synced: its controller, and how a change of a host object
- * leads to the key of a virtual one. The syncer passes the table down, so that no file below names
- * it. */
+/* The functions of each synced kind: its controller, and the mapping from a change of a host object
+ * to keys of virtual ones. syncer.c passes the table down, so that no file below names a kind's
+ * functions. */
 #include "engine.h"
 
 extern const struct controller_def POD_SYNCER, CONFIG_MAP_SYNCER, SECRET_SYNCER, SERVICE_SYNCER,
     CLAIM_SYNCER, NODE_SYNCER, STORAGE_CLASS_SYNCER, PRIORITY_CLASS_SYNCER;
 
-/* --- what of a host object is kept --- */
+/* --- reducing host objects to what is cached --- */
 
 static void drop_data(struct arena *a, cJSON *object)
 {
@@ -17,7 +17,7 @@ static void drop_data(struct arena *a, cJSON *object)
     json_remove(object, "stringData");
 }
 
-/* Images alone are half of a node. */
+/* status.images alone is half of a Node. */
 static void reduce_node(struct arena *a, cJSON *node)
 {
     cJSON *status = json_get(node, "status"), *metadata = json_get(node, "metadata");
@@ -60,8 +60,8 @@ static void add_owner_of(struct syncer *s, enum sync_id id, const cJSON *tree,
         if (!before || !str_eq(now->uid, before->uid) || quarantine_has(s, id, now->name))
             quarantine_judge(s, id, tree);
     } else {
-        /* What the first list of a life lacks did not leave in it. */
-        if (reflector_synced(s->watches[id].reflector) && life_has_taken_up(s, tree))
+        /* An object that the first list of a life lacks was not deleted in this life. */
+        if (reflector_synced(s->watches[id].reflector) && life_has_our_epoch(s, tree))
             departed_note(s, id, ns, name, uid, tree);
         quarantine_end(s, id, before->name);
     }
@@ -95,7 +95,7 @@ static void config_map_changed(struct syncer *s, const struct host_object *now,
     add_owner(s, SYNC_CONFIG_MAPS, now, before);
 }
 
-/* Among the Secrets are those with pods' tokens: they lead to the pod. */
+/* Secrets with the tokens of a pod lead to the pod's key. */
 static void secret_changed(struct syncer *s, const struct host_object *now,
                            const struct host_object *before)
 {

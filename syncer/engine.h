@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * All of the syncer, for the files that name all of it: syncer.c, changes.c, restore_plan.c,
+ * All headers of the syncer, for the files above its folders: syncer.c, changes.c, restore_plan.c,
  * host_check.c, and tests. */
 #pragma once
 
@@ -17,8 +17,9 @@
 extern const struct sync_handlers SYNC_HANDLERS[N_SYNC]; /* changes.c */
 
 /* --- syncer.c --- */
-/* With a host of the caller's own (tests); the syncer owns it from here on. */
+/* Takes ownership of host; tests pass their own. */
 int syncer_new_with(struct vapi *api, const struct config *config, struct host *host,
                     struct syncer **ret, struct err *err) MUST_CHECK;
-/* Everything: the host is back, or may be changed again. */
+/* All keys, and everything else that waits for the host: it answers again, or may be changed again.
+ */
 void syncer_rescan_all(struct syncer *s);

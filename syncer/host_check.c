@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sublet check --host`: one look after the other, each a request and what follows from its answer.
- * A new look is a row of LOOKS. Must never change anything on the host, and never take what it may
- * not read for what is not there.
+/* `sublet check --host`: a series of checks, each a request and findings from its answer. To add
+ * one, add a row to LOOKS. Must never change anything on the host, and never take what is not
+ * readable for missing.
  *
- *   version --answered--> rights, one by one --> LOOKS, one by one --> over
- *      '--no connection, 401--> over */
+ *   version --answered--> rights, one by one --> LOOKS, one by one --> finished
+ *      '--no connection, 401--> finished */
 #include "engine.h"
 
 #include <sublet/host_check.h>
@@ -46,24 +46,24 @@ struct check {
     host_finding_cb found;
     void *ctx;
     int missing;
-    struct str trouble; /* why the dialogue fails as a whole */
+    struct str trouble; /* why the host cannot be used at all */
     size_t right, look;
-    struct str verbs;    /* of that right, not asked for yet */
-    struct buf lacking;  /* verbs of it that are refused */
-    bool unsure, closed; /* unsure: a review of it had no answer */
+    struct str verbs;    /* of that right, not reviewed yet */
+    struct buf lacking;  /* verbs of it that are denied */
+    bool unsure, closed; /* unsure: a review failed */
 };
 
-static void say(struct check *c, enum host_finding level, const char *what, struct str text)
+static void report(struct check *c, enum host_finding level, const char *what, struct str text)
 {
     c->missing += level == HOST_FINDING_MISSING;
     c->found(c->ctx, level, str_c(what), text);
 }
 
-static void over(struct check *c);
+static void finish(struct check *c);
 static void next(struct check *c);
 
-static void ask(struct check *c, const char *method, struct str path, struct str body,
-                host_done_cb done)
+static void send_request(struct check *c, const char *method, struct str path, struct str body,
+                         host_done_cb done)
 {
     struct host_request q = {
         .method = method, .path = path, .body = body, .timeout_ms = TIMEOUT_MS, .urgent = true};
@@ -95,21 +95,21 @@ static void on_version(void *ctx, const struct host_answer *answer, const struct
     cJSON *version = read_body(c, answer);
 
     if (err && err->kind == &ERR_UNAUTHORIZED) {
-        say(c, HOST_FINDING_MISSING, "credentials",
-            STR("Unauthorized: the host does not accept them: expired, revoked or of another "
-                "cluster"));
-        over(c);
+        report(c, HOST_FINDING_MISSING, "credentials",
+               STR("Unauthorized: the host does not accept them: expired, revoked or of another "
+                   "cluster"));
+        finish(c);
         return;
     }
     if (err && (!answer || err->kind->code >= 500)) {
-        say(c, HOST_FINDING_MISSING, "connection", c->trouble.n ? c->trouble : err->message);
-        over(c);
+        report(c, HOST_FINDING_MISSING, "connection", c->trouble.n ? c->trouble : err->message);
+        finish(c);
         return;
     }
-    say(c, HOST_FINDING_OK, "connection",
-        err ? STR("answers; its version may not be read")
-            : arena_printf(c->arena, "Kubernetes %.*s",
-                           STR_F(json_str(json_get(version, "gitVersion")))));
+    report(c, HOST_FINDING_OK, "connection",
+           err ? STR("answers; its version may not be read")
+               : arena_printf(c->arena, "Kubernetes %.*s",
+                              STR_F(json_str(json_get(version, "gitVersion")))));
     next(c);
 }
 
@@ -131,7 +131,7 @@ static cJSON *review(struct check *c, const struct right *r, struct str verb)
         json_set_str(a, attributes, "subresource", resource);
     if (!r->cluster)
         json_set_str(a, attributes, "namespace", c->config->host_namespace);
-    if (!strcmp(r->resource, "leases") && !str_eqc(verb, "create")) /* of one name alone */
+    if (!strcmp(r->resource, "leases") && !str_eqc(verb, "create")) /* granted by resourceNames */
         json_set_str(a, attributes, "name", c->config->name);
     return body;
 }
@@ -144,19 +144,19 @@ static void right_done(struct check *c)
 
     buf_clear(&c->lacking);
     if (c->unsure)
-        say(c, HOST_FINDING_WARNING, what, STR("the host does not answer access reviews"));
+        report(c, HOST_FINDING_WARNING, what, STR("the host does not answer access reviews"));
     else if (!lacking.n)
-        say(c, HOST_FINDING_OK, what, str_c(r->verbs));
+        report(c, HOST_FINDING_OK, what, str_c(r->verbs));
     else if (r->required)
-        say(c, HOST_FINDING_MISSING, what,
-            arena_printf(c->arena, "not permitted: %.*s", STR_F(lacking)));
+        report(c, HOST_FINDING_MISSING, what,
+               arena_printf(c->arena, "not permitted: %.*s", STR_F(lacking)));
     else
-        say(c, HOST_FINDING_WARNING, what,
-            arena_printf(c->arena, "not permitted: %.*s; %s", STR_F(lacking), r->without));
+        report(c, HOST_FINDING_WARNING, what,
+               arena_printf(c->arena, "not permitted: %.*s; %s", STR_F(lacking), r->without));
     c->unsure = false;
 }
 
-static void ask_verb(struct check *c);
+static void review_next(struct check *c);
 
 static void on_reviewed(void *ctx, const struct host_answer *answer, const struct err *err)
 {
@@ -168,10 +168,10 @@ static void on_reviewed(void *ctx, const struct host_answer *answer, const struc
         c->unsure = true;
     else if (!json_true(json_path(tree, "status.allowed")))
         buf_printf(&c->lacking, "%s%.*s", c->lacking.n ? ", " : "", STR_F(verb));
-    ask_verb(c);
+    review_next(c);
 }
 
-static void ask_verb(struct check *c)
+static void review_next(struct check *c)
 {
     struct str verb;
 
@@ -181,33 +181,33 @@ static void ask_verb(struct check *c)
         return;
     }
     verb = str_cut(&c->verbs, ',');
-    ask(c, "POST", STR("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
-        json_text(c->arena, review(c, &RIGHTS[c->right], verb)), on_reviewed);
+    send_request(c, "POST", STR("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+                 json_text(c->arena, review(c, &RIGHTS[c->right], verb)), on_reviewed);
 }
 
-/* --- what there is --- */
+/* --- objects on the host --- */
 
 static void judge_namespace(struct check *c, const cJSON *namespace)
 {
     struct str level = json_str(
         json_get(json_path(namespace, "metadata.labels"), "pod-security.kubernetes.io/enforce"));
 
-    say(c, HOST_FINDING_OK, "namespace", STR("exists"));
+    report(c, HOST_FINDING_OK, "namespace", STR("exists"));
     if (!level.n || str_eqc(level, "privileged"))
-        say(c, HOST_FINDING_WARNING, "pod security",
-            STR("the namespace has no label pod-security.kubernetes.io/enforce with baseline or "
-                "restricted: the host's own admission stops no pod"));
+        report(c, HOST_FINDING_WARNING, "pod security",
+               STR("the namespace has no label pod-security.kubernetes.io/enforce with baseline or "
+                   "restricted: the host's own admission stops no pod"));
     else
-        say(c, HOST_FINDING_OK, "pod security", level);
+        report(c, HOST_FINDING_OK, "pod security", level);
 }
 
 static void judge_quota(struct check *c, const cJSON *list)
 {
     if (json_count(json_get(list, "items")))
-        say(c, HOST_FINDING_OK, "resource quota", STR("exists"));
+        report(c, HOST_FINDING_OK, "resource quota", STR("exists"));
     else
-        say(c, HOST_FINDING_WARNING, "resource quota",
-            STR("none in the namespace: the host bounds nothing by itself"));
+        report(c, HOST_FINDING_WARNING, "resource quota",
+               STR("none in the namespace: the host bounds nothing by itself"));
 }
 
 static bool has_default_memory(const cJSON *list)
@@ -227,10 +227,10 @@ static bool has_default_memory(const cJSON *list)
 static void judge_limits(struct check *c, const cJSON *list)
 {
     if (has_default_memory(list))
-        say(c, HOST_FINDING_OK, "limit range", STR("sets a default memory limit"));
+        report(c, HOST_FINDING_OK, "limit range", STR("sets a default memory limit"));
     else
-        say(c, HOST_FINDING_WARNING, "limit range",
-            STR("no default memory limit: a container that sets none may use all of a node's"));
+        report(c, HOST_FINDING_WARNING, "limit range",
+               STR("no default memory limit: a container that sets none may use all of a node's"));
 }
 
 static void judge_pool(struct check *c, const struct config_pool *pool, const cJSON *nodes)
@@ -240,14 +240,14 @@ static void judge_pool(struct check *c, const struct config_pool *pool, const cJ
     size_t n = 0;
 
     if (!pool_check_nodes(c->arena, pool, nodes, &problem)) {
-        say(c, HOST_FINDING_WARNING, what,
-            problem.detail.n ? arena_printf(c->arena, "%.*s: %.*s", STR_F(problem.message),
-                                            STR_F(problem.detail))
-                             : problem.message);
+        report(c, HOST_FINDING_WARNING, what,
+               problem.detail.n ? arena_printf(c->arena, "%.*s: %.*s", STR_F(problem.message),
+                                               STR_F(problem.detail))
+                                : problem.message);
         return;
     }
     json_each(node, nodes) n += pool_has_node(pool, node);
-    say(c, HOST_FINDING_OK, what, arena_printf(c->arena, "%zu nodes with its taint", n));
+    report(c, HOST_FINDING_OK, what, arena_printf(c->arena, "%zu nodes with its taint", n));
 }
 
 static void judge_nodes(struct check *c, const cJSON *list)
@@ -261,14 +261,14 @@ static void judge_default_class(struct check *c, const cJSON *list)
     json_each(class, json_get(list, "items"))
     {
         if (class_is_default(class)) {
-            say(c, HOST_FINDING_OK, "storage class",
-                arena_printf(c->arena, "%.*s is the host's default",
-                             STR_F(json_str_at(class, "metadata.name"))));
+            report(c, HOST_FINDING_OK, "storage class",
+                   arena_printf(c->arena, "%.*s is the host's default",
+                                STR_F(json_str_at(class, "metadata.name"))));
             return;
         }
     }
-    say(c, HOST_FINDING_WARNING, "storage class",
-        STR("the host has no default class: claims that name none are refused"));
+    report(c, HOST_FINDING_WARNING, "storage class",
+           STR("the host has no default class: claims that name none are refused"));
 }
 
 static void judge_classes(struct check *c, const cJSON *list)
@@ -280,9 +280,9 @@ static void judge_classes(struct check *c, const cJSON *list)
 
         json_each(class, json_get(list, "items")) there |=
             str_eq(json_str_at(class, "metadata.name"), wanted->items[i]);
-        say(c, there ? HOST_FINDING_OK : HOST_FINDING_MISSING, "storage class",
-            arena_printf(c->arena, "%.*s %s", STR_F(wanted->items[i]),
-                         there ? "exists" : "of policy.storageClasses does not exist"));
+        report(c, there ? HOST_FINDING_OK : HOST_FINDING_MISSING, "storage class",
+               arena_printf(c->arena, "%.*s %s", STR_F(wanted->items[i]),
+                            there ? "exists" : "of policy.storageClasses does not exist"));
     }
     if (!wanted->n)
         judge_default_class(c, list);
@@ -310,38 +310,39 @@ static void on_looked(void *ctx, const struct host_answer *answer, const struct 
     if (!err && tree)
         look->judge(c, tree);
     else if (err && err->kind == &ERR_NOT_FOUND)
-        say(c, HOST_FINDING_MISSING, look->what,
-            arena_printf(c->arena, "%.*s does not exist", STR_F(c->config->host_namespace)));
+        report(c, HOST_FINDING_MISSING, look->what,
+               arena_printf(c->arena, "%.*s does not exist", STR_F(c->config->host_namespace)));
     else if (err && err->kind == &ERR_FORBIDDEN)
-        say(c, HOST_FINDING_WARNING, look->what,
-            STR("may not be read with these credentials: not checked"));
+        report(c, HOST_FINDING_WARNING, look->what,
+               STR("may not be read with these credentials: not checked"));
     else
-        say(c, HOST_FINDING_WARNING, look->what,
-            err ? arena_printf(c->arena, "not checked: %.*s", STR_F(err->message))
-                : STR("not checked: the answer cannot be read"));
+        report(c, HOST_FINDING_WARNING, look->what,
+               err ? arena_printf(c->arena, "not checked: %.*s", STR_F(err->message))
+                   : STR("not checked: the answer cannot be read"));
     next(c);
 }
 
-static void ask_look(struct check *c)
+static void look(struct check *c)
 {
     const struct look *l = &LOOKS[c->look];
     struct str ns = c->config->host_namespace;
 
-    ask(c, "GET",
-        arena_printf(c->arena, "%s%s%.*s%s", l->root, l->in_namespace ? "/namespaces/" : "",
-                     STR_F(l->in_namespace ? ns : STR("")), l->path),
-        STR_NULL, on_looked);
+    send_request(c, "GET",
+                 arena_printf(c->arena, "%s%s%.*s%s", l->root,
+                              l->in_namespace ? "/namespaces/" : "",
+                              STR_F(l->in_namespace ? ns : STR("")), l->path),
+                 STR_NULL, on_looked);
 }
 
 static void next(struct check *c)
 {
     if (c->right < N_RIGHTS) {
         c->verbs = str_c(RIGHTS[c->right].verbs);
-        ask_verb(c);
+        review_next(c);
     } else if (c->look < N_LOOKS) {
-        ask_look(c);
+        look(c);
     } else {
-        over(c);
+        finish(c);
     }
 }
 
@@ -352,7 +353,7 @@ static void on_closed(void *ctx)
     ((struct check *)ctx)->closed = true;
 }
 
-static void over(struct check *c)
+static void finish(struct check *c)
 {
     host_stop(c->host);
     uv_stop(&c->loop);
@@ -382,8 +383,8 @@ int host_check(struct arena *a, const struct config *config, host_finding_cb fou
         uv_loop_close(&c.loop);
         return -1;
     }
-    ask(&c, "GET", STR("/version"), STR_NULL, on_version);
-    uv_run(&c.loop, UV_RUN_DEFAULT); /* until over() */
+    send_request(&c, "GET", STR("/version"), STR_NULL, on_version);
+    uv_run(&c.loop, UV_RUN_DEFAULT); /* until finish() */
     host_close(c.host, on_closed, &c);
     uv_run(&c.loop, UV_RUN_DEFAULT);
     assert(c.closed);

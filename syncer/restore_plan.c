@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sublet restore --plan`: lists of the host beside the objects and records of a backup, judged as
- * quarantine.c and the kinds' controllers judge them after a start. One kind after the other; an
- * answer of more pages is asked for page by page. Must never change the host or the store. */
+/* `sublet restore --plan`: compares lists of the host with the objects and records of a backup, and
+ * reports what quarantine.c and the controllers of the kinds would do after a start. One kind after
+ * the other, page by page. Must never change the host or the store. */
 #include "engine.h"
 
 #include <sublet/restore_plan.h>
@@ -17,7 +17,7 @@
 #define TIMEOUT_MS 10000
 
 struct plan {
-    struct syncer syncer; /* as much of one as the records need; its life, 0, is none of theirs */
+    struct syncer syncer; /* the fields that records need; no record is of its life, 0 */
     struct arena *arena;  /* of one kind */
     uv_loop_t *loop;
     enum sync_id id;
@@ -29,14 +29,14 @@ struct plan {
     bool failed, closed;
 };
 
-static void ask(struct plan *p);
+static void list_page(struct plan *p);
 
 static void report(struct plan *p, enum restore_action action, struct str ns, struct str name)
 {
     p->step(p->ctx, action, SYNC_KINDS[p->id].plural, ns, name);
 }
 
-/* --- what is in the store --- */
+/* --- the store --- */
 
 static struct str part(const cJSON *entry, int at)
 {
@@ -81,7 +81,7 @@ static bool on_object(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* What is left on the host belongs to no object of the store. */
+/* The entries left belong to no object of the store. */
 static void judge_rest(struct plan *p)
 {
     json_each(entry, p->host)
@@ -107,9 +107,9 @@ static int judge(struct plan *p)
     return 0;
 }
 
-/* --- what is on the host --- */
+/* --- the host --- */
 
-static void over(struct plan *p)
+static void finish(struct plan *p)
 {
     host_stop(p->syncer.host);
     uv_stop(p->loop);
@@ -122,13 +122,13 @@ static void next_kind(struct plan *p)
     while (p->id < N_SYNC && !SYNC_KINDS[p->id].maps);
     p->arena = arena_free(p->arena);
     if (p->id == N_SYNC) {
-        over(p);
+        finish(p);
         return;
     }
     p->arena = arena_new(0);
     p->host = json_new_object(p->arena);
     p->cont = STR_NULL;
-    ask(p);
+    list_page(p);
 }
 
 static void add(struct plan *p, const cJSON *item)
@@ -152,7 +152,7 @@ static void fail(struct plan *p, const struct err *err)
 {
     p->failed = true;
     err_set(p->err, err->kind, "%s: %.*s", SYNC_KINDS[p->id].plural, STR_F(err->message));
-    over(p);
+    finish(p);
 }
 
 static void on_listed(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -171,16 +171,16 @@ static void on_listed(void *ctx, const struct host_answer *answer, const struct 
     json_each(item, json_get(page, "items")) add(p, item);
     p->cont = json_str_at(page, "metadata.continue");
     if (p->cont.n) {
-        ask(p);
+        list_page(p);
     } else if (judge(p)) {
         p->failed = true;
-        over(p);
+        finish(p);
     } else {
         next_kind(p);
     }
 }
 
-static void ask(struct plan *p)
+static void list_page(struct plan *p)
 {
     struct arena *a = p->arena;
     const struct translate_tenant *t = &p->syncer.tenant;
@@ -217,7 +217,7 @@ int restore_plan(struct uv_loop_s *loop, struct store *store, const struct confi
     struct str uid;
 
     if (!store_record_get_either(store, RECORD_META, STR(META_CLUSTER_UID), &uid))
-        return 0; /* it never was on a host */
+        return 0; /* this store was never used with a host */
     p.syncer = (struct syncer){.config = config, .store = store};
     p.syncer.tenant = (struct translate_tenant){
         .config = config, .cluster_uid = uid, .host_namespace = config->host_namespace};
@@ -226,8 +226,8 @@ int restore_plan(struct uv_loop_s *loop, struct store *store, const struct confi
     p.id = SYNC_PODS;
     p.arena = arena_new(0);
     p.host = json_new_object(p.arena);
-    ask(&p);
-    uv_run(loop, UV_RUN_DEFAULT); /* until over() */
+    list_page(&p);
+    uv_run(loop, UV_RUN_DEFAULT); /* until finish() */
     host_close(p.syncer.host, on_closed, &p);
     while (!p.closed)
         uv_run(loop, UV_RUN_ONCE);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The syncer's life: it is made before the API starts, begins when the API is ready, and ends
- * before the API does. Watches on the host open when the tenant first uses a kind. Must never take
- * a host that is away for one that is empty.
+/* The syncer's life cycle: it is created before the API starts, begins when the API is ready, and
+ * closes before the API does. Watches on the host open when the tenant first uses a kind. Must
+ * never mistake an unreachable host for an empty one.
  *
- *   new -> start -> address known, watches synced -> keys run
- *               '-> host away: keys that fail back off; when it is back, all are looked at again
- *   close: Lease released -> host_stop (all answers fail) -> controllers closed -> hooks off
+ *   new -> start -> address known, watches synced -> keys are reconciled
+ *               '-> host unreachable: keys back off; when it answers again, all are added
+ *   close: Lease released -> host_stop (all requests fail) -> controllers closed -> hooks off
  *          -> host closed -> Lease closed -> freed
  */
 #include "engine.h"
@@ -19,15 +19,14 @@
 #include <sublet/store_quarantine.h>
 
 #define READY_ANYWAY_MS 3000
-#define UNDONE_MS       5000 /* after a failed transaction; the next one may fail as well */
+#define RESCAN_MS       5000 /* after a failed transaction; the next one may fail as well */
 
 static void maybe_closed(struct syncer *s);
 
 void syncer_rescan_all(struct syncer *s)
 {
     publisher_kick(s->publisher);
-    for (int id = 0; id < N_SYNC; id++)
-        syncer_rescan(s, (enum sync_id)id);
+    syncer_rescan_kinds(s);
     classes_look(s);
 }
 
@@ -58,7 +57,7 @@ static void on_refused(void *ctx, const struct err *err)
 {
     struct sync_watch *w = ctx;
 
-    /* Without what is cluster scoped a tenant does well, so that is no warning. */
+    /* Cluster-scoped kinds are optional: no warning. */
     if (SYNC_KINDS[w->id].namespaced && err->kind != &ERR_FORBIDDEN) /* see dialogue.c */
         log_warn("syncer: the host does not let us watch %s: %.*s", SYNC_KINDS[w->id].plural,
                  STR_F(err->message));
@@ -71,8 +70,8 @@ static void on_refused(void *ctx, const struct err *err)
         classes_look(w->syncer);
 }
 
-/* The host answers, but not this: 429, 500, a watch that is never let in. Where it does not answer
- * at all dialogue.c says so once, for all kinds. */
+/* The host answers other requests, but this watch fails: 429, 500. An unreachable host is reported
+ * by dialogue.c once, for all kinds. */
 static void on_failing(void *ctx, const struct err *err)
 {
     const struct sync_watch *w = ctx;
@@ -119,30 +118,31 @@ static void on_up(void *ctx)
     syncer_rescan_all(s);
 }
 
-/* A failed transaction takes back what runs noted about the host, and no run waits for its records:
- * everything is looked at again, once for all that failed meanwhile. */
-static void look_again(void *ctx)
+/* A failed transaction rolls back what runs recorded about the host, and runs do not wait for their
+ * records: one rescan repairs all that failed in the meantime. */
+static void on_rescan_due(void *ctx)
 {
     struct syncer *s = ctx;
 
-    s->undone = false;
+    s->rescan_due = false;
     life_keep(s);
-    departed_again(s);
-    for (int id = 0; id < N_SYNC && !s->closing; id++) {
+    departed_retry(s);
+    if (s->closing)
+        return;
+    for (int id = 0; id < N_SYNC; id++)
         if (reflector_synced(s->watches[id].reflector))
             quarantine_compare(s, (enum sync_id)id);
-        syncer_rescan(s, (enum sync_id)id);
-    }
+    syncer_rescan_kinds(s);
 }
 
-static void on_undone(void *ctx)
+static void on_store_failure(void *ctx)
 {
     struct syncer *s = ctx;
 
-    if (s->undone || s->closing)
+    if (s->rescan_due || s->closing)
         return;
-    s->undone = true;
-    syncer_defer_for(s, look_again, s, UNDONE_MS);
+    s->rescan_due = true;
+    syncer_defer_for(s, on_rescan_due, s, RESCAN_MS);
 }
 
 static void on_barred(struct syncer *s)
@@ -156,9 +156,9 @@ static const struct sync_parts PARTS = {.handlers = SYNC_HANDLERS,
                                         .rescan = syncer_rescan_all,
                                         .barred = on_barred};
 
-/* --- making --- */
+/* --- creating --- */
 
-/* Under another uid all that is on the host would be a stranger's, and be made again beside it. */
+/* With another uid all host objects would be foreign, and be created a second time beside them. */
 static int check_cluster_uid(struct vapi *api, struct err *err)
 {
     struct str found;
@@ -170,7 +170,7 @@ static int check_cluster_uid(struct vapi *api, struct err *err)
                    "the stored uid of the cluster is damaged; restore the store from a backup");
 }
 
-/* The uid that every host object of ours carries. It goes with the store: a restored store is the
+/* The uid that every host object of ours carries. It is part of the store: a restored store is the
  * same cluster. */
 static struct str cluster_uid(struct syncer *s)
 {
@@ -187,13 +187,13 @@ static struct str cluster_uid(struct syncer *s)
     return found;
 }
 
-/* A new cluster is ready when the host was asked once, so that its first client finds a whole one.
- * After that its API serves whether the host does or not: a restart waits for nothing. */
+/* A new cluster becomes ready after one request to the host, so that its first client finds it
+ * complete. A restart is ready at once: its API serves with or without the host. */
 static const char *check_host(void *ctx)
 {
     struct syncer *s = vapi_get_hooks(ctx)->ctx;
 
-    if (!s || !s->started || s->reached || s->asked || s->address_known ||
+    if (!s || !s->started || s->reached || s->host_tried || s->address_known ||
         syncer_mono_ms(s) - s->started_ms > READY_ANYWAY_MS)
         return NULL;
     return "the host cluster was not reached yet";
@@ -295,7 +295,7 @@ void syncer_start(struct syncer *s)
     assert(s->magic == SYNCER_MAGIC && !s->started);
     s->started = true;
     s->started_ms = syncer_mono_ms(s);
-    store_on_failure(s->store, on_undone, s);
+    store_on_failure(s->store, on_store_failure, s);
     for (int id = 0; id < N_SYNC; id++)
         if (SYNC_HANDLERS[id].controller)
             s->controllers[id] = controller_start(s->api, SYNC_HANDLERS[id].controller);
@@ -351,7 +351,7 @@ static void on_host_closed(void *ctx)
     lease_close(s->lease, on_lease_closed, s);
 }
 
-/* All controllers are closed and nothing is deferred: nobody asks the host any more. */
+/* Once all controllers are closed and no call is deferred, nothing sends requests to the host. */
 static void maybe_closed(struct syncer *s)
 {
     struct vapi_hooks none = {0};
@@ -374,7 +374,7 @@ static void on_controller_closed(void *ctx)
     maybe_closed(s);
 }
 
-/* Until here all went on but for changes of the host. */
+/* Until the Lease is released everything runs, except that the host is not changed. */
 static void on_lease_released(void *ctx)
 {
     struct syncer *s = ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * What the API calls before it stores: hooks, verdicts. */
+ * What the API calls before it stores an object: hooks, and the host's verdict. */
 #pragma once
 
 #include "core/dry_run.h"
@@ -9,8 +9,9 @@
 /* --- verdict.c --- */
 bool verdict_wanted(const struct syncer *s, const struct resource *r, const cJSON *object,
                     const cJSON *old);
-void verdict_ask(struct syncer *s, struct arena *a, const struct resource *r, const cJSON *object,
-                 bool dry_run, void (*done)(void *ctx, const struct err *err), void *ctx);
+void verdict_request(struct syncer *s, struct arena *a, const struct resource *r,
+                     const cJSON *object, bool dry_run,
+                     void (*done)(void *ctx, const struct err *err), void *ctx);
 
 /* --- hooks.c --- */
 void hooks_register(struct syncer *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the API asks the syncer: shapes and pools at admission, the ledger and the mapping in the
- * transaction of the write, host-first Services and verdicts in between. Must never put a record in
- * a dry run, nor wait: what takes time goes through admit(). */
+/* The hooks that the API calls: pod rules and pools at admission, the ledger and the mapping in the
+ * transaction of the write, host-first Services and verdicts in between. Must never write a record
+ * in a dry run, nor wait: what takes time goes through admit(). */
 #include "admission/admission.h"
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
@@ -14,7 +14,7 @@ static bool is_core(const struct resource *r, const char *plural)
     return !r->group.n && str_eqc(r->plural, plural);
 }
 
-/* --- shapes --- */
+/* --- admission checks --- */
 
 static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
                      void (*warn)(void *warn_ctx, struct str text), void *warn_ctx, struct err *err)
@@ -30,7 +30,7 @@ static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod
     return 0;
 }
 
-/* Its class is settled, and may come up from there. */
+/* Its class is settled there, and may be copied up from the host. */
 static bool is_on_host(struct syncer *s, struct arena *a, const cJSON *claim)
 {
     struct mapping m = mapping_get(s, a, SYNC_CLAIMS, json_str_at(claim, "metadata.namespace"),
@@ -39,8 +39,8 @@ static bool is_on_host(struct syncer *s, struct arena *a, const cJSON *claim)
     return m.host_uid.n && str_eq(m.uid, sync_uid(claim));
 }
 
-/* A class is judged when it is chosen. While the host's is not known, that is left to the run that
- * takes the claim to the host: the API goes on without the host. */
+/* A class is checked when it is set. While the host's default is not known, the claim's reconcile
+ * checks it instead: the API must work without the host. */
 static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJSON *old,
                        struct err *err)
 {
@@ -67,8 +67,8 @@ static bool node_admits(void *ctx, struct arena *a, struct str ns, const cJSON *
 
 /* --- the transaction --- */
 
-/* Should the store refuse what follows, the pod's controller finds the record without a pod and
- * takes both back. */
+/* If the store then refuses the pod, its controller finds the record without a pod and removes the
+ * record and the charge. */
 static void note_pod(struct syncer *s, const cJSON *pod, struct mapping *m)
 {
     struct str ns = json_str_at(pod, "metadata.namespace");
@@ -79,8 +79,7 @@ static void note_pod(struct syncer *s, const cJSON *pod, struct mapping *m)
     syncer_add(s, SYNC_PODS, ns, name);
 }
 
-/* Every pod of this name that was forced away may still be on the host; so many are kept account
- * of. */
+/* Each force-deleted pod of this name may still be on the host; the record has room for so many. */
 static int check_predecessors(const struct mapping *m, struct str name, struct err *err)
 {
     if (!mapping_is_full(m))
@@ -100,7 +99,8 @@ static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool d
     struct pool_choice choice;
     bool queued;
 
-    /* Somebody was faster while this one was admitted: the store says so, its record stands. */
+    /* Created concurrently during admission: the store reports the conflict, and the other pod's
+     * record stands. */
     if (store_latest(s->store, syncer_resource(s, "", "pods")->storage, ns, name))
         return 0;
     if (check_predecessors(&m, name, err) || pod_choose(s, a, pod, &choice, err))
@@ -117,8 +117,9 @@ static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool d
     return 0;
 }
 
-/* A Binding is the word of the host's scheduler, or comes before the host has the pod: then the
- * host's scheduler is asked for that node (pod_create). A pod it has already it places itself. */
+/* A Binding either repeats the decision of the host's scheduler, or comes before the host has the
+ * pod, which then goes down with an affinity to that node (pod_create). A pod that the host's
+ * scheduler already has cannot be bound here. */
 static int check_binding(struct syncer *s, struct arena *a, const cJSON *pod, const cJSON *old,
                          struct err *err)
 {
@@ -155,7 +156,7 @@ static int before_store(void *ctx, struct arena *a, const struct resource *r, co
     return 0;
 }
 
-/* --- what takes time --- */
+/* --- asynchronous admission --- */
 
 static bool wants_admit(void *ctx, const struct resource *r, const cJSON *object, const cJSON *old)
 {
@@ -181,7 +182,7 @@ static void admit(void *ctx, struct arena *a, const struct resource *r, cJSON *o
     else if (is_core(r, "nodes"))
         node_notice(s, a, done, done_ctx);
     else
-        verdict_ask(s, a, r, object, dry_run, done, done_ctx);
+        verdict_request(s, a, r, object, dry_run, done, done_ctx);
 }
 
 static void admit_undo(void *ctx, const struct resource *r, const cJSON *object)
@@ -195,11 +196,11 @@ static void connect_host(void *ctx, struct proxy *p)
     streams_connect(ctx, p);
 }
 
-static void ask_openapi(void *ctx, struct str path, int64_t timeout_ms,
-                        void (*done)(void *done_ctx, struct str body, const struct err *err),
-                        void *done_ctx)
+static void fetch_openapi(void *ctx, struct str path, int64_t timeout_ms,
+                          void (*done)(void *done_ctx, struct str body, const struct err *err),
+                          void *done_ctx)
 {
-    descriptions_ask(ctx, path, timeout_ms, done, done_ctx);
+    descriptions_fetch(ctx, path, timeout_ms, done, done_ctx);
 }
 
 void hooks_register(struct syncer *s)
@@ -213,7 +214,7 @@ void hooks_register(struct syncer *s)
                                .wants_admit = wants_admit,
                                .admit_undo = admit_undo,
                                .connect = connect_host,
-                               .openapi = ask_openapi};
+                               .openapi = fetch_openapi};
 
     vapi_set_hooks(s->api, &hooks);
 }

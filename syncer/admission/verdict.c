@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host's verdict: what a tenant is about to create is translated and sent to the host as a dry
  * run, and the host's refusal becomes the tenant's own, at apply time. A deadline decides: a host
- * that is slow or away never holds a request up, nor does a rate of dry runs that is used up
- * (dry_run.c): a verdict is advice, the host judges every create itself. Must never refuse for a
- * reason of ours or of the network's. */
+ * that is slow or unreachable never delays a request for longer, nor does an exhausted rate of dry
+ * runs (dry_run.c): the host checks the real create anyway. Must never refuse a request because
+ * this process or the network failed. */
 
 #include "admission/admission.h"
-#include "pods/pods.h"
 #include "core/dry_run.h"
+#include "pods/pods.h"
 #include <assert.h>
 
 #include <sublet/object.h>
 
 #define VERDICT_MAGIC 0x76657264u
 
-struct question {
+struct verdict {
     unsigned magic;
     struct syncer *syncer;
     struct arena *arena; /* the request's */
@@ -24,7 +24,7 @@ struct question {
     void *done_ctx;
 };
 
-/* --- asking --- */
+/* --- which requests --- */
 
 static const char *const TEMPLATES[] = {"spec.template", "spec.jobTemplate.spec.template"};
 
@@ -50,7 +50,7 @@ static const cJSON *template_of(const struct resource *r, const cJSON *object)
     return NULL;
 }
 
-/* What controllers make of a template was judged when the template was written. */
+/* A controller's pods were judged when their template was written. */
 static bool is_made_by_controller(const cJSON *object)
 {
     return owner_controller(object) != NULL;
@@ -81,8 +81,8 @@ static bool is_claimed(const cJSON *claims, struct str volume)
     return false;
 }
 
-/* A StatefulSet's pods get a volume for each claim template, in the place of one of that name: they
- * are in no template, and mounts name them. */
+/* The StatefulSet controller adds a volume for each claim template and replaces those of the same
+ * name; mounts refer to them, but the pod template does not have them. */
 static void mount_claims(struct arena *a, cJSON *pod, const cJSON *object)
 {
     const cJSON *claims = json_path(object, "spec.volumeClaimTemplates");
@@ -126,104 +126,106 @@ static cJSON *pod_of(struct arena *a, const struct resource *r, const cJSON *obj
     return pod;
 }
 
-static void tell(struct question *q, const struct err *err)
+static void finish(struct verdict *v, const struct err *err)
 {
-    void (*done)(void *ctx, const struct err *err) = q->done;
-    void *ctx = q->done_ctx;
+    void (*done)(void *ctx, const struct err *err) = v->done;
+    void *ctx = v->done_ctx;
 
-    q->magic = 0;
+    v->magic = 0;
     done(ctx, err);
 }
 
 static void on_deferred(void *ctx)
 {
-    tell(ctx, NULL);
+    finish(ctx, NULL);
 }
 
-static void judge(struct question *q, struct str host_name, const struct err *err)
+static void judge(struct verdict *v, struct str host_name, const struct err *err)
 {
-    struct syncer *s = q->syncer;
-    struct str text = translate_refusal_up(q->arena, &s->tenant, err, host_name, q->ns, q->name);
+    struct syncer *s = v->syncer;
+    struct str text = translate_refusal_up(v->arena, &s->tenant, err, host_name, v->ns, v->name);
     struct err refusal;
 
-    if (q->is_template || s->config->verdict == VERDICT_WARN) {
+    if (v->is_template || s->config->verdict == VERDICT_WARN) {
         vapi_admit_warn(
-            q->done_ctx,
-            arena_printf(q->arena, "the host cluster would refuse it: %.*s", STR_F(text)));
-        tell(q, NULL);
+            v->done_ctx,
+            arena_printf(v->arena, "the host cluster would refuse it: %.*s", STR_F(text)));
+        finish(v, NULL);
         return;
     }
-    err_init(&refusal, q->arena);
+    err_init(&refusal, v->arena);
     err_set(&refusal, err->kind, "%.*s", STR_F(text));
-    refusal.name = q->name;
-    tell(q, &refusal);
+    refusal.name = v->name;
+    finish(v, &refusal);
 }
 
 static void on_answer(void *ctx, struct str host_name, struct str body, const struct err *err)
 {
-    struct question *q = ctx;
+    struct verdict *v = ctx;
 
     (void)body;
-    assert(q->magic == VERDICT_MAGIC);
+    assert(v->magic == VERDICT_MAGIC);
     if (err && dry_run_refused(err)) {
-        judge(q, host_name, err);
+        judge(v, host_name, err);
         return;
     }
-    if (err && q->dry_run)
-        vapi_admit_warn(q->done_ctx,
+    if (err && v->dry_run)
+        vapi_admit_warn(v->done_ctx,
                         STR("the host cluster has not judged it: it gave no answer in time"));
-    tell(q, NULL);
+    finish(v, NULL);
 }
 
-/* False: nothing to ask; what is wrong with it is said elsewhere. */
-static bool translate(struct question *q, const cJSON *pod, cJSON **ret)
+/* False: no dry run; admission or the pod's reconcile reports why it cannot be translated. */
+static bool translate(struct verdict *v, const cJSON *pod, cJSON **ret)
 {
     struct pool_choice choice;
     struct err err;
 
-    err_init(&err, q->arena);
-    return !pod_choose(q->syncer, q->arena, pod, &choice, &err) &&
-           !pod_translate(q->syncer, q->arena, pod, &choice, false, ret, &err);
+    err_init(&err, v->arena);
+    return !pod_choose(v->syncer, v->arena, pod, &choice, &err) &&
+           !pod_translate(v->syncer, v->arena, pod, &choice, false, ret, &err);
 }
 
-/* A write that nothing depends on is not held up for its turn: the host judges the pod itself. */
-static enum dry_run_patience patience_of(const struct question *q)
+/* Only `enforce` delays a write until the rate allows the dry run: the host checks the real create
+ * anyway. */
+static enum dry_run_patience patience_of(const struct verdict *v)
 {
-    if (q->dry_run)
+    if (v->dry_run)
         return DRY_RUN_PATIENT;
-    return q->syncer->config->verdict == VERDICT_ENFORCE ? DRY_RUN_URGENT : DRY_RUN_NOW;
+    return v->syncer->config->verdict == VERDICT_ENFORCE ? DRY_RUN_URGENT : DRY_RUN_NOW;
 }
 
-static void ask(struct question *q, const cJSON *pod)
+static void send_dry_run(struct verdict *v, const cJSON *pod)
 {
-    struct dry_run ask = {.id = SYNC_PODS,
-                          .object = pod,
-                          .patience = patience_of(q),
-                          .timeout_ms = q->syncer->config->verdict_timeout_ms};
+    struct dry_run q = {.id = SYNC_PODS,
+                        .object = pod,
+                        .patience = patience_of(v),
+                        .timeout_ms = v->syncer->config->verdict_timeout_ms};
     char tokens[64];
 
-    translate_token_secret_name(&q->syncer->tenant, q->ns, q->name, tokens);
-    ask.also_named = str_c(tokens);
-    dry_run_ask(q->syncer, q->arena, &ask, on_answer, q);
+    translate_token_secret_name(&v->syncer->tenant, v->ns, v->name, tokens);
+    q.also_named = str_c(tokens);
+    dry_run_send(v->syncer, v->arena, &q, on_answer, v);
 }
 
-void verdict_ask(struct syncer *s, struct arena *a, const struct resource *r, const cJSON *object,
-                 bool dry_run, void (*done)(void *ctx, const struct err *err), void *ctx)
+void verdict_request(struct syncer *s, struct arena *a, const struct resource *r,
+                     const cJSON *object, bool dry_run,
+                     void (*done)(void *ctx, const struct err *err), void *ctx)
 {
-    struct question *q = ARENA_NEW(a, struct question);
+    struct verdict *v = ARENA_NEW(a, struct verdict);
     cJSON *pod = pod_of(a, r, object), *host = NULL;
 
-    *q = (struct question){.magic = VERDICT_MAGIC,
-                           .syncer = s,
-                           .arena = a,
-                           .is_template = !is_pod(r),
-                           .dry_run = dry_run,
-                           .ns = json_str_at(pod, "metadata.namespace"),
-                           .name = json_str_at(pod, "metadata.name"),
-                           .done = done,
-                           .done_ctx = ctx};
-    if (translate(q, pod, &host))
-        ask(q, host);
+    *v = (struct verdict){.magic = VERDICT_MAGIC,
+                          .syncer = s,
+                          .arena = a,
+                          .is_template = !is_pod(r),
+                          .dry_run = dry_run,
+                          .ns = json_str_at(pod, "metadata.namespace"),
+                          .name = json_str_at(pod, "metadata.name"),
+                          .done = done,
+                          .done_ctx = ctx};
+    if (translate(v, pod, &host))
+        send_dry_run(v, host);
     else
-        syncer_defer(s, on_deferred, q);
+        syncer_defer(s, on_deferred, v);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every part of the syncer needs of it: keys of runs, objects of both worlds, watches that
- * open when they are first needed, and a turn of the loop. Must never name a part. */
-
+/* What every part of the syncer needs of it: keys of reconciles, objects of the store, host watches
+ * that open on first use, and deferred calls. Must never name a part above it. */
 #include "core/leader.h"
 #include "core/life.h"
 #include "core/run.h"
+
 #include <assert.h>
 
 #include <uv.h>
@@ -19,7 +19,7 @@ struct deferred_call {
     void *ctx;
 };
 
-/* --- later --- */
+/* --- deferred calls --- */
 
 int64_t syncer_mono_ms(const struct syncer *s)
 {
@@ -45,7 +45,7 @@ static void arm(struct syncer *s)
     uv_timer_start(s->defer, on_defer_timer, due > now ? (uint64_t)(due - now) : 0, 0);
 }
 
-/* Takes the first that is due (all are, when closing). */
+/* Unlinks the first that is due; when closing, all of them are. */
 static struct deferred_call *take_due(struct syncer *s, int64_t now)
 {
     for (struct deferred_call **at = &s->deferred; *at; at = &(*at)->next) {
@@ -159,15 +159,13 @@ const cJSON *syncer_namespace_labels(struct syncer *s, struct arena *a, struct s
 
 void syncer_add(struct syncer *s, enum sync_id id, struct str ns, struct str name)
 {
-    struct buf key = BUF_INIT(0);
+    struct arena *a;
 
     if (!s->controllers[id])
         return;
-    buf_add(&key, ns);
-    buf_char(&key, '/');
-    buf_add(&key, name);
-    controller_add(s->controllers[id], buf_str(&key));
-    buf_fini(&key);
+    a = arena_new(0);
+    controller_add(s->controllers[id], key_join(a, ns, name));
+    arena_free(a);
 }
 
 struct rescan {
@@ -222,6 +220,12 @@ void syncer_rescan(struct syncer *s, enum sync_id id)
     arena_free(a);
 }
 
+void syncer_rescan_kinds(struct syncer *s)
+{
+    for (int id = 0; id < N_SYNC; id++)
+        syncer_rescan(s, (enum sync_id)id);
+}
+
 /* --- watches --- */
 
 struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
@@ -257,7 +261,7 @@ bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enu
         return false;
     for (size_t i = 0; i < 3; i++)
         ready &= reflector_synced(syncer_watch(s, ids[i]));
-    ready &= lease_may_act(s->lease); /* the watches open meanwhile */
+    ready &= lease_may_act(s->lease); /* last: the watches open in the meantime */
     if (ready)
         syncer_watch(s, SYNC_EVENTS);
     return ready;
@@ -270,11 +274,11 @@ void syncer_host_reached(struct syncer *s)
     s->reached = true;
 }
 
-/* --- the end --- */
+/* --- closing --- */
 
-static void on_nothing(void *ctx)
+static void on_released(void *ctx)
 {
-    (void)ctx;
+    (void)ctx; /* the timer calls parts->idle() afterwards */
 }
 
 void syncer_hold(struct syncer *s)
@@ -282,10 +286,10 @@ void syncer_hold(struct syncer *s)
     s->open_parts++;
 }
 
-/* The end, if this was the last, comes on the loop's next turn. */
+/* The last release closes on the loop's next turn: the caller may still use the syncer. */
 void syncer_release(struct syncer *s)
 {
     s->open_parts--;
     if (s->closing)
-        syncer_defer(s, on_nothing, s);
+        syncer_defer(s, on_released, s);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * What all parts of the syncer share: its body, the kinds, keys of runs, watches that open when
- * they are first needed. Must never name a part above. */
+ * What all parts of the syncer share: struct syncer, the table of synced kinds, keys of reconciles,
+ * host watches that open on first use. Must never name a part above it. */
 #pragma once
 
 #include <sublet/call.h>
@@ -43,29 +43,29 @@ struct sync_kind {
 };
 extern const struct sync_kind SYNC_KINDS[N_SYNC]; /* kinds.c */
 
-/* What is done for a kind. */
+/* The functions of a kind. */
 struct sync_handlers {
     const struct controller_def *controller;        /* NULL: none */
-    void (*reduce)(struct arena *a, cJSON *object); /* what of a host object is not kept; or NULL */
+    void (*reduce)(struct arena *a, cJSON *object); /* strips a host object to be cached; or NULL */
     void (*changed)(struct syncer *s, const struct host_object *now,
                     const struct host_object *before);
-    /* Is the host object, of another virtual uid, what this virtual object would be made into?
-     * NULL: always. */
+    /* Does the host object, which carries another virtual uid, match the translation of this
+     * virtual object? NULL: always. */
     bool (*fits_host)(struct sync_run *run);
 };
-/* What the parts below need of those above; set by syncer.c. */
+/* Callbacks from the parts below into those above; set by syncer.c. */
 struct sync_parts {
     const struct sync_handlers *handlers;     /* of N_SYNC kinds */
-    const struct reflector_options *watching; /* of all watches: what is done when one reports */
-    void (*idle)(struct syncer *s);           /* nothing is deferred any more */
-    void (*rescan)(struct syncer *s);         /* everything: the host may be changed again */
-    void (*barred)(struct syncer *s);         /* nothing may change the host any more */
+    const struct reflector_options *watching; /* callbacks of all watches */
+    void (*idle)(struct syncer *s);           /* no deferred call is left */
+    void (*rescan)(struct syncer *s);         /* all keys: the host may be changed again */
+    void (*barred)(struct syncer *s);         /* the Lease is lost: the host must not be changed */
 };
 
 struct sync_watch {
     struct syncer *syncer;
     enum sync_id id;
-    struct reflector *reflector; /* NULL: not needed yet */
+    struct reflector *reflector; /* NULL: not open yet */
 };
 
 struct mapping;
@@ -86,8 +86,8 @@ struct syncer {
     const struct config *config;
     struct store *store;
     struct host *host;
-    struct arena *arena;            /* for as long as the syncer */
-    struct translate_tenant tenant; /* api_ip once it is known */
+    struct arena *arena;            /* lives as long as the syncer */
+    struct translate_tenant tenant; /* its api_ip is set once address_known */
     struct sync_watch watches[N_SYNC];
     struct controller *controllers[N_SYNC];
     struct refs *refs;
@@ -100,20 +100,20 @@ struct syncer {
     struct admits *admits;
     struct streams *streams;
     struct lease *lease;
-    struct lacking *lacking; /* NULL: nothing is being found out */
-    char *not_leading; /* why /readyz fails; NULL: this process leads, or no leader is known */
-    struct uv_timer_s *defer; /* runs what must not run inside the caller */
+    struct lacking *lacking;  /* NULL: no comparison with another life is running */
+    char *not_leading;        /* why /readyz fails; NULL: we lead, or no leader is known */
+    struct uv_timer_s *defer; /* for deferred calls */
     struct deferred_call *deferred;
     bool started, address_known, closing;
-    bool undecided;            /* writes wait for the host's first answer about the Lease */
-    struct departed *departed; /* removals that are not on record yet */
-    bool undone;               /* records were taken back: everything is looked at again soon */
-    bool asking_class;
-    char *host_class; /* behind tenant.host_class */
-    int64_t life;     /* see life.c */
-    bool compared;    /* in this life, all pods on the host were seen */
-    bool reached;     /* the host answered this cluster once, maybe before a restart */
-    bool asked;       /* the first request of this start ended, answered or not */
+    bool writes_held;          /* until the host answers who holds the Lease, or DECIDE_MS */
+    struct departed *departed; /* removals on the host whose record is not committed yet */
+    bool rescan_due;           /* a transaction failed: all keys are reconciled again */
+    bool probing_class;        /* a dry run for the default StorageClass is in flight */
+    char *host_class;          /* owns tenant.host_class */
+    int64_t life;              /* see life.c */
+    bool compared;             /* the first list of host pods in this life is complete */
+    bool reached;              /* the host has answered once, perhaps before a restart */
+    bool host_tried;           /* the first request of this start ended, answered or not */
     unsigned open_parts;
     int64_t started_ms, relabel_until_ms;
     void (*closed)(void *ctx);
@@ -124,26 +124,27 @@ struct syncer {
 #define HOST_REACHED "host-reached"
 int64_t syncer_mono_ms(const struct syncer *s);
 struct syncer *syncer_of(struct reconcile *r);
-/* Runs run(ctx) once from the loop; before its time when the syncer closes. */
+/* Calls run(ctx) once from the loop; early when the syncer closes. */
 void syncer_defer(struct syncer *s, void (*run)(void *ctx), void *ctx);
 void syncer_defer_for(struct syncer *s, void (*run)(void *ctx), void *ctx, int64_t delay_ms);
 int64_t syncer_now_s(const struct syncer *s);
 void syncer_add(struct syncer *s, enum sync_id id, struct str ns, struct str name);
-void syncer_hold(struct syncer *s); /* something is under way that the syncer must outlive */
+void syncer_hold(struct syncer *s); /* defers closing until syncer_release() */
 void syncer_release(struct syncer *s);
 void syncer_rescan(struct syncer *s, enum sync_id id); /* adds every key of the kind */
-/* Can a run talk to the host, with these copies complete? Opens the watches that are missing; where
- * it returns false the key is added again once they are synced. */
+void syncer_rescan_kinds(struct syncer *s);            /* ... of all kinds */
+/* Are these kinds' caches synced, and may this process change the host? Opens watches that are
+ * missing. After false the key is added again as soon as that changes. */
 bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enum sync_id third);
-struct reflector *syncer_watch(struct syncer *s, enum sync_id id); /* opened if need be */
+struct reflector *syncer_watch(struct syncer *s, enum sync_id id); /* opens it on first use */
 const struct resource *syncer_resource(const struct syncer *s, const char *group,
                                        const char *plural);
-unsigned syncer_storage(const struct syncer *s, enum sync_id id); /* of the kind's objects */
-/* Is there such an object, readable or not, committed or about to be? */
+unsigned syncer_storage(const struct syncer *s, enum sync_id id); /* the store's resource number */
+/* Does the virtual object exist: readable or quarantined, committed or in a pending transaction? */
 bool syncer_has_virtual(struct syncer *s, enum sync_id id, struct str ns, struct str name);
 /* The committed object of the virtual cluster as a tree, or NULL. */
 cJSON *syncer_virtual(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                       struct str name);
 const cJSON *syncer_namespace_labels(struct syncer *s, struct arena *a, struct str ns);
-/* The host answered about this cluster: remembered, over restarts too. */
+/* Sets `reached`, durably. */
 void syncer_host_reached(struct syncer *s);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host objects that were removed on the host while the record that they were there is not durable.
- * A failed transaction takes such a record back, and afterwards the object could not be
- * distinguished from one that never came to be: it would be created a second time. So each removal
- * is kept here until its record is committed. Must never outlive the life it was seen in: in
- * another one a missing host object was not removed. */
+/* Host objects that were deleted on the host before the record of their existence is committed. A
+ * failed transaction rolls that record back, and afterwards the object looks like one that was
+ * never created: it would be created a second time. So each deletion is kept here until its record
+ * is committed. Must never outlive the life it was seen in: in another one a missing host object
+ * was not deleted. */
 
 #include "core/life.h"
 #include "core/run.h"
 #include <sublet/store.h>
 
 struct departed {
-    struct departed *next, **at; /* at: what points to it */
+    struct departed *next, **at; /* at: the pointer to this one */
     struct syncer *syncer;
     enum sync_id id;
     int64_t life;
     struct str ns, name, uid, host_uid; /* heap; uid: of the virtual object */
-    bool is_pending;                    /* the store has a callback of ours */
+    bool is_pending;                    /* a commit callback is outstanding */
 };
 
 static void departed_free(struct departed *d)
@@ -42,7 +42,7 @@ static void on_committed(void *ctx, const struct err *err)
 
     d->is_pending = false;
     if (!err)
-        drop(d); /* else departed_again() */
+        drop(d); /* else departed_retry() */
     syncer_release(s);
 }
 
@@ -54,8 +54,10 @@ static bool put_record(struct departed *d)
     struct mapping m = mapping_on_record(s, a, d->id, d->ns, d->name);
     bool matters = m.exists && str_eq(m.uid, d->uid) && d->life == s->life;
 
-    if (matters && mapping_set_host(s, &m, d->host_uid))
+    if (matters && !mapping_has_host(s, &m)) {
+        mapping_set_host(s, &m, d->host_uid);
         mapping_put(s, d->id, d->ns, d->name, &m);
+    }
     arena_free(a);
     return matters;
 }
@@ -94,11 +96,11 @@ void departed_apply(const struct syncer *s, struct arena *a, enum sync_id id, st
 {
     for (const struct departed *d = s->departed; d; d = d->next)
         if (d->id == id && d->life == s->life && str_eq(d->uid, m->uid) && str_eq(d->name, name) &&
-            str_eq(d->ns, ns))
+            str_eq(d->ns, ns) && !mapping_has_host(s, m))
             mapping_set_host(s, m, arena_str(a, d->host_uid));
 }
 
-void departed_again(struct syncer *s)
+void departed_retry(struct syncer *s)
 {
     struct departed *next;
 

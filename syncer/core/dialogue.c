@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host that cannot be reached or trusted, or that refuses us what we need, as standing notices:
- * one per cause, from its beginning to its end. Must never show a tenant who we are on the host or
- * where that is: this goes to the log alone. */
+/* Standing notices about the host: unreachable, untrusted, or denying a right that is needed. One
+ * per cause, from its beginning to its end. Must never show a tenant our identity on the host or
+ * the host's address: these go to the log alone. */
 
 #include "core/leader.h"
 #include <sublet/host_trouble.h>
@@ -28,7 +28,7 @@ static void on_trouble(void *ctx, enum host_trouble now, struct str detail)
     arena_free(a);
 }
 
-/* Without what is cluster scoped a tenant does well: on_refused() in syncer.c says so once. */
+/* Cluster-scoped kinds are optional: on_refused() in syncer.c logs their absence once. */
 static bool is_needed(struct str right)
 {
     struct str plural = str_from(right, str_find(right, ' ') + 1);

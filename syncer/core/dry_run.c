@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dry runs of host objects, for verdicts and for a tenant's own dry runs. Many requests are about
- * the same thing: objects alike but for their names are asked about once, and while the answer is
- * fresh. Must never keep an answer that is none (no connection, a deadline), nor let a dry run take
- * the turn of what changes something: they have a rate of their own (host/client.c).
+/* Dry runs of host objects, for verdicts and for a tenant's own dry runs. Objects that differ by
+ * name only share one request, and its answer while that is fresh. Must never cache a failure to
+ * answer (no connection, a deadline), nor delay a write: dry runs have a rate of their own
+ * (host/client.c).
  *
- *   asked -> PENDING (alike ones wait with it) -- 2xx, a refusal --> fresh until its time --> gone
- *                                              '- no answer ------------------------------> gone */
+ *   sent -> PENDING (identical ones wait for it) -- 2xx, a refusal --> fresh until it expires
+ *                                                '- no answer -------> dropped at once */
+#include "core/dry_run.h"
 
-#include "core/dry_run.h"
 #include "core/run.h"
-#include "core/dry_run.h"
+
 #include <assert.h>
 #include <stdio.h>
 
@@ -20,7 +20,7 @@
 #define REFUSED_MS  3000 /* a quota may have room again */
 #define ENTRIES_MAX 256
 #define MESSAGE_MAX 2048
-#define BODY_MAX    16384 /* answers that are longer say no more than yes */
+#define BODY_MAX    16384 /* a longer answer is cached without its body */
 #define DIGEST      53
 /* plugin/pkg/admission/serviceaccount of Kubernetes */
 #define TOKEN_VOLUME "kube-api-access-"
@@ -35,7 +35,7 @@ struct waiter {
 struct dry_answer {
     const struct err_kind *kind; /* NULL: admitted */
     struct str message, body;
-    char host_name[64]; /* under which it was asked about */
+    char host_name[64]; /* metadata.name of the dry run */
 };
 
 struct entry {
@@ -43,7 +43,7 @@ struct entry {
     struct entry *next; /* in order of arrival */
     struct dry_runs *all;
     bool pending;
-    enum dry_run_patience patience; /* of who asked */
+    enum dry_run_patience patience; /* of the caller that sent it */
     struct waiter *waiters;
     int64_t until_ms;
     struct dry_answer answer; /* heap */
@@ -56,7 +56,7 @@ struct dry_runs {
     size_t n;
 };
 
-/* --- what was asked lately --- */
+/* --- recent dry runs --- */
 
 static int64_t now_ms(const struct dry_runs *d)
 {
@@ -84,7 +84,7 @@ static void remove_entry(struct entry *e)
     remove_at(e->all, at);
 }
 
-/* What is stale, and the oldest when there are too many; or all. */
+/* Drops expired answers, and the oldest when there are too many; or all. */
 static void sweep(struct dry_runs *d, bool all)
 {
     int64_t now = now_ms(d);
@@ -97,7 +97,7 @@ static void sweep(struct dry_runs *d, bool all)
     }
 }
 
-/* A write does not wait with a dry run that lets others go first. */
+/* A write does not wait for a pending dry run of lower priority. */
 static struct entry *find(const struct dry_runs *d, const char *digest,
                           enum dry_run_patience patience)
 {
@@ -113,9 +113,9 @@ void dry_runs_forget(struct dry_runs *d)
     sweep(d, true);
 }
 
-/* --- what makes two of them alike --- */
+/* --- the digest: equal for objects that differ by name only --- */
 
-/* Text without a word, and without `more` characters behind it. */
+/* Removes every occurrence of word, and `more` characters after each. */
 static struct str without(struct arena *a, struct str text, struct str word, size_t more)
 {
     struct buf b = BUF_INIT(0);
@@ -132,8 +132,8 @@ static struct str without(struct arena *a, struct str text, struct str word, siz
     return ret;
 }
 
-/* The object without what makes it this one: its names, wherever they are, and whose it is. The
- * volume of its token is named by chance. */
+/* Of the object without its names, wherever they occur, its owner annotations, and the random name
+ * of its token volume. */
 static void digest_of(struct arena *a, const struct dry_run *q, char out[DIGEST])
 {
     static const char *const own[] = {ANNOTATION_NAME, ANNOTATION_UID};
@@ -154,7 +154,7 @@ static void digest_of(struct arena *a, const struct dry_run *q, char out[DIGEST]
 
 /* --- answers --- */
 
-static void tell(const struct dry_answer *answer, dry_run_cb done, void *ctx)
+static void deliver(const struct dry_answer *answer, dry_run_cb done, void *ctx)
 {
     struct arena *a = arena_new(0);
     struct err err;
@@ -166,7 +166,7 @@ static void tell(const struct dry_answer *answer, dry_run_cb done, void *ctx)
     arena_free(a);
 }
 
-/* The host would say the same of the same object again. */
+/* The host would give the same answer for the same object again. */
 static bool is_decided(const struct err *err)
 {
     return err->kind == &ERR_FORBIDDEN || err->kind == &ERR_INVALID ||
@@ -184,9 +184,9 @@ static void on_answer(void *ctx, const struct host_answer *answer, const struct 
         e->answer.message = mem_str(str_sub(err->message, 0, MESSAGE_MAX));
     else if (answer->body.n <= BODY_MAX)
         e->answer.body = mem_str(answer->body);
-    while ((w = e->waiters)) { /* more of them may come meanwhile */
+    while ((w = e->waiters)) { /* a callback may add more */
         e->waiters = w->next;
-        tell(&e->answer, w->done, w->ctx);
+        deliver(&e->answer, w->done, w->ctx);
         mem_free(w);
     }
     e->pending = false;
@@ -195,7 +195,7 @@ static void on_answer(void *ctx, const struct host_answer *answer, const struct 
         remove_entry(e);
 }
 
-/* An answer that is known already is given from the loop. */
+/* A cached answer is delivered from the loop, too. */
 struct later {
     struct dry_answer answer;
     dry_run_cb done;
@@ -206,7 +206,7 @@ static void on_later(void *ctx)
 {
     struct later *l = ctx;
 
-    tell(&l->answer, l->done, l->ctx);
+    deliver(&l->answer, l->done, l->ctx);
 }
 
 static void answer_later(struct syncer *s, struct arena *a, const struct dry_answer *answer,
@@ -220,13 +220,13 @@ static void answer_later(struct syncer *s, struct arena *a, const struct dry_ans
     syncer_defer(s, on_later, l);
 }
 
-/* A missing right of ours says nothing of the object. */
+/* A right that this process lacks says nothing about the object. */
 bool dry_run_refused(const struct err *err)
 {
     return is_decided(err) && !translate_refusal_is_of_rights(err);
 }
 
-/* --- asking --- */
+/* --- sending --- */
 
 static void wait_with(struct entry *e, dry_run_cb done, void *ctx)
 {
@@ -253,7 +253,7 @@ static struct entry *entry_new(struct dry_runs *d, const char *digest)
     return e;
 }
 
-/* Under a name of its own: the real one may still be held by a predecessor on its way out. */
+/* Under a random name: the real one may still belong to a terminating predecessor. */
 static void send(struct entry *e, struct arena *a, const struct dry_run *q)
 {
     struct syncer *s = e->all->syncer;
@@ -269,8 +269,8 @@ static void send(struct entry *e, struct arena *a, const struct dry_run *q)
     host_send(s->host, &request, on_answer, e);
 }
 
-void dry_run_ask(struct syncer *s, struct arena *a, const struct dry_run *q, dry_run_cb done,
-                 void *ctx)
+void dry_run_send(struct syncer *s, struct arena *a, const struct dry_run *q, dry_run_cb done,
+                  void *ctx)
 {
     static const struct dry_answer none = {.kind = &ERR_TOO_MANY_REQUESTS,
                                            .message = {"no turn", 7}};

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps every kind takes towards the host: create, adopt, patch, remove. Whatever becomes of
- * the answers, the next run for the key sees it and goes on; so nothing here waits or repeats by
- * itself. Must never remove what does not carry our cluster's uid and a virtual uid that is
- * recorded and known to be gone, and never overwrite what is not ours. */
+/* The requests that reconciling a key sends to the host: create, adopt, patch, delete. The next run
+ * of the key sees their result and continues; nothing here waits or retries by itself. Must never
+ * delete a host object unless it carries our cluster's uid and a virtual uid that is on record and
+ * known to be deleted, and never overwrite an object that is not ours. */
 
 #include "core/dry_run.h"
 #include "core/life.h"
 #include "core/run.h"
 #include "gpu/ledger.h"
-#include "core/dry_run.h"
 #include <sublet/store_quarantine.h>
 
 #include <assert.h>
 
-/* The host gives up on a request of ours after a minute: a create whose answer was lost is not
- * executed later than this. */
+/* kube-apiserver times a request out after a minute: a create whose answer was lost is not executed
+ * later than this. */
 #define LOST_CREATE_S 75
 
 /* --- the run --- */
@@ -52,8 +51,8 @@ bool sync_is_being_written(const struct sync_run *run)
            store_get(store, storage, run->ns, run->name);
 }
 
-/* Records are read as they are about to be, objects as they are: one whose first version, or whose
- * successor's, is under way is neither gone nor the one the record speaks of. */
+/* Records are read with the pending transaction, objects as committed: an object whose creation, or
+ * whose successor's, is in the pending transaction is neither deleted nor the one on record. */
 static bool is_under_way(const struct sync_run *run)
 {
     const struct store_object *latest =
@@ -62,8 +61,8 @@ static bool is_under_way(const struct sync_run *run)
     return latest && !str_eq(latest->uid, run->uid);
 }
 
-/* An object that cannot be read is there: its host object stays as it is, until the event of its
- * deletion brings the key back. */
+/* An object that cannot be read still exists: its host object is left alone until the event of its
+ * deletion adds the key again. */
 static bool is_unreadable(const struct sync_run *run)
 {
     struct store *s = run->syncer->store;
@@ -100,13 +99,13 @@ bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
     overlook_other(run);
     if (!is_under_way(run))
         return true;
-    /* The commit brings the key back; should it fail, nothing else would. */
+    /* The commit adds the key again; if it fails, only this does. */
     reconcile_again_after(r, 1000);
     return false;
 }
 
-/* The record as it is now: the tenant may have put a successor into it while we asked. False: it
- * did, and what the answer says is for its run to find. */
+/* Reads the record again: the tenant may have created a successor while the request was in flight.
+ * False: it did, and its own run deals with what the answer says. */
 static bool refresh_mapping(struct sync_run *run)
 {
     run->mapping = mapping_get(run->syncer, run->arena, run->id, run->ns, run->name);
@@ -141,7 +140,7 @@ void sync_attempt_over(struct sync_run *run, const struct err *err)
     put_mapping(run);
 }
 
-void sync_begin_again(struct sync_run *run)
+void sync_recreate(struct sync_run *run)
 {
     run->mapping.host_uid = STR("");
     run->mapping.tried = false;
@@ -160,31 +159,31 @@ void sync_forget_old(struct sync_run *run)
     put_mapping(run);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
-struct ask {
+struct exchange {
     struct sync_run run;
     sync_then then;
-    struct host_request request; /* what waits for its record */
+    struct host_request request; /* of a create, while its record is not committed */
 };
 
 static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
 {
-    struct ask *ask = ctx;
-    struct reconcile *r = ask->run.reconcile;
+    struct exchange *x = ctx;
+    struct reconcile *r = x->run.reconcile;
 
-    ask->then(&ask->run, answer, err);
+    x->then(&x->run, answer, err);
     reconcile_release(r, NULL);
 }
 
-void sync_ask(struct sync_run *run, const struct host_request *q, sync_then then)
+void sync_send(struct sync_run *run, const struct host_request *q, sync_then then)
 {
-    struct ask *ask = ARENA_NEW(run->arena, struct ask);
+    struct exchange *x = ARENA_NEW(run->arena, struct exchange);
 
-    ask->run = *run;
-    ask->then = then;
+    x->run = *run;
+    x->then = then;
     reconcile_hold(run->reconcile);
-    host_send(run->syncer->host, q, on_answer, ask);
+    host_send(run->syncer->host, q, on_answer, x);
 }
 
 static struct str print(struct arena *a, const cJSON *tree)
@@ -222,19 +221,17 @@ void sync_refused(struct sync_run *run, const struct err *err)
 
 /* --- create --- */
 
-bool sync_is_leaving(const struct sync_run *run, const cJSON *object)
+bool sync_is_stale_deletion(const struct sync_run *run, const cJSON *object)
 {
-    return object_is_terminating(object) && !life_has_taken_up(run->syncer, object);
+    return object_is_terminating(object) && !life_has_our_epoch(run->syncer, object);
 }
 
-/* Under this name there is this object of ours: none of its predecessors is any more. */
+/* The host object of this name is ours, so none of its predecessors exists any more. */
 static void adopt(struct sync_run *run, const cJSON *object)
 {
-    if (sync_is_leaving(run, object) || !refresh_mapping(run))
+    if (sync_is_stale_deletion(run, object) || !refresh_mapping(run))
         return;
-    run->mapping.tried = false;
-    run->mapping.host_uid = sync_uid(object);
-    run->mapping.life = run->syncer->life;
+    mapping_set_host(run->syncer, &run->mapping, sync_uid(object));
     put_mapping(run);
     revision_note(run->syncer, run->id, object);
     quarantine_end(run->syncer, run->id, json_str_at(object, "metadata.name"));
@@ -253,7 +250,7 @@ static void refuse_foreign(struct sync_run *run)
     reconcile_fail(run->reconcile, &err);
 }
 
-/* Somebody was there before: ourselves (an answer was lost), a predecessor, or a stranger. */
+/* The name exists: by a create of ours whose answer was lost, a predecessor, or another owner. */
 static void on_existing(struct sync_run *run, const struct host_answer *answer,
                         const struct err *err)
 {
@@ -278,8 +275,8 @@ static void on_existing(struct sync_run *run, const struct host_answer *answer,
     }
     if (str_eq(uid, run->uid))
         adopt(run, object);
-    /* A predecessor is dealt with by the next run, which sees it; at once, unless our copy of the
-     * host does not take it for newer than itself. */
+    /* The next run deletes a predecessor: at once if the cache has the object by now, else after
+     * the watch had time to deliver it. */
     learn(run, answer);
     if (reflector_get(run->syncer->watches[run->id].reflector, str_c(run->host_name)))
         run_again(run);
@@ -301,7 +298,7 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     }
     if (err && err->kind == &ERR_ALREADY_EXISTS) {
         q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
-        sync_ask(run, &q, on_existing);
+        sync_send(run, &q, on_existing);
         return;
     }
     if (err) {
@@ -315,40 +312,40 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     }
 }
 
-/* What other records were taken back decides whether this one may be created at all: the charges of
- * pods on the host, that it was there before. */
-static void wait_for_undone(struct sync_run *run)
+/* Another transaction was rolled back. Its records decide whether this object may be created: the
+ * charges of pods on the host, that it existed there before. */
+static void wait_for_rescan(struct sync_run *run)
 {
     sync_attempt_over(run, NULL);
     reconcile_again_after(run->reconcile, 1000);
 }
 
-/* A record that could not be stored is taken back, and nothing was sent. */
+/* A failed transaction rolls the record back; nothing is sent then. */
 static void on_recorded(void *ctx, const struct err *err)
 {
-    struct ask *ask = ctx;
+    struct exchange *x = ctx;
 
     if (err)
-        reconcile_fail(ask->run.reconcile, err);
-    else if (ask->run.syncer->undone)
-        wait_for_undone(&ask->run);
+        reconcile_fail(x->run.reconcile, err);
+    else if (x->run.syncer->rescan_due)
+        wait_for_rescan(&x->run);
     else
-        sync_ask(&ask->run, &ask->request, on_created);
-    reconcile_release(ask->run.reconcile, NULL);
+        sync_send(&x->run, &x->request, on_created);
+    reconcile_release(x->run.reconcile, NULL);
 }
 
 void sync_create(struct sync_run *run, const cJSON *object)
 {
-    struct ask *ask = ARENA_NEW(run->arena, struct ask);
+    struct exchange *x = ARENA_NEW(run->arena, struct exchange);
 
     assert(run->virtual_);
     sync_attempt(run);
-    ask->run = *run;
-    ask->request.method = "POST";
-    ask->request.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
-    ask->request.body = print(run->arena, object);
+    x->run = *run;
+    x->request.method = "POST";
+    x->request.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
+    x->request.body = print(run->arena, object);
     reconcile_hold(run->reconcile);
-    store_on_commit(run->syncer->store, on_recorded, ask);
+    store_on_commit(run->syncer->store, on_recorded, x);
 }
 
 /* --- patch --- */
@@ -375,16 +372,16 @@ void sync_patch(struct sync_run *run, cJSON *patch, const char *type, const char
     json_set_str(run->arena, metadata, "uid", run->host_uid);
     q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), subresource);
     q.body = print(run->arena, patch);
-    sync_ask(run, &q, on_patched);
+    sync_send(run, &q, on_patched);
 }
 
-/* --- remove --- */
+/* --- delete --- */
 
 static void on_deleted(struct sync_run *run, const struct host_answer *answer,
                        const struct err *err)
 {
     (void)answer;
-    /* Conflict: it is another object by now, which the watch shows. */
+    /* Conflict: replaced concurrently; the watch requeues it. */
     if (err && err->kind != &ERR_NOT_FOUND && err->kind != &ERR_CONFLICT)
         reconcile_fail(run->reconcile, err);
     else if (err)
@@ -399,7 +396,7 @@ void sync_delete(struct sync_run *run, int64_t grace_s)
 
     assert(run->host_uid.n);
     if (!life_owns(run->syncer, run->host))
-        return; /* of a later epoch, which serves this virtual cluster now */
+        return; /* it belongs to a later epoch of this virtual cluster */
     json_set_str(run->arena, options, "apiVersion", STR("v1"));
     json_set_str(run->arena, options, "kind", STR("DeleteOptions"));
     json_set_str(run->arena, preconditions, "uid", run->host_uid);
@@ -408,10 +405,10 @@ void sync_delete(struct sync_run *run, int64_t grace_s)
         json_set_i64(run->arena, options, "gracePeriodSeconds", grace_s);
     q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
     q.body = print(run->arena, options);
-    sync_ask(run, &q, on_deleted);
+    sync_send(run, &q, on_deleted);
 }
 
-/* A create that got no answer may still come to pass: its record outlives it. */
+/* A create without an answer may still be executed: its record outlives the virtual object. */
 static bool wait_for_lost_create(struct sync_run *run)
 {
     int64_t now = reconcile_now_s(run->reconcile), left;
@@ -444,7 +441,7 @@ bool sync_create_may_come(struct sync_run *run)
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s)
 {
     if (!run->mapping.exists)
-        return true; /* nothing proves that a host object of this name was ours to remove */
+        return true; /* nothing proves that a host object of this name is ours to delete */
     if (run->host && mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid)) {
         if (!object_is_terminating(run->host))
             sync_delete(run, grace_s);
@@ -459,7 +456,7 @@ bool sync_finish_gone(struct sync_run *run, int64_t grace_s)
     return true;
 }
 
-/* It becomes this virtual object's; what else differs is brought down by the runs after it. */
+/* Makes the host object this virtual object's; later runs reconcile the other fields. */
 static void take_over(struct sync_run *run)
 {
     struct arena *a = run->arena;
@@ -488,8 +485,8 @@ static void refuse_quarantined(struct sync_run *run)
     reconcile_fail(run->reconcile, &err);
 }
 
-/* Of a virtual object that this name no longer is: removed when that is on record, else it is from
- * a life that this store does not know. */
+/* The host object was made for another virtual uid of this name: deleted when that uid is on
+ * record, else it comes from a life that this store does not know. */
 static void settle_other(struct sync_run *run)
 {
     bool (*fits)(struct sync_run *run) = run->syncer->parts->handlers[run->id].fits_host;

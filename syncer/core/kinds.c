@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds that are synced, and where on the host each is found. Must be the only place that knows
- * it, and hold facts only: what is done for a kind is in changes.c. */
+/* The synced kinds and their host resources. Must be the only place with these, and hold facts
+ * only: the functions of each kind are in changes.c. */
 #include "core/core.h"
 
 #define CORE   "/api/v1"

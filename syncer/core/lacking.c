@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of this process's data the life that took over lacks: everything written or deleted after
- * the revision up to which the two have their history in common. Must never guess: where that
- * revision is not known, it says so. */
+/* Writes of this process that the life which took over lacks: every object written or deleted after
+ * the last revision that both have in common. Must never guess: where that revision is not known,
+ * the report says so. */
 
 #include "core/leader.h"
 #include <assert.h>
@@ -15,15 +15,15 @@
 struct lacking {
     unsigned magic;
     struct syncer *syncer;
-    FILE *file; /* NULL: it cannot be written */
+    FILE *file; /* NULL: it could not be created */
     int64_t since, until;
-    bool whole; /* the history goes back to `since` */
+    bool whole; /* the change log reaches back to `since` */
     struct store_watch *watch;
     void (*done)(struct syncer *s, struct str report);
     size_t n;
     struct buf first;
     const struct resource *resource;
-    unsigned storage; /* whose name is looked for */
+    unsigned storage; /* for on_stored_as(): the resource number to find */
 };
 
 static void add(struct lacking *l, const char *what, const struct store_object *o, int64_t revision)
@@ -39,7 +39,7 @@ static void add(struct lacking *l, const char *what, const struct store_object *
                 o->ns.n ? "/" : "", STR_F(o->name), (long long)revision);
 }
 
-static bool is_worth_it(const struct resource *r)
+static bool is_reported(const struct resource *r)
 {
     return !(r->flags & RES_REVIEW) && str_eq(r->storage_version, r->api_version) &&
            !str_eqc(r->plural, "events");
@@ -61,8 +61,7 @@ static bool on_resource(void *ctx, const struct resource *r)
 
     l->resource = r;
     err_init(&err, NULL);
-    /* The state of now is always to be had. */
-    return !is_worth_it(r) || !store_scan(l->syncer->store, r->storage, STR_NULL, STR_NULL,
+    return !is_reported(r) || !store_scan(l->syncer->store, r->storage, STR_NULL, STR_NULL,
                                           STR_NULL, 0, on_object, l, &err);
 }
 
@@ -70,7 +69,7 @@ static bool on_stored_as(void *ctx, const struct resource *r)
 {
     struct lacking *l = ctx;
 
-    if (is_worth_it(r) && r->storage == l->storage)
+    if (is_reported(r) && r->storage == l->storage)
         l->resource = r;
     return !l->resource;
 }
@@ -134,11 +133,11 @@ static void start(struct lacking *l)
     l->until = store_revision(store);
     int failed = store_watch_open(store, STORE_ALL_RESOURCES, l->whole ? l->since : oldest, on_wake,
                                   l, &l->watch, &err);
-    assert(!failed); /* the oldest revision is never too old */
+    assert(!failed); /* the oldest revision is never compacted */
     on_wake(l);
 }
 
-/* forks: "epoch@revision" of each epoch it has its data from. */
+/* forks: "epoch@revision" of each epoch that the other life descends from. */
 static bool find_fork(struct str forks, struct str our_epoch, int64_t *ret)
 {
     while (forks.n) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the Lease on the host means for the API: who may write, what is said about it, and that
- * nothing changes the host while it is not ours. Must never make a host that is away a reason to
- * refuse writes unless the configuration says so.
+/* Applies the state of the Lease: whether the API serves writes, which notice stands, and that
+ * nothing changes the host while another process holds it. Must never refuse writes because the
+ * host is unreachable, unless the configuration says so.
  *
- *   HELD, WITHOUT        writes are answered, the host is changed
- *   ASKED                writes wait, for DECIDE_MS at most
- *   AWAY                 writes are answered (lease.hostAway: serve); nothing goes to the host
+ *   HELD, WITHOUT        writes are served, the host is changed
+ *   UNKNOWN              writes wait, for DECIDE_MS at most
+ *   AWAY                 writes are served (lease.hostAway: serve); nothing goes to the host
  *   WAITING, SUPERSEDED  read-only, and /readyz fails, so that a Service sends no client here */
 
 #include "core/leader.h"
@@ -25,10 +25,10 @@
 #define AWAY_MESSAGE                                                                               \
     "the host cluster does not answer, and lease.hostAway is readOnly: only reads are served"
 
-/* --- which data this is --- */
+/* --- the history of this data --- */
 
-/* Up to where our data is which epoch's: "epoch@revision", one for ours as it is taken up now, and
- * one for that of the backup it was restored from. */
+/* Where this data branches off: "epoch@revision" of this epoch as it starts, and of the backup's
+ * epoch if it was restored. */
 static struct str forks_of(struct syncer *s)
 {
     struct store_identity identity;
@@ -42,7 +42,7 @@ static struct str forks_of(struct syncer *s)
                         (long long)identity.from_revision);
 }
 
-/* --- what is said --- */
+/* --- notices and readiness --- */
 
 static void note(struct syncer *s, const char *reason, struct str message)
 {
@@ -61,21 +61,21 @@ static void set_not_leading(struct syncer *s, struct str why)
     s->not_leading = why.n ? mem_strdup(why) : NULL;
 }
 
-/* Like check_host() of syncer.c: a new cluster's first client finds a whole one; after that a
- * restart waits for nothing, and only its writes wait for who leads. */
+/* Like check_host() of syncer.c: a new cluster becomes ready once the Lease was read. After that a
+ * restart is ready at once, and only its writes wait for the Lease. */
 static const char *check_lease(void *ctx)
 {
     struct syncer *s = vapi_get_hooks(ctx)->ctx;
 
     if (!s || !s->started)
         return NULL;
-    if (!s->reached && lease_state(s->lease) == LEASE_ASKED &&
+    if (!s->reached && lease_state(s->lease) == LEASE_UNKNOWN &&
         clock_mono_ms(vapi_clock(s->api)) - s->started_ms <= DECIDE_MS)
         return "the Lease on the host cluster was not read yet";
     return s->not_leading;
 }
 
-/* --- what follows --- */
+/* --- state changes --- */
 
 static void lead(struct syncer *s)
 {
@@ -143,7 +143,7 @@ static void on_changed(void *ctx, enum lease_state now, const struct lease_holde
     assert(s->magic == SYNCER_MAGIC);
     lacking_stop(s);
     set_not_leading(s, STR_NULL);
-    s->undecided = false;
+    s->writes_held = false;
     if (!lease_may_act(s->lease)) {
         host_gate_changed(s->host);
         s->parts->barred(s);
@@ -229,28 +229,28 @@ void leader_new(struct syncer *s)
     vapi_add_check(s->api, "lease", check_lease, s->api);
 }
 
-static void on_undecided(void *ctx)
+static void on_decide_timeout(void *ctx)
 {
     struct syncer *s = ctx;
 
-    if (!s->closing && lease_state(s->lease) == LEASE_ASKED) {
-        s->undecided = false;
+    if (!s->closing && lease_state(s->lease) == LEASE_UNKNOWN) {
+        s->writes_held = false;
         vapi_set_read_only(s->api, s->config->lease_away_read_only ? AWAY_MESSAGE : NULL);
     }
 }
 
 void leader_start(struct syncer *s)
 {
-    s->undecided = true;
+    s->writes_held = true;
     vapi_hold_writes(s->api);
-    syncer_defer_for(s, on_undecided, s, DECIDE_MS);
+    syncer_defer_for(s, on_decide_timeout, s, DECIDE_MS);
     lease_start(s->lease);
 }
 
 void leader_stop(struct syncer *s)
 {
     lacking_stop(s);
-    if (s->undecided)
+    if (s->writes_held)
         vapi_set_read_only(s->api, "this process ends before the host cluster has answered");
-    s->undecided = false;
+    s->writes_held = false;
 }

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * Who leads, what it means for the API, and what is wrong with the host. */
+ * The Lease and its effect on the API; standing notices about the host. */
 #pragma once
 
 #include "core/core.h"
 #include "core/lease.h"
 
-/* --- leader.c: what the Lease means for the API --- */
+/* --- leader.c: the Lease's effect on the API --- */
 void leader_new(struct syncer *s);
 void leader_start(struct syncer *s);
-void leader_stop(struct syncer *s); /* answers what waits for the first decision */
+void leader_stop(struct syncer *s); /* refuses the writes that wait for the first decision */
 
 /* --- lacking.c --- */
-/* Finds out what of our data the life that took over lacks, writes all of it to `lacking.txt` in
- * the data directory, and says so to done(), at once or once deletions were read from disk. One at
- * a time. */
+/* Finds the writes that the life which took over lacks, lists them in `lacking.txt` of the data
+ * directory, and calls done() with a summary: within this call, or once deletions were read from
+ * disk. One at a time. */
 void lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
                    void (*done)(struct syncer *s, struct str report));
-void lacking_stop(struct syncer *s); /* done() is not called any more */
+void lacking_stop(struct syncer *s); /* done() is not called afterwards */
 
-/* --- dialogue.c: what is wrong with the host, as standing notices --- */
+/* --- dialogue.c: standing notices about the host --- */
 void dialogue_watch(struct syncer *s);
-/* A duty of its own towards the host is not done ("kubeconfig"); reason NULL: it is. */
+/* A task of this process on the host fails ("kubeconfig"); reason NULL: it succeeds again. */
 void dialogue_note(struct syncer *s, const char *duty, const char *reason, struct str message,
                    struct str detail);

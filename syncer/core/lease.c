@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who leads: a coordination.k8s.io/v1 Lease as client-go's leader election keeps it
- * (k8s.io/client-go tools/leaderelection), with the epoch of our data in it. Must never act on what
- * it believes of the host: it acts only while an answer to a request of its own is young enough,
- * and it takes the Lease of another only when that one released it, is proven dead, or did not
- * renew it for its duration by our own clock. Clocks of two machines are never compared.
+/* Leader election: a coordination.k8s.io/v1 Lease as client-go keeps it (k8s.io/client-go
+ * tools/leaderelection), with the epoch of this process's data in it. Must act only while an answer
+ * to a request of its own is recent enough, and take the Lease of another process only when that
+ * one released it, is proven dead, or did not renew it for its duration as measured by our own
+ * clock. Clocks of two machines are never compared.
  *
- *             .-------------- 403: no right to it ---------------> WITHOUT
- *   ASKED ---+---- taken ----> HELD <---- taken, renewed ---- AWAY
- *     |      |                  | '---- not renewed in time ---^ ^
- *     |      |                  '---- another has it ---.        |
- *     |      '---- another holds it, and may live ------+--> WAITING -- released, expired --> HELD
- *     |      '---- ... of a newer epoch ----------------+--> SUPERSEDED (for good)
+ *               .-------------- 403: no right to it ---------------> WITHOUT
+ *   UNKNOWN ---+---- taken ----> HELD <---- taken, renewed ---- AWAY
+ *     |        |                  | '---- not renewed in time ---^ ^
+ *     |        |                  '---- another has it ---.        |
+ *     |        '---- another holds it, and may live ------+--> WAITING -- released, expired -->
+ * HELD |        '---- ... of a newer epoch ----------------+--> SUPERSEDED (for good)
  *     '---- no answer --------------------------------------> AWAY
  *   any --lease_release()--> RELEASED
  *
- *   the Lease the host has    epoch older or ours          epoch newer than ours
+ *   the Lease on the host     epoch older or ours          epoch newer than ours
  *   ----------------------    ---------------------------  ---------------------
  *   none                      take it
  *   ours                      renew it
@@ -23,8 +23,8 @@
  *   unchanged for its time    take it                      SUPERSEDED; --force: take it
  *   renewed since             WAITING; --force: take it    SUPERSEDED; --force: take it
  *
- * A process of this very directory is dead: it held the flock on `lock` that we hold now. That is
- * known of identities on record with the same kernel (boot id), device and inode. */
+ * A process of this very data directory is dead: it held the flock on `lock` that we hold now. That
+ * is proven for identities that are on record with the same kernel (boot id), device and inode. */
 #include "core/leader.h"
 #include "core/lease.h"
 
@@ -42,7 +42,7 @@
 #define RECORD_HOLDERS "lease-holder" /* "BOOT DEV INO IDENTITY ..." */
 #define HOLDERS_KEPT   8
 #define RELEASE_MS     1000
-#define WITHOUT_MS     300000 /* a missing right is asked for again, like a refused watch */
+#define WITHOUT_MS     300000 /* after a missing right, as after a refused watch */
 #define POLL_MAX_MS    5000
 #define RETRY_MS       250
 
@@ -51,15 +51,15 @@
 #define NOTE_SEQUENCE "sublet.dev/sequence"
 #define NOTE_FORK     "sublet.dev/fork"
 
-enum ask { ASK_NONE, ASK_LOOK, ASK_TAKE, ASK_RENEW, ASK_RELEASE };
+enum request { REQUEST_NONE, REQUEST_READ, REQUEST_TAKE, REQUEST_RENEW, REQUEST_RELEASE };
 
-/* The Lease as the host had it last. */
+/* The Lease as last seen on the host. */
 struct seen {
     struct arena *arena; /* of all below */
     struct str body, uid, version;
     struct lease_holder holder;
     int64_t duration_ms, sequence, transitions;
-    int64_t since_ms; /* when this version of it was seen first */
+    int64_t since_ms; /* when this resourceVersion was first seen */
 };
 
 struct lease {
@@ -70,21 +70,21 @@ struct lease {
     struct str identity, place, dead; /* place: "BOOT DEV INO"; dead: identities, blank between */
     uv_timer_t timer;
     struct host_call *call;
-    enum ask asking;
+    enum request request;
     int64_t sent_ms;
     struct seen seen;
-    char known_uid[64]; /* of the Lease, and the newest sequence seen of it */
+    char known_uid[64]; /* of the Lease, and the newest sequence seen in it */
     int64_t known_sequence;
-    const char *host_changed;  /* why; told when the Lease is ours */
+    const char *host_changed;  /* why; reported once the Lease is ours */
     int64_t due_ms;            /* of the next request */
-    int64_t confirmed_ms;      /* when the last renewal that was answered was sent */
-    int64_t wanted_ms;         /* confirmation is wanted since; 0: not */
+    int64_t confirmed_ms;      /* when the last answered renewal was sent */
+    int64_t wanted_ms;         /* a renewal sent since then is wanted; 0: none */
     uint64_t breaks;           /* of the connection, so far */
-    uint64_t sent_breaks;      /* ... when the request under way was sent */
-    uint64_t confirmed_breaks; /* ... when the last renewal that was answered was sent */
+    uint64_t sent_breaks;      /* ... when the pending request was sent */
+    uint64_t confirmed_breaks; /* ... when the last answered renewal was sent */
     unsigned failures;
     bool started, on_record, wants_take, closing;
-    bool commit_pending; /* the store has a callback of ours */
+    bool commit_pending; /* a commit callback is outstanding */
     void (*released)(void *ctx);
     void *released_ctx;
     int64_t release_by_ms;
@@ -94,7 +94,8 @@ struct lease {
 
 #define TO(state) (1u << LEASE_##state)
 static const unsigned TRANSITIONS[N_LEASE_STATES] = {
-    [LEASE_ASKED] = TO(HELD) | TO(AWAY) | TO(WAITING) | TO(SUPERSEDED) | TO(WITHOUT) | TO(RELEASED),
+    [LEASE_UNKNOWN] =
+        TO(HELD) | TO(AWAY) | TO(WAITING) | TO(SUPERSEDED) | TO(WITHOUT) | TO(RELEASED),
     [LEASE_HELD] = TO(AWAY) | TO(WAITING) | TO(SUPERSEDED) | TO(WITHOUT) | TO(RELEASED),
     [LEASE_AWAY] = TO(HELD) | TO(WAITING) | TO(SUPERSEDED) | TO(WITHOUT) | TO(RELEASED),
     [LEASE_WAITING] = TO(HELD) | TO(SUPERSEDED) | TO(WITHOUT) | TO(RELEASED),
@@ -125,7 +126,7 @@ static void move(struct lease *l, enum lease_state to)
 
 /* --- time --- */
 
-/* A quarter is left for what is on its way to the host when we stop. */
+/* The last quarter is for requests that are in flight when we stop. */
 static int64_t acts_until(const struct lease *l)
 {
     return l->confirmed_ms + l->o.duration_ms - l->o.duration_ms / 4;
@@ -207,7 +208,7 @@ static struct str place_of(struct arena *a, struct str data_dir)
                         (unsigned long long)st.st_ino);
 }
 
-/* Of a value of RECORD_HOLDERS: the place, and those who were there. */
+/* Cuts the place off a value of RECORD_HOLDERS; the identities remain. */
 static struct str cut_place(struct str *rest)
 {
     const char *start = rest->p;
@@ -249,7 +250,8 @@ static void on_recorded(void *ctx, const struct err *err)
         take(l);
 }
 
-/* Durable before the Lease is taken: whoever is started after a kill must know who held it. */
+/* Durable before the Lease is taken: the process that starts after a kill must recognise this one.
+ */
 static void write_holders(struct lease *l)
 {
     struct str value = arena_printf(l->arena, "%.*s %.*s%s%.*s", STR_F(l->place), STR_F(l->dead),
@@ -300,7 +302,7 @@ void lease_forget_host(struct lease *l)
     lease_kick(l);
 }
 
-/* --- what the host has --- */
+/* --- the Lease on the host --- */
 
 static struct str note_of(const cJSON *lease, const char *key)
 {
@@ -344,8 +346,8 @@ static void forget_seen(struct lease *l)
     l->seen = (struct seen){0};
 }
 
-/* A counter that only grows, on an object that is never made anew: what falls behind was restored.
- */
+/* The sequence only grows and the Lease is never recreated: a host with a lower one, or another
+ * Lease, was restored or replaced. */
 static void judge_host(struct lease *l)
 {
     if (l->known_uid[0] && !str_eqc(l->seen.uid, l->known_uid))
@@ -381,20 +383,20 @@ static bool may_be_taken(const struct lease *l)
     return !holder.n || is_listed(l->dead, holder) || now_ms(l) >= expires_ms(l);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err);
 
-static void ask(struct lease *l, enum ask what, const char *method, struct str tail,
-                struct str body)
+static void send_request(struct lease *l, enum request what, const char *method, struct str tail,
+                         struct str body)
 {
     struct arena *a = arena_new(0);
     struct host_request q = {.method = method, .body = body, .urgent = true, .passes_gate = true};
 
     q.path = arena_printf(a, "/apis/coordination.k8s.io/v1/namespaces/%.*s/leases%s%.*s",
                           STR_F(l->o.host_namespace), tail.n ? "/" : "", STR_F(tail));
-    q.timeout_ms = what == ASK_RELEASE ? RELEASE_MS : l->o.duration_ms / 4;
-    l->asking = what;
+    q.timeout_ms = what == REQUEST_RELEASE ? RELEASE_MS : l->o.duration_ms / 4;
+    l->request = what;
     l->sent_ms = now_ms(l);
     l->sent_breaks = l->breaks;
     l->call = host_send(l->o.host, &q, on_answer, l);
@@ -402,12 +404,12 @@ static void ask(struct lease *l, enum ask what, const char *method, struct str t
     arm(l);
 }
 
-static void look(struct lease *l)
+static void read_lease(struct lease *l)
 {
-    ask(l, ASK_LOOK, "GET", l->o.name, STR_NULL);
+    send_request(l, REQUEST_READ, "GET", l->o.name, STR_NULL);
 }
 
-/* What others wrote into it stays. */
+/* Keeps the fields of other writers. */
 static cJSON *lease_tree(struct lease *l, struct arena *a)
 {
     cJSON *tree = NULL, *metadata;
@@ -421,21 +423,21 @@ static cJSON *lease_tree(struct lease *l, struct arena *a)
     return tree;
 }
 
-static void write_spec(struct lease *l, struct arena *a, cJSON *spec, enum ask what)
+static void write_spec(struct lease *l, struct arena *a, cJSON *spec, enum request what)
 {
     struct str now = time_format_us(a, clock_wall_us(l->o.clock));
-    bool released = what == ASK_RELEASE;
+    bool released = what == REQUEST_RELEASE;
 
     json_set_str(a, spec, "holderIdentity", released ? STR("") : l->identity);
     json_set_i64(a, spec, "leaseDurationSeconds", l->o.duration_ms / 1000);
     json_set_str(a, spec, "renewTime", now);
-    if (what != ASK_TAKE)
+    if (what != REQUEST_TAKE)
         return;
     json_set_str(a, spec, "acquireTime", now);
     json_set_i64(a, spec, "leaseTransitions", l->seen.transitions + (l->seen.uid.n > 0));
 }
 
-static void write_lease(struct lease *l, enum ask what)
+static void write_lease(struct lease *l, enum request what)
 {
     struct arena *a = arena_new(0);
     cJSON *tree = lease_tree(l, a), *notes;
@@ -448,7 +450,8 @@ static void write_lease(struct lease *l, enum ask what)
     json_set_str(a, notes, NOTE_SEQUENCE,
                  arena_printf(a, "%lld", (long long)l->known_sequence + 1));
     write_spec(l, a, json_ensure_object(a, tree, "spec"), what);
-    ask(l, what, exists ? "PUT" : "POST", exists ? l->o.name : STR_NULL, json_text(a, tree));
+    send_request(l, what, exists ? "PUT" : "POST", exists ? l->o.name : STR_NULL,
+                 json_text(a, tree));
     arena_free(a);
 }
 
@@ -475,12 +478,12 @@ static void take(struct lease *l)
     l->wants_take = !l->on_record;
     l->due_ms = INT64_MAX;
     if (l->wants_take)
-        return; /* on_recorded() comes back */
+        return; /* on_recorded() calls again */
     log_takeover(l);
-    write_lease(l, ASK_TAKE);
+    write_lease(l, REQUEST_TAKE);
 }
 
-/* --- what follows from an answer --- */
+/* --- answers --- */
 
 static void wait_for_holder(struct lease *l)
 {
@@ -504,7 +507,7 @@ static void decide(struct lease *l)
 
     judge_host(l);
     if (is_ours(l))
-        write_lease(l, ASK_RENEW);
+        write_lease(l, REQUEST_RENEW);
     else if (l->o.force)
         take(l);
     else if (newer)
@@ -519,18 +522,18 @@ static void is_missing(struct lease *l)
 {
     if (l->known_uid[0])
         l->host_changed = "its Lease is missing";
-    l->known_uid[0] = '\0'; /* what is made in its place is no other surprise */
+    l->known_uid[0] = '\0'; /* the Lease created in its place is expected */
     forget_seen(l);
     take(l);
 }
 
-/* err NULL: the answer makes no sense. */
+/* err NULL: the answer could not be read. */
 static void failed(struct lease *l, const struct err *err)
 {
     if (!l->failures)
         log_warn("lease: not confirmed error=\"%.*s\"",
                  STR_F(err ? err->message : STR("the host's answer is no Lease")));
-    if (l->state == LEASE_ASKED)
+    if (l->state == LEASE_UNKNOWN)
         move(l, LEASE_AWAY);
     retry(l);
 }
@@ -538,11 +541,11 @@ static void failed(struct lease *l, const struct err *err)
 static void not_permitted(struct lease *l)
 {
     again_in(l, WITHOUT_MS);
-    if (l->state != LEASE_WAITING) /* another process lives, whatever we may ask */
+    if (l->state != LEASE_WAITING) /* another process is known to be alive */
         move(l, LEASE_WITHOUT);
 }
 
-/* The host took what we wrote: it is ours as of when that was sent. */
+/* The host accepted a write: the Lease is ours as of when that was sent. */
 static void written(struct lease *l)
 {
     bool was_held = l->state == LEASE_HELD, was_doubted = lease_is_doubted(l);
@@ -553,13 +556,13 @@ static void written(struct lease *l)
     l->failures = 0;
     l->o.force = false;
     l->due_ms = l->sent_ms + jitter(l, l->o.duration_ms / 3);
-    if (now_ms(l) >= acts_until(l)) { /* it was too long under way to mean anything */
+    if (now_ms(l) >= acts_until(l)) { /* answered too late */
         again_in(l, 0);
         return;
     }
     if (l->host_changed)
         l->o.host_changed(l->o.ctx, l->host_changed);
-    if (l->host_changed || l->asking == ASK_TAKE || !was_held)
+    if (l->host_changed || l->request == REQUEST_TAKE || !was_held)
         lease_note(l);
     l->host_changed = NULL;
     move(l, LEASE_HELD);
@@ -574,7 +577,7 @@ static void written(struct lease *l)
     arm(l);
 }
 
-static void on_looked(struct lease *l, const struct host_answer *answer, const struct err *err)
+static void on_read(struct lease *l, const struct host_answer *answer, const struct err *err)
 {
     if (!err && observe(l, answer->body))
         decide(l);
@@ -586,7 +589,7 @@ static void on_looked(struct lease *l, const struct host_answer *answer, const s
         failed(l, err);
 }
 
-/* Another wrote it meanwhile, or it was removed: the next look says which. */
+/* Written or deleted concurrently: the next read shows which. */
 static bool lost_race(const struct lease *l, const struct err *err)
 {
     return err->kind == &ERR_CONFLICT || err->kind == &ERR_ALREADY_EXISTS ||
@@ -626,18 +629,19 @@ static void on_answer(void *ctx, const struct host_answer *answer, const struct 
     if (l->closing) {
         return;
     } else if (l->state == LEASE_RELEASED) {
-        if (l->asking != ASK_RELEASE && answer && !err && observe(l, answer->body) && is_ours(l))
-            write_lease(l, ASK_RELEASE);
+        if (l->request != REQUEST_RELEASE && answer && !err && observe(l, answer->body) &&
+            is_ours(l))
+            write_lease(l, REQUEST_RELEASE);
         else if (l->released)
             released(l);
-    } else if (l->asking == ASK_LOOK) {
-        on_looked(l, answer, err);
+    } else if (l->request == REQUEST_READ) {
+        on_read(l, answer, err);
     } else {
         on_written(l, answer, err);
     }
 }
 
-/* --- the one step --- */
+/* --- tick --- */
 
 static void tick_released(struct lease *l)
 {
@@ -667,19 +671,19 @@ static void tick(struct lease *l)
     if (l->call || now < l->due_ms || l->state == LEASE_SUPERSEDED)
         arm(l);
     else if (l->state == LEASE_HELD && !l->failures)
-        write_lease(l, ASK_RENEW);
+        write_lease(l, REQUEST_RENEW);
     else
-        look(l);
+        read_lease(l);
 }
 
-/* --- the caller's side --- */
+/* --- interface --- */
 
 void lease_start(struct lease *l)
 {
     assert(l->magic == LEASE_MAGIC && !l->started);
     l->started = true;
     write_holders(l);
-    look(l);
+    read_lease(l);
 }
 
 void lease_kick(struct lease *l)
@@ -687,7 +691,7 @@ void lease_kick(struct lease *l)
     if (!l->started || l->state == LEASE_RELEASED || l->state == LEASE_SUPERSEDED ||
         (l->state == LEASE_HELD && !l->failures))
         return;
-    l->failures = l->state == LEASE_HELD; /* a look first: who knows what is there by now */
+    l->failures = l->state == LEASE_HELD; /* HELD: tick() reads it before it renews */
     again_in(l, 0);
 }
 
@@ -709,7 +713,7 @@ void lease_release(struct lease *l, void (*done)(void *ctx), void *ctx)
     move(l, LEASE_RELEASED);
     l->started = true;
     if (held && !l->call)
-        write_lease(l, ASK_RELEASE);
+        write_lease(l, REQUEST_RELEASE);
     arm(l);
 }
 
@@ -734,7 +738,7 @@ bool lease_confirmed_since(struct lease *l, int64_t mono_ms)
         return true;
     if (l->state == LEASE_RELEASED)
         return false;
-    /* Never of a moment to come: no renewal would do. */
+    /* Not later than now: no renewal would satisfy that. */
     mono_ms = mono_ms < now_ms(l) ? mono_ms : now_ms(l);
     l->wanted_ms = mono_ms > l->wanted_ms ? mono_ms : l->wanted_ms;
     if (l->state == LEASE_HELD && !l->failures)
@@ -752,11 +756,11 @@ void lease_wake(struct lease *l)
 static void copy_options(struct lease *l)
 {
     struct lease_options *o = &l->o;
-    struct str *const texts[] = {&o->host_namespace, &o->name,  &o->holder, &o->data_dir,
-                                 &o->cluster_uid,    &o->epoch, &o->fork};
+    struct str *const strings[] = {&o->host_namespace, &o->name,  &o->holder, &o->data_dir,
+                                   &o->cluster_uid,    &o->epoch, &o->fork};
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-        *texts[i] = arena_str(l->arena, *texts[i]);
+    for (size_t i = 0; i < sizeof(strings) / sizeof(*strings); i++)
+        *strings[i] = arena_str(l->arena, *strings[i]);
 }
 
 struct lease *lease_new(const struct lease_options *options)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * The Lease on the host by which one process of a virtual cluster is the one that writes. What it
- * means for the API is leader.c's; this knows the host's answers, the clock, and the records that
+ * The Lease on the host, by which one process of a virtual cluster at a time may write. leader.c
+ * applies its state to the API; this knows the host's answers, the clock, and the records that
  * prove which process is dead. */
 #pragma once
 
@@ -12,17 +12,17 @@
 struct lease;
 
 enum lease_state {
-    LEASE_ASKED,      /* the host's first answer is outstanding */
+    LEASE_UNKNOWN,    /* the host's first answer is outstanding */
     LEASE_HELD,       /* confirmed, and not too long ago */
-    LEASE_AWAY,       /* not confirmed: no answer that says who holds it */
+    LEASE_AWAY,       /* not confirmed: the host does not answer, or not with a Lease */
     LEASE_WAITING,    /* another process holds it, and may live */
     LEASE_SUPERSEDED, /* a newer epoch holds or held it: for good */
     LEASE_WITHOUT,    /* the host does not permit Leases: processes are not kept apart */
-    LEASE_RELEASED,   /* given up: the process ends */
+    LEASE_RELEASED,   /* released: the process ends */
     N_LEASE_STATES
 };
 
-/* Whoever the host says holds it; all of it lives until the next answer. */
+/* The holder according to the host; its strings live until the next answer. */
 struct lease_holder {
     struct str identity; /* empty: released */
     struct str epoch, cluster_uid, fork;
@@ -35,52 +35,52 @@ struct lease_options {
     struct host *host;
     struct store *store;
     struct str host_namespace, name; /* of the Lease */
-    struct str holder;               /* who we are: the prefix of our identity */
+    struct str holder;               /* prefix of this process's holderIdentity */
     struct str data_dir;             /* its file `lock` proves which processes are dead */
     struct str cluster_uid, epoch;
-    struct str fork; /* "EPOCH@REVISION": up to where our data is that epoch's, too */
+    struct str fork; /* "EPOCH@REVISION ...": where this data branched off from each epoch */
     int64_t duration_ms;
     bool force; /* takes it from a live holder, and from a newer epoch; once */
-    /* Never from within a call of the functions below but lease_free(). other: set in WAITING and
-     * SUPERSEDED. HELD comes once per time it is taken, not per renewal. */
+    /* other: the holder, in WAITING and SUPERSEDED. HELD is reported each time the Lease is taken,
+     * not for renewals. */
     void (*changed)(void *ctx, enum lease_state now, const struct lease_holder *other);
-    /* It is not the host of before, or one that was restored to an earlier state. Before HELD. */
+    /* Another host answers, or one that was restored to an earlier state. Called before HELD. */
     void (*host_changed)(void *ctx, const char *why);
-    void (*confirmed)(void *ctx); /* what lease_confirmed_since() waited for */
-    void (*certain)(void *ctx);   /* a doubt is over */
+    void (*confirmed)(void *ctx); /* see lease_confirmed_since() */
+    void (*certain)(void *ctx);   /* see lease_doubt() */
     void *ctx;
 };
 /* Strings are copied; host and store outlive it. */
 struct lease *lease_new(const struct lease_options *options);
-/* Asks the host. */
+/* Reads the Lease, and takes it if that is permitted. */
 void lease_start(struct lease *l);
-/* The host is back: looks now instead of later. */
+/* The host answers again: retries now instead of after its backoff. */
 void lease_kick(struct lease *l);
-/* The connection to the host broke: what answers next may be another host, or one where another
- * process leads. Requests that change the host wait until a renewal sent after this is answered;
- * certain() says so. */
+/* The connection to the host broke: the next answer may come from another host, or another process
+ * may lead by then. Requests that change the host wait until a renewal sent after this is answered;
+ * certain() reports that. */
 void lease_doubt(struct lease *l);
 bool lease_is_doubted(const struct lease *l);
-/* Gives it up, so that the next process waits for nothing; done() within a second, never from
- * within this call. Nothing else is asked or told afterwards. */
+/* Releases it, so that the next process need not wait for it to expire; done() within a second,
+ * never from within this call. No request is sent and no other callback comes afterwards. */
 void lease_release(struct lease *l, void (*done)(void *ctx), void *ctx);
-/* After host_stop(), when the host's answers were delivered. Closes on the loop. */
+/* After host_stop(), once the host's answers were delivered. Closes on the loop. */
 void lease_close(struct lease *l, void (*closed)(void *ctx), void *ctx);
 
 enum lease_state lease_state(const struct lease *l);
 const char *lease_identity(const struct lease *l);
 /* Confirmed, and not too old: requests that change the host may go out. */
 bool lease_may_act(const struct lease *l);
-/* A renewal sent at or after mono_ms was answered; else starts one: when it is, confirmed() comes.
- */
+/* Was a renewal sent at or after mono_ms answered? If not, starts one, and confirmed() reports its
+ * answer. */
 bool lease_confirmed_since(struct lease *l, int64_t mono_ms);
-/* Puts what is known of the Lease on record, in the transaction of the caller's own records. */
+/* Records the Lease's uid and sequence, in the transaction of the caller's own records. */
 void lease_note(struct lease *l);
-/* The host is known to have gone back: what its Lease says now is where it begins, and another
- * process may have it by then. */
+/* The host was restored to an earlier state: forgets its Lease's uid and sequence, and whether it
+ * is still ours. */
 void lease_forget_host(struct lease *l);
 
-/* For whoever owns the clock (tests): monotonic ms of what is next, INT64_MAX for nothing; and that
- * the clock was moved. */
+/* For tests, which own the clock: monotonic ms of the next timer, INT64_MAX for none; and that the
+ * clock was moved. */
 int64_t lease_next_due(const struct lease *l);
 void lease_wake(struct lease *l);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lives: stretches of time in which our records and the host's objects belong to one history. A
- * life ends when the store is restored from a backup or lost records, or when the host is not the
- * one it was: it was restored to an earlier state, or is another cluster. What a record of an
- * earlier life says about the host proves nothing any more: a host object that is missing was not
- * deleted there, and one that no record knows may be newer than the backup. Must never let a life
- * go on over either change.
+/* Lives: periods in which our records and the host's objects share one history. A life ends when
+ * the store is restored from a backup or loses records, and when the host is restored to an earlier
+ * state or replaced by another cluster. A record of an earlier life proves nothing about the host:
+ * a missing host object need not have been deleted, and one without a record may be newer than the
+ * backup. Must never continue a life across either change.
  *
- *   record RECORD_META "life": "<number> <epoch of the store>[ compared]"; compared: the pods on
- *   the host were all seen in this life, so that the ledger holds what runs there. */
+ *   record RECORD_META "life": "<number> <epoch of the store>[ compared]"; compared: the first list
+ *   of host pods in this life is complete, so that the ledger has a charge for each of them. */
 
 #include "core/leader.h"
 #include "core/life.h"
@@ -49,7 +48,7 @@ void life_open(struct syncer *s)
     if (store_record_damaged(s->store, RECORD_META, STR(LIFE_RECORD))) {
         log_warn("syncer: the store's record of its life is damaged: records are compared with the "
                  "host");
-        begin(s, clock_wall_s(vapi_clock(s->api))); /* beyond any that was counted */
+        begin(s, clock_wall_s(vapi_clock(s->api))); /* higher than any life before */
         return;
     }
     if (!store_record_get(s->store, RECORD_META, STR(LIFE_RECORD), &value)) {
@@ -125,8 +124,8 @@ enum life_absence life_absence(struct syncer *s, enum sync_id id, const struct m
     if (m->life != s->life)
         return ABSENCE_OF_ANOTHER_LIFE;
     if (listed_ms == REFLECTOR_NOT_LISTED)
-        return ABSENCE_OPEN; /* the list brings the key back */
-    /* Else the list may be of a host that was restored a moment ago. */
+        return ABSENCE_OPEN; /* the complete list adds the key again */
+    /* Without a confirmation the list may come from a host that was restored a moment ago. */
     return lease_confirmed_since(s->lease, listed_ms) ? ABSENCE_PROVEN : ABSENCE_OPEN;
 }
 
@@ -140,7 +139,7 @@ bool life_owns(const struct syncer *s, const cJSON *host_object)
     return str_cmp(epoch_of(host_object), s->tenant.epoch) <= 0;
 }
 
-bool life_has_taken_up(const struct syncer *s, const cJSON *host_object)
+bool life_has_our_epoch(const struct syncer *s, const cJSON *host_object)
 {
     return life_is_first(s) || str_eq(epoch_of(host_object), s->tenant.epoch);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mapping records: "pods/ns/name" -> whose host object it is. They are put in the transaction of
- * the virtual object, or before the host is asked to create; so when a virtual object is gone, its
- * record still proves that the host object was its. Must never be removed while a host object may
- * exist.
+/* Mapping records: "pods/ns/name" -> uids of the virtual and the host object. They are written in
+ * the transaction of the virtual object, or before the create request is sent; so after a virtual
+ * object is deleted, its record still proves that the host object was its own. Must never be
+ * removed while the host object may exist.
  *
- *   value: "uid host-uid flags gone-since[ @given][ ~life][ old-uid...]", "-" for what is empty;
- *   flags: of "t" (tried) and "h" (headless); given: "10.0.0.7,fd00::7,30080"; life: not given for
- *   the first. Records without them are older. */
+ *   value: "uid host-uid flags gone-since[ @given][ ~life][ old-uid...]", "-" for an empty field;
+ *   flags: "t" (tried), "h" (headless); given: "10.0.0.7,fd00::7,30080"; life: absent for the
+ *   first. Records of earlier versions lack the optional fields. */
 
 #include "core/leader.h"
 #include "core/life.h"
@@ -136,14 +136,16 @@ bool mapping_is_full(const struct mapping *m)
     return m->n_old == MAPPING_OLD;
 }
 
-bool mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid)
+bool mapping_has_host(const struct syncer *s, const struct mapping *m)
 {
-    if (m->host_uid.n && m->life == s->life)
-        return false;
+    return m->host_uid.n && m->life == s->life;
+}
+
+void mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid)
+{
     m->host_uid = host_uid;
     m->life = s->life;
-    m->tried = false;
-    return true;
+    m->tried = false; /* the name is taken: a create whose answer was lost can no longer succeed */
 }
 
 void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
@@ -152,7 +154,8 @@ void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct 
     struct arena *a = arena_new(0);
     struct mapping m = mapping_get(s, a, id, ns, name);
 
-    if (m.exists && str_eq(m.uid, uid) && mapping_set_host(s, &m, sync_uid(host_object))) {
+    if (m.exists && str_eq(m.uid, uid) && !mapping_has_host(s, &m)) {
+        mapping_set_host(s, &m, sync_uid(host_object));
         mapping_put(s, id, ns, name, &m);
         revision_note(s, id, host_object);
     }

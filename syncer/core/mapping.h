@@ -1,48 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * Mapping records: which host object is whose. */
+ * Mapping records: which virtual object each host object was made for. */
 #pragma once
 
 #include "core/core.h"
 
-/* --- mapping.c: which host object is whose, in the tenant's own store --- */
+/* --- mapping.c: in the tenant's own store --- */
 enum { MAPPING_OLD = 6 };
 struct mapping {
     bool exists;
     bool tried;                  /* a create was sent and its outcome is not known */
-    int64_t gone_s;              /* since when a tried one is without its virtual object; 0: not */
+    int64_t gone_s;              /* when a tried one lost its virtual object; 0: it has it */
     struct str uid;              /* of the virtual object */
-    struct str host_uid;         /* empty: not known to have been on the host */
-    int64_t life;                /* in which that was last seen */
-    struct str given;            /* what the host allocated to it, "a,b"; of Services */
+    struct str host_uid;         /* empty: never seen on the host */
+    int64_t life;                /* the life in which host_uid was last seen */
+    struct str given;            /* of a Service: addresses and ports the host allocated, "a,b" */
     bool headless;               /* a Service that takes no address of the host's */
-    struct str old[MAPPING_OLD]; /* virtual uids before, whose host objects may linger */
+    struct str old[MAPPING_OLD]; /* previous virtual uids, whose host objects may still exist */
     size_t n_old;
 };
 struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                            struct str name);
-/* Without what departed.c knows and no record does. */
+/* The record alone, without the deletions that departed.c keeps. */
 struct mapping mapping_on_record(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                                  struct str name);
 void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
                  const struct mapping *m);
 void mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name);
-/* Makes uid the current one (what was goes to the old; the oldest is lost when mapping_is_full());
- * false when it is already. */
+/* Makes uid the current one; the previous one becomes the first of the old, and the oldest is lost
+ * when mapping_is_full(). False: it is the current one already. */
 bool mapping_begin(struct mapping *m, struct str uid);
 bool mapping_is_full(const struct mapping *m);
-/* The host object of m was there in this life. False: m says so already. */
-bool mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid);
-/* A host object of ours came. It may have left before a run looks, or a restart may come first:
- * that it was there must be known all the same. */
+/* Was its host object seen in this life? */
+bool mapping_has_host(const struct syncer *s, const struct mapping *m);
+/* The host object exists: its uid, in this life. */
+void mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid);
+/* Records a host object of ours as soon as it is seen: it may be deleted, or this process may end,
+ * before the key's next run. */
 void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
                        struct str uid, const cJSON *host_object);
-/* How many other Services are, or may be, on the host: with an address there, or headless. */
+/* How many other Services are, or may be, on the host: headless ones, or those with an address. */
 size_t mapping_count_services(struct syncer *s, bool headless, struct str but_ns,
                               struct str but_name);
-/* Is it recorded that the host object carrying uid was made for a virtual object of this key? The
- * proof before a deletion. Of claims, whose data cannot be made again, the record must be of this
+/* Does the record say that the host object carrying uid was made for a virtual object of this key?
+ * The proof that every deletion needs. A claim's data is lost with it: its record must be of this
  * life. */
 bool mapping_proves(const struct syncer *s, enum sync_id id, const struct mapping *m,
                     struct str uid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The newest of the host objects on record, of each kind. A host whose list is older was restored
- * to an earlier state, whoever was there to see it. Must be forgotten when another life begins:
- * that of the host it was taken from is over.
+/* The highest resourceVersion of the host objects on record, of each kind. A host whose list is
+ * older was restored to an earlier state, even if that happened while this process was not running.
+ * Must be forgotten when another life begins.
  *
  *   record RECORD_META "host-revision/<plural>": a resourceVersion of the host */
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * One run for one key: what it looks at, and the steps every kind takes towards the host. */
+ * One run of a key's reconcile: its view of both worlds, and the requests it may send to the host.
+ */
 #pragma once
 
 #include "core/mapping.h"
 
-/* --- exchange.c: one run's talk with the host --- */
-/* Everything a run for one namespaced key looks at. */
+/* --- exchange.c: requests of a run to the host --- */
+/* What a run sees of its key. */
 struct sync_run {
     struct syncer *syncer;
     struct reconcile *reconcile;
@@ -16,57 +17,58 @@ struct sync_run {
     struct str ns, name;
     char host_name[64];
     struct mapping mapping;
-    cJSON *virtual_;      /* committed; NULL: gone */
-    cJSON *host;          /* as watched; NULL: none, or not watched */
-    struct str uid;       /* of virtual_ */
+    cJSON *virtual_;      /* committed; NULL: deleted */
+    cJSON *host;          /* from the cache; NULL: none, or its kind is not watched */
+    struct str uid;       /* metadata.uid of virtual_ */
     struct str host_uid;  /* metadata.uid of host */
-    struct str owner_uid; /* virtual uid the host object carries */
-    bool was_tried;       /* an attempt before this run's own has no certain end yet */
-    /* What to do when the host refuses a create for good; NULL: the refusal is reported. True: it
-     * was dealt with. */
+    struct str owner_uid; /* the virtual uid that host carries */
+    bool was_tried;       /* the outcome of an earlier attempt is not known yet */
+    /* Called when the host refuses a create; NULL, or false: the refusal is reported. */
     bool (*on_refusal)(struct sync_run *run, const struct err *err);
 };
-/* False when there is nothing to look at: the key is not "ns/name", or its object or a successor of
- * it is not committed yet (the key comes back). */
+/* False: nothing to do. The key is not "ns/name", its object cannot be read, or the object or its
+ * successor is not committed yet (the key is added again then). */
 bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id);
 
 typedef void (*sync_then)(struct sync_run *run, const struct host_answer *answer,
                           const struct err *err);
-/* The run stays open until the answer came and then() ran. */
-void sync_ask(struct sync_run *run, const struct host_request *q, sync_then then);
+/* The run stays open until the answer arrived and then() returned. */
+void sync_send(struct sync_run *run, const struct host_request *q, sync_then then);
 struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
                      const char *tail);
-/* Creates the host object: notes the attempt, learns the answer. What exists already is adopted
- * when it carries this virtual object's uid, removed when it carries another one of ours, and else
- * said. */
+/* Creates the host object: records the attempt first, and caches the answer. An existing object is
+ * adopted when it carries this virtual object's uid, deleted by the next run when it carries
+ * another one of ours, and reported otherwise. */
 void sync_create(struct sync_run *run, const cJSON *object);
-/* The record is the virtual object's from here on. */
+/* Makes the record this virtual object's. */
 void sync_take_mapping(struct sync_run *run);
-/* Around any create under this key: notes it first, and its end when the answer says for certain
- * what became of it. What is not certain keeps the record for as long as it may still happen. */
+/* Around any create under this key: records the attempt first, and its end once an answer settles
+ * the outcome. Until then the record is kept for as long as the create may still be executed. */
 void sync_attempt(struct sync_run *run);
 void sync_attempt_over(struct sync_run *run, const struct err *err);
-/* No answer, or one that does not say whether it was done. */
+/* No answer, or one that leaves open whether the request was executed. */
 bool sync_is_uncertain(const struct err *err);
-/* Nothing of the virtual uids before is on the host any more: their GPUs are free. */
+/* No host object of the previous virtual uids exists any more: releases their GPUs. */
 void sync_forget_old(struct sync_run *run);
-/* With the uid of what we saw; grace -1: the object's own. */
+/* With the cached object's uid as precondition; grace_s -1: the object's own grace period. */
 void sync_delete(struct sync_run *run, int64_t grace_s);
-/* A merge patch (or type) of the host object, refused when it is another one by now. */
+/* Patches the host object, with its uid as precondition. */
 void sync_patch(struct sync_run *run, cJSON *patch, const char *type, const char *subresource);
-/* What the host refused, told on the virtual object and tried again with backoff. */
+/* The host refused a request: an Event on the virtual object, and a retry with backoff. */
 void sync_refused(struct sync_run *run, const struct err *err);
-/* A create without an answer may still be executed: the key comes back when it no longer can be. */
+/* May a create without an answer still be executed? The key is added again when it no longer can
+ * be. */
 bool sync_create_may_come(struct sync_run *run);
-/* The virtual object is gone: removes what the mapping proves, then the mapping. True: nothing is
- * left (and mapping_remove() was called). */
+/* The virtual object is deleted: deletes the host object that the record proves ours, then the
+ * record. True: both are gone. */
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s);
-/* Where a host object is not this virtual object's. True: it was dealt with, the run is over. */
+/* Handles a host object that is not this virtual object's. True: it did, and the run is over. */
 bool sync_settle_owner(struct sync_run *run);
-/* The record's host object was in another life: it is to be created again, with an Event. */
-void sync_begin_again(struct sync_run *run);
+/* The record's host object was of another life: prepares to create it again, with an Event. */
+void sync_recreate(struct sync_run *run);
 /* Has the virtual object a version that is not committed yet? */
 bool sync_is_being_written(const struct sync_run *run);
-/* Is it deleted on a request from before the restore? It is waited for, and created again. */
-bool sync_is_leaving(const struct sync_run *run, const cJSON *object);
+/* Was its deletion requested before the restore? Then it is awaited, and the object created again.
+ */
+bool sync_is_stale_deletion(const struct sync_run *run, const cJSON *object);
 struct str sync_uid(const cJSON *object);

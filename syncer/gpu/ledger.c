@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPU ledger: one row per pod, "gpu/pool/uid" -> amount, put in the transaction that stores the
- * pod and removed when its host pod is finished or gone. The sum is taken from the rows at every
- * question, so a batch that fails takes its charges with it. Must never let the sum of a pool pass
- * its limit, and never give back what a host pod may still hold.
+/* The GPU ledger: one row per pod, "gpu/pool/uid" -> quantity, written in the transaction that
+ * stores the pod and removed when its host pod is finished or gone. Sums are read from the rows
+ * each time, so a failed transaction rolls its charges back. Must never let the sum of a pool
+ * exceed its limit, and never release what a host pod may still hold.
  *
  * Where a binding queues, a pod that does not fit is stored uncharged and waits here, oldest first:
- * a big one at the head is not overtaken. */
+ * a large one at the head is not overtaken. */
 
 #include "gpu/ledger.h"
 #include <sublet/store.h>
@@ -22,8 +22,8 @@ struct waiter {
 struct ledger {
     struct ledger_options o;
     struct waiter *first; /* by creation */
-    int64_t *window_s;    /* per binding: the minute that is counted */
-    int64_t *created;     /* ... and the GPU pods made in it */
+    int64_t *window_min;  /* per binding: the minute being counted */
+    int64_t *created;     /* ... and the GPU pods created in it */
 };
 
 static struct str row_key(struct arena *a, const struct config_pool *pool, struct str uid)
@@ -40,11 +40,11 @@ struct sum {
 static bool on_row(void *ctx, struct str key, struct str value)
 {
     struct sum *sum = ctx;
-    struct rational amount;
+    struct rational quantity;
 
     (void)key;
-    if (!rational_parse(value, &amount) || !rational_add(sum->total, amount, &sum->total))
-        sum->total = (struct rational){INT64_MAX, 1}; /* unknown is full, not free */
+    if (!rational_parse(value, &quantity) || !rational_add(sum->total, quantity, &sum->total))
+        sum->total = (struct rational){INT64_MAX, 1}; /* unknown: take the pool for full */
     return true;
 }
 
@@ -101,8 +101,8 @@ static bool too_fast(struct ledger *l, const struct config_binding *binding, boo
     size_t i = (size_t)(binding - l->o.config->bindings);
     int64_t minute = clock_wall_s(l->o.clock) / 60, most = binding->pool->pods_per_minute;
 
-    if (l->window_s[i] != minute) {
-        l->window_s[i] = minute;
+    if (l->window_min[i] != minute) {
+        l->window_min[i] = minute;
         l->created[i] = 0;
     }
     if (most && l->created[i] >= most)
@@ -132,7 +132,7 @@ int ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *c
         *ret_queued = true;
         return 0;
     }
-    /* Who waits longer goes first, also where a smaller one would fit. */
+    /* First come, first served, even where a smaller pod would fit. */
     for (const struct waiter *w = l->first; w && b->over_quota == OVER_QUOTA_QUEUE; w = w->next)
         *ret_queued |= w->pool == b->pool;
     if (!dry_run && !*ret_queued)
@@ -201,7 +201,8 @@ static void wake_head(struct ledger *l, const struct config_pool *pool)
         l->o.wake(l->o.ctx, w->key);
 }
 
-/* Each either is the first of its pool now, or says its new place; far back, places may be old. */
+/* Wakes the pods at the front, which start or report their new position; further back only the
+ * first of each pool, so positions there may be stale. */
 static void wake(struct ledger *l)
 {
     size_t n = 0;
@@ -212,7 +213,6 @@ static void wake(struct ledger *l)
         wake_head(l, l->o.config->bindings[i].pool);
 }
 
-/* It runs: it waits for nothing. */
 void ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid)
 {
     if (choice->binding && !ledger_charged(l, uid))
@@ -221,7 +221,7 @@ void ledger_force(struct ledger *l, const struct pool_choice *choice, struct str
         wake(l);
 }
 
-/* How many of the same pool stand before uid, and what they want. */
+/* The position of uid among the pods that wait for the pool, and the GPUs requested ahead of it. */
 static size_t place_of(const struct ledger *l, const struct config_pool *pool, struct str uid,
                        struct rational *ret_ahead)
 {
@@ -295,7 +295,7 @@ struct ledger *ledger_new(const struct ledger_options *options)
     size_t n = options->config->n_bindings + 1;
 
     l->o = *options;
-    l->window_s = mem_alloc(n * sizeof(*l->window_s));
+    l->window_min = mem_alloc(n * sizeof(*l->window_min));
     l->created = mem_alloc(n * sizeof(*l->created));
     return l;
 }
@@ -310,7 +310,7 @@ struct ledger *ledger_free(struct ledger *l)
         l->first = w->next;
         waiter_free(w);
     }
-    mem_free(l->window_s);
+    mem_free(l->window_min);
     mem_free(l->created);
     mem_free(l);
     return NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes as the tenant may see them: those its pools offer, plain ones that anybody's pods may use,
- * and any on which a host pod of its runs: what the tenant itself says of its pods counts for
- * nothing. The host's word is last: what the tenant writes into a mirrored node is written back.
- * Where the host does not let us read nodes, those in use are shown by name only. Must never show a
- * node of another tenant's pool. */
+/* The nodes a tenant is shown: those of its pools, those without devices that any pod may use, and
+ * those on which one of its host pods runs; the nodeName of a virtual pod does not count. The host
+ * is authoritative: changes that the tenant makes to a mirrored node are reverted. Where nodes are
+ * not readable on the host, those in use are shown by name only. Must never show a node of another
+ * tenant's pool. */
 
 #include "nodes/nodes.h"
 #include "host/map.h"
@@ -12,10 +12,11 @@
 #include <sublet/notice.h>
 #include <sublet/object.h>
 
-/* How long changes of the host's nodes are gathered before the pools are held against them. */
+/* Changes of host nodes within this time cause one check of the pools. */
 #define SETTLE_MS 500
 
-/* A node with ANNOTATION_HOST_UID is ours to change and remove. */
+/* A virtual node with ANNOTATION_HOST_UID is ours to change and delete; this is its value where the
+ * host node is not readable. */
 #define UNREADABLE "unreadable"
 
 struct waiting {
@@ -34,10 +35,10 @@ struct used {
 struct nodes {
     struct syncer *syncer;
     struct map waiting, used;
-    bool check_due; /* the pools are held against the nodes soon */
+    bool check_due; /* check_pools() is deferred */
 };
 
-/* --- who waits for a node --- */
+/* --- pods that wait for a node --- */
 
 static void waiting_free(struct nodes *n, struct waiting *w)
 {
@@ -165,7 +166,7 @@ static bool on_pod(void *ctx, const struct store_object *o)
     return !m->found;
 }
 
-/* Does a virtual pod name it, such as one that finished there and is kept? */
+/* Is it the nodeName of a virtual pod, such as a finished one? */
 static bool is_mentioned(struct syncer *s, struct str node)
 {
     struct mention m = {.node = node};
@@ -183,7 +184,7 @@ static bool is_in_pool(const struct syncer *s, const cJSON *host)
     return false;
 }
 
-/* Devices are named like "vendor.example/kind"; what the kubelet itself counts is not. */
+/* Extended resources are named "vendor.example/kind". */
 static bool is_device(struct str resource)
 {
     return str_find(resource, '/') < resource.n &&
@@ -194,15 +195,15 @@ static bool has_devices(const cJSON *host)
 {
     if (json_get(json_path(host, "metadata.labels"), "nvidia.com/gpu.present"))
         return true;
-    json_each(amount, json_path(host, "status.capacity"))
+    json_each(quantity, json_path(host, "status.capacity"))
     {
-        if (is_device(str_c(amount->string)))
+        if (is_device(str_c(quantity->string)))
             return true;
     }
     return false;
 }
 
-/* Pods without devices may run there, by labels and taints. */
+/* Do its labels and taints admit pods without devices? */
 static bool is_open(struct syncer *s, const cJSON *host)
 {
     static const struct pool_choice none;
@@ -219,7 +220,7 @@ static bool is_open(struct syncer *s, const cJSON *host)
 
 static bool is_shown(struct syncer *s, const cJSON *host, struct str name)
 {
-    if (!host) /* not readable, or gone before the pods on it */
+    if (!host) /* not readable, or deleted before the pods on it */
         return is_used(s, name);
     return is_in_pool(s, host) || is_open(s, host) || is_used(s, name);
 }
@@ -229,7 +230,7 @@ static bool is_mirrored(const cJSON *node)
     return json_get(json_path(node, "metadata.annotations"), ANNOTATION_HOST_UID) != NULL;
 }
 
-/* --- what a tenant's pod means by a name --- */
+/* --- node names in the tenant's pods --- */
 
 bool nodes_known(const struct nodes *n)
 {
@@ -254,7 +255,7 @@ static enum translate_node meaning_in(struct syncer *s, struct arena *a, struct 
 
     if (is_own(s, a, name))
         return NODE_OWN;
-    if (!nodes_known(s->nodes)) /* as it was before the restart; checked again before it is sent */
+    if (!nodes_known(s->nodes)) /* as before the restart; checked again before the pod is created */
         return store_get(s->store, nodes_resource(s)->storage, STR(""), name) ? NODE_SHOWN
                                                                               : NODE_UNKNOWN;
     if (found && json_parse(a, found->bytes, &host, NULL))
@@ -277,7 +278,7 @@ void nodes_count(struct syncer *s)
     s->tenant.nodes_shown = store_count(s->store, nodes_resource(s)->storage);
 }
 
-/* A refusal of the pod is for whoever creates it to read. */
+/* An invalid pod is admitted here: its create request reports why. */
 bool nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJSON *pod,
                  struct str node)
 {
@@ -293,7 +294,7 @@ bool nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJSON *
     return pool_admits_node(a, s->config, &choice, host);
 }
 
-/* --- are the pools' nodes what the pools say --- */
+/* --- checks of the pools against their nodes --- */
 
 struct gather {
     struct arena *arena;
@@ -354,9 +355,9 @@ void nodes_host_changed(struct nodes *n)
     syncer_defer_for(n->syncer, check_pools, n, SETTLE_MS);
 }
 
-/* --- what they look like --- */
+/* --- the virtual node --- */
 
-/* What is known of a node that cannot be read: pods of ours run there, so it is ready. */
+/* Of a node that is not readable: pods of ours run there, so it is ready. */
 static cJSON *ready_status(struct arena *a)
 {
     cJSON *status = json_new_object(a), *list = json_new_array(a), *ready = json_new_object(a);
@@ -369,7 +370,7 @@ static cJSON *ready_status(struct arena *a)
     return status;
 }
 
-static cJSON *stand_in(struct arena *a, struct str name)
+static cJSON *placeholder(struct arena *a, struct str name)
 {
     cJSON *node = json_new_object(a), *metadata = json_new_object(a), *labels = json_new_object(a);
 
@@ -388,7 +389,7 @@ static cJSON *stand_in(struct arena *a, struct str name)
 static cJSON *wanted(struct sync_run *run)
 {
     struct arena *a = run->arena;
-    const cJSON *host = run->host ? run->host : stand_in(a, run->name);
+    const cJSON *host = run->host ? run->host : placeholder(a, run->name);
     cJSON *node = translate_node_up(a, &run->syncer->tenant, host);
 
     if (node)
@@ -397,7 +398,7 @@ static cJSON *wanted(struct sync_run *run)
     return node;
 }
 
-/* A heartbeat is no news: writing each of them down would be all that a tenant's disk does. */
+/* Heartbeats alone are not written: they would dominate the tenant's disk writes. */
 static cJSON *without_heartbeats(struct arena *a, const cJSON *status)
 {
     cJSON *copy = status ? json_copy(a, status) : json_new_object(a);
@@ -418,8 +419,7 @@ static cJSON *take(struct arena *a, cJSON *to, const cJSON *from, const char *ke
     return NULL;
 }
 
-/* Ours are set; what others note on a node stays: upstream's manager writes its own again for ever.
- */
+/* Keeps the annotations of other writers: upstream's manager would set its own again for ever. */
 static void take_annotations(struct arena *a, cJSON *to, const cJSON *from)
 {
     cJSON *notes = json_ensure_path(a, to, "metadata.annotations");
@@ -462,25 +462,25 @@ static void reconcile_node(struct reconcile *r)
     if (!reflector_synced(watch) && !reflector_refused(watch))
         return;
     if (!is_shown(s, run.host, run.name)) {
-        /* One that pods still name stays as it was last seen: they would be removed with it. */
+        /* Kept as last seen while pods name it: pod garbage collection would delete them. */
         if (run.virtual_ && is_mirrored(run.virtual_) && !is_mentioned(s, run.name))
             reconcile_delete(r, nodes_resource(s), STR(""), run.name, run.uid, NULL);
         return;
     }
     if (!run.host && run.virtual_)
-        return; /* as it was last seen */
+        return; /* kept as last seen */
     node = wanted(&run);
     if (!node || (run.virtual_ && !is_mirrored(run.virtual_)))
-        return; /* the tenant's own node of that name stays its own */
+        return; /* the tenant's own node of that name */
     if (run.virtual_)
         update(&run, node);
     else
         reconcile_create(r, nodes_resource(s), STR(""), node);
 }
 
-/* --- what the virtual cluster tells --- */
+/* --- events of the virtual cluster --- */
 
-/* The last pod that names a node may have gone. */
+/* The last pod that names a node may have been deleted. */
 static void map_pod(struct controller *c, const struct store_event *e)
 {
     struct arena *a;
@@ -500,7 +500,7 @@ static const struct controller_source SOURCES[] = {
 const struct controller_def NODE_SYNCER = {
     .name = "sublet-nodes", .sources = SOURCES, .reconcile = reconcile_node};
 
-/* --- what a tenant writes into a shown node --- */
+/* --- the tenant's changes of a mirrored node --- */
 
 struct notice {
     void (*done)(void *ctx, const struct err *err);

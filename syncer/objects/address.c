@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Under which addresses pods reach this API and its DNS: what the configuration says, else those of
- * the host Services of the cluster's name, NAME and NAME-dns. The virtual Services
- * `default/kubernetes` and `kube-system/kube-dns` carry them. Nothing goes to the host before both
- * are settled, since every pod is given them. */
+/* The addresses at which pods reach this API and its DNS: from the configuration, else of the host
+ * Services named after the cluster, NAME and NAME-dns. The virtual Services `default/kubernetes`
+ * and `kube-system/kube-dns` carry them. Must settle both before any pod goes to the host, since
+ * every pod spec contains them. */
 
 #include "objects/objects.h"
 #include <sublet/log.h>
@@ -10,10 +10,10 @@
 #define RETRY_MS 1000
 #define API_PORT 443
 
-static void ask_api(void *ctx);
-static void ask_dns(void *ctx);
+static void find_api(void *ctx);
+static void find_dns(void *ctx);
 
-/* What stands behind the Service is the host's affair: its endpoint says what it says itself. */
+/* The endpoint is the Service's own address again: the host Service knows its real endpoints. */
 static void publish(struct syncer *s)
 {
     unsigned port = (unsigned)s->tenant.api_port, own = vapi_port(s->api);
@@ -26,9 +26,9 @@ static void publish(struct syncer *s)
     vapi_publish_address(s->api, &address);
 }
 
-/* --- asking the host --- */
+/* --- the host's Services --- */
 
-static void ask(struct syncer *s, const char *tail, host_done_cb then)
+static void get_service(struct syncer *s, const char *tail, host_done_cb then)
 {
     struct str ns = s->config->service_namespace;
     struct host_request q = {.method = "GET"};
@@ -41,13 +41,13 @@ static void ask(struct syncer *s, const char *tail, host_done_cb then)
     arena_free(a);
 }
 
-/* Whether the host answered: there may be no such Service, or no permission to read it. */
-static bool is_answer(const struct err *err)
+/* Final even if there is no such Service, or no permission to read it. */
+static bool is_final(const struct err *err)
 {
     return !err || err->kind == &ERR_NOT_FOUND || err->kind == &ERR_FORBIDDEN;
 }
 
-/* Its address, empty where it has none; *ret_port as it was without a port. */
+/* Its cluster IP, or empty; *ret_port is unchanged where it has no port. */
 static struct str read_service(struct arena *a, struct str body, int64_t *ret_port)
 {
     cJSON *service = NULL;
@@ -69,8 +69,7 @@ static void settle(struct syncer *s, struct str dns_ip)
     publish(s);
     service_publish_dns(s);
     runtime_classes_publish(s);
-    for (int id = 0; id < N_SYNC; id++)
-        syncer_rescan(s, (enum sync_id)id);
+    syncer_rescan_kinds(s);
 }
 
 static void on_dns_service(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -82,8 +81,8 @@ static void on_dns_service(void *ctx, const struct host_answer *answer, const st
 
     if (s->closing || s->address_known)
         return;
-    if (!is_answer(err)) {
-        syncer_defer_for(s, ask_dns, s, RETRY_MS);
+    if (!is_final(err)) {
+        syncer_defer_for(s, find_dns, s, RETRY_MS);
         return;
     }
     a = arena_new(0);
@@ -97,12 +96,12 @@ static void on_dns_service(void *ctx, const struct host_answer *answer, const st
     arena_free(a);
 }
 
-static void ask_dns(void *ctx)
+static void find_dns(void *ctx)
 {
     struct syncer *s = ctx;
 
     if (!s->closing && !s->address_known)
-        ask(s, "-dns", on_dns_service);
+        get_service(s, "-dns", on_dns_service);
 }
 
 /* --- the API --- */
@@ -112,7 +111,7 @@ static void api_found(struct syncer *s, struct str ip, int64_t port)
     s->tenant.api_ip = arena_str(s->arena, ip);
     s->tenant.api_port = port;
     if (s->config->dns_listen.n && !s->config->dns_address.n)
-        ask_dns(s);
+        find_dns(s);
     else
         settle(s, s->config->dns_listen.n ? s->config->dns_address : STR(""));
 }
@@ -124,11 +123,11 @@ static void on_api_service(void *ctx, const struct host_answer *answer, const st
     int64_t port = API_PORT;
     struct str ip;
 
-    s->asked = true;
+    s->host_tried = true;
     if (s->closing || s->address_known)
         return;
-    if (!is_answer(err)) {
-        syncer_defer_for(s, ask_api, s, RETRY_MS);
+    if (!is_final(err)) {
+        syncer_defer_for(s, find_api, s, RETRY_MS);
         return;
     }
     syncer_host_reached(s);
@@ -142,12 +141,12 @@ static void on_api_service(void *ctx, const struct host_answer *answer, const st
     arena_free(a);
 }
 
-static void ask_api(void *ctx)
+static void find_api(void *ctx)
 {
     struct syncer *s = ctx;
 
     if (!s->closing && !s->address_known)
-        ask(s, "", on_api_service);
+        get_service(s, "", on_api_service);
 }
 
 void address_find(struct syncer *s)
@@ -155,5 +154,5 @@ void address_find(struct syncer *s)
     if (s->config->api_address.n)
         api_found(s, s->config->api_address, (int64_t)vapi_port(s->api));
     else
-        ask_api(s);
+        find_api(s);
 }

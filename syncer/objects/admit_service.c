@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Service gets its cluster IP, families and node ports from the host before the tenant's request
- * is answered: what `kubectl get svc` shows is what works. The record is durable before the host is
- * asked, so whatever becomes of us, what was made and not stored is found and removed. Must never
- * leave a request without an answer.
+ * is answered, so that `kubectl get svc` shows what works. The record is durable before the host
+ * Service is created: one whose virtual Service was never stored is found and deleted, even after a
+ * kill. Must never leave a request without an answer.
  *
- *   BEGIN --record durable--> POST --made--> take what was allocated --> done
- *                              | exists: GET -- ours: PATCH ------------^
+ *   BEGIN --record durable--> POST --created--> copy what was allocated --> done
+ *                              | exists: GET -- ours: PATCH ---------------^
  *                              |             '- a predecessor: DELETE, POST again (once)
- *   changes begin with GET                   '- a stranger: refused */
+ *   changes begin with GET                   '- not ours: refused */
 
-#include "objects/objects.h"
-#include "admission/admission.h"
+#include "core/dry_run.h"
 #include "core/life.h"
 #include "host/map.h"
-#include "core/dry_run.h"
+#include "objects/objects.h"
 #include <assert.h>
 #include <stdio.h>
 
@@ -23,10 +22,10 @@
 
 struct admit {
     unsigned magic;
-    struct map_entry entry; /* "ns/name", while it is under way or waits to be stored */
+    struct map_entry entry; /* "ns/name", until it is answered and then stored or undone */
     char *key;
     struct syncer *syncer;
-    struct arena *arena; /* the request's, while it waits */
+    struct arena *arena; /* the request's; NULL once it is answered */
     cJSON *object;
     bool dry_run, changing, listed, replaced;
     unsigned attempts;
@@ -124,7 +123,7 @@ static int check_change(struct syncer *s, struct arena *a, const cJSON *object, 
     return translate_check_service_change(a, object, old, same ? m.given : STR(""), err);
 }
 
-/* What is refused then is said by service_admit(). */
+/* service_admit() reports the refusal. */
 static bool picks(struct syncer *s, const cJSON *object, const cJSON *old)
 {
     struct arena *a = arena_new(0);
@@ -166,9 +165,9 @@ static void answer(struct admit *w)
     w->arena = NULL;
     w->object = NULL;
     if (failed || w->dry_run)
-        admit_free(w); /* else it is listed until it is stored or undone */
+        admit_free(w); /* else it stays listed until it is stored or undone */
     if (failed)
-        syncer_add(s, SYNC_SERVICES, ns, name); /* what was made of it is removed */
+        syncer_add(s, SYNC_SERVICES, ns, name); /* deletes a host Service that was created */
     done(ctx, failed ? &err : NULL);
     syncer_release(s);
 }
@@ -178,7 +177,7 @@ static void on_deferred(void *ctx)
     answer(ctx);
 }
 
-/* In the tenant's own words where the host has something to say about the object. */
+/* The host's refusal, with its names translated back. */
 static void fail(struct admit *w, const struct err *err)
 {
     struct str text = translate_refusal_up(w->arena, &w->syncer->tenant, err, str_c(w->host_name),
@@ -187,7 +186,7 @@ static void fail(struct admit *w, const struct err *err)
 
     if (translate_refusal_is_of_rights(err) || kind == &ERR_NOT_FOUND || kind == &ERR_CONFLICT ||
         kind == &ERR_ALREADY_EXISTS)
-        kind = &ERR_UNAVAILABLE; /* between the host and us: not the tenant's to mend */
+        kind = &ERR_UNAVAILABLE; /* nothing the tenant could correct */
     err_set(&w->err, kind, "%.*s", STR_F(text));
     w->err.retry_after = kind == &ERR_TOO_MANY_REQUESTS;
     answer(w);
@@ -206,9 +205,7 @@ static void note_host_uid(struct admit *w, const cJSON *host)
     struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
 
     mapping_begin(&m, str_c(w->uid));
-    m.host_uid = sync_uid(host);
-    m.life = w->syncer->life;
-    m.tried = false; /* it has the name: no create that was lost can take it any more */
+    mapping_set_host(w->syncer, &m, sync_uid(host));
     m.headless = service_is_headless(host);
     m.given = translate_service_given(w->arena, host);
     mapping_put(w->syncer, SYNC_SERVICES, w->ns, w->name, &m);
@@ -231,7 +228,7 @@ static void take_answer(struct admit *w, struct str body)
     answer(w);
 }
 
-/* --- asking the host --- */
+/* --- requests to the host --- */
 
 static void post(struct admit *w);
 static void get(struct admit *w);
@@ -284,11 +281,11 @@ static void on_judged(void *ctx, struct str host_name, struct str body, const st
     } else if (body.n) {
         take_answer(w, body);
     } else {
-        answer(w); /* too long to be kept: it would be made, and gets its address then */
+        answer(w); /* admitted; the answer was too long to be cached, so no address is shown */
     }
 }
 
-/* Nothing is made: which address it would get is the next one's, too. */
+/* A dry run allocates nothing: the next Service may get the address it shows. */
 static void judge(struct admit *w, const cJSON *object)
 {
     struct dry_run q = {.id = SYNC_SERVICES,
@@ -296,7 +293,7 @@ static void judge(struct admit *w, const cJSON *object)
                         .patience = DRY_RUN_PATIENT,
                         .timeout_ms = w->syncer->config->verdict_timeout_ms};
 
-    dry_run_ask(w->syncer, w->arena, &q, on_judged, w);
+    dry_run_send(w->syncer, w->arena, &q, on_judged, w);
 }
 
 static void post(struct admit *w)
@@ -354,7 +351,7 @@ static void on_predecessor_deleted(void *ctx, const struct host_answer *a, const
         post(w);
 }
 
-/* Of a Service of this name that was deleted: the record says so. */
+/* Of a deleted Service of this name, according to the record. */
 static bool is_predecessor(struct admit *w, struct str uid)
 {
     struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
@@ -404,9 +401,9 @@ static void on_got(void *ctx, const struct host_answer *a, const struct err *err
         replace(w, host);
     } else if (str_eqc(uid, w->uid) ||
                quarantine_has(w->syncer, SYNC_SERVICES, str_c(w->host_name))) {
-        patch(w, host, a); /* one in quarantine becomes this one's */
+        patch(w, host, a); /* adopts one from quarantine */
     } else {
-        err_set(&w->err, &ERR_UNAVAILABLE, "a Service of that name is being made");
+        err_set(&w->err, &ERR_UNAVAILABLE, "a Service of that name is being created");
         answer(w);
     }
 }

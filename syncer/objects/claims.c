@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Persistent volume claims: every one goes down with a class by name, its status and volume come
- * up, and the volume is shown as a PersistentVolume made from what the claim says, so that nothing
- * of the host's volumes need be read. Must never show where the storage is. */
-#include "objects/objects.h"
+/* PersistentVolumeClaims go down with an explicit storage class; their status and volume name come
+ * up. The virtual PersistentVolume is built from the claim, so that the host's volumes need not be
+ * readable. Must never show where the storage is. */
 #include "core/life.h"
+#include "objects/objects.h"
 
 #define DRIVER              "host.sublet.dev"
-#define ANNOTATION_MIRRORED "sublet.dev/claim" /* "ns/name": this volume is ours to remove */
+#define ANNOTATION_MIRRORED "sublet.dev/claim" /* "ns/name": this volume is ours to delete */
 
 static const struct resource *claims(const struct sync_run *run)
 {
@@ -81,7 +81,7 @@ static bool set_bound(struct sync_run *run, cJSON *volume)
     return true;
 }
 
-/* True: a write is under way. */
+/* True: a write is pending. */
 static bool mirror_volume(struct sync_run *run)
 {
     struct str name = json_str_at(run->virtual_, "spec.volumeName");
@@ -92,14 +92,14 @@ static bool mirror_volume(struct sync_run *run)
     volume = reconcile_get(run->reconcile, volumes(run), STR(""), name);
     if (!volume) {
         reconcile_create(run->reconcile, volumes(run), STR(""), volume_of(run, name));
-        reconcile_again_after(run->reconcile, 10); /* its phase is written apart */
+        reconcile_again_after(run->reconcile, 10); /* to write its status */
         return true;
     }
     return is_for(run, volume) && set_bound(run, volume);
 }
 
-/* The volume that stood for the claim is Released first, since upstream's manager holds on to what
- * is Bound, and its binder is not there to say otherwise. */
+/* Released first: upstream's pv-protection keeps a Bound volume, and its binder, which would set
+ * the phase, does not run. */
 static void remove_volume(struct sync_run *run, cJSON *volume)
 {
     cJSON *status = json_ensure_object(run->arena, volume, "status");
@@ -128,7 +128,7 @@ static bool on_volume(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* The claim is gone, or its host claim is. */
+/* The claim or its host claim is deleted. */
 static void remove_volumes(struct sync_run *run)
 {
     struct search search = {run, json_new_array(run->arena)};
@@ -170,7 +170,7 @@ static void lost(struct sync_run *run)
                     "the host cluster removed the claim; its data may be lost");
 }
 
-/* --- claims that stay --- */
+/* --- claims of the tenant's own provisioners --- */
 
 struct own_search {
     struct arena *arena;
@@ -213,7 +213,7 @@ static void create(struct sync_run *run, struct err *err)
     if (run->mapping.host_uid.n && str_eq(run->mapping.uid, run->uid)) {
         switch (life_absence(run->syncer, SYNC_CLAIMS, &run->mapping)) {
         case ABSENCE_PROVEN:
-            lost(run); /* an empty volume in its place would hide the loss */
+            lost(run); /* not created again: an empty volume would hide the loss */
             return;
         case ABSENCE_OPEN:
             return;
@@ -223,7 +223,7 @@ static void create(struct sync_run *run, struct err *err)
         if (object_is_terminating(run->virtual_))
             return;
         remove_volumes(run);
-        sync_begin_again(run);
+        sync_recreate(run);
     }
     if (object_is_terminating(run->virtual_))
         return;
@@ -236,7 +236,7 @@ static void create(struct sync_run *run, struct err *err)
     if (!translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, NULL, &object, err))
         sync_create(run, object);
     else if (err->kind == &ERR_UNAVAILABLE)
-        err_clear(err); /* classes_look() brings every claim back */
+        err_clear(err); /* classes_look() adds every claim again */
 }
 
 static void update(struct sync_run *run, struct err *err)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Classes that come from the host, read-only: the StorageClasses a claim may name, and one
- * PriorityClass per tier that the tenant's pools map. A table says what of each is shown. Where the
- * host does not let us read StorageClasses, a claim in a dry run tells the default, and what is
- * offered is shown by name. Must never show parameters: they are the host admin's. */
+ * PriorityClass per tier that the tenant's pools map. A table lists the fields that are shown.
+ * Where StorageClasses on the host are not readable, the default is found by a dry run of a claim,
+ * and those on offer are shown by name. Must never show parameters: they are the host admin's. */
 
 #include "objects/objects.h"
 #include <string.h>
 
 #define ANNOTATION_FROM_HOST "sublet.dev/from-host"
 #define ANNOTATION_DEFAULT   "storageclass.kubernetes.io/is-default-class"
-#define ASK_AGAIN_MS         5000
+#define PROBE_AGAIN_MS       5000
 
 /* --- storage classes --- */
 
@@ -35,8 +35,8 @@ static cJSON *new_class(struct sync_run *run, const cJSON *host, const char *con
     return object;
 }
 
-/* What is known of one that cannot be read. */
-static cJSON *stand_in(struct arena *a)
+/* For a class that is not readable on the host. */
+static cJSON *placeholder(struct arena *a)
 {
     cJSON *class = json_new_object(a);
 
@@ -58,7 +58,7 @@ static cJSON *wanted_storage(struct sync_run *run)
     cJSON *object;
 
     if (!host && is_unreadable(run->syncer))
-        host = stand_in(run->arena);
+        host = placeholder(run->arena);
     if (!host || !translate_class_offered(t, run->name))
         return NULL;
     object = new_class(run, host, STORAGE_FIELDS);
@@ -98,7 +98,7 @@ struct newest {
     struct str name, created;
 };
 
-/* As the host's own admission finds it: the newest, then the lesser name. */
+/* As the host's DefaultStorageClass admission picks it: the newest, then the first by name. */
 static void on_class(void *ctx, const struct host_object *o)
 {
     struct newest *best = ctx;
@@ -126,30 +126,30 @@ static void read_default(struct syncer *s)
     arena_free(best.arena);
 }
 
-static void ask_default(struct syncer *s);
+static void probe_default(struct syncer *s);
 
-static void on_ask_again(void *ctx)
+static void on_probe_again(void *ctx)
 {
     struct syncer *s = ctx;
 
-    s->asking_class = false;
+    s->probing_class = false;
     if (is_unreadable(s))
-        ask_default(s);
+        probe_default(s);
 }
 
-/* A refusal, by a quota of the host for example, says that there is none to be had. */
+/* A refusal, by a quota of the host for example: there is no default. */
 static void on_claim_judged(void *ctx, const struct host_answer *answer, const struct err *err)
 {
     struct syncer *s = ctx;
     struct arena *a;
     cJSON *claim = NULL;
 
-    s->asking_class = false;
+    s->probing_class = false;
     if (s->closing || !is_unreadable(s))
         return;
     if (err && sync_is_uncertain(err)) {
-        s->asking_class = true;
-        syncer_defer_for(s, on_ask_again, s, ASK_AGAIN_MS);
+        s->probing_class = true;
+        syncer_defer_for(s, on_probe_again, s, PROBE_AGAIN_MS);
         return;
     }
     a = arena_new(0);
@@ -159,7 +159,7 @@ static void on_claim_judged(void *ctx, const struct host_answer *answer, const s
     arena_free(a);
 }
 
-/* Like any claim of ours, under a name that no virtual object has: no namespace is called "_". */
+/* Like any claim of ours, under a name that no virtual object has: no namespace is named "_". */
 static cJSON *classless_claim(struct syncer *s, struct arena *a)
 {
     static const char spec[] = "{\"accessModes\":[\"ReadWriteOnce\"],"
@@ -180,16 +180,16 @@ static cJSON *classless_claim(struct syncer *s, struct arena *a)
     return claim;
 }
 
-/* Our own namespace is ours to create claims in: the host's admission writes the default into one
- * without a class, and nothing is kept of a dry run. */
-static void ask_default(struct syncer *s)
+/* A dry run in our own namespace: the host's admission sets the default class in a claim without
+ * one, and stores nothing. */
+static void probe_default(struct syncer *s)
 {
     struct host_request q = {.method = "POST", .dry_run = true};
     struct arena *a;
 
-    if (s->closing || s->asking_class)
+    if (s->closing || s->probing_class)
         return;
-    s->asking_class = true;
+    s->probing_class = true;
     a = arena_new(0);
     q.path = sync_path(a, s, SYNC_CLAIMS, STR(""), "?dryRun=All");
     q.body = json_text(a, classless_claim(s, a));
@@ -208,7 +208,7 @@ void classes_look(struct syncer *s)
     for (size_t i = 0; i < s->config->storage_classes.n; i++)
         syncer_add(s, SYNC_STORAGE_CLASSES, STR(""), s->config->storage_classes.items[i]);
     if (!s->config->storage_classes.n)
-        ask_default(s);
+        probe_default(s);
 }
 
 /* --- priority classes: named by tier, valued by the host class it stands for --- */
@@ -237,7 +237,7 @@ static cJSON *wanted_priority(struct sync_run *run)
     return new_class(run, host, PRIORITY_FIELDS);
 }
 
-/* A host class changed: every tier that stands for it is looked at. */
+/* Adds every tier that maps to the host class. */
 void classes_priority_changed(struct syncer *s, const struct host_object *now,
                               const struct host_object *before)
 {
@@ -259,7 +259,7 @@ static bool is_from_host(const cJSON *object)
     return json_get(json_path(object, "metadata.annotations"), ANNOTATION_FROM_HOST) != NULL;
 }
 
-/* The virtual object with what we own set anew; equal to it when nothing differs. */
+/* The virtual object with the fields we own set as wanted; equal to it when nothing differs. */
 static cJSON *merged(struct sync_run *run, const cJSON *object)
 {
     struct arena *a = run->arena;
@@ -277,8 +277,8 @@ static cJSON *merged(struct sync_run *run, const cJSON *object)
     return copy;
 }
 
-/* Provisioner and value cannot be changed in place. */
-static bool must_be_new(const cJSON *now, const cJSON *object)
+/* These fields are immutable. */
+static bool must_recreate(const cJSON *now, const cJSON *object)
 {
     static const char *const fixed[] = {"provisioner", "reclaimPolicy", "volumeBindingMode",
                                         "value", "preemptionPolicy"};
@@ -312,7 +312,7 @@ static void reconcile_class(struct reconcile *r, enum sync_id id,
     } else if (is_from_host(run.virtual_)) {
         cJSON *copy = merged(&run, object);
 
-        if (must_be_new(run.virtual_, object))
+        if (must_recreate(run.virtual_, object))
             reconcile_delete(r, res, STR(""), run.name, run.uid, NULL);
         else if (!json_equal(copy, run.virtual_))
             reconcile_update(r, res, copy);

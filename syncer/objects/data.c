@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConfigMaps and Secrets: copies of those that pods need. The host is watched by metadata only; an
- * annotation carries the digest of what was written, so the copies' data never sits in our memory.
- * Must never bring down what no pod needs, and no service account token. */
+/* ConfigMaps and Secrets: copies of those that pods refer to. The host is watched by metadata only;
+ * an annotation carries the digest of what was written, so that their data is not kept in memory.
+ * Must never copy one that no pod refers to, nor a service account token. */
 
 #include "objects/objects.h"
 #include <sublet/encode.h>
@@ -16,15 +16,15 @@ static cJSON *wanted(struct sync_run *run)
                                             : translate_config_map(a, t, run->virtual_);
     cJSON *notes;
     unsigned char digest[32];
-    char text[27];
+    char encoded[27];
 
     if (!object)
         return NULL;
     sha256(json_text(a, object), digest);
-    base32_lower(digest, sizeof(digest), text, sizeof(text) - 1);
-    text[sizeof(text) - 1] = 0;
+    base32_lower(digest, sizeof(digest), encoded, sizeof(encoded) - 1);
+    encoded[sizeof(encoded) - 1] = 0;
     notes = json_ensure_path(a, object, "metadata.annotations");
-    json_set_str(a, notes, ANNOTATION_DIGEST, str_c(text));
+    json_set_str(a, notes, ANNOTATION_DIGEST, str_c(encoded));
     return object;
 }
 
@@ -34,7 +34,7 @@ static struct str digest_of(const cJSON *object)
         json_get(json_get(json_get(object, "metadata"), "annotations"), ANNOTATION_DIGEST));
 }
 
-/* The host's data is only looked at to know what to take out of it. */
+/* Read from the host only to find the keys that the patch removes. */
 static void on_current(struct sync_run *run, const struct host_answer *answer,
                        const struct err *err)
 {
@@ -60,7 +60,7 @@ static void update(struct sync_run *run)
     if (!object || str_eq(digest_of(object), digest_of(run->host)))
         return;
     q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
-    sync_ask(run, &q, on_current);
+    sync_send(run, &q, on_current);
 }
 
 static void create(struct sync_run *run)
@@ -81,11 +81,11 @@ static void reconcile(struct reconcile *r, enum sync_id id)
         refs_wake(run.syncer->refs, id, run.ns, run.name);
     bool needed = run.virtual_ && refs_wanted(run.syncer->refs, id, run.ns, run.name);
     if (!needed && !run.mapping.exists)
-        return; /* most of a tenant's: nothing is asked of the host for them */
+        return; /* the common case: it never goes to the host */
     if (!syncer_ready(run.syncer, id, id, id) || !sync_run_init(&run, r, id))
         return;
     if (!needed) {
-        /* Unreferenced is as good as gone: the record proves whose the copy is. */
+        /* Unreferenced, treated as deleted: the record proves the copy ours. */
         sync_finish_gone(&run, -1);
         return;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kube-system/kube-dns of the tenant looks like: under which address its pods find its DNS. It
- * stands for the host Service in front of this process and has no host object of its own. Pure:
- * services.c keeps it so. */
-#include "core/core.h"
+/* The tenant's kube-system/kube-dns: the address of its DNS. It represents the host Service in
+ * front of this process and has no host object of its own. Must stay pure: services.c writes it. */
 #include "objects/dns_service.h"
+
+#include <sublet/str.h>
 
 #define DNS_PORT 53
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * The tenant's Service in front of its DNS, and what stands behind it, as objects. */
+ * The tenant's kube-dns Service and its EndpointSlice, as objects. */
 #pragma once
 
 #include <sublet/json.h>
@@ -11,7 +11,7 @@
 #define ANNOTATION_FROM_HOST "sublet.dev/from-host"
 
 cJSON *dns_service_want(struct arena *a, struct str ip);
-/* What stands behind the address is the host's affair: the endpoint is the address again. */
+/* Its endpoint is the Service's own address again: the host Service knows its real endpoints. */
 cJSON *dns_slice_want(struct arena *a, struct str ip);
-/* A merge patch of what was changed in the Service; NULL: nothing. */
+/* A merge patch that undoes changes of the Service; NULL: there are none. */
 cJSON *dns_service_difference(struct arena *a, const cJSON *now, const cJSON *want);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of the host about the tenant's pods, claims and services, told to the tenant under its own
- * names. How many are written is bounded, since a tenant can provoke any number. Events and objects
- * come by watches of their own, in any order: one ahead of its object is held until that is known,
- * a few of them and for a while. Must never pass on an event about an object that is not this
- * tenant's by its host uid. */
+/* Host Events about the tenant's pods, claims and Services, copied up with names translated back.
+ * Their rate is bounded, since a tenant can provoke any number. Events and objects arrive by
+ * separate watches, in any order: an Event ahead of its object is held until the object is known,
+ * bounded in number and time. Must never copy an Event unless the host uid of its object proves it
+ * this tenant's. */
 
 #include "objects/objects.h"
 #include "nodes/nodes.h"
@@ -18,7 +18,7 @@
 struct held {
     struct held *next;
     int64_t until_ms;
-    char *uid; /* of the host object it is about */
+    char *uid; /* of its involvedObject, on the host */
     char *bytes;
 };
 
@@ -28,7 +28,7 @@ struct events_up {
     int64_t tokens_ms;
     struct held *first; /* oldest first */
     size_t n_held;
-    bool armed; /* on_forget() will come */
+    bool armed; /* on_forget() is deferred */
 };
 
 static bool take_token(struct events_up *e)
@@ -45,7 +45,7 @@ static bool take_token(struct events_up *e)
     return true;
 }
 
-/* --- whose is it --- */
+/* --- the involved object --- */
 
 static const struct {
     const char *kind;
@@ -56,7 +56,7 @@ static const struct {
     {"Service", SYNC_SERVICES},
 };
 
-/* -1: of a kind that is nobody's here. */
+/* -1: a kind that is not synced. */
 static int involved_id(const cJSON *event)
 {
     struct str kind = json_str_at(event, "involvedObject.kind");
@@ -80,7 +80,7 @@ static const struct host_object *find_object(struct syncer *s, int id, const cJS
 static void on_written(void *ctx, const struct err *err, const struct store_object *object)
 {
     (void)ctx;
-    (void)err; /* an event that cannot be written is no reason to do anything */
+    (void)err; /* Events are best effort */
     (void)object;
 }
 
@@ -106,7 +106,7 @@ static void write_event(struct syncer *s, struct arena *a, cJSON *event)
     const cJSON *now = old ? vapi_tree(a, old) : NULL;
 
     if (now && says_the_same(now, event))
-        return; /* told before we were restarted */
+        return; /* copied before a restart */
     if (!take_token(s->events))
         return;
     if (!now) {
@@ -118,8 +118,8 @@ static void write_event(struct syncer *s, struct arena *a, cJSON *event)
     vapi_update(s->api, r, STR_NULL, event, on_written, NULL);
 }
 
-static void tell(struct syncer *s, struct arena *a, const cJSON *host,
-                 const struct host_object *about)
+static void report(struct syncer *s, struct arena *a, const cJSON *host,
+                   const struct host_object *about)
 {
     struct str ns, name, uid;
     cJSON *object = NULL, *event;
@@ -133,9 +133,8 @@ static void tell(struct syncer *s, struct arena *a, const cJSON *host,
         write_event(s, a, event);
 }
 
-/* --- ahead of their objects --- */
+/* --- Events ahead of their objects --- */
 
-/* Takes one out of the list. */
 static void forget(struct events_up *e, struct held **at)
 {
     struct held *h = *at;
@@ -179,13 +178,13 @@ static void hold(struct events_up *e, struct str uid, struct str bytes)
     e->armed = true;
 }
 
-static void tell_held(struct syncer *s, const struct held *h, const struct host_object *about)
+static void report_held(struct syncer *s, const struct held *h, const struct host_object *about)
 {
     struct arena *a = arena_new(0);
     cJSON *host = NULL;
 
     if (!json_parse(a, str_c(h->bytes), &host, NULL))
-        tell(s, a, host, about);
+        report(s, a, host, about);
     arena_free(a);
 }
 
@@ -198,7 +197,7 @@ void events_object_known(struct syncer *s, const struct host_object *now)
             at = &(*at)->next;
             continue;
         }
-        tell_held(s, *at, now);
+        report_held(s, *at, now);
         forget(e, at);
     }
 }
@@ -215,12 +214,12 @@ void events_changed(struct syncer *s, const struct host_object *now,
 
     (void)before;
     if (!now || s->closing)
-        return; /* the tenant's copy has a life of its own */
+        return; /* the tenant's copy expires by itself */
     a = arena_new(0);
     id = json_parse(a, now->bytes, &host, NULL) ? -1 : involved_id(host);
     about = id < 0 ? NULL : find_object(s, id, host);
     if (about)
-        tell(s, a, host, about);
+        report(s, a, host, about);
     else if (id >= 0)
         hold(s->events, json_str_at(host, "involvedObject.uid"), now->bytes);
     arena_free(a);

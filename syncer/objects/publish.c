@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kubeconfig of this virtual cluster in Secret `<name>-kubeconfig` of the host namespace, under
- * key `value`, where Cluster API, Flux and Argo CD look for it. Tried until it is there. Must never
- * overwrite a Secret that is not this cluster's. */
+ * key `value`, where Cluster API, Flux and Argo CD look for it. Retried until it is written. Must
+ * never overwrite a Secret that is not this cluster's. */
 
 #include "objects/objects.h"
 #include "core/leader.h"
@@ -21,7 +21,7 @@ struct publisher {
     unsigned magic;
     struct syncer *syncer;
     uv_timer_t timer;
-    struct str text; /* heap; empty: nothing to publish */
+    struct str kubeconfig; /* heap; empty: nothing to publish */
     bool busy, published, closing;
 };
 
@@ -43,7 +43,8 @@ static cJSON *secret_of(const struct publisher *p, struct arena *a)
     labels = json_ensure_object(a, metadata, "labels");
     json_set_str(a, labels, LABEL_MANAGER, STR(MANAGER));
     json_set_str(a, labels, LABEL_INSTANCE, p->syncer->config->name);
-    json_set_str(a, json_ensure_object(a, secret, "data"), "value", base64_encode(a, p->text));
+    json_set_str(a, json_ensure_object(a, secret, "data"), "value",
+                 base64_encode(a, p->kubeconfig));
     return secret;
 }
 
@@ -116,7 +117,7 @@ static bool is_ours(const struct publisher *p, const cJSON *secret)
 
 static bool is_current(const struct publisher *p, struct arena *a, const cJSON *secret)
 {
-    return str_eq(json_str_at(secret, "data.value"), base64_encode(a, p->text));
+    return str_eq(json_str_at(secret, "data.value"), base64_encode(a, p->kubeconfig));
 }
 
 static void take_existing(struct publisher *p, struct str body)
@@ -158,7 +159,8 @@ static void look(struct publisher *p)
     struct arena *a;
     struct host_request q = {.method = "GET"};
 
-    if (p->busy || p->published || p->closing || !p->text.n || !lease_may_act(p->syncer->lease))
+    if (p->busy || p->published || p->closing || !p->kubeconfig.n ||
+        !lease_may_act(p->syncer->lease))
         return;
     p->busy = true;
     a = arena_new(0);
@@ -171,8 +173,8 @@ void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig)
 {
     struct publisher *p = s->publisher;
 
-    mem_free(p->text.p);
-    p->text = mem_str(kubeconfig);
+    mem_free(p->kubeconfig.p);
+    p->kubeconfig = mem_str(kubeconfig);
     p->published = false;
     look(p);
 }
@@ -196,7 +198,7 @@ static void on_closed(uv_handle_t *handle)
 {
     struct publisher *p = handle->data;
 
-    mem_free(p->text.p);
+    mem_free(p->kubeconfig.p);
     p->magic = 0;
     mem_free(p);
 }

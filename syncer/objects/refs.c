@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ConfigMaps, Secrets and claims the tenant's pods need, counted: only what is counted goes
- * to the host, and leaves it when the last pod left. Kept in memory only: it follows from the pods.
- * Must never hold on to a pod that is gone. */
+/* Reference counts of the ConfigMaps, Secrets and claims that the tenant's pods refer to: only
+ * those go to the host, and they are deleted there after the last pod. In memory only: the counts
+ * follow from the pods. Must never keep a reference of a deleted pod. */
 
 #include "objects/objects.h"
 #include "host/map.h"
 #include <assert.h>
 #include <string.h>
 
-#define MAX_REFS 1024 /* of one pod; the API's own limits are far below */
+#define MAX_REFS 1024 /* of one pod; the API's own limits are far lower */
 
 struct ref {
     struct map_entry entry; /* "secrets/ns/name" */
@@ -47,8 +47,8 @@ static void ref_free(struct ref *ref)
     mem_free(ref);
 }
 
-/* The controller of what a key names looks at it again. */
-static void tell_controller(struct refs *r, struct str key)
+/* Adds the object to its controller. */
+static void requeue(struct refs *r, struct str key)
 {
     struct str rest = key, plural = str_cut(&rest, '/'), ns = str_cut(&rest, '/');
 
@@ -67,7 +67,7 @@ static struct ref *ref_get(struct refs *r, struct str key)
     ref = NEW(struct ref);
     ref->key = mem_strdup(key);
     map_put(&r->refs, &ref->entry, str_c(ref->key));
-    tell_controller(r, key);
+    requeue(r, key);
     return ref;
 }
 
@@ -82,7 +82,7 @@ static void ref_drop_pod(struct refs *r, struct ref *ref, const struct ref_pod *
     if (ref->n)
         return;
     map_remove(&r->refs, &ref->entry);
-    tell_controller(r, str_c(ref->key));
+    requeue(r, str_c(ref->key));
     ref_free(ref);
 }
 
@@ -174,7 +174,8 @@ static struct ref_pod *pod_get(struct refs *r, struct str key)
     return pod;
 }
 
-/* The new are counted before the old are let go, so that what stays never looks unwanted. */
+/* Adds the current references before it drops the previous ones, so that none that stays reaches 0.
+ */
 static void set_refs(struct refs *r, struct ref_pod *pod, const struct gather *g)
 {
     struct ref **old = pod->refs;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels under other keys than before: after an upgrade, or when the admin changes what may go down
- * as it is. Host pods are relabelled in place and Services select by the new keys, in an order that
+/* Labels whose host keys changed, after an upgrade or when the admin changes policy.labels.allow.
+ * Host pods are relabelled in place and Services select by the current keys, in an order that
  * leaves no Service without its pods:
  *
- *   pods get the new keys beside the old -> Services select by the new -> pods lose the old
+ *   pods get the current keys too -> Services select by those -> pods lose the previous keys
  *
- * Must never hold anything up for longer than a while: a pod that cannot be changed keeps no
- * Service from following the others. */
+ * Must never wait for longer than RELABEL_MS: a pod that cannot be changed must not keep a Service
+ * from selecting the others. */
 #include "objects/objects.h"
 
 #define RELABEL_MS 300000
 #define LOOK_MS    1000
 
-/* Counted from the first object that has other keys. */
+/* Starts with the first object whose keys differ. */
 static bool is_open(struct syncer *s)
 {
     int64_t now = clock_mono_ms(vapi_clock(s->api));
@@ -22,7 +22,7 @@ static bool is_open(struct syncer *s)
     return now < s->relabel_until_ms;
 }
 
-/* The key as it is now, of one that an earlier translation wrote. */
+/* The current key for one that an earlier translation wrote. */
 static struct str key_now(struct sync_run *run, struct str key)
 {
     return str_has_prefix(key, STR("sublet.dev/"))
@@ -119,7 +119,7 @@ static void on_service(void *ctx, const struct host_object *o)
     u->found = json_get_str(json_path(service, "spec.selector"), u->key) != NULL;
 }
 
-/* Under this key of before a Service still selects, and the pod has the label under another. */
+/* Does a Service still select by this previous key of a label that the pod keeps? */
 static bool is_needed(struct sync_run *run, const cJSON *wanted, struct str key)
 {
     struct use u = {run, key, false};
@@ -152,7 +152,7 @@ cJSON *relabel_pod_keep(struct sync_run *run, const cJSON *wanted, cJSON *patch)
     }
     if (!needed)
         return patch;
-    /* Which keys are ours is noted as it is, until the last of them can go. */
+    /* The list of owned keys stays until the last of them can be removed. */
     json_remove(notes, "sublet.dev/owned");
     if (json_is_object(notes) && !json_count(notes))
         json_remove(metadata, "annotations");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The RuntimeClasses that the tenant's pools run pods with, so that a pod may name them, as charts
- * do. What a pod names decides nothing on the host: its pool does. Must never touch a class the
- * tenant made itself, and never show how the host runs one. */
+/* RuntimeClasses of the tenant's pools, so that a pod may name them, as charts do. On the host the
+ * pool decides, whatever the pod names. Must never change a class that the tenant created itself,
+ * and never show the host's handler or overhead. */
 
 #include "objects/objects.h"
 #include <sublet/log.h>

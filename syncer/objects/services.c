@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Services: made on the host first (admit_service.c), kept alike here: ports and selectors down,
- * load balancer addresses and late allocations up. What the host allocated is kept in the mapping
- * record, and only what is there is ever asked for again. Must never touch `default/kubernetes`
- * and `kube-system/kube-dns`, which are this process itself, nor a Service whose admission is still
- * under way. */
-#include "objects/objects.h"
+/* Services: created on the host first (admit_service.c), then reconciled here: ports and selectors
+ * down, load balancer addresses and late allocations up. What the host allocated is in the mapping
+ * record, and nothing else is requested when a Service is created again. Must never touch
+ * `default/kubernetes` and `kube-system/kube-dns`, which are this process itself, nor a Service
+ * whose admission is still pending. */
 #include "core/life.h"
 #include "objects/dns_service.h"
+#include "objects/objects.h"
 
 static const struct resource *services(const struct sync_run *run)
 {
@@ -48,7 +48,7 @@ int service_check_room(struct syncer *s, const cJSON *service, const struct mapp
     size_t used;
 
     if (m->exists && str_eq(m->uid, sync_uid(service)) && m->headless == headless)
-        return 0; /* it has its place */
+        return 0; /* it is counted already */
     used = mapping_count_services(s, headless, ns, name) +
            (headless ? 0 : quarantine_count(s, SYNC_SERVICES));
     if (used < (size_t)s->config->max_services)
@@ -74,8 +74,9 @@ int service_keep_address(struct arena *a, const struct mapping *m, const cJSON *
     return 0;
 }
 
-/* Headless ones are made on the host after they were stored: their place is taken with them. What
- * the store refuses after all, the controller finds as a record without an object. */
+/* A headless Service is created on the host after it is stored: its record, which counts, is
+ * written in the same transaction. If the store refuses it, the controller finds a record without
+ * an object and removes it. */
 int service_before_store(struct syncer *s, struct arena *a, const cJSON *object, bool dry_run,
                          struct err *err)
 {
@@ -122,7 +123,7 @@ static bool update_up(struct sync_run *run)
     return true;
 }
 
-/* Before the tenant sees it, so that it may write it back. */
+/* Before the tenant sees the allocation, so that it may send it back. */
 static void note_given(struct sync_run *run)
 {
     struct str given = translate_service_given(run->arena, run->host);
@@ -135,8 +136,8 @@ static void note_given(struct sync_run *run)
     mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
 }
 
-/* Another host has other addresses, and this one may have given them away since: it is created with
- * whatever the host gives. */
+/* Another host has other addresses, and this one may have allocated these to another Service since:
+ * the Service is created without a request for them. */
 static bool drop_given(struct sync_run *run, const struct err *err)
 {
     if (err->kind != &ERR_INVALID || !run->mapping.given.n)
@@ -155,7 +156,7 @@ static void without_given(cJSON *object)
     json_each(port, json_get(spec, "ports")) json_remove(port, "nodePort");
 }
 
-/* Made again after a restore, with the address it had if that is still to be had. */
+/* Is it created again, in another life? Then with its previous address, if that is still free. */
 static bool is_again(const struct sync_run *run)
 {
     return run->mapping.exists && str_eq(run->mapping.uid, run->uid) &&
@@ -199,7 +200,7 @@ static void service_present(struct sync_run *run)
         return;
     }
     if (object_is_terminating(run->host))
-        return; /* made anew when it has left */
+        return; /* created again once it is deleted */
     note_given(run);
     if (relabel_service_waits(run, object))
         return;
@@ -212,7 +213,7 @@ static void service_present(struct sync_run *run)
 
 /* --- the Service in front of the tenant's DNS --- */
 
-/* One of that name that the tenant made while there was no DNS of ours stays its own. */
+/* One that the tenant created while network.dns was off stays its own. */
 bool service_is_dns(struct syncer *s, const cJSON *object, struct str ns, struct str name)
 {
     struct str note =
@@ -263,7 +264,7 @@ static void keep_dns(struct sync_run *run)
         if (ip.n)
             reconcile_create(run->reconcile, services, STR(DNS_NAMESPACE), want);
     } else if (!str_eq(json_str_at(now, "spec.clusterIP"), ip)) {
-        /* It cannot be changed; its end brings the key back. */
+        /* Immutable; the event of the deletion adds the key again. */
         reconcile_delete(run->reconcile, services, STR(DNS_NAMESPACE), STR(DNS_NAME), run->uid,
                          NULL);
     } else if ((patch = dns_service_difference(run->arena, now, want))) {
@@ -296,9 +297,8 @@ static void reconcile_service(struct reconcile *r)
     if (!syncer_ready(s, SYNC_SERVICES, SYNC_SERVICES, SYNC_SERVICES) ||
         !sync_run_init(&run, r, SYNC_SERVICES))
         return;
-    if (run.virtual_ &&
-        sync_is_being_written(&run))    /* by its type it may belong there from then on */
-        reconcile_again_after(r, 1000); /* the commit brings it back; should it fail, this does */
+    if (run.virtual_ && sync_is_being_written(&run)) /* the pending version may have another type */
+        reconcile_again_after(r, 1000); /* the commit adds the key again; if it fails, this does */
     else if (!service_wants_host(run.virtual_))
         sync_finish_gone(&run, -1);
     else if (!sync_settle_owner(&run))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cap on failed pods: a workload that fails and is made anew for ever must not fill the host.
- * The oldest failed pods beyond the cap leave the host; the tenant keeps its own objects. Must
- * never count a pod that still runs. */
-#include "pods/pods.h"
+/* The cap on failed pods: a workload that fails and is recreated for ever must not fill the host.
+ * The oldest failed pods beyond the cap are deleted on the host; the tenant keeps its own objects.
+ * Must never count a pod that still runs. */
 #include "host/map.h"
+#include "pods/pods.h"
 
 struct failed_pod {
     struct map_entry entry; /* "ns/name" */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A virtual pod on its way down: its pool, its share of the quota, what it needs on the host first,
- * its translation; and later the few fields a living pod may change. Must never send a pod whose
- * GPUs are not charged. */
+/* From a virtual pod to its host pod: its pool, its charge, what must exist on the host first, its
+ * translation; and later the few mutable fields of a running pod. Must never create a host pod
+ * whose GPUs are not charged. */
 
 #include "pods/pods.h"
 #include "gpu/ledger.h"
@@ -13,7 +13,7 @@
 
 /* --- the pool --- */
 
-/* A pod that is charged stays in its pool, whatever its namespace's label says by now. */
+/* A charged pod stays in its pool, even if its namespace's label has changed since. */
 static const cJSON *pinned(struct arena *a, const cJSON *pod, const struct config_binding *binding)
 {
     cJSON *copy;
@@ -61,7 +61,7 @@ static cJSON *list_of(struct syncer *s, struct arena *a, const char *plural, str
     return g.list;
 }
 
-static bool asks_for_namespaces(const cJSON *pod)
+static bool has_pod_affinity(const cJSON *pod)
 {
     const cJSON *affinity = json_path(pod, "spec.affinity");
 
@@ -77,14 +77,14 @@ int pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
     const cJSON *links = json_path(pod, "spec.enableServiceLinks");
     const cJSON *services = NULL;
 
-    if (asks_for_namespaces(pod))
+    if (has_pod_affinity(pod))
         tenant.namespaces = list_of(s, a, "namespaces", STR_NULL);
     if (with_services && (!links || json_true(links)))
         services = list_of(s, a, "services", ns);
     return translate_pod(a, &tenant, choice, pod, services, ret, err);
 }
 
-/* --- what must be there first --- */
+/* --- what must exist on the host first --- */
 
 struct missing {
     struct sync_run *run;
@@ -106,8 +106,8 @@ static enum sync_id kind_of_ref(enum translate_ref_kind kind)
     }
 }
 
-/* What the tenant itself does not have is not waited for: the pod goes down, and its events say
- * what is missing as they would anywhere. */
+/* A reference to an object that the tenant does not have is not awaited: the host's kubelet reports
+ * it, as on any cluster. */
 static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
 {
     struct missing *m = ctx;
@@ -124,11 +124,11 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
     translate_name(&s->tenant, run->ns, name, host_name);
     if (reflector_get(syncer_watch(s, id), str_c(host_name)))
         return;
-    syncer_add(s, id, run->ns, name); /* whose controller wakes this pod when it is done */
+    syncer_add(s, id, run->ns, name); /* its controller adds this pod again (refs_wake) */
     m->any = true;
 }
 
-static bool refs_there(struct sync_run *run)
+static bool refs_present(struct sync_run *run)
 {
     struct missing m = {run, false};
 
@@ -158,8 +158,8 @@ static bool names_nodes(const cJSON *pod)
     return json_str_at(pod, "spec.nodeName").n || json_path(pod, "spec.affinity.nodeAffinity");
 }
 
-/* A Binding that is under way would come too late for the host's scheduler, and names of nodes mean
- * nothing before the nodes are known. */
+/* A pending Binding would come too late for the host's scheduler, and node names cannot be
+ * translated before the nodes are known. */
 static bool may_be_placed(struct sync_run *run)
 {
     if (!sync_is_being_written(run) &&
@@ -178,10 +178,10 @@ static void refuse(struct sync_run *run, const struct err *err)
 
 void pod_create(struct sync_run *run)
 {
-    const struct ledger_pod asks = {.uid = run->uid,
-                                    .key = reconcile_key(run->reconcile),
-                                    .created =
-                                        json_str_at(run->virtual_, "metadata.creationTimestamp")};
+    const struct ledger_pod ledger_pod = {
+        .uid = run->uid,
+        .key = reconcile_key(run->reconcile),
+        .created = json_str_at(run->virtual_, "metadata.creationTimestamp")};
     struct pool_choice choice;
     struct str waits;
     struct err err;
@@ -199,11 +199,11 @@ void pod_create(struct sync_run *run)
     }
     if (ledger_is_over(run->syncer->ledger, &choice, run->uid) && !sync_create_may_come(run))
         ledger_release(run->syncer->ledger, run->uid);
-    if (!ledger_admit(run->syncer->ledger, run->arena, &choice, &asks, &waits)) {
+    if (!ledger_admit(run->syncer->ledger, run->arena, &choice, &ledger_pod, &waits)) {
         pod_say_waiting(run, "SchedulingGated", waits);
         return;
     }
-    if (!refs_there(run) || !tokens_ensure(run) || !may_be_placed(run))
+    if (!refs_present(run) || !tokens_ensure(run) || !may_be_placed(run))
         return;
     if (pod_translate(run->syncer, run->arena, run->virtual_, &choice, true, &pod, &err))
         refuse(run, &err);
@@ -223,7 +223,7 @@ bool pod_fits_host(struct sync_run *run)
            translate_pod_is_made_of(run->host, pod);
 }
 
-/* --- changes of a living pod --- */
+/* --- changes of a running pod --- */
 
 static bool add_ephemeral(struct sync_run *run, const struct pool_choice *choice)
 {
@@ -244,7 +244,7 @@ static bool add_ephemeral(struct sync_run *run, const struct pool_choice *choice
     return true;
 }
 
-/* A pod that was never changed has on the host what the host's admission made of it. */
+/* Generation 1: resources on the host differ only by what its admission set. */
 static bool resize(struct sync_run *run, const cJSON *wanted)
 {
     cJSON *patch = NULL;
@@ -266,7 +266,7 @@ bool pod_update_down(struct sync_run *run)
     err_init(&err, run->arena);
     if (pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err) ||
         pod_translate(run->syncer, run->arena, run->virtual_, &choice, false, &pod, &err)) {
-        /* It runs as it was allowed to; a change that is not allowed stays up here. */
+        /* It runs as it was admitted; a change that is refused stays in the virtual cluster. */
         refuse(run, &err);
         return true;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host says of a pod, for the tenant: its node, its status, its end. Written as the API's
- * own components would write it: binding, status update, deletion. Must never write a spec, nor
- * report on another incarnation of the pod than the one it read. */
+/* From a host pod to its virtual pod: node, status, deletion. Written as Kubernetes' own components
+ * write them: Binding, status update, delete request. Must never write a spec, nor the status of
+ * another pod of the same name than the one it read. */
 #include "pods/pods.h"
 #include "nodes/nodes.h"
 
@@ -16,7 +16,7 @@ struct up {
     struct sync_run run;
 };
 
-/* A conflict is another writer's progress: its event brings the key back. */
+/* Conflict: written concurrently; the event of that write adds the key again. */
 static void on_answer(void *ctx, const struct err *err, const struct store_object *object)
 {
     struct up *up = ctx;
@@ -44,7 +44,7 @@ void pod_remove_virtual(struct sync_run *run, int64_t grace_s)
                 up_begin(run));
 }
 
-/* --- taken back --- */
+/* --- to be created again --- */
 
 static cJSON *condition_ensure(struct arena *a, cJSON *status, const char *type)
 {
@@ -110,8 +110,7 @@ static bool is_revision(const struct store_object *o, const cJSON *object)
            o->revision == revision;
 }
 
-/* What the API makes of the host's words may be what it had: then no event brings the key back, and
- * the run goes on. */
+/* A status update that changes nothing after defaulting causes no event: the run continues. */
 static void on_status(void *ctx, const struct err *err, const struct store_object *object)
 {
     struct up *up = ctx;
@@ -135,7 +134,7 @@ bool pod_update_up(struct sync_run *run)
     struct str bound = json_str_at(run->virtual_, "spec.nodeName");
     cJSON *status;
 
-    if (node.n && bound.n && !str_eq(node, bound)) { /* the host's pod is another than it was */
+    if (node.n && bound.n && !str_eq(node, bound)) { /* the host pod was created again */
         pod_unbind(run);
         return true;
     }

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods: the one kind that everything else is there for. One run looks at the virtual pod, the host
- * pod and the mapping between them, and takes the next step. Must never create a pod twice, nor
- * bring back one that was on the host and went.
+/* The pod controller. One run reads the virtual pod, the host pod and the mapping between them, and
+ * takes the next step. Must never create a pod twice, nor create one again that was deleted on the
+ * host.
  *
- *   virtual | host | was there |
+ *   virtual | host | on record |
  *   --------+------+-----------+------------------------------------------------------------------
- *      -    |  x   |     x     | remove the host pod
- *      -    |  -   |     x     | remove its token Secret, release its GPUs, forget it
+ *      -    |  x   |     x     | delete the host pod
+ *      -    |  -   |     x     | delete its token Secret, release its GPUs, remove the record
  *      x    |  -   |     -     | wait for gates, quota, references, tokens; then create
- *      x    |  -   |     x     | it is gone: remove the virtual pod (a finished one stays), but in
- *           |      |           | another life than it was seen in: create it again
- *      x    |  x   |           | of another uid: remove the host pod; else status up, changes down,
- *           |      |           | and deletion whichever way it came from */
-#include "pods/pods.h"
+ *      x    |  -   |     x     | deleted on the host: delete the virtual pod, unless it is
+ * finished; |      |           | but if it was seen in another life: create it again x    |  x   |
+ * | of another uid: delete the host pod; else status up, changes down, |      |           | and
+ * deletion in either direction
+ *
+ * "On record": the mapping record has the host pod's uid. */
 #include "core/life.h"
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
 #include "objects/objects.h"
+#include "pods/pods.h"
 
-/* A pod removed without a grace period is killed on the host all the same before its GPUs are given
- * to somebody else: one second, confirmed by its kubelet. */
+/* For a pod deleted without a grace period: its kubelet confirms that it was killed before its GPUs
+ * are released. */
 #define FORCED_GRACE_S 1
 
 /* --- without a virtual pod --- */
@@ -50,7 +52,7 @@ static void pod_lost(struct sync_run *run)
 
     ledger_release(run->syncer->ledger, run->uid);
     if (pod_is_finished(run->virtual_) && !deleting) {
-        /* The host cleans up what finished; the tenant keeps its result. */
+        /* The host's garbage collector deletes finished pods; the tenant keeps its own. */
         (void)tokens_remove(run);
         return;
     }
@@ -60,7 +62,7 @@ static void pod_lost(struct sync_run *run)
     pod_remove_virtual(run, 0);
 }
 
-/* What the record says was on the host is of a history that this host does not have. */
+/* The record is of another life: this host never had the pod, or lost it in a restore. */
 static void pod_again(struct sync_run *run)
 {
     if (pod_is_finished(run->virtual_)) {
@@ -75,7 +77,7 @@ static void pod_again(struct sync_run *run)
         pod_unbind(run);
         return;
     }
-    sync_begin_again(run);
+    sync_recreate(run);
     pod_create(run);
 }
 
@@ -124,7 +126,7 @@ static int64_t grace_down(const struct sync_run *run)
     return grace;
 }
 
-/* True: a removal is under way in either direction. */
+/* True: a deletion is pending in either direction. */
 static bool pod_deletion(struct sync_run *run)
 {
     bool down = object_is_terminating(run->virtual_), up = object_is_terminating(run->host);
@@ -133,7 +135,7 @@ static bool pod_deletion(struct sync_run *run)
         sync_delete(run, grace_down(run));
         return true;
     }
-    if (up && !down && !sync_is_leaving(run, run->host))
+    if (up && !down && !sync_is_stale_deletion(run, run->host))
         pod_remove_virtual(run, grace_of(run->host));
     return up && !down;
 }
@@ -181,25 +183,25 @@ static void reconcile_pod(struct reconcile *r)
         pod_present(&run);
 }
 
-/* --- what the virtual cluster tells --- */
+/* --- events of the virtual cluster --- */
 
 static struct syncer *syncer_in(struct controller *c)
 {
     return vapi_get_hooks(controller_api(c))->ctx;
 }
 
-static bool speaks_of_an_end(const struct store_object *o)
+static bool may_be_finished(const struct store_object *o)
 {
     return o && (str_contains(o->bytes, STR("\"Succeeded\"")) ||
                  str_contains(o->bytes, STR("\"Failed\"")));
 }
 
-/* What a pod refers to is its spec's, which later only ephemeral containers add to; and it needs
- * none of it once it has finished, until a host that was restored runs it again. */
+/* Only ephemeral containers can add references to the spec of an existing pod. A finished pod needs
+ * none, unless a restored host runs it again. */
 static bool may_change_refs(const struct store_event *e)
 {
     return e->type == STORE_ADDED || str_contains(e->object->bytes, STR("ephemeralContainers")) ||
-           speaks_of_an_end(e->object) || speaks_of_an_end(e->previous);
+           may_be_finished(e->object) || may_be_finished(e->previous);
 }
 
 static void count_refs(struct syncer *s, const struct store_event *e)

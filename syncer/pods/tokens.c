@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Service account tokens of pods: signed by the tenant's own key, bound to the pod, short-lived, in
- * a Secret of the pod's on the host, renewed at four fifths of their life. Must never put a token
- * of one pod into another's Secret, nor let one outlive its pod's object. */
+/* Service account tokens of pods: signed with the tenant's own key, bound to the pod, short-lived,
+ * in one Secret per pod on the host, renewed at four fifths of their lifetime. Must never put a
+ * token of one pod into another's Secret, nor let one outlive its pod. */
 
-#include "pods/pods.h"
 #include "core/life.h"
+#include "pods/pods.h"
 #include <sublet/encode.h>
 #include <sublet/pki.h>
 
@@ -15,7 +15,7 @@
 struct tokens {
     struct sync_run *run;
     struct token_claims claims;
-    cJSON *data;        /* of the Secret; NULL: only counting */
+    cJSON *data;        /* of the Secret; NULL: count the tokens only */
     int64_t now, renew; /* seconds */
     size_t n;
     struct err err;
@@ -24,11 +24,11 @@ struct tokens {
 
 /* --- the contents --- */
 
-static int64_t life_of(int64_t asked)
+static int64_t lifetime(int64_t requested)
 {
-    if (asked < MIN_SECONDS)
+    if (requested < MIN_SECONDS)
         return MIN_SECONDS;
-    return asked > MAX_SECONDS ? MAX_SECONDS : asked;
+    return requested > MAX_SECONDS ? MAX_SECONDS : requested;
 }
 
 static void sign(struct tokens *t, struct str key, struct str audience, int64_t life)
@@ -54,7 +54,7 @@ static void sign(struct tokens *t, struct str key, struct str audience, int64_t 
 static void on_token(void *ctx, struct str key, struct str audience, int64_t expiration_s)
 {
     struct tokens *t = ctx;
-    int64_t life = life_of(expiration_s), renew = t->now + life * 4 / 5;
+    int64_t life = lifetime(expiration_s), renew = t->now + life * 4 / 5;
 
     t->n++;
     if (renew < t->renew)
@@ -99,13 +99,12 @@ static int account(struct tokens *t)
     return 0;
 }
 
-/* The Secret's metadata is the pod's, under the Secret's own name: it is found and owned alike. */
+/* The Secret carries the pod's owner annotations, so that translate_owner() finds the pod. */
 static cJSON *secret_of(struct sync_run *run, struct tokens *t, struct str host_name)
 {
     struct arena *a = run->arena;
     cJSON *secret = json_new_object(a), *bare = json_new_object(a), *metadata, *from;
 
-    /* Nothing of the tenant's own labels: they are the pod's. */
     from = json_ensure_object(a, bare, "metadata");
     json_set_str(a, from, "name", run->name);
     json_set_str(a, from, "namespace", run->ns);
@@ -167,7 +166,7 @@ static void write_secret(struct sync_run *run, struct str name, const char *meth
     q.body = json_text(run->arena, secret);
     if (patch)
         q.content_type = "application/merge-patch+json";
-    sync_ask(run, &q, on_written);
+    sync_send(run, &q, on_written);
 }
 
 static void on_removed(struct sync_run *run, const struct host_answer *answer,
@@ -190,7 +189,7 @@ static void delete_secret(struct sync_run *run, struct str name, struct str host
                           "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\","
                           "\"preconditions\":{\"uid\":\"%.*s\"}}",
                           STR_F(host_uid));
-    sync_ask(run, &q, on_removed);
+    sync_send(run, &q, on_removed);
 }
 
 struct secret_state {
@@ -232,7 +231,7 @@ bool tokens_ensure(struct sync_run *run)
     if (!state.ours || !str_eq(state.pod_uid, run->uid)) {
         if (state.ours && mapping_knows(&run->mapping, state.pod_uid))
             delete_secret(run, str_c(name), state.host_uid);
-        else if (state.ours) /* of a pod this one took over */
+        else if (state.ours) /* of a pod that this one adopted */
             write_secret(run, str_c(name), "PATCH");
         return false;
     }

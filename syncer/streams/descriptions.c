@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's own OpenAPI documents, for the text of `kubectl explain`. Whoever asked picks what is
- * his: this only carries bytes. Must never ask for any path but those below /openapi/v3, which
- * every identity of a host may read. */
+/* The host's own OpenAPI documents, whose descriptions `kubectl explain` prints. The caller picks
+ * what it needs; this only carries bytes. Must never request a path outside /openapi/v3, which
+ * every identity on a host may read. */
 
 #include "streams/streams.h"
 #include <assert.h>
 
 #define ROOT "/openapi/v3"
 
-struct question {
+struct fetch {
     void (*done)(void *ctx, struct str body, const struct err *err);
     void *ctx;
 };
 
 static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
 {
-    struct question q = *(struct question *)ctx;
+    struct fetch f = *(struct fetch *)ctx;
 
     mem_free(ctx);
-    q.done(q.ctx, answer && !err ? answer->body : STR(""), err);
+    f.done(f.ctx, answer && !err ? answer->body : STR(""), err);
 }
 
-void descriptions_ask(struct syncer *s, struct str path, int64_t timeout_ms,
-                      void (*done)(void *ctx, struct str body, const struct err *err), void *ctx)
+void descriptions_fetch(struct syncer *s, struct str path, int64_t timeout_ms,
+                        void (*done)(void *ctx, struct str body, const struct err *err), void *ctx)
 {
     struct host_request request = {
         .method = "GET",
@@ -31,9 +31,9 @@ void descriptions_ask(struct syncer *s, struct str path, int64_t timeout_ms,
         .timeout_ms = timeout_ms,
         .urgent = true,
     };
-    struct question *q = NEW(struct question);
+    struct fetch *f = NEW(struct fetch);
 
     assert(str_has_prefix(path, STR(ROOT)));
-    *q = (struct question){done, ctx};
-    host_send(s->host, &request, on_answer, q);
+    *f = (struct fetch){done, ctx};
+    host_send(s->host, &request, on_answer, f);
 }

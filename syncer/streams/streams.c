@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs, exec, attach, port-forward and proxies, carried to the host: the tenant's request was
- * authorised by its own API; here its names become the host's and it goes out under our identity.
- * Must never go to a host object that is not the virtual one's (its uid says), keep more of an
- * answer than its reader is behind, or let a host's name into a refusal.
+/* Logs, exec, attach, port-forward and proxies, forwarded to the host: the tenant's own API has
+ * authorised the request; here its names become the host's, and it goes out under this process's
+ * identity. Must never reach a host object that is not the virtual one's, as its uid proves, buffer
+ * more than the slower side is behind, or let a host name into a refusal.
  *
  *   connect() -> pipe opened -+- 101 ----------> TUNNEL: bytes both ways
  *                             |- answer -------> PASSING: piece by piece
- *                             '- refusal ------> GATHERING: read whole, names written back
- *   either side ends or leaves: the other one is ended, and the stream is gone */
+ *                             '- refusal ------> GATHERING: read whole, names translated back
+ *   either side ends: the other one is closed, and the stream is freed */
 
 #include "streams/streams.h"
 #include "core/run.h"
@@ -19,7 +19,7 @@
 #define STREAM_MAGIC  0x7374726du
 #define REFUSAL_LIMIT 65536
 
-enum stream_state { STREAM_ASKED, STREAM_GATHERING, STREAM_PASSING, STREAM_TUNNEL };
+enum stream_state { STREAM_OPENING, STREAM_GATHERING, STREAM_PASSING, STREAM_TUNNEL };
 
 struct stream {
     unsigned magic;
@@ -29,7 +29,7 @@ struct stream {
     struct proxy *proxy;
     struct host_pipe *pipe;
     char host_name[64];
-    struct buf refusal; /* gathered, and the head it came with */
+    struct buf refusal; /* GATHERING: the body, and the head it came with */
     int status;
     const struct net_header *headers;
     size_t n_headers;
@@ -93,12 +93,12 @@ static const struct err_kind *kind_of(int status)
 
 static void note_right(struct stream *t, const struct err *err)
 {
-    if (!is_proxy(t)) /* a program behind it may say what it likes */
+    if (!is_proxy(t)) /* the refusal may be the proxied program's own */
         host_note_right(t->syncer->host, proxy_request(t->proxy)->method, path_of(t), err);
 }
 
-/* What the host said, as a Status of ours. That we may not ask is the admin's business: the tenant
- * learns that much, and not whom it concerns. */
+/* The host's refusal as a Status. A right that this process lacks is the admin's concern: the
+ * tenant learns that one is missing, but not of whom. */
 static void pass_refusal(struct stream *t, const cJSON *status)
 {
     struct arena *a = proxy_request(t->proxy)->arena;
@@ -124,7 +124,7 @@ static void pass_refusal(struct stream *t, const cJSON *status)
     refuse(t, &err);
 }
 
-/* NULL when what was gathered is no Status. */
+/* NULL: the gathered body is not a Status. */
 static const cJSON *read_status(const struct stream *t)
 {
     struct arena *a = proxy_request(t->proxy)->arena;
@@ -148,7 +148,7 @@ static struct str header(const struct net_header *headers, size_t n, const char 
     return STR_NULL;
 }
 
-/* A proxied program refuses in its own words; a Status may come from the API before it. */
+/* A proxied program's own errors are passed through; JSON may be a Status of the host's API. */
 static bool is_refusal(const struct stream *t, int status, const struct net_header *h, size_t n)
 {
     if (!is_proxy(t))
@@ -156,7 +156,7 @@ static bool is_refusal(const struct stream *t, int status, const struct net_head
     return status >= 400 && str_has_prefix(header(h, n, "content-type"), STR("application/json"));
 }
 
-/* The head is the pipe's; this copy lasts. */
+/* Copies the head, which the pipe owns. */
 static void gather(struct stream *t, int status, const struct net_header *headers, size_t n)
 {
     struct arena *a = proxy_request(t->proxy)->arena;
@@ -202,7 +202,7 @@ static void begin_tunnel(struct stream *t, const struct net_header *headers, siz
         return;
     }
     err_init(&err, proxy_request(t->proxy)->arena);
-    err_set(&err, &ERR_INTERNAL, "the host cluster: an upgrade that was not asked for");
+    err_set(&err, &ERR_INTERNAL, "the host cluster: an upgrade that was not requested");
     host_pipe_close(t->pipe);
     refuse(t, &err);
 }
@@ -211,7 +211,7 @@ static void on_head(void *ctx, int status, const struct net_header *headers, siz
 {
     struct stream *t = ctx;
 
-    assert(t->magic == STREAM_MAGIC && t->state == STREAM_ASKED);
+    assert(t->magic == STREAM_MAGIC && t->state == STREAM_OPENING);
     if (status == 101) {
         begin_tunnel(t, headers, n);
     } else if (is_refusal(t, status, headers, n)) {
@@ -227,7 +227,7 @@ static void pass(struct stream *t, struct str bytes)
         host_pipe_pause(t->pipe, true);
 }
 
-/* It is a proxied program's answer after all. */
+/* The gathered body turns out to be a proxied program's answer. */
 static void pass_gathered(struct stream *t)
 {
     begin(t, t->status, t->headers, t->n_headers);
@@ -263,7 +263,7 @@ static void on_host_end(void *ctx, const struct err *err)
     const cJSON *status = NULL;
 
     assert(t->magic == STREAM_MAGIC);
-    if (t->state == STREAM_ASKED) {
+    if (t->state == STREAM_OPENING) {
         assert(err);
         refuse(t, err);
         return;
@@ -316,14 +316,14 @@ static void on_client_bytes(void *ctx, struct str bytes)
     }
 }
 
-/* --- the way out --- */
+/* --- to the host --- */
 
 static enum sync_id kind_id(const struct proxy_request *r)
 {
     return r->kind == PROXY_SERVICE ? SYNC_SERVICES : SYNC_PODS;
 }
 
-/* Whether the host object under our name is this virtual object's. */
+/* Fails unless the host object of this name is the virtual object's. */
 static int find_host(struct stream *t, struct err *err)
 {
     const struct proxy_request *r = proxy_request(t->proxy);

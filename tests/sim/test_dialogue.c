@@ -184,7 +184,7 @@ static void ask(struct judged *j, const char *name, const char *type)
     json_set_str(a, json_ensure_object(a, service, "metadata"), "name",
                  arena_printf(a, "%s-0123456789abcdef", name)); /* as host names end */
     json_set_str(a, json_ensure_object(a, service, "spec"), "type", str_c(type));
-    dry_run_ask(j->sim->syncer, a, &q, on_judged, j);
+    dry_run_send(j->sim->syncer, a, &q, on_judged, j);
 }
 
 static unsigned wanted_n;

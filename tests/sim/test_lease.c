@@ -288,7 +288,7 @@ static void takes_and_renews(void **state)
     cJSON *notes;
 
     launch(a);
-    assert_int_equal(lease_state(a->lease), LEASE_ASKED);
+    assert_int_equal(lease_state(a->lease), LEASE_UNKNOWN);
     assert_false(lease_may_act(a->lease));
     until_state(a, LEASE_HELD);
     assert_true(lease_may_act(a->lease) && holds(a));

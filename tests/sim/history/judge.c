@@ -135,7 +135,7 @@ static bool disk_fails(const struct life *l)
     if (f->full || f->write_errors || f->sync_errors)
         return true;
     return l->store && !l->closing &&
-           (store_disk(l->store) != STORE_DISK_WRITABLE || (l->syncer && l->syncer->undone));
+           (store_disk(l->store) != STORE_DISK_WRITABLE || (l->syncer && l->syncer->rescan_due));
 }
 
 static void look_at_disk(struct life *l)
