@@ -210,23 +210,19 @@ static void judge_quota(struct check *c, const cJSON *list)
                STR("none in the namespace: the host bounds nothing by itself"));
 }
 
-static bool has_default_memory(const cJSON *list)
+static void judge_limits(struct check *c, const cJSON *list)
 {
+    bool has_default = false;
+
     json_each(range, json_get(list, "items"))
     {
         json_each(limit, json_path(range, "spec.limits"))
         {
-            if (str_eqc(json_str(json_get(limit, "type")), "Container") &&
-                json_path(limit, "default.memory"))
-                return true;
+            has_default |= str_eqc(json_str(json_get(limit, "type")), "Container") &&
+                           json_path(limit, "default.memory");
         }
     }
-    return false;
-}
-
-static void judge_limits(struct check *c, const cJSON *list)
-{
-    if (has_default_memory(list))
+    if (has_default)
         report(c, HOST_FINDING_OK, "limit range", STR("sets a default memory limit"));
     else
         report(c, HOST_FINDING_WARNING, "limit range",
@@ -359,30 +355,22 @@ static void finish(struct check *c)
     uv_stop(&c->loop);
 }
 
-static int open_host(struct check *c, struct err *err)
-{
-    struct host_options options = {.loop = &c->loop,
-                                   .clock = &CLOCK_SYSTEM,
-                                   .rng = &RNG_SYSTEM,
-                                   .kubeconfig = c->config->host_kubeconfig};
-
-    if (host_open(&options, &c->host, err))
-        return -1;
-    host_on_trouble(c->host, on_trouble, c);
-    return 0;
-}
-
 int host_check(struct arena *a, const struct config *config, host_finding_cb found, void *ctx,
                struct err *err)
 {
     struct check c = {.arena = a, .config = config, .found = found, .ctx = ctx};
+    struct host_options options = {.loop = &c.loop,
+                                   .clock = &CLOCK_SYSTEM,
+                                   .rng = &RNG_SYSTEM,
+                                   .kubeconfig = config->host_kubeconfig};
 
     c.lacking = BUF_INIT(0);
     uv_loop_init(&c.loop);
-    if (open_host(&c, err)) {
+    if (host_open(&options, &c.host, err)) {
         uv_loop_close(&c.loop);
         return -1;
     }
+    host_on_trouble(c.host, on_trouble, &c);
     send_request(&c, "GET", STR("/version"), STR_NULL, on_version);
     uv_run(&c.loop, UV_RUN_DEFAULT); /* until finish() */
     host_close(c.host, on_closed, &c);

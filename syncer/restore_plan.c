@@ -81,19 +81,6 @@ static bool on_object(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* The entries left belong to no object of the store. */
-static void judge_rest(struct plan *p)
-{
-    json_each(entry, p->host)
-    {
-        struct str ns = part(entry, 0), name = part(entry, 1);
-        struct mapping m = mapping_get(&p->syncer, p->arena, p->id, ns, name);
-        bool proven = mapping_proves(&p->syncer, p->id, &m, part(entry, 2));
-
-        report(p, proven ? RESTORE_DELETE : RESTORE_QUARANTINE, ns, name);
-    }
-}
-
 static int judge(struct plan *p)
 {
     const struct sync_kind *k = &SYNC_KINDS[p->id];
@@ -103,7 +90,14 @@ static int judge(struct plan *p)
     if (store_scan(p->syncer.store, store_resource(p->syncer.store, name), STR_NULL, STR_NULL,
                    STR_NULL, 0, on_object, p, p->err))
         return -1;
-    judge_rest(p);
+    json_each(entry, p->host) /* those left belong to no object of the store */
+    {
+        struct str ns = part(entry, 0), plain = part(entry, 1);
+        struct mapping m = mapping_get(&p->syncer, p->arena, p->id, ns, plain);
+        bool proven = mapping_proves(&p->syncer, p->id, &m, part(entry, 2));
+
+        report(p, proven ? RESTORE_DELETE : RESTORE_QUARANTINE, ns, plain);
+    }
     return 0;
 }
 

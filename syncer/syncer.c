@@ -199,13 +199,6 @@ static const char *check_host(void *ctx)
     return "the host cluster was not reached yet";
 }
 
-static bool was_reached(struct syncer *s)
-{
-    struct str found;
-
-    return store_record_get(s->store, RECORD_META, STR(HOST_REACHED), &found);
-}
-
 static void wake_pod(void *ctx, struct str key)
 {
     struct str ns, name;
@@ -242,6 +235,7 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
     if (check_cluster_uid(api, err))
         return -1;
     struct syncer *s = NEW(struct syncer);
+    struct str found;
 
     *s = (struct syncer){.magic = SYNCER_MAGIC,
                          .parts = &PARTS,
@@ -252,7 +246,7 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
                          .arena = arena_new(0)};
     s->tenant = (struct translate_tenant){
         .config = config, .cluster_uid = cluster_uid(s), .host_namespace = config->host_namespace};
-    s->reached = was_reached(s);
+    s->reached = store_record_get(s->store, RECORD_META, STR(HOST_REACHED), &found);
     life_open(s);
     make_parts(s);
     s->tenant.node = nodes_meaning;

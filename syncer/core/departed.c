@@ -18,21 +18,16 @@ struct departed {
     bool is_pending;                    /* a commit callback is outstanding */
 };
 
-static void departed_free(struct departed *d)
-{
-    mem_free(d->ns.p);
-    mem_free(d->name.p);
-    mem_free(d->uid.p);
-    mem_free(d->host_uid.p);
-    mem_free(d);
-}
-
 static void drop(struct departed *d)
 {
     *d->at = d->next;
     if (d->next)
         d->next->at = d->at;
-    departed_free(d);
+    mem_free(d->ns.p);
+    mem_free(d->name.p);
+    mem_free(d->uid.p);
+    mem_free(d->host_uid.p);
+    mem_free(d);
 }
 
 static void on_committed(void *ctx, const struct err *err)
@@ -46,8 +41,8 @@ static void on_committed(void *ctx, const struct err *err)
     syncer_release(s);
 }
 
-/* False: the record is of another object by now, or of another life. */
-static bool put_record(struct departed *d)
+/* Records it, unless the record is of another object or another life by now. */
+static void record(struct departed *d)
 {
     struct syncer *s = d->syncer;
     struct arena *a = arena_new(0);
@@ -59,18 +54,13 @@ static bool put_record(struct departed *d)
         mapping_put(s, d->id, d->ns, d->name, &m);
     }
     arena_free(a);
-    return matters;
-}
-
-static void keep(struct departed *d)
-{
-    if (!put_record(d)) {
+    if (!matters) {
         drop(d);
         return;
     }
     d->is_pending = true;
-    syncer_hold(d->syncer);
-    store_on_commit(d->syncer->store, on_committed, d);
+    syncer_hold(s);
+    store_on_commit(s->store, on_committed, d);
 }
 
 void departed_note(struct syncer *s, enum sync_id id, struct str ns, struct str name,
@@ -88,7 +78,7 @@ void departed_note(struct syncer *s, enum sync_id id, struct str ns, struct str 
         d->next->at = &d->next;
     s->departed = d;
     revision_note(s, id, host_object);
-    keep(d);
+    record(d);
 }
 
 void departed_apply(const struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
@@ -107,7 +97,7 @@ void departed_retry(struct syncer *s)
     for (struct departed *d = s->departed; d; d = next) {
         next = d->next;
         if (!d->is_pending)
-            keep(d);
+            record(d);
     }
 }
 

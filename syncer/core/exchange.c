@@ -18,24 +18,16 @@
 
 /* --- the run --- */
 
-static cJSON *parse_host(struct arena *a, const struct host_object *o)
-{
-    cJSON *tree = NULL;
-    struct err err;
-
-    err_init(&err, a);
-    if (!o || json_parse(a, o->bytes, &tree, &err))
-        return NULL;
-    return tree;
-}
-
-static void take_host(struct sync_run *run)
+static void read_host(struct sync_run *run)
 {
     struct syncer *s = run->syncer;
     struct str ns, name;
     struct str host_name = SYNC_KINDS[run->id].namespaced ? str_c(run->host_name) : run->name;
+    const struct host_object *o = reflector_get(s->watches[run->id].reflector, host_name);
 
-    run->host = parse_host(run->arena, reflector_get(s->watches[run->id].reflector, host_name));
+    run->host = NULL;
+    if (o && json_parse(run->arena, o->bytes, &run->host, NULL))
+        run->host = NULL;
     run->host_uid = sync_uid(run->host);
     run->owner_uid = STR("");
     if (run->host)
@@ -95,7 +87,7 @@ bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
     run->mapping = mapping_get(s, run->arena, id, run->ns, run->name);
     run->virtual_ = syncer_virtual(s, run->arena, id, run->ns, run->name);
     run->uid = sync_uid(run->virtual_);
-    take_host(run);
+    read_host(run);
     overlook_other(run);
     if (!is_under_way(run))
         return true;
@@ -184,11 +176,6 @@ void sync_send(struct sync_run *run, const struct host_request *q, sync_then the
     x->then = then;
     reconcile_hold(run->reconcile);
     host_send(run->syncer->host, q, on_answer, x);
-}
-
-static struct str print(struct arena *a, const cJSON *tree)
-{
-    return json_text(a, tree);
 }
 
 bool sync_is_uncertain(const struct err *err)
@@ -312,25 +299,21 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     }
 }
 
-/* Another transaction was rolled back. Its records decide whether this object may be created: the
- * charges of pods on the host, that it existed there before. */
-static void wait_for_rescan(struct sync_run *run)
-{
-    sync_attempt_over(run, NULL);
-    reconcile_again_after(run->reconcile, 1000);
-}
-
-/* A failed transaction rolls the record back; nothing is sent then. */
+/* A failed transaction rolls the record back; nothing is sent then. Where another one failed, its
+ * records decide whether this object may be created: the charges of pods on the host, that it
+ * existed there before. The create waits until they are written again. */
 static void on_recorded(void *ctx, const struct err *err)
 {
     struct exchange *x = ctx;
 
-    if (err)
+    if (err) {
         reconcile_fail(x->run.reconcile, err);
-    else if (x->run.syncer->rescan_due)
-        wait_for_rescan(&x->run);
-    else
+    } else if (x->run.syncer->rescan_due) {
+        sync_attempt_over(&x->run, NULL);
+        reconcile_again_after(x->run.reconcile, 1000);
+    } else {
         sync_send(&x->run, &x->request, on_created);
+    }
     reconcile_release(x->run.reconcile, NULL);
 }
 
@@ -343,7 +326,7 @@ void sync_create(struct sync_run *run, const cJSON *object)
     x->run = *run;
     x->request.method = "POST";
     x->request.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
-    x->request.body = print(run->arena, object);
+    x->request.body = json_text(run->arena, object);
     reconcile_hold(run->reconcile);
     store_on_commit(run->syncer->store, on_recorded, x);
 }
@@ -371,7 +354,7 @@ void sync_patch(struct sync_run *run, cJSON *patch, const char *type, const char
 
     json_set_str(run->arena, metadata, "uid", run->host_uid);
     q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), subresource);
-    q.body = print(run->arena, patch);
+    q.body = json_text(run->arena, patch);
     sync_send(run, &q, on_patched);
 }
 
@@ -404,7 +387,7 @@ void sync_delete(struct sync_run *run, int64_t grace_s)
     if (grace_s >= 0)
         json_set_i64(run->arena, options, "gracePeriodSeconds", grace_s);
     q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
-    q.body = print(run->arena, options);
+    q.body = json_text(run->arena, options);
     sync_send(run, &q, on_deleted);
 }
 

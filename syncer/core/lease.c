@@ -179,16 +179,6 @@ static void again_in(struct lease *l, int64_t ms)
     arm(l);
 }
 
-static void retry(struct lease *l)
-{
-    int64_t most = l->o.duration_ms / 8, delay = RETRY_MS;
-
-    for (unsigned i = 0; i < l->failures && delay < most; i++)
-        delay *= 2;
-    l->failures++;
-    again_in(l, jitter(l, delay < most ? delay : most));
-}
-
 /* --- records --- */
 
 static struct str place_of(struct arena *a, struct str data_dir)
@@ -530,12 +520,17 @@ static void is_missing(struct lease *l)
 /* err NULL: the answer could not be read. */
 static void failed(struct lease *l, const struct err *err)
 {
+    int64_t most = l->o.duration_ms / 8, delay = RETRY_MS;
+
     if (!l->failures)
         log_warn("lease: not confirmed error=\"%.*s\"",
                  STR_F(err ? err->message : STR("the host's answer is no Lease")));
     if (l->state == LEASE_UNKNOWN)
         move(l, LEASE_AWAY);
-    retry(l);
+    for (unsigned i = 0; i < l->failures && delay < most; i++)
+        delay *= 2;
+    l->failures++;
+    again_in(l, jitter(l, delay < most ? delay : most));
 }
 
 static void not_permitted(struct lease *l)
@@ -753,22 +748,16 @@ void lease_wake(struct lease *l)
 
 /* --- life --- */
 
-static void copy_options(struct lease *l)
+struct lease *lease_new(const struct lease_options *options)
 {
+    struct lease *l = NEW(struct lease);
     struct lease_options *o = &l->o;
     struct str *const strings[] = {&o->host_namespace, &o->name,  &o->holder, &o->data_dir,
                                    &o->cluster_uid,    &o->epoch, &o->fork};
 
+    *l = (struct lease){.magic = LEASE_MAGIC, .o = *options, .arena = arena_new(0)};
     for (size_t i = 0; i < sizeof(strings) / sizeof(*strings); i++)
         *strings[i] = arena_str(l->arena, *strings[i]);
-}
-
-struct lease *lease_new(const struct lease_options *options)
-{
-    struct lease *l = NEW(struct lease);
-
-    *l = (struct lease){.magic = LEASE_MAGIC, .o = *options, .arena = arena_new(0)};
-    copy_options(l);
     l->identity = arena_printf(l->arena, "%.*s_%016llx", STR_F(l->o.holder),
                                (unsigned long long)rng_u64(l->o.rng));
     uv_timer_init(l->o.loop, &l->timer);

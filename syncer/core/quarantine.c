@@ -23,12 +23,6 @@ static struct str record_key(struct arena *a, enum sync_id id, struct str host_n
     return arena_printf(a, "quarantine/%s/%.*s", SYNC_KINDS[id].plural, STR_F(host_name));
 }
 
-static struct str record_value(struct arena *a, const struct host_quarantine *q)
-{
-    return arena_printf(a, "%.*s %.*s %.*s %.*s", STR_F(q->host_uid), STR_F(q->uid), STR_F(q->ns),
-                        STR_F(q->name));
-}
-
 /* The kind of a record; N_SYNC: of a kind that is not synced any more. */
 static enum sync_id parse_record(struct str key, struct str value, struct host_quarantine *ret)
 {
@@ -144,7 +138,9 @@ static void charge(struct syncer *s, struct arena *a, const struct host_quaranti
 static void begin(struct syncer *s, struct arena *a, enum sync_id id,
                   const struct host_quarantine *q, const cJSON *host)
 {
-    struct str key = record_key(a, id, q->host_name), value = record_value(a, q), before;
+    struct str key = record_key(a, id, q->host_name), before;
+    struct str value = arena_printf(a, "%.*s %.*s %.*s %.*s", STR_F(q->host_uid), STR_F(q->uid),
+                                    STR_F(q->ns), STR_F(q->name));
     bool known = store_record_get(s->store, RECORD_MAPPING, key, &before) && str_eq(before, value);
 
     if (!known)

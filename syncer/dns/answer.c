@@ -22,14 +22,6 @@ struct lookup {
 
 /* --- records --- */
 
-static ldns_rdf *rdata_ip(const struct dns_ip *ip)
-{
-    struct str bytes = dns_ip_bytes(ip);
-
-    return ldns_rdf_new_frm_data(bytes.n == 4 ? LDNS_RDF_TYPE_A : LDNS_RDF_TYPE_AAAA, bytes.n,
-                                 bytes.p);
-}
-
 static ldns_rdf *rdata_u16(unsigned value)
 {
     return ldns_native2rdf_int16(LDNS_RDF_TYPE_INT16, (uint16_t)value);
@@ -47,7 +39,9 @@ static ldns_rr_type type_of(const struct dns_ip *ip)
 
 static void push_ip(ldns_rr_list *list, struct str owner, const struct dns_ip *ip, uint32_t ttl)
 {
-    ldns_rdf *rdata[] = {rdata_ip(ip)};
+    struct str bytes = dns_ip_bytes(ip);
+    ldns_rdf_type type = bytes.n == 4 ? LDNS_RDF_TYPE_A : LDNS_RDF_TYPE_AAAA;
+    ldns_rdf *rdata[] = {ldns_rdf_new_frm_data(type, bytes.n, bytes.p)};
 
     ldns_rr_list_push_rr(list, dns_record_new(owner, type_of(ip), ttl, 1, rdata));
 }

@@ -183,15 +183,12 @@ static void finish(struct dns_exchange *x, struct dns_answer *answer)
         dns_answer_fini(answer);
 }
 
-static bool is_failure(const struct dns_answer *a)
-{
-    return a->rcode != LDNS_RCODE_NOERROR && a->rcode != LDNS_RCODE_NXDOMAIN;
-}
-
 /* An answer is final, unless it is a failure and another server is left. */
 static void settle(struct dns_exchange *x, struct dns_answer *answer)
 {
-    if (is_failure(answer) && x->upstream->n > 1 && x->attempts < ATTEMPTS) {
+    bool failed = answer->rcode != LDNS_RCODE_NOERROR && answer->rcode != LDNS_RCODE_NXDOMAIN;
+
+    if (failed && x->upstream->n > 1 && x->attempts < ATTEMPTS) {
         dns_answer_fini(answer);
         try_next_server(x);
         return;

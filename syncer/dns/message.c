@@ -148,13 +148,6 @@ static void printer_init(struct printer *p, size_t limit)
         ldns_buffer_write_u8(p->buffer, 0);
 }
 
-static void printer_fini(struct printer *p)
-{
-    ldns_traverse_postorder(p->names, free_name, NULL);
-    ldns_rbtree_free(p->names);
-    ldns_buffer_free(p->buffer);
-}
-
 /* Returns how many fit. After the first that does not, no compressed name may follow: offsets in
  * `names` may point beyond the message. */
 static size_t print_records(struct printer *p, const ldns_rr_list *list, int section)
@@ -201,11 +194,14 @@ static void print_header(struct printer *p, uint16_t id, unsigned flags, const s
         ldns_buffer_write_u16_at(p->buffer, 4 + 2 * i, (uint16_t)counts[i]);
 }
 
-static void printer_take(struct printer *p, struct buf *out)
+/* Appends the message to out, and frees the printer's memory. */
+static void printer_finish(struct printer *p, struct buf *out)
 {
     buf_add(out, (struct str){(const char *)ldns_buffer_begin(p->buffer),
                               ldns_buffer_position(p->buffer)});
-    printer_fini(p);
+    ldns_traverse_postorder(p->names, free_name, NULL);
+    ldns_rbtree_free(p->names);
+    ldns_buffer_free(p->buffer);
 }
 
 static unsigned answer_flags(const struct dns_query *q, const struct dns_answer *a, bool recursive)
@@ -242,7 +238,7 @@ void dns_answer_print(const struct dns_query *q, const struct dns_answer *a, boo
         counts[3]++;
     }
     print_header(&p, q->id, flags, counts);
-    printer_take(&p, out);
+    printer_finish(&p, out);
 }
 
 size_t dns_answer_limit(const struct dns_query *q, bool tcp)
@@ -263,7 +259,7 @@ void dns_query_print(const struct dns_query *q, uint16_t id, struct buf *out)
     print_question(&p, q);
     print_opt(&p, LDNS_RCODE_NOERROR, q->dnssec_ok);
     print_header(&p, id, FLAG_RD | (q->checking_disabled ? FLAG_CD : 0), counts);
-    printer_take(&p, out);
+    printer_finish(&p, out);
 }
 
 void dns_answer_freeze(const struct dns_query *q, const struct dns_answer *a, struct buf *out)

@@ -83,11 +83,6 @@ static void on_forwarded(struct dns_wait *w, struct dns_answer *answer)
     job_free(j);
 }
 
-static bool has_room(struct dns *d, const struct dns_ip *ip)
-{
-    return d->n_jobs < DNS_JOBS_MAX && dns_rates_take(d->rates, ip, clock_mono_ms(d->o.clock));
-}
-
 /* Takes ownership of draft->answer. */
 static void forward(struct dns *d, const struct dns_job *draft, const struct dns_ip *ip)
 {
@@ -99,7 +94,8 @@ static void forward(struct dns *d, const struct dns_job *draft, const struct dns
     d->n_jobs++;
     if (j->to.conn)
         dns_conn_hold(j->to.conn);
-    if (!has_room(d, ip) || !dns_forwarder_send(d->forwarder, &j->at, j->upstream, &j->wait)) {
+    if (d->n_jobs >= DNS_JOBS_MAX || !dns_rates_take(d->rates, ip, clock_mono_ms(d->o.clock)) ||
+        !dns_forwarder_send(d->forwarder, &j->at, j->upstream, &j->wait)) {
         d->counts[COUNT_LIMITED]++;
         reply_rcode(d, &j->query, LDNS_RCODE_SERVFAIL, &j->to);
         job_free(j);

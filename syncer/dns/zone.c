@@ -151,44 +151,20 @@ static char *key_of(struct str ns, struct str name)
     return key;
 }
 
-/* Room for a key; names in Kubernetes are shorter. */
-struct key {
-    char text[2 * 256];
-};
-
-static struct str look_up_key(struct key *room, struct str ns, struct str name)
-{
-    if (ns.n + name.n + 1 > sizeof(room->text))
-        return STR_NULL;
-    memcpy(room->text, ns.p ? ns.p : "", ns.n);
-    room->text[ns.n] = '/';
-    memcpy(room->text + ns.n + 1, name.p ? name.p : "", name.n);
-    return (struct str){room->text, ns.n + 1 + name.n};
-}
-
 static struct map_entry *find(const struct dns_zone *z, enum zone_kind kind, struct str ns,
                               struct str name)
 {
-    struct key room;
+    char key[2 * 256]; /* names in Kubernetes are shorter */
 
-    return map_get(&z->maps[kind], look_up_key(&room, ns, name));
+    if (ns.n + name.n + 1 > sizeof(key))
+        return NULL;
+    memcpy(key, ns.p ? ns.p : "", ns.n);
+    key[ns.n] = '/';
+    memcpy(key + ns.n + 1, name.p ? name.p : "", name.n);
+    return map_get(&z->maps[kind], (struct str){key, ns.n + 1 + name.n});
 }
 
 /* --- Services --- */
-
-static void service_empty(struct dns_zone *z, struct zone_service *s)
-{
-    for (size_t i = 0; i < s->n_ips; i++)
-        place_remove(z, &s->ips[i], s);
-    mem_free(s->ips);
-    free_ports(s->ports, s->n_ports);
-    mem_free(s->external);
-    s->ips = NULL;
-    s->ports = NULL;
-    s->external = NULL;
-    s->n_ips = s->n_ports = 0;
-    s->exists = s->headless = false;
-}
 
 static struct zone_service *service_get(struct dns_zone *z, struct str ns, struct str name)
 {
@@ -216,7 +192,16 @@ static void remove_service(struct dns_zone *z, struct map_entry *e)
 {
     struct zone_service *s = CONTAINER(e, struct zone_service, entry);
 
-    service_empty(z, s);
+    for (size_t i = 0; i < s->n_ips; i++)
+        place_remove(z, &s->ips[i], s);
+    mem_free(s->ips);
+    free_ports(s->ports, s->n_ports);
+    mem_free(s->external);
+    s->ips = NULL;
+    s->ports = NULL;
+    s->external = NULL;
+    s->n_ips = s->n_ports = 0;
+    s->exists = s->headless = false;
     service_settle(z, s);
 }
 
@@ -262,7 +247,7 @@ static void remove_slice(struct dns_zone *z, struct map_entry *e)
     mem_free(slice);
 }
 
-/* The name CoreDNS gives an endpoint without a hostname. */
+/* The name that CoreDNS gives an endpoint without a hostname. */
 static char *default_hostname(const struct dns_ip *ip)
 {
     struct arena *a = arena_new(0);

@@ -191,16 +191,6 @@ static bool leave_line(struct ledger *l, struct str uid)
     return false;
 }
 
-static void wake_head(struct ledger *l, const struct config_pool *pool)
-{
-    struct waiter *w = l->first;
-
-    while (w && w->pool != pool)
-        w = w->next;
-    if (w)
-        l->o.wake(l->o.ctx, w->key);
-}
-
 /* Wakes the pods at the front, which start or report their new position; further back only the
  * first of each pool, so positions there may be stale. */
 static void wake(struct ledger *l)
@@ -209,8 +199,14 @@ static void wake(struct ledger *l)
 
     for (struct waiter *w = l->first; w && n < WAKE_MAX; w = w->next, n++)
         l->o.wake(l->o.ctx, w->key);
-    for (size_t i = 0; i < l->o.config->n_bindings && n == WAKE_MAX; i++)
-        wake_head(l, l->o.config->bindings[i].pool);
+    for (size_t i = 0; i < l->o.config->n_bindings && n == WAKE_MAX; i++) {
+        const struct waiter *w = l->first;
+
+        while (w && w->pool != l->o.config->bindings[i].pool)
+            w = w->next;
+        if (w)
+            l->o.wake(l->o.ctx, w->key);
+    }
 }
 
 void ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid)

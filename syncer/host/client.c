@@ -186,23 +186,19 @@ static void on_probe_timer(uv_timer_t *timer)
     send_probe(timer->data);
 }
 
-static int64_t probe_delay(const struct host *h)
+static void schedule_probe(struct host *h)
 {
     int64_t delay = h->o.backoff_ms;
 
+    if (h->stopped || h->probe)
+        return;
     for (unsigned i = 0; i < h->probes && delay < h->o.backoff_max_ms; i++)
         delay *= 2;
     if (delay > h->o.backoff_max_ms)
         delay = h->o.backoff_max_ms;
-    return delay / 2 + (int64_t)(rng_u64(h->o.rng) % (uint64_t)(delay / 2 + 1));
-}
-
-static void schedule_probe(struct host *h)
-{
-    if (h->stopped || h->probe)
-        return;
+    delay = delay / 2 + (int64_t)(rng_u64(h->o.rng) % (uint64_t)(delay / 2 + 1));
     uv_update_time(h->o.loop);
-    uv_timer_start(&h->probe_timer, on_probe_timer, (uint64_t)probe_delay(h), 0);
+    uv_timer_start(&h->probe_timer, on_probe_timer, (uint64_t)delay, 0);
 }
 
 /* One transport failure makes the host down; any answer makes it up. */

@@ -206,11 +206,13 @@ static int on_timeout_wish(CURLM *multi, long timeout_ms, void *ctx)
     return 0;
 }
 
-static void transport_free(struct curl_transport *t)
+static void handle_closed(struct curl_transport *t)
 {
     void (*closed)(void *ctx) = t->closed;
     void *ctx = t->closed_ctx;
 
+    if (--t->open_handles)
+        return;
     curl_slist_free_all(t->connect_to);
     buf_fini(&t->token);
     buf_fini(&t->ca);
@@ -218,12 +220,6 @@ static void transport_free(struct curl_transport *t)
     mem_free(t);
     curl_global_cleanup();
     closed(ctx);
-}
-
-static void handle_closed(struct curl_transport *t)
-{
-    if (--t->open_handles == 0)
-        transport_free(t);
 }
 
 static void on_poll_closed(uv_handle_t *handle)
@@ -306,17 +302,6 @@ static void reload(struct buf *into, struct str path)
         buf_add(into, content);
     }
     arena_free(a);
-}
-
-static void refresh_credentials(struct curl_transport *t)
-{
-    int64_t now = clock_mono_ms(t->clock);
-
-    if (now - t->credentials_at < CREDENTIALS_MS)
-        return;
-    t->credentials_at = now;
-    reload(&t->token, t->config->token_file);
-    reload(&t->ca, t->config->ca_file);
 }
 
 static void add_header(struct wire *w, const char *start, struct str value)
@@ -431,6 +416,7 @@ static void set_common(struct wire *w, struct str path, int64_t timeout_ms)
 struct wire *curl_wire_new(struct curl_transport *t, struct str path, int64_t timeout_ms)
 {
     struct wire *w = NEW(struct wire);
+    int64_t now = clock_mono_ms(t->clock);
 
     *w = (struct wire){.magic = WIRE_MAGIC,
                        .transport = t,
@@ -440,7 +426,11 @@ struct wire *curl_wire_new(struct curl_transport *t, struct str path, int64_t ti
     if (w->next)
         w->next->prev = &w->next;
     t->wires = w;
-    refresh_credentials(t);
+    if (now - t->credentials_at >= CREDENTIALS_MS) {
+        t->credentials_at = now;
+        reload(&t->token, t->config->token_file);
+        reload(&t->ca, t->config->ca_file);
+    }
     w->easy = curl_easy_init();
     assert(w->easy);
     set_common(w, path, timeout_ms);

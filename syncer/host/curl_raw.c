@@ -48,18 +48,11 @@ static void *raw_open(struct transport *base, const struct raw_handler *h)
     return r;
 }
 
-/* A client that stops reading (a pager) must not let the connection time out. */
-static void be_patient(curl_socket_t fd)
-{
-    unsigned never = 0;
-
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof(never));
-}
-
 /* From settle(): outside of libcurl and of the caller's calls. */
 void curl_raw_opened(struct raw *r, CURLcode result)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
+    unsigned never = 0;
 
     assert(r->magic == RAW_MAGIC && !r->poll);
     if (result == CURLE_OK)
@@ -69,7 +62,8 @@ void curl_raw_opened(struct raw *r, CURLcode result)
     if (result == CURLE_OK) {
         r->poll = curl_poll_new(r->transport, fd);
         r->poll->raw = r;
-        be_patient(fd);
+        /* A client that stops reading (a pager) must not let the connection time out. */
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof(never));
     }
     if (result == CURLE_PEER_FAILED_VERIFICATION)
         r->transport->credentials_at = INT64_MIN / 2;

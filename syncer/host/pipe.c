@@ -121,12 +121,6 @@ static int on_value(llhttp_t *parser)
     return 0;
 }
 
-static void reset_head(struct host_pipe *p)
-{
-    arena_reset(p->arena);
-    p->n_headers = 0;
-}
-
 static int on_headers(llhttp_t *parser)
 {
     struct host_pipe *p = parser->data;
@@ -156,7 +150,8 @@ static int on_complete(llhttp_t *parser)
     struct host_pipe *p = parser->data;
 
     if (p->state == PIPE_HEAD) {
-        reset_head(p);
+        arena_reset(p->arena);
+        p->n_headers = 0;
         return 0;
     }
     p->whole = p->state == PIPE_BODY;
@@ -289,19 +284,15 @@ static void on_opened(void *ctx, const char *failure)
 
 /* --- interface --- */
 
-static bool may_have_body(const char *method)
-{
-    return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
-}
-
 static void write_request(struct host_pipe *p, const struct host_pipe_request *q)
 {
     struct buf *b = &p->out;
+    bool may_have_body = strcmp(q->method, "GET") != 0 && strcmp(q->method, "HEAD") != 0;
 
     p->transport->ops->raw->head(p->transport, b, q->method, q->path);
     for (size_t i = 0; i < q->n_headers; i++)
         buf_printf(b, "%.*s: %.*s\r\n", STR_F(q->headers[i].name), STR_F(q->headers[i].value));
-    if (q->body.n || may_have_body(q->method))
+    if (q->body.n || may_have_body)
         buf_printf(b, "Content-Length: %zu\r\n", q->body.n);
     if (q->upgrade.n)
         buf_printf(b, "Connection: Upgrade\r\nUpgrade: %.*s\r\n\r\n", STR_F(q->upgrade));

@@ -358,31 +358,23 @@ void nodes_host_changed(struct nodes *n)
 /* --- the virtual node --- */
 
 /* Of a node that is not readable: pods of ours run there, so it is ready. */
-static cJSON *ready_status(struct arena *a)
+static cJSON *placeholder(struct arena *a, struct str name)
 {
-    cJSON *status = json_new_object(a), *list = json_new_array(a), *ready = json_new_object(a);
+    cJSON *node = json_new_object(a), *metadata, *conditions, *ready;
 
+    json_set_str(a, node, "apiVersion", STR("v1"));
+    json_set_str(a, node, "kind", STR("Node"));
+    metadata = json_ensure_object(a, node, "metadata");
+    json_set_str(a, metadata, "name", name);
+    json_set_str(a, metadata, "uid", STR(UNREADABLE));
+    json_set_str(a, json_ensure_object(a, metadata, "labels"), "kubernetes.io/hostname", name);
+    json_ensure_object(a, node, "spec");
+    conditions =
+        json_set(a, json_ensure_object(a, node, "status"), "conditions", json_new_array(a));
+    ready = json_append(conditions, json_new_object(a));
     json_set_str(a, ready, "type", STR("Ready"));
     json_set_str(a, ready, "status", STR("True"));
     json_set_str(a, ready, "reason", STR("PodsRun"));
-    json_append(list, ready);
-    json_set(a, status, "conditions", list);
-    return status;
-}
-
-static cJSON *placeholder(struct arena *a, struct str name)
-{
-    cJSON *node = json_new_object(a), *metadata = json_new_object(a), *labels = json_new_object(a);
-
-    json_set_str(a, metadata, "name", name);
-    json_set_str(a, metadata, "uid", STR(UNREADABLE));
-    json_set_str(a, labels, "kubernetes.io/hostname", name);
-    json_set(a, metadata, "labels", labels);
-    json_set_str(a, node, "apiVersion", STR("v1"));
-    json_set_str(a, node, "kind", STR("Node"));
-    json_set(a, node, "metadata", metadata);
-    json_set(a, node, "spec", json_new_object(a));
-    json_set(a, node, "status", ready_status(a));
     return node;
 }
 

@@ -13,19 +13,6 @@
 static void find_api(void *ctx);
 static void find_dns(void *ctx);
 
-/* The endpoint is the Service's own address again: the host Service knows its real endpoints. */
-static void publish(struct syncer *s)
-{
-    unsigned port = (unsigned)s->tenant.api_port, own = vapi_port(s->api);
-    struct vapi_address address = {.cluster_ip = s->tenant.api_ip,
-                                   .endpoint_ip = s->tenant.api_ip,
-                                   .port = port ? port : API_PORT,
-                                   .target_port = own ? own : API_PORT,
-                                   .endpoint_port = port ? port : API_PORT};
-
-    vapi_publish_address(s->api, &address);
-}
-
 /* --- the host's Services --- */
 
 static void get_service(struct syncer *s, const char *tail, host_done_cb then)
@@ -64,9 +51,17 @@ static struct str read_service(struct arena *a, struct str body, int64_t *ret_po
 
 static void settle(struct syncer *s, struct str dns_ip)
 {
+    unsigned port = (unsigned)s->tenant.api_port, own = vapi_port(s->api);
+    /* The endpoint is the Service's own address: the host Service knows its real endpoints. */
+    struct vapi_address address = {.cluster_ip = s->tenant.api_ip,
+                                   .endpoint_ip = s->tenant.api_ip,
+                                   .port = port ? port : API_PORT,
+                                   .target_port = own ? own : API_PORT,
+                                   .endpoint_port = port ? port : API_PORT};
+
     s->tenant.dns_ip = arena_str(s->arena, dns_ip);
     s->address_known = true;
-    publish(s);
+    vapi_publish_address(s->api, &address);
     service_publish_dns(s);
     runtime_classes_publish(s);
     syncer_rescan_kinds(s);

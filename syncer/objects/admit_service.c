@@ -192,14 +192,6 @@ static void fail(struct admit *w, const struct err *err)
     answer(w);
 }
 
-static void take_allocation(struct admit *w, const cJSON *host)
-{
-    cJSON *spec = translate_service_spec_up(w->arena, host, w->object);
-
-    if (spec)
-        json_set(w->arena, w->object, "spec", spec);
-}
-
 static void note_host_uid(struct admit *w, const cJSON *host)
 {
     struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
@@ -213,14 +205,16 @@ static void note_host_uid(struct admit *w, const cJSON *host)
 
 static void take_answer(struct admit *w, struct str body)
 {
-    cJSON *host = NULL;
+    cJSON *host = NULL, *spec;
 
     if (json_parse(w->arena, body, &host, &w->err)) {
         err_wrap(&w->err, "the host's answer");
         answer(w);
         return;
     }
-    take_allocation(w, host);
+    spec = translate_service_spec_up(w->arena, host, w->object);
+    if (spec)
+        json_set(w->arena, w->object, "spec", spec);
     if (!w->dry_run) {
         note_host_uid(w, host);
         reflector_learn(w->syncer->watches[SYNC_SERVICES].reflector, body);
@@ -285,31 +279,24 @@ static void on_judged(void *ctx, struct str host_name, struct str body, const st
     }
 }
 
-/* A dry run allocates nothing: the next Service may get the address it shows. */
-static void judge(struct admit *w, const cJSON *object)
+static void post(struct admit *w)
 {
+    struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
+    cJSON *object = wanted(w);
     struct dry_run q = {.id = SYNC_SERVICES,
                         .object = object,
                         .patience = DRY_RUN_PATIENT,
                         .timeout_ms = w->syncer->config->verdict_timeout_ms};
 
-    dry_run_send(w->syncer, w->arena, &q, on_judged, w);
-}
-
-static void post(struct admit *w)
-{
-    struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
-    cJSON *object = wanted(w);
-
     if (!object || service_keep_address(w->arena, &m, w->object, object, &w->err)) {
         answer(w);
         return;
     }
-    if (w->dry_run) {
-        judge(w, object);
-        return;
-    }
-    send(w, "POST", STR(""), json_text(w->arena, object), NULL, on_posted);
+    /* A dry run allocates nothing: the next Service may get the address it shows. */
+    if (w->dry_run)
+        dry_run_send(w->syncer, w->arena, &q, on_judged, w);
+    else
+        send(w, "POST", STR(""), json_text(w->arena, object), NULL, on_posted);
 }
 
 static void on_patched(void *ctx, const struct host_answer *a, const struct err *err)
@@ -417,10 +404,7 @@ static void get(struct admit *w)
 
 static void begin(struct admit *w)
 {
-    if (w->changing)
-        get(w);
-    else
-        post(w);
+    (w->changing ? get : post)(w);
 }
 
 static void on_recorded(void *ctx, const struct err *err)

@@ -20,19 +20,6 @@ static const struct resource *volumes(const struct sync_run *run)
 
 /* --- the volume a claim is bound to --- */
 
-static cJSON *claim_ref(struct sync_run *run)
-{
-    struct arena *a = run->arena;
-    cJSON *ref = json_new_object(a);
-
-    json_set_str(a, ref, "apiVersion", STR("v1"));
-    json_set_str(a, ref, "kind", STR("PersistentVolumeClaim"));
-    json_set_str(a, ref, "namespace", run->ns);
-    json_set_str(a, ref, "name", run->name);
-    json_set_str(a, ref, "uid", run->uid);
-    return ref;
-}
-
 static void copy(struct arena *a, cJSON *to, const char *key, const cJSON *value)
 {
     if (value)
@@ -43,7 +30,7 @@ static cJSON *volume_of(struct sync_run *run, struct str name)
 {
     struct arena *a = run->arena;
     const cJSON *claim = run->virtual_;
-    cJSON *volume = json_new_object(a), *metadata, *spec, *csi;
+    cJSON *volume = json_new_object(a), *metadata, *spec, *csi, *ref;
 
     metadata = json_ensure_object(a, volume, "metadata");
     json_set_str(a, metadata, "name", name);
@@ -58,7 +45,12 @@ static cJSON *volume_of(struct sync_run *run, struct str name)
     csi = json_ensure_object(a, spec, "csi");
     json_set_str(a, csi, "driver", STR(DRIVER));
     json_set_str(a, csi, "volumeHandle", name);
-    json_set(a, spec, "claimRef", claim_ref(run));
+    ref = json_ensure_object(a, spec, "claimRef");
+    json_set_str(a, ref, "apiVersion", STR("v1"));
+    json_set_str(a, ref, "kind", STR("PersistentVolumeClaim"));
+    json_set_str(a, ref, "namespace", run->ns);
+    json_set_str(a, ref, "name", run->name);
+    json_set_str(a, ref, "uid", run->uid);
     return volume;
 }
 
@@ -70,22 +62,11 @@ static bool is_for(const struct sync_run *run, const cJSON *volume)
     return str_eq(key, reconcile_key(run->reconcile));
 }
 
-static bool set_bound(struct sync_run *run, cJSON *volume)
-{
-    cJSON *status = json_ensure_object(run->arena, volume, "status");
-
-    if (str_eqc(json_str(json_get(status, "phase")), "Bound"))
-        return false;
-    json_set_str(run->arena, status, "phase", STR("Bound"));
-    reconcile_update_status(run->reconcile, volumes(run), volume);
-    return true;
-}
-
 /* True: a write is pending. */
 static bool mirror_volume(struct sync_run *run)
 {
     struct str name = json_str_at(run->virtual_, "spec.volumeName");
-    cJSON *volume;
+    cJSON *volume, *status;
 
     if (!name.n || !str_eqc(json_str_at(run->virtual_, "status.phase"), "Bound"))
         return false;
@@ -95,19 +76,12 @@ static bool mirror_volume(struct sync_run *run)
         reconcile_again_after(run->reconcile, 10); /* to write its status */
         return true;
     }
-    return is_for(run, volume) && set_bound(run, volume);
-}
-
-/* Released first: upstream's pv-protection keeps a Bound volume, and its binder, which would set
- * the phase, does not run. */
-static void remove_volume(struct sync_run *run, cJSON *volume)
-{
-    cJSON *status = json_ensure_object(run->arena, volume, "status");
-
-    json_set_str(run->arena, status, "phase", STR("Released"));
+    if (!is_for(run, volume) || str_eqc(json_str_at(volume, "status.phase"), "Bound"))
+        return false;
+    status = json_ensure_object(run->arena, volume, "status");
+    json_set_str(run->arena, status, "phase", STR("Bound"));
     reconcile_update_status(run->reconcile, volumes(run), volume);
-    reconcile_delete(run->reconcile, volumes(run), STR(""), json_str_at(volume, "metadata.name"),
-                     sync_uid(volume), NULL);
+    return true;
 }
 
 struct search {
@@ -136,7 +110,17 @@ static void remove_volumes(struct sync_run *run)
     if (store_scan(run->syncer->store, volumes(run)->storage, STR_NULL, STR_NULL, STR_NULL, 0,
                    on_volume, &search, NULL))
         return;
-    json_each(volume, search.found) remove_volume(run, volume);
+    /* Released first: upstream's pv-protection keeps a Bound volume, and its binder, which would
+     * set the phase, does not run. */
+    json_each(volume, search.found)
+    {
+        cJSON *status = json_ensure_object(run->arena, volume, "status");
+
+        json_set_str(run->arena, status, "phase", STR("Released"));
+        reconcile_update_status(run->reconcile, volumes(run), volume);
+        reconcile_delete(run->reconcile, volumes(run), STR(""),
+                         json_str_at(volume, "metadata.name"), sync_uid(volume), NULL);
+    }
 }
 
 /* --- the claim --- */

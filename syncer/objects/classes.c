@@ -35,15 +35,6 @@ static cJSON *new_class(struct sync_run *run, const cJSON *host, const char *con
     return object;
 }
 
-/* For a class that is not readable on the host. */
-static cJSON *placeholder(struct arena *a)
-{
-    cJSON *class = json_new_object(a);
-
-    json_set_str(a, class, "provisioner", STR("host.sublet.dev"));
-    return class;
-}
-
 static bool is_unreadable(const struct syncer *s)
 {
     const struct reflector *classes = s->watches[SYNC_STORAGE_CLASSES].reflector;
@@ -54,11 +45,12 @@ static bool is_unreadable(const struct syncer *s)
 static cJSON *wanted_storage(struct sync_run *run)
 {
     const struct translate_tenant *t = &run->syncer->tenant;
-    const cJSON *host = run->host;
-    cJSON *object;
+    cJSON *host = run->host, *object;
 
-    if (!host && is_unreadable(run->syncer))
-        host = placeholder(run->arena);
+    if (!host && is_unreadable(run->syncer)) {
+        host = json_new_object(run->arena);
+        json_set_str(run->arena, host, "provisioner", STR("host.sublet.dev"));
+    }
     if (!host || !translate_class_offered(t, run->name))
         return NULL;
     object = new_class(run, host, STORAGE_FIELDS);
@@ -115,15 +107,6 @@ static void on_class(void *ctx, const struct host_object *o)
         best->name = o->name;
         best->created = created;
     }
-}
-
-static void read_default(struct syncer *s)
-{
-    struct newest best = {.arena = arena_new(0)};
-
-    reflector_each(s->watches[SYNC_STORAGE_CLASSES].reflector, on_class, &best);
-    set_default(s, best.name);
-    arena_free(best.arena);
 }
 
 static void probe_default(struct syncer *s);
@@ -199,8 +182,14 @@ static void probe_default(struct syncer *s)
 
 void classes_look(struct syncer *s)
 {
-    if (reflector_synced(s->watches[SYNC_STORAGE_CLASSES].reflector)) {
-        read_default(s);
+    struct reflector *classes = s->watches[SYNC_STORAGE_CLASSES].reflector;
+    struct newest best = {0};
+
+    if (reflector_synced(classes)) {
+        best.arena = arena_new(0);
+        reflector_each(classes, on_class, &best);
+        set_default(s, best.name);
+        arena_free(best.arena);
         return;
     }
     if (!is_unreadable(s))
@@ -213,25 +202,16 @@ void classes_look(struct syncer *s)
 
 /* --- priority classes: named by tier, valued by the host class it stands for --- */
 
-static struct str host_class_of(const struct syncer *s, struct str tier)
-{
-    for (size_t i = 0; i < s->config->n_bindings; i++) {
-        struct str name = json_str(json_get_str(s->config->bindings[i].pool->priority_tiers, tier));
-
-        if (name.n)
-            return name;
-    }
-    return STR_NULL;
-}
-
 static cJSON *wanted_priority(struct sync_run *run)
 {
     struct syncer *s = run->syncer;
-    struct str name = host_class_of(s, run->name);
-    const struct host_object *o =
-        name.n ? reflector_get(s->watches[SYNC_PRIORITY_CLASSES].reflector, name) : NULL;
+    struct str name = STR_NULL;
+    const struct host_object *o;
     cJSON *host = NULL;
 
+    for (size_t i = 0; i < s->config->n_bindings && !name.n; i++)
+        name = json_str(json_get_str(s->config->bindings[i].pool->priority_tiers, run->name));
+    o = name.n ? reflector_get(s->watches[SYNC_PRIORITY_CLASSES].reflector, name) : NULL;
     if (!o || json_parse(run->arena, o->bytes, &host, NULL))
         return NULL;
     return new_class(run, host, PRIORITY_FIELDS);

@@ -31,6 +31,7 @@ struct events_up {
     bool armed; /* on_forget() is deferred */
 };
 
+/* Token bucket. */
 static bool take_token(struct events_up *e)
 {
     int64_t now = clock_mono_ms(vapi_clock(e->syncer->api));

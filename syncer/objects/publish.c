@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kubeconfig of this virtual cluster in Secret `<name>-kubeconfig` of the host namespace, under
  * key `value`, where Cluster API, Flux and Argo CD look for it. Retried until it is written. Must
- * never overwrite a Secret that is not this cluster's. */
+ * never overwrite a Secret that is not this cluster's.
+ *
+ *   IDLE --GET, then POST or PATCH--> SENDING --current, or written--> DONE
+ *     ^                                 | failed: timer; not ours       | another kubeconfig
+ *     '---------------------------------+-------------------------------'
+ *   IDLE, DONE --publisher_close()--> CLOSED */
 
 #include "objects/objects.h"
 #include "core/leader.h"
@@ -17,35 +22,35 @@
 #define LABEL_MANAGER   "app.kubernetes.io/managed-by"
 #define LABEL_INSTANCE  "app.kubernetes.io/instance"
 
+enum publisher_state { PUBLISHER_IDLE, PUBLISHER_SENDING, PUBLISHER_DONE, PUBLISHER_CLOSED };
+
+#define TO(state) (1u << PUBLISHER_##state)
+static const unsigned TRANSITIONS[] = {
+    [PUBLISHER_IDLE] = TO(SENDING) | TO(CLOSED),
+    [PUBLISHER_SENDING] = TO(IDLE) | TO(DONE),
+    [PUBLISHER_DONE] = TO(IDLE) | TO(CLOSED),
+    [PUBLISHER_CLOSED] = 0,
+};
+
 struct publisher {
     unsigned magic;
+    enum publisher_state state;
     struct syncer *syncer;
     uv_timer_t timer;
     struct str kubeconfig; /* heap; empty: nothing to publish */
-    bool busy, published, closing;
 };
 
-static void look(struct publisher *p);
+static void send_read(struct publisher *p);
+
+static void move(struct publisher *p, enum publisher_state to)
+{
+    assert(TRANSITIONS[p->state] & (1u << to));
+    p->state = to;
+}
 
 static struct str secret_name(const struct publisher *p, struct arena *a)
 {
     return arena_printf(a, "%.*s-kubeconfig", STR_F(p->syncer->config->name));
-}
-
-static cJSON *secret_of(const struct publisher *p, struct arena *a)
-{
-    cJSON *secret = json_new_object(a), *metadata, *labels;
-
-    json_set_str(a, secret, "apiVersion", STR("v1"));
-    json_set_str(a, secret, "kind", STR("Secret"));
-    metadata = json_ensure_object(a, secret, "metadata");
-    json_set_str(a, metadata, "name", secret_name(p, a));
-    labels = json_ensure_object(a, metadata, "labels");
-    json_set_str(a, labels, LABEL_MANAGER, STR(MANAGER));
-    json_set_str(a, labels, LABEL_INSTANCE, p->syncer->config->name);
-    json_set_str(a, json_ensure_object(a, secret, "data"), "value",
-                 base64_encode(a, p->kubeconfig));
-    return secret;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -53,14 +58,13 @@ static void on_timer(uv_timer_t *timer)
     struct publisher *p = timer->data;
 
     assert(p->magic == PUBLISHER_MAGIC);
-    look(p);
+    send_read(p);
 }
 
 static void retry(struct publisher *p)
 {
-    p->busy = false;
-    if (!p->closing)
-        uv_timer_start(&p->timer, on_timer, RETRY_MS, 0);
+    move(p, PUBLISHER_IDLE);
+    uv_timer_start(&p->timer, on_timer, RETRY_MS, 0);
 }
 
 static void note(struct publisher *p, const char *reason, const char *message, struct str detail)
@@ -70,8 +74,7 @@ static void note(struct publisher *p, const char *reason, const char *message, s
 
 static void published(struct publisher *p)
 {
-    p->busy = false;
-    p->published = true;
+    move(p, PUBLISHER_DONE);
     note(p, NULL, "", STR_NULL);
 }
 
@@ -98,11 +101,20 @@ static void write_secret(struct publisher *p, bool exists)
 {
     struct arena *a = arena_new(0);
     struct host_request q = {.method = exists ? "PATCH" : "POST"};
+    cJSON *secret = json_new_object(a), *metadata = json_ensure_object(a, secret, "metadata");
+    cJSON *labels = json_ensure_object(a, metadata, "labels");
 
+    json_set_str(a, secret, "apiVersion", STR("v1"));
+    json_set_str(a, secret, "kind", STR("Secret"));
+    json_set_str(a, metadata, "name", secret_name(p, a));
+    json_set_str(a, labels, LABEL_MANAGER, STR(MANAGER));
+    json_set_str(a, labels, LABEL_INSTANCE, p->syncer->config->name);
+    json_set_str(a, json_ensure_object(a, secret, "data"), "value",
+                 base64_encode(a, p->kubeconfig));
     if (exists)
         q.content_type = "application/merge-patch+json";
     q.path = sync_path(a, p->syncer, SYNC_SECRETS, exists ? secret_name(p, a) : STR(""), "");
-    q.body = json_text(a, secret_of(p, a));
+    q.body = json_text(a, secret);
     host_send(p->syncer->host, &q, on_written, p);
     arena_free(a);
 }
@@ -132,7 +144,7 @@ static void take_existing(struct publisher *p, struct str body)
              "the Secret for this virtual cluster's kubeconfig exists on the host cluster and is "
              "not this virtual cluster's",
              secret_name(p, a));
-        p->busy = false;
+        move(p, PUBLISHER_IDLE);
     } else if (is_current(p, a, secret)) {
         published(p);
     } else {
@@ -141,7 +153,7 @@ static void take_existing(struct publisher *p, struct str body)
     arena_free(a);
 }
 
-static void on_looked(void *ctx, const struct host_answer *answer, const struct err *err)
+static void on_read(void *ctx, const struct host_answer *answer, const struct err *err)
 {
     struct publisher *p = ctx;
 
@@ -154,18 +166,17 @@ static void on_looked(void *ctx, const struct host_answer *answer, const struct 
         failed(p, err);
 }
 
-static void look(struct publisher *p)
+static void send_read(struct publisher *p)
 {
     struct arena *a;
     struct host_request q = {.method = "GET"};
 
-    if (p->busy || p->published || p->closing || !p->kubeconfig.n ||
-        !lease_may_act(p->syncer->lease))
+    if (p->state != PUBLISHER_IDLE || !p->kubeconfig.n || !lease_may_act(p->syncer->lease))
         return;
-    p->busy = true;
+    move(p, PUBLISHER_SENDING);
     a = arena_new(0);
     q.path = sync_path(a, p->syncer, SYNC_SECRETS, secret_name(p, a), "");
-    host_send(p->syncer->host, &q, on_looked, p);
+    host_send(p->syncer->host, &q, on_read, p);
     arena_free(a);
 }
 
@@ -175,13 +186,14 @@ void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig)
 
     mem_free(p->kubeconfig.p);
     p->kubeconfig = mem_str(kubeconfig);
-    p->published = false;
-    look(p);
+    if (p->state == PUBLISHER_DONE)
+        move(p, PUBLISHER_IDLE);
+    send_read(p);
 }
 
 void publisher_kick(struct publisher *p)
 {
-    look(p);
+    send_read(p);
 }
 
 struct publisher *publisher_new(struct syncer *s)
@@ -205,7 +217,6 @@ static void on_closed(uv_handle_t *handle)
 
 void publisher_close(struct publisher *p)
 {
-    assert(!p->busy);
-    p->closing = true;
+    move(p, PUBLISHER_CLOSED); /* asserts that no request is pending */
     uv_close((uv_handle_t *)&p->timer, on_closed);
 }

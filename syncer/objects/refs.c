@@ -31,15 +31,6 @@ struct refs {
 
 /* --- refs --- */
 
-static void ref_add_pod(struct ref *ref, struct ref_pod *pod)
-{
-    if (ref->n == ref->capacity) {
-        ref->capacity = ref->capacity ? ref->capacity * 2 : 2;
-        ref->pods = mem_realloc(ref->pods, ref->capacity * sizeof(*ref->pods));
-    }
-    ref->pods[ref->n++] = pod;
-}
-
 static void ref_free(struct ref *ref)
 {
     mem_free(ref->pods);
@@ -184,8 +175,14 @@ static void set_refs(struct refs *r, struct ref_pod *pod, const struct gather *g
     pod->n = g->n;
     pod->refs = g->n ? mem_alloc(g->n * sizeof(struct ref *)) : NULL;
     for (size_t i = 0; i < g->n; i++) {
-        pod->refs[i] = ref_get(r, g->keys[i]);
-        ref_add_pod(pod->refs[i], pod);
+        struct ref *ref = ref_get(r, g->keys[i]);
+
+        if (ref->n == ref->capacity) {
+            ref->capacity = ref->capacity ? ref->capacity * 2 : 2;
+            ref->pods = mem_realloc(ref->pods, ref->capacity * sizeof(*ref->pods));
+        }
+        ref->pods[ref->n++] = pod;
+        pod->refs[i] = ref;
     }
     drop_all(r, pod, old, n_old);
 }

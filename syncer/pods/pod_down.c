@@ -13,27 +13,20 @@
 
 /* --- the pool --- */
 
-/* A charged pod stays in its pool, even if its namespace's label has changed since. */
-static const cJSON *pinned(struct arena *a, const cJSON *pod, const struct config_binding *binding)
-{
-    cJSON *copy;
-
-    if (!binding)
-        return pod;
-    copy = json_copy(a, pod);
-    json_set_str(a, json_ensure_path(a, copy, "metadata.labels"), LABEL_GPU_POOL,
-                 binding->pool->name);
-    return copy;
-}
-
 int pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct pool_choice *ret,
                struct err *err)
 {
     struct str ns = json_str_at(pod, "metadata.namespace");
     const struct config_binding *charged = ledger_charged(s->ledger, sync_uid(pod));
+    cJSON *pinned;
 
-    return pool_resolve(a, s->config, ns, pinned(a, pod, charged),
-                        syncer_namespace_labels(s, a, ns), ret, err);
+    if (charged) { /* it stays in its pool, even if its namespace's label has changed since */
+        pinned = json_copy(a, pod);
+        json_set_str(a, json_ensure_path(a, pinned, "metadata.labels"), LABEL_GPU_POOL,
+                     charged->pool->name);
+        pod = pinned;
+    }
+    return pool_resolve(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns), ret, err);
 }
 
 /* --- the translation --- */
@@ -61,13 +54,6 @@ static cJSON *list_of(struct syncer *s, struct arena *a, const char *plural, str
     return g.list;
 }
 
-static bool has_pod_affinity(const cJSON *pod)
-{
-    const cJSON *affinity = json_path(pod, "spec.affinity");
-
-    return json_get(affinity, "podAffinity") || json_get(affinity, "podAntiAffinity");
-}
-
 int pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
                   const struct pool_choice *choice, bool with_services, cJSON **ret,
                   struct err *err)
@@ -75,9 +61,9 @@ int pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
     struct translate_tenant tenant = s->tenant;
     struct str ns = json_str_at(pod, "metadata.namespace");
     const cJSON *links = json_path(pod, "spec.enableServiceLinks");
-    const cJSON *services = NULL;
+    const cJSON *affinity = json_path(pod, "spec.affinity"), *services = NULL;
 
-    if (has_pod_affinity(pod))
+    if (json_get(affinity, "podAffinity") || json_get(affinity, "podAntiAffinity"))
         tenant.namespaces = list_of(s, a, "namespaces", STR_NULL);
     if (with_services && (!links || json_true(links)))
         services = list_of(s, a, "services", ns);

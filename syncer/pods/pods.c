@@ -185,11 +185,6 @@ static void reconcile_pod(struct reconcile *r)
 
 /* --- events of the virtual cluster --- */
 
-static struct syncer *syncer_in(struct controller *c)
-{
-    return vapi_get_hooks(controller_api(c))->ctx;
-}
-
 static bool may_be_finished(const struct store_object *o)
 {
     return o && (str_contains(o->bytes, STR("\"Succeeded\"")) ||
@@ -221,7 +216,7 @@ static void count_refs(struct syncer *s, const struct store_event *e)
 
 static void map_pod(struct controller *c, const struct store_event *e)
 {
-    count_refs(syncer_in(c), e);
+    count_refs(vapi_get_hooks(controller_api(c))->ctx, e);
     controller_map_self(c, e);
 }
 

@@ -24,13 +24,6 @@ struct tokens {
 
 /* --- the contents --- */
 
-static int64_t lifetime(int64_t requested)
-{
-    if (requested < MIN_SECONDS)
-        return MIN_SECONDS;
-    return requested > MAX_SECONDS ? MAX_SECONDS : requested;
-}
-
 static void sign(struct tokens *t, struct str key, struct str audience, int64_t life)
 {
     struct arena *a = t->run->arena;
@@ -54,8 +47,13 @@ static void sign(struct tokens *t, struct str key, struct str audience, int64_t 
 static void on_token(void *ctx, struct str key, struct str audience, int64_t expiration_s)
 {
     struct tokens *t = ctx;
-    int64_t life = lifetime(expiration_s), renew = t->now + life * 4 / 5;
+    int64_t life = expiration_s, renew;
 
+    if (life < MIN_SECONDS)
+        life = MIN_SECONDS;
+    if (life > MAX_SECONDS)
+        life = MAX_SECONDS;
+    renew = t->now + life * 4 / 5;
     t->n++;
     if (renew < t->renew)
         t->renew = renew;

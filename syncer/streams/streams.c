@@ -60,13 +60,6 @@ static struct str path_of(const struct stream *t);
 
 /* --- refusals --- */
 
-static struct str names_up(const struct stream *t, struct arena *a, struct str text)
-{
-    const struct proxy_request *r = proxy_request(t->proxy);
-
-    return translate_names_up(a, &t->syncer->tenant, text, str_c(t->host_name), r->ns, r->name);
-}
-
 static struct str refusal_up(const struct stream *t, struct arena *a, const struct err *err)
 {
     const struct proxy_request *r = proxy_request(t->proxy);
@@ -173,7 +166,8 @@ static void gather(struct stream *t, int status, const struct net_header *header
 
 static void begin(struct stream *t, int status, const struct net_header *headers, size_t n)
 {
-    struct arena *a = proxy_request(t->proxy)->arena;
+    const struct proxy_request *r = proxy_request(t->proxy);
+    struct arena *a = r->arena;
     struct net_header *list = arena_alloc(a, (n + 1) * sizeof(*list));
     size_t m = 0;
 
@@ -184,7 +178,8 @@ static void begin(struct stream *t, int status, const struct net_header *headers
             continue;
         list[m] = headers[i];
         if (str_eqc(headers[i].name, "location"))
-            list[m].value = names_up(t, a, headers[i].value);
+            list[m].value = translate_names_up(a, &t->syncer->tenant, headers[i].value,
+                                               str_c(t->host_name), r->ns, r->name);
         m++;
     }
     t->state = STREAM_PASSING;
@@ -221,12 +216,6 @@ static void on_head(void *ctx, int status, const struct net_header *headers, siz
     }
 }
 
-static void pass(struct stream *t, struct str bytes)
-{
-    if (proxy_write(t->proxy, bytes) > PROXY_HIGH)
-        host_pipe_pause(t->pipe, true);
-}
-
 /* The gathered body turns out to be a proxied program's answer. */
 static void pass_gathered(struct stream *t)
 {
@@ -244,8 +233,8 @@ static void on_data(void *ctx, struct str bytes)
         pass_gathered(t);
     if (t->state == STREAM_GATHERING)
         buf_add(&t->refusal, str_sub(bytes, 0, REFUSAL_LIMIT - t->refusal.n));
-    else
-        pass(t, bytes);
+    else if (proxy_write(t->proxy, bytes) > PROXY_HIGH)
+        host_pipe_pause(t->pipe, true);
 }
 
 static void on_host_drained(void *ctx)
