@@ -4,8 +4,9 @@
  * functions. */
 #include "engine.h"
 
-extern const struct controller_def POD_SYNCER, CONFIG_MAP_SYNCER, SECRET_SYNCER, SERVICE_SYNCER,
-    CLAIM_SYNCER, NODE_SYNCER, STORAGE_CLASS_SYNCER, PRIORITY_CLASS_SYNCER;
+extern const struct controller_def SYNC_POD_CONTROLLER, SYNC_CONFIG_MAP_CONTROLLER,
+    SYNC_SECRET_CONTROLLER, SYNC_SERVICE_CONTROLLER, SYNC_CLAIM_CONTROLLER, SYNC_NODE_CONTROLLER,
+    SYNC_STORAGE_CLASS_CONTROLLER, SYNC_PRIORITY_CLASS_CONTROLLER;
 
 /* --- reducing host objects to what is cached --- */
 
@@ -57,13 +58,13 @@ static void add_owner_of(struct syncer *s, enum sync_id id, const cJSON *tree,
     if (!translate_owner(&s->tenant, tree, &ns, &name, &uid))
         return;
     if (now) {
-        if (!before || !str_eq(now->uid, before->uid) || quarantine_has(s, id, now->name))
-            quarantine_judge(s, id, tree);
+        if (!before || !str_eq(now->uid, before->uid) || sync_quarantine_has(s, id, now->name))
+            sync_quarantine_judge(s, id, tree);
     } else {
         /* An object that the first list of a life lacks was not deleted in this life. */
-        if (reflector_synced(s->watches[id].reflector) && life_has_our_epoch(s, tree))
-            departed_note(s, id, ns, name, uid, tree);
-        quarantine_end(s, id, before->name);
+        if (reflector_synced(s->watches[id].reflector) && sync_life_has_our_epoch(s, tree))
+            sync_departed_note(s, id, ns, name, uid, tree);
+        sync_quarantine_end(s, id, before->name);
     }
     syncer_add(s, id, ns, name);
 }
@@ -83,10 +84,10 @@ static void pod_changed(struct syncer *s, const struct host_object *now,
     struct arena *a = arena_new(0);
     const cJSON *is = tree_of(a, now), *was = tree_of(a, before);
 
-    nodes_pod_changed(s->nodes, is, was);
+    sync_nodes_pod_changed(s->nodes, is, was);
     add_owner_of(s, SYNC_PODS, now ? is : was, now, before);
     arena_free(a);
-    events_object_known(s, now);
+    sync_events_object_known(s, now);
 }
 
 static void config_map_changed(struct syncer *s, const struct host_object *now,
@@ -115,39 +116,40 @@ static void service_changed(struct syncer *s, const struct host_object *now,
                             const struct host_object *before)
 {
     add_owner(s, SYNC_SERVICES, now, before);
-    relabel_service_changed(s, now, before);
-    events_object_known(s, now);
+    sync_relabel_service_changed(s, now, before);
+    sync_events_object_known(s, now);
 }
 
 static void claim_changed(struct syncer *s, const struct host_object *now,
                           const struct host_object *before)
 {
     add_owner(s, SYNC_CLAIMS, now, before);
-    events_object_known(s, now);
+    sync_events_object_known(s, now);
 }
 
 static void node_changed(struct syncer *s, const struct host_object *now,
                          const struct host_object *before)
 {
     syncer_add(s, SYNC_NODES, STR(""), now ? now->name : before->name);
-    nodes_host_changed(s->nodes);
+    sync_nodes_host_changed(s->nodes);
 }
 
 static void storage_class_changed(struct syncer *s, const struct host_object *now,
                                   const struct host_object *before)
 {
     syncer_add(s, SYNC_STORAGE_CLASSES, STR(""), now ? now->name : before->name);
-    classes_look(s);
+    sync_classes_look(s);
 }
 
 const struct sync_handlers SYNC_HANDLERS[N_SYNC] = {
-    [SYNC_PODS] = {&POD_SYNCER, .changed = pod_changed, .fits_host = pod_fits_host},
-    [SYNC_CONFIG_MAPS] = {&CONFIG_MAP_SYNCER, drop_data, config_map_changed},
-    [SYNC_SECRETS] = {&SECRET_SYNCER, drop_data, secret_changed},
-    [SYNC_SERVICES] = {&SERVICE_SYNCER, .changed = service_changed},
-    [SYNC_CLAIMS] = {&CLAIM_SYNCER, .changed = claim_changed},
-    [SYNC_NODES] = {&NODE_SYNCER, reduce_node, node_changed},
-    [SYNC_STORAGE_CLASSES] = {&STORAGE_CLASS_SYNCER, reduce_class, storage_class_changed},
-    [SYNC_PRIORITY_CLASSES] = {&PRIORITY_CLASS_SYNCER, .changed = classes_priority_changed},
-    [SYNC_EVENTS] = {.changed = events_changed},
+    [SYNC_PODS] = {&SYNC_POD_CONTROLLER, .changed = pod_changed, .fits_host = sync_pod_fits_host},
+    [SYNC_CONFIG_MAPS] = {&SYNC_CONFIG_MAP_CONTROLLER, drop_data, config_map_changed},
+    [SYNC_SECRETS] = {&SYNC_SECRET_CONTROLLER, drop_data, secret_changed},
+    [SYNC_SERVICES] = {&SYNC_SERVICE_CONTROLLER, .changed = service_changed},
+    [SYNC_CLAIMS] = {&SYNC_CLAIM_CONTROLLER, .changed = claim_changed},
+    [SYNC_NODES] = {&SYNC_NODE_CONTROLLER, reduce_node, node_changed},
+    [SYNC_STORAGE_CLASSES] = {&SYNC_STORAGE_CLASS_CONTROLLER, reduce_class, storage_class_changed},
+    [SYNC_PRIORITY_CLASSES] = {&SYNC_PRIORITY_CLASS_CONTROLLER,
+                               .changed = sync_classes_priority_changed},
+    [SYNC_EVENTS] = {.changed = sync_events_changed},
 };

@@ -256,7 +256,7 @@ static void judge_default_class(struct check *c, const cJSON *list)
 {
     json_each(class, json_get(list, "items"))
     {
-        if (class_is_default(class)) {
+        if (sync_class_is_default(class)) {
             report(c, HOST_FINDING_OK, "storage class",
                    arena_printf(c->arena, "%.*s is the host's default",
                                 STR_F(json_str_at(class, "metadata.name"))));

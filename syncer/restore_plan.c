@@ -49,12 +49,13 @@ static struct str part(const cJSON *entry, int at)
 
 static bool goes_down(struct plan *p, const cJSON *object, struct str ns, struct str name)
 {
-    return p->id != SYNC_SERVICES || (service_wants_host(object) && !service_is_api(ns, name));
+    return p->id != SYNC_SERVICES ||
+           (sync_service_wants_host(object) && !sync_service_is_api(ns, name));
 }
 
 static void judge_object(struct plan *p, const struct store_object *o, const cJSON *object)
 {
-    struct mapping m = mapping_get(&p->syncer, p->arena, p->id, o->ns, o->name);
+    struct mapping m = sync_mapping_get(&p->syncer, p->arena, p->id, o->ns, o->name);
     bool recorded = m.exists && m.host_uid.n && str_eq(m.uid, o->uid);
     char host_name[64];
     const cJSON *entry;
@@ -66,7 +67,7 @@ static void judge_object(struct plan *p, const struct store_object *o, const cJS
     else if (entry && (str_eq(part(entry, 2), o->uid)))
         report(p, RESTORE_KEEP, o->ns, o->name);
     else if (entry)
-        report(p, mapping_knows(&m, part(entry, 2)) ? RESTORE_DELETE : RESTORE_ADOPT, o->ns,
+        report(p, sync_mapping_knows(&m, part(entry, 2)) ? RESTORE_DELETE : RESTORE_ADOPT, o->ns,
                o->name);
     json_remove(p->host, host_name);
 }
@@ -93,8 +94,8 @@ static int judge(struct plan *p)
     json_each(entry, p->host) /* those left belong to no object of the store */
     {
         struct str ns = part(entry, 0), plain = part(entry, 1);
-        struct mapping m = mapping_get(&p->syncer, p->arena, p->id, ns, plain);
-        bool proven = mapping_proves(&p->syncer, p->id, &m, part(entry, 2));
+        struct mapping m = sync_mapping_get(&p->syncer, p->arena, p->id, ns, plain);
+        bool proven = sync_mapping_proves(&p->syncer, p->id, &m, part(entry, 2));
 
         report(p, proven ? RESTORE_DELETE : RESTORE_QUARANTINE, ns, plain);
     }

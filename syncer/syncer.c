@@ -25,9 +25,9 @@ static void maybe_closed(struct syncer *s);
 
 void syncer_rescan_all(struct syncer *s)
 {
-    publisher_kick(s->publisher);
+    sync_publisher_kick(s->publisher);
     syncer_rescan_kinds(s);
-    classes_look(s);
+    sync_classes_look(s);
 }
 
 /* --- watches --- */
@@ -43,14 +43,14 @@ static void on_synced(void *ctx)
 {
     struct sync_watch *w = ctx;
 
-    life_listed(w->syncer, w->id);
+    sync_life_listed(w->syncer, w->id);
     syncer_rescan(w->syncer, w->id);
     if (w->id == SYNC_STORAGE_CLASSES)
-        classes_look(w->syncer);
+        sync_classes_look(w->syncer);
     if (w->id == SYNC_SECRETS || w->id == SYNC_CONFIG_MAPS)
         syncer_rescan(w->syncer, SYNC_PODS);
     if (w->id == SYNC_NODES) /* there may be none at all */
-        nodes_host_changed(w->syncer->nodes);
+        sync_nodes_host_changed(w->syncer->nodes);
 }
 
 static void on_refused(void *ctx, const struct err *err)
@@ -67,7 +67,7 @@ static void on_refused(void *ctx, const struct err *err)
                  STR_F(err->message));
     syncer_rescan(w->syncer, w->id);
     if (w->id == SYNC_STORAGE_CLASSES)
-        classes_look(w->syncer);
+        sync_classes_look(w->syncer);
 }
 
 /* The host answers other requests, but this watch fails: 429, 500. An unreachable host is reported
@@ -80,13 +80,14 @@ static void on_failing(void *ctx, const struct err *err)
     if (err && !host_is_up(w->syncer->host))
         return;
     a = arena_new(0);
-    dialogue_note(w->syncer, arena_printf(a, "watch %s", SYNC_KINDS[w->id].plural).p,
-                  err ? "WatchFailed" : NULL,
-                  arena_printf(a,
-                               "%s cannot be watched on the host cluster: nothing that happens "
-                               "to them there is seen",
-                               SYNC_KINDS[w->id].plural),
-                  err ? err->message : STR_NULL);
+    sync_dialogue_note(
+        w->syncer, arena_printf(a, "watch %s", SYNC_KINDS[w->id].plural).p,
+        err ? "WatchFailed" : NULL,
+        arena_printf(a,
+                     "%s cannot be watched on the host cluster: nothing that happens "
+                     "to them there is seen",
+                     SYNC_KINDS[w->id].plural),
+        err ? err->message : STR_NULL);
     arena_free(a);
 }
 
@@ -94,8 +95,8 @@ static void on_went_back(void *ctx)
 {
     struct syncer *s = ((struct sync_watch *)ctx)->syncer;
 
-    lease_forget_host(s->lease);
-    life_host_changed(s, "it is at an earlier revision than before");
+    sync_lease_forget_host(s->lease);
+    sync_life_host_changed(s, "it is at an earlier revision than before");
 }
 
 static const struct reflector_options WATCHING = {.changed = on_changed,
@@ -112,7 +113,7 @@ static void on_up(void *ctx)
     if (!s->started || s->closing)
         return;
     log_info("syncer: the host answers");
-    lease_kick(s->lease);
+    sync_lease_kick(s->lease);
     for (int id = 0; id < N_SYNC; id++)
         reflector_kick(s->watches[id].reflector);
     syncer_rescan_all(s);
@@ -125,13 +126,13 @@ static void on_rescan_due(void *ctx)
     struct syncer *s = ctx;
 
     s->rescan_due = false;
-    life_keep(s);
-    departed_retry(s);
+    sync_life_keep(s);
+    sync_departed_retry(s);
     if (s->closing)
         return;
     for (int id = 0; id < N_SYNC; id++)
         if (reflector_synced(s->watches[id].reflector))
-            quarantine_compare(s, (enum sync_id)id);
+            sync_quarantine_compare(s, (enum sync_id)id);
     syncer_rescan_kinds(s);
 }
 
@@ -147,7 +148,7 @@ static void on_store_failure(void *ctx)
 
 static void on_barred(struct syncer *s)
 {
-    streams_bar(s->streams);
+    sync_streams_bar(s->streams);
 }
 
 static const struct sync_parts PARTS = {.handlers = SYNC_HANDLERS,
@@ -211,19 +212,19 @@ static void make_parts(struct syncer *s)
 {
     for (int id = 0; id < N_SYNC; id++)
         s->watches[id] = (struct sync_watch){s, (enum sync_id)id, NULL};
-    s->refs = refs_new(s);
-    s->ledger = ledger_new(&(struct ledger_options){.store = s->store,
-                                                    .config = s->config,
-                                                    .clock = vapi_clock(s->api),
-                                                    .wake = wake_pod,
-                                                    .ctx = s});
-    s->nodes = nodes_new(s);
-    s->dry_runs = dry_runs_new(s);
-    s->failed = failed_new(s);
-    s->events = events_up_new(s);
-    s->publisher = publisher_new(s);
-    s->admits = admits_new(s);
-    s->streams = streams_new();
+    s->refs = sync_refs_new(s);
+    s->ledger = sync_ledger_new(&(struct ledger_options){.store = s->store,
+                                                         .config = s->config,
+                                                         .clock = vapi_clock(s->api),
+                                                         .wake = wake_pod,
+                                                         .ctx = s});
+    s->nodes = sync_nodes_new(s);
+    s->dry_runs = sync_dry_runs_new(s);
+    s->failed = sync_failed_new(s);
+    s->events = sync_events_up_new(s);
+    s->publisher = sync_publisher_new(s);
+    s->admits = sync_admits_new(s);
+    s->streams = sync_streams_new();
     s->defer = NEW(uv_timer_t);
     uv_timer_init(vapi_loop(s->api), s->defer);
     s->defer->data = s;
@@ -247,15 +248,15 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
     s->tenant = (struct translate_tenant){
         .config = config, .cluster_uid = cluster_uid(s), .host_namespace = config->host_namespace};
     s->reached = store_record_get(s->store, RECORD_META, STR(HOST_REACHED), &found);
-    life_open(s);
+    sync_life_open(s);
     make_parts(s);
-    s->tenant.node = nodes_meaning;
+    s->tenant.node = sync_nodes_meaning;
     s->tenant.node_ctx = s->nodes;
-    hooks_register(s);
+    sync_hooks_register(s);
     host_on_up(host, on_up, s);
-    dialogue_watch(s);
+    sync_dialogue_watch(s);
     vapi_add_check(api, "host-sync", check_host, api);
-    leader_new(s);
+    sync_leader_new(s);
     *ret = s;
     return 0;
 }
@@ -293,15 +294,15 @@ void syncer_start(struct syncer *s)
     for (int id = 0; id < N_SYNC; id++)
         if (SYNC_HANDLERS[id].controller)
             s->controllers[id] = controller_start(s->api, SYNC_HANDLERS[id].controller);
-    leader_start(s);
-    address_find(s);
+    sync_leader_start(s);
+    sync_address_find(s);
     syncer_watch(s, SYNC_NODES);
     syncer_watch(s, SYNC_STORAGE_CLASSES);
     if (has_tiers(s->config))
         syncer_watch(s, SYNC_PRIORITY_CLASSES);
-    quarantine_start(s);
-    if (!life_is_first(s))
-        life_watch_all(s);
+    sync_quarantine_start(s);
+    if (!sync_life_is_first(s))
+        sync_life_watch_all(s);
 }
 
 /* --- closing --- */
@@ -315,15 +316,15 @@ static void on_defer_closed(uv_handle_t *handle)
     mem_free(s->defer);
     mem_free(s->host_class);
     mem_free(s->not_leading);
-    departed_fini(s);
-    s->refs = refs_free(s->refs);
-    s->ledger = ledger_free(s->ledger);
-    s->nodes = nodes_free(s->nodes);
-    s->dry_runs = dry_runs_free(s->dry_runs);
-    s->failed = failed_free(s->failed);
-    s->events = events_up_free(s->events);
-    s->admits = admits_free(s->admits);
-    s->streams = streams_free(s->streams);
+    sync_departed_fini(s);
+    s->refs = sync_refs_free(s->refs);
+    s->ledger = sync_ledger_free(s->ledger);
+    s->nodes = sync_nodes_free(s->nodes);
+    s->dry_runs = sync_dry_runs_free(s->dry_runs);
+    s->failed = sync_failed_free(s->failed);
+    s->events = sync_events_up_free(s->events);
+    s->admits = sync_admits_free(s->admits);
+    s->streams = sync_streams_free(s->streams);
     arena_free(s->arena);
     s->magic = 0;
     mem_free(s);
@@ -342,7 +343,7 @@ static void on_host_closed(void *ctx)
 {
     struct syncer *s = ctx;
 
-    lease_close(s->lease, on_lease_closed, s);
+    sync_lease_close(s->lease, on_lease_closed, s);
 }
 
 /* Once all controllers are closed and no call is deferred, nothing sends requests to the host. */
@@ -356,7 +357,7 @@ static void maybe_closed(struct syncer *s)
     vapi_set_hooks(s->api, &none);
     s->host = NULL;
     host_flush(host);
-    publisher_close(s->publisher);
+    sync_publisher_close(s->publisher);
     host_close(host, on_host_closed, s);
 }
 
@@ -374,11 +375,11 @@ static void on_lease_released(void *ctx)
     struct syncer *s = ctx;
 
     s->closing = true;
-    leader_stop(s);
+    sync_leader_stop(s);
     store_on_failure(s->store, NULL, NULL);
     for (int id = 0; id < N_SYNC; id++)
         s->watches[id].reflector = reflector_close(s->watches[id].reflector);
-    streams_stop(s->streams);
+    sync_streams_stop(s->streams);
     host_stop(s->host);
     s->open_parts++;
     for (int id = 0; id < N_SYNC; id++) {
@@ -398,6 +399,6 @@ void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx)
     assert(s->magic == SYNCER_MAGIC && !s->closed);
     s->closed = closed;
     s->closed_ctx = ctx;
-    lease_release(s->lease, on_lease_released, s);
+    sync_lease_release(s->lease, on_lease_released, s);
     host_gate_changed(s->host);
 }

@@ -7,11 +7,11 @@
 #include "core/dry_run.h"
 
 /* --- verdict.c --- */
-bool verdict_wanted(const struct syncer *s, const struct resource *r, const cJSON *object,
-                    const cJSON *old);
-void verdict_request(struct syncer *s, struct arena *a, const struct resource *r,
-                     const cJSON *object, bool dry_run,
-                     void (*done)(void *ctx, const struct err *err), void *ctx);
+bool sync_verdict_wanted(const struct syncer *s, const struct resource *r, const cJSON *object,
+                         const cJSON *old);
+void sync_verdict_request(struct syncer *s, struct arena *a, const struct resource *r,
+                          const cJSON *object, bool dry_run,
+                          void (*done)(void *ctx, const struct err *err), void *ctx);
 
 /* --- hooks.c --- */
-void hooks_register(struct syncer *s);
+void sync_hooks_register(struct syncer *s);

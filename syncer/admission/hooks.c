@@ -33,8 +33,8 @@ static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod
 /* Its class is settled there, and may be copied up from the host. */
 static bool is_on_host(struct syncer *s, struct arena *a, const cJSON *claim)
 {
-    struct mapping m = mapping_get(s, a, SYNC_CLAIMS, json_str_at(claim, "metadata.namespace"),
-                                   json_str_at(claim, "metadata.name"));
+    struct mapping m = sync_mapping_get(s, a, SYNC_CLAIMS, json_str_at(claim, "metadata.namespace"),
+                                        json_str_at(claim, "metadata.name"));
 
     return m.host_uid.n && str_eq(m.uid, sync_uid(claim));
 }
@@ -51,7 +51,7 @@ static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJS
     if (old && (is_on_host(s, a, old) || json_equal(json_path(old, "spec.storageClassName"),
                                                     json_path(claim, "spec.storageClassName"))))
         return 0;
-    if (claim_is_own(s, a, claim) || !translate_check_pvc_class(&s->tenant, claim, err))
+    if (sync_claim_is_own(s, a, claim) || !translate_check_pvc_class(&s->tenant, claim, err))
         return 0;
     if (err->kind != &ERR_UNAVAILABLE)
         return -1;
@@ -62,7 +62,7 @@ static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJS
 static bool node_admits(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
                         struct str node)
 {
-    return nodes_admit(ctx, a, ns, pod, node);
+    return sync_nodes_admit(ctx, a, ns, pod, node);
 }
 
 /* --- the transaction --- */
@@ -74,15 +74,15 @@ static void note_pod(struct syncer *s, const cJSON *pod, struct mapping *m)
     struct str ns = json_str_at(pod, "metadata.namespace");
     struct str name = json_str_at(pod, "metadata.name");
 
-    mapping_begin(m, sync_uid(pod));
-    mapping_put(s, SYNC_PODS, ns, name, m);
+    sync_mapping_begin(m, sync_uid(pod));
+    sync_mapping_put(s, SYNC_PODS, ns, name, m);
     syncer_add(s, SYNC_PODS, ns, name);
 }
 
 /* Each force-deleted pod of this name may still be on the host; the record has room for so many. */
 static int check_predecessors(const struct mapping *m, struct str name, struct err *err)
 {
-    if (!mapping_is_full(m))
+    if (!sync_mapping_is_full(m))
         return 0;
     return err_set(err, &ERR_TOO_MANY_REQUESTS,
                    "pods \"%.*s\" was removed and created again %d times before the host cluster "
@@ -95,7 +95,7 @@ static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool d
 {
     struct str ns = json_str_at(pod, "metadata.namespace"),
                name = json_str_at(pod, "metadata.name");
-    struct mapping m = mapping_get(s, a, SYNC_PODS, ns, name);
+    struct mapping m = sync_mapping_get(s, a, SYNC_PODS, ns, name);
     struct pool_choice choice;
     bool queued;
 
@@ -103,14 +103,14 @@ static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool d
      * record stands. */
     if (store_latest(s->store, syncer_resource(s, "", "pods")->storage, ns, name))
         return 0;
-    if (check_predecessors(&m, name, err) || pod_choose(s, a, pod, &choice, err))
+    if (check_predecessors(&m, name, err) || sync_pod_choose(s, a, pod, &choice, err))
         return -1;
     if (!pod_is_finished(pod) && choice.binding && !s->compared)
         return err_set(err, &ERR_UNAVAILABLE,
                        "this virtual cluster was restored: its pods on the host cluster are not "
                        "counted yet; try again later");
     if (!pod_is_finished(pod) &&
-        ledger_charge(s->ledger, a, &choice, sync_uid(pod), name, dry_run, &queued, err))
+        sync_ledger_charge(s->ledger, a, &choice, sync_uid(pod), name, dry_run, &queued, err))
         return -1;
     if (!dry_run)
         note_pod(s, pod, &m);
@@ -118,7 +118,7 @@ static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool d
 }
 
 /* A Binding either repeats the decision of the host's scheduler, or comes before the host has the
- * pod, which then goes down with an affinity to that node (pod_create). A pod that the host's
+ * pod, which then goes down with an affinity to that node (sync_pod_create). A pod that the host's
  * scheduler already has cannot be bound here. */
 static int check_binding(struct syncer *s, struct arena *a, const cJSON *pod, const cJSON *old,
                          struct err *err)
@@ -126,11 +126,11 @@ static int check_binding(struct syncer *s, struct arena *a, const cJSON *pod, co
     struct str ns = json_str_at(pod, "metadata.namespace"),
                name = json_str_at(pod, "metadata.name");
     struct str node = json_str_at(pod, "spec.nodeName");
-    struct mapping m = mapping_get(s, a, SYNC_PODS, ns, name);
+    struct mapping m = sync_mapping_get(s, a, SYNC_PODS, ns, name);
 
-    if (!node.n || json_str_at(old, "spec.nodeName").n || pod_is_on(s, a, pod, node))
+    if (!node.n || json_str_at(old, "spec.nodeName").n || sync_pod_is_on(s, a, pod, node))
         return 0;
-    if (nodes_meaning(s->nodes, node) == NODE_UNKNOWN)
+    if (sync_nodes_meaning(s->nodes, node) == NODE_UNKNOWN)
         return err_forbidden(err, STR_NULL, STR("pods"), name,
                              "target.name: \"%.*s\": this virtual cluster has no such node",
                              STR_F(node));
@@ -152,7 +152,7 @@ static int before_store(void *ctx, struct arena *a, const struct resource *r, co
     if (object && old && is_core(r, "pods"))
         return check_binding(s, a, object, old, err);
     if (object && is_core(r, "services"))
-        return service_before_store(s, a, object, dry_run, err);
+        return sync_service_before_store(s, a, object, dry_run, err);
     return 0;
 }
 
@@ -165,10 +165,10 @@ static bool wants_admit(void *ctx, const struct resource *r, const cJSON *object
     if (s->closing)
         return false;
     if (is_core(r, "services"))
-        return service_wants_admit(s, object, old);
+        return sync_service_wants_admit(s, object, old);
     if (is_core(r, "nodes"))
-        return node_wants_notice(object, old);
-    return verdict_wanted(s, r, object, old);
+        return sync_node_wants_notice(object, old);
+    return sync_verdict_wanted(s, r, object, old);
 }
 
 static void admit(void *ctx, struct arena *a, const struct resource *r, cJSON *object,
@@ -178,32 +178,32 @@ static void admit(void *ctx, struct arena *a, const struct resource *r, cJSON *o
     struct syncer *s = ctx;
 
     if (is_core(r, "services"))
-        service_admit(s, a, object, old, dry_run, done, done_ctx);
+        sync_service_admit(s, a, object, old, dry_run, done, done_ctx);
     else if (is_core(r, "nodes"))
-        node_notice(s, a, done, done_ctx);
+        sync_node_notice(s, a, done, done_ctx);
     else
-        verdict_request(s, a, r, object, dry_run, done, done_ctx);
+        sync_verdict_request(s, a, r, object, dry_run, done, done_ctx);
 }
 
 static void admit_undo(void *ctx, const struct resource *r, const cJSON *object)
 {
     if (is_core(r, "services"))
-        service_admit_undo(ctx, object);
+        sync_service_admit_undo(ctx, object);
 }
 
 static void connect_host(void *ctx, struct proxy *p)
 {
-    streams_connect(ctx, p);
+    sync_streams_connect(ctx, p);
 }
 
 static void fetch_openapi(void *ctx, struct str path, int64_t timeout_ms,
                           void (*done)(void *done_ctx, struct str body, const struct err *err),
                           void *done_ctx)
 {
-    descriptions_fetch(ctx, path, timeout_ms, done, done_ctx);
+    sync_descriptions_fetch(ctx, path, timeout_ms, done, done_ctx);
 }
 
-void hooks_register(struct syncer *s)
+void sync_hooks_register(struct syncer *s)
 {
     struct vapi_hooks hooks = {.ctx = s,
                                .before_store = before_store,

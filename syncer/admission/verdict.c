@@ -56,8 +56,8 @@ static bool is_made_by_controller(const cJSON *object)
     return owner_controller(object) != NULL;
 }
 
-bool verdict_wanted(const struct syncer *s, const struct resource *r, const cJSON *object,
-                    const cJSON *old)
+bool sync_verdict_wanted(const struct syncer *s, const struct resource *r, const cJSON *object,
+                         const cJSON *old)
 {
     const cJSON *template_;
 
@@ -165,7 +165,7 @@ static void on_answer(void *ctx, struct str host_name, struct str body, const st
 
     (void)body;
     assert(v->magic == VERDICT_MAGIC);
-    if (err && dry_run_refused(err)) {
+    if (err && sync_dry_run_refused(err)) {
         judge(v, host_name, err);
         return;
     }
@@ -182,8 +182,8 @@ static bool translate(struct verdict *v, const cJSON *pod, cJSON **ret)
     struct err err;
 
     err_init(&err, v->arena);
-    return !pod_choose(v->syncer, v->arena, pod, &choice, &err) &&
-           !pod_translate(v->syncer, v->arena, pod, &choice, false, ret, &err);
+    return !sync_pod_choose(v->syncer, v->arena, pod, &choice, &err) &&
+           !sync_pod_translate(v->syncer, v->arena, pod, &choice, false, ret, &err);
 }
 
 /* Only `enforce` delays a write until the rate allows the dry run: the host checks the real create
@@ -205,12 +205,12 @@ static void send_dry_run(struct verdict *v, const cJSON *pod)
 
     translate_token_secret_name(&v->syncer->tenant, v->ns, v->name, tokens);
     q.also_named = str_c(tokens);
-    dry_run_send(v->syncer, v->arena, &q, on_answer, v);
+    sync_dry_run_send(v->syncer, v->arena, &q, on_answer, v);
 }
 
-void verdict_request(struct syncer *s, struct arena *a, const struct resource *r,
-                     const cJSON *object, bool dry_run,
-                     void (*done)(void *ctx, const struct err *err), void *ctx)
+void sync_verdict_request(struct syncer *s, struct arena *a, const struct resource *r,
+                          const cJSON *object, bool dry_run,
+                          void (*done)(void *ctx, const struct err *err), void *ctx)
 {
     struct verdict *v = ARENA_NEW(a, struct verdict);
     cJSON *pod = pod_of(a, r, object), *host = NULL;

@@ -238,7 +238,7 @@ struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
     if (w->reflector || s->closing)
         return w->reflector;
     o.host = s->host;
-    o.revision = revision_on_record(s, id);
+    o.revision = sync_revision_on_record(s, id);
     o.metadata_only = k->metadata_only;
     o.forget = id == SYNC_EVENTS;
     o.reduce = s->parts->handlers[id].reduce;
@@ -261,7 +261,7 @@ bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enu
         return false;
     for (size_t i = 0; i < 3; i++)
         ready &= reflector_synced(syncer_watch(s, ids[i]));
-    ready &= lease_may_act(s->lease); /* last: the watches open in the meantime */
+    ready &= sync_lease_may_act(s->lease); /* last: the watches open in the meantime */
     if (ready)
         syncer_watch(s, SYNC_EVENTS);
     return ready;

@@ -37,7 +37,7 @@ static void on_committed(void *ctx, const struct err *err)
 
     d->is_pending = false;
     if (!err)
-        drop(d); /* else departed_retry() */
+        drop(d); /* else sync_departed_retry() */
     syncer_release(s);
 }
 
@@ -46,12 +46,12 @@ static void record(struct departed *d)
 {
     struct syncer *s = d->syncer;
     struct arena *a = arena_new(0);
-    struct mapping m = mapping_on_record(s, a, d->id, d->ns, d->name);
+    struct mapping m = sync_mapping_on_record(s, a, d->id, d->ns, d->name);
     bool matters = m.exists && str_eq(m.uid, d->uid) && d->life == s->life;
 
-    if (matters && !mapping_has_host(s, &m)) {
-        mapping_set_host(s, &m, d->host_uid);
-        mapping_put(s, d->id, d->ns, d->name, &m);
+    if (matters && !sync_mapping_has_host(s, &m)) {
+        sync_mapping_set_host(s, &m, d->host_uid);
+        sync_mapping_put(s, d->id, d->ns, d->name, &m);
     }
     arena_free(a);
     if (!matters) {
@@ -63,8 +63,8 @@ static void record(struct departed *d)
     store_on_commit(s->store, on_committed, d);
 }
 
-void departed_note(struct syncer *s, enum sync_id id, struct str ns, struct str name,
-                   struct str uid, const cJSON *host_object)
+void sync_departed_note(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                        struct str uid, const cJSON *host_object)
 {
     struct departed *d = NEW(struct departed);
 
@@ -77,20 +77,20 @@ void departed_note(struct syncer *s, enum sync_id id, struct str ns, struct str 
     if (d->next)
         d->next->at = &d->next;
     s->departed = d;
-    revision_note(s, id, host_object);
+    sync_revision_note(s, id, host_object);
     record(d);
 }
 
-void departed_apply(const struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
-                    struct str name, struct mapping *m)
+void sync_departed_apply(const struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                         struct str name, struct mapping *m)
 {
     for (const struct departed *d = s->departed; d; d = d->next)
         if (d->id == id && d->life == s->life && str_eq(d->uid, m->uid) && str_eq(d->name, name) &&
-            str_eq(d->ns, ns) && !mapping_has_host(s, m))
-            mapping_set_host(s, m, arena_str(a, d->host_uid));
+            str_eq(d->ns, ns) && !sync_mapping_has_host(s, m))
+            sync_mapping_set_host(s, m, arena_str(a, d->host_uid));
 }
 
-void departed_retry(struct syncer *s)
+void sync_departed_retry(struct syncer *s)
 {
     struct departed *next;
 
@@ -101,7 +101,7 @@ void departed_retry(struct syncer *s)
     }
 }
 
-void departed_fini(struct syncer *s)
+void sync_departed_fini(struct syncer *s)
 {
     while (s->departed)
         drop(s->departed);

@@ -58,8 +58,8 @@ static void on_right(void *ctx, struct str right, bool granted, struct str detai
     arena_free(a);
 }
 
-void dialogue_note(struct syncer *s, const char *duty, const char *reason, struct str message,
-                   struct str detail)
+void sync_dialogue_note(struct syncer *s, const char *duty, const char *reason, struct str message,
+                        struct str detail)
 {
     struct vapi_notice n = {NOTICE_HOST, str_c(duty), reason, message, detail, NULL};
 
@@ -69,7 +69,7 @@ void dialogue_note(struct syncer *s, const char *duty, const char *reason, struc
         vapi_notice(s->api, &n);
 }
 
-void dialogue_watch(struct syncer *s)
+void sync_dialogue_watch(struct syncer *s)
 {
     host_on_trouble(s->host, on_trouble, s);
     host_on_right(s->host, on_right, s);

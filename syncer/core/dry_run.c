@@ -108,7 +108,7 @@ static struct entry *find(const struct dry_runs *d, const char *digest,
     return e;
 }
 
-void dry_runs_forget(struct dry_runs *d)
+void sync_dry_runs_forget(struct dry_runs *d)
 {
     sweep(d, true);
 }
@@ -221,7 +221,7 @@ static void answer_later(struct syncer *s, struct arena *a, const struct dry_ans
 }
 
 /* A right that this process lacks says nothing about the object. */
-bool dry_run_refused(const struct err *err)
+bool sync_dry_run_refused(const struct err *err)
 {
     return is_decided(err) && !translate_refusal_is_of_rights(err);
 }
@@ -269,8 +269,8 @@ static void send(struct entry *e, struct arena *a, const struct dry_run *q)
     host_send(s->host, &request, on_answer, e);
 }
 
-void dry_run_send(struct syncer *s, struct arena *a, const struct dry_run *q, dry_run_cb done,
-                  void *ctx)
+void sync_dry_run_send(struct syncer *s, struct arena *a, const struct dry_run *q, dry_run_cb done,
+                       void *ctx)
 {
     static const struct dry_answer none = {.kind = &ERR_TOO_MANY_REQUESTS,
                                            .message = {"no turn", 7}};
@@ -297,7 +297,7 @@ void dry_run_send(struct syncer *s, struct arena *a, const struct dry_run *q, dr
 
 /* --- life --- */
 
-struct dry_runs *dry_runs_new(struct syncer *s)
+struct dry_runs *sync_dry_runs_new(struct syncer *s)
 {
     struct dry_runs *d = NEW(struct dry_runs);
 
@@ -305,11 +305,11 @@ struct dry_runs *dry_runs_new(struct syncer *s)
     return d;
 }
 
-struct dry_runs *dry_runs_free(struct dry_runs *d)
+struct dry_runs *sync_dry_runs_free(struct dry_runs *d)
 {
     if (!d)
         return NULL;
-    dry_runs_forget(d);
+    sync_dry_runs_forget(d);
     assert(!d->first); /* the host answered everything before it closed */
     mem_free(d);
     return NULL;

@@ -7,9 +7,9 @@
 #include "core/core.h"
 
 /* --- dry_run.c --- */
-struct dry_runs *dry_runs_new(struct syncer *s);
-struct dry_runs *dry_runs_free(struct dry_runs *d);
-void dry_runs_forget(struct dry_runs *d); /* cached answers are out of date */
+struct dry_runs *sync_dry_runs_new(struct syncer *s);
+struct dry_runs *sync_dry_runs_free(struct dry_runs *d);
+void sync_dry_runs_forget(struct dry_runs *d); /* cached answers are out of date */
 enum dry_run_patience {
     DRY_RUN_NOW,    /* fails at once where the rate leaves no room */
     DRY_RUN_URGENT, /* a write waits for it */
@@ -23,10 +23,10 @@ struct dry_run {
     int64_t timeout_ms;
 };
 /* host_name: metadata.name of the dry run. err NULL: admitted; body is the answer, empty where it
- * was too long. TOO_MANY_REQUESTS: not sent, for lack of rate. Refused: see dry_run_refused().
+ * was too long. TOO_MANY_REQUESTS: not sent, for lack of rate. Refused: see sync_dry_run_refused().
  * Other errors: no answer. */
 typedef void (*dry_run_cb)(void *ctx, struct str host_name, struct str body, const struct err *err);
 /* Calls done() exactly once, from the loop. */
-void dry_run_send(struct syncer *s, struct arena *a, const struct dry_run *q, dry_run_cb done,
-                  void *ctx);
-bool dry_run_refused(const struct err *err); /* the host would refuse the object itself */
+void sync_dry_run_send(struct syncer *s, struct arena *a, const struct dry_run *q, dry_run_cb done,
+                       void *ctx);
+bool sync_dry_run_refused(const struct err *err); /* the host would refuse the object itself */

@@ -69,7 +69,7 @@ static bool is_unreadable(const struct sync_run *run)
 static void overlook_other(struct sync_run *run)
 {
     if (!run->host || !object_is_terminating(run->virtual_) || str_eq(run->owner_uid, run->uid) ||
-        mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid) ||
+        sync_mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid) ||
         str_eq(run->host_uid, run->mapping.host_uid))
         return;
     run->host = NULL;
@@ -84,7 +84,7 @@ bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
     if (!key_split(reconcile_key(r), &run->ns, &run->name) || is_unreadable(run))
         return false;
     translate_name(&s->tenant, run->ns, run->name, run->host_name);
-    run->mapping = mapping_get(s, run->arena, id, run->ns, run->name);
+    run->mapping = sync_mapping_get(s, run->arena, id, run->ns, run->name);
     run->virtual_ = syncer_virtual(s, run->arena, id, run->ns, run->name);
     run->uid = sync_uid(run->virtual_);
     read_host(run);
@@ -100,24 +100,24 @@ bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
  * False: it did, and its own run deals with what the answer says. */
 static bool refresh_mapping(struct sync_run *run)
 {
-    run->mapping = mapping_get(run->syncer, run->arena, run->id, run->ns, run->name);
+    run->mapping = sync_mapping_get(run->syncer, run->arena, run->id, run->ns, run->name);
     return run->mapping.exists && str_eq(run->mapping.uid, run->uid);
 }
 
 static void put_mapping(struct sync_run *run)
 {
-    mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
+    sync_mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
 }
 
 void sync_take_mapping(struct sync_run *run)
 {
-    if (mapping_begin(&run->mapping, run->uid))
+    if (sync_mapping_begin(&run->mapping, run->uid))
         put_mapping(run);
 }
 
 void sync_attempt(struct sync_run *run)
 {
-    mapping_begin(&run->mapping, run->uid);
+    sync_mapping_begin(&run->mapping, run->uid);
     run->was_tried = run->mapping.tried;
     run->mapping.tried = true;
     run->mapping.gone_s = 0;
@@ -146,7 +146,7 @@ void sync_forget_old(struct sync_run *run)
     if (!run->mapping.n_old)
         return;
     for (size_t i = 0; i < run->mapping.n_old; i++)
-        ledger_release(run->syncer->ledger, run->mapping.old[i]);
+        sync_ledger_release(run->syncer->ledger, run->mapping.old[i]);
     run->mapping.n_old = 0;
     put_mapping(run);
 }
@@ -210,7 +210,7 @@ void sync_refused(struct sync_run *run, const struct err *err)
 
 bool sync_is_stale_deletion(const struct sync_run *run, const cJSON *object)
 {
-    return object_is_terminating(object) && !life_has_our_epoch(run->syncer, object);
+    return object_is_terminating(object) && !sync_life_has_our_epoch(run->syncer, object);
 }
 
 /* The host object of this name is ours, so none of its predecessors exists any more. */
@@ -218,10 +218,10 @@ static void adopt(struct sync_run *run, const cJSON *object)
 {
     if (sync_is_stale_deletion(run, object) || !refresh_mapping(run))
         return;
-    mapping_set_host(run->syncer, &run->mapping, sync_uid(object));
+    sync_mapping_set_host(run->syncer, &run->mapping, sync_uid(object));
     put_mapping(run);
-    revision_note(run->syncer, run->id, object);
-    quarantine_end(run->syncer, run->id, json_str_at(object, "metadata.name"));
+    sync_revision_note(run->syncer, run->id, object);
+    sync_quarantine_end(run->syncer, run->id, json_str_at(object, "metadata.name"));
     sync_forget_old(run);
 }
 
@@ -289,8 +289,8 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
         return;
     }
     if (err) {
-        if (dry_run_refused(err))
-            dry_runs_forget(run->syncer->dry_runs);
+        if (sync_dry_run_refused(err))
+            sync_dry_runs_forget(run->syncer->dry_runs);
         sync_attempt_over(run, err);
         if (!run->on_refusal || sync_is_uncertain(err) || !run->on_refusal(run, err))
             sync_refused(run, err);
@@ -378,7 +378,7 @@ void sync_delete(struct sync_run *run, int64_t grace_s)
     cJSON *preconditions = json_new_object(run->arena);
 
     assert(run->host_uid.n);
-    if (!life_owns(run->syncer, run->host))
+    if (!sync_life_owns(run->syncer, run->host))
         return; /* it belongs to a later epoch of this virtual cluster */
     json_set_str(run->arena, options, "apiVersion", STR("v1"));
     json_set_str(run->arena, options, "kind", STR("DeleteOptions"));
@@ -425,17 +425,17 @@ bool sync_finish_gone(struct sync_run *run, int64_t grace_s)
 {
     if (!run->mapping.exists)
         return true; /* nothing proves that a host object of this name is ours to delete */
-    if (run->host && mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid)) {
+    if (run->host && sync_mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid)) {
         if (!object_is_terminating(run->host))
             sync_delete(run, grace_s);
         return false;
     }
     if (wait_for_lost_create(run))
         return false;
-    mapping_remove(run->syncer, run->id, run->ns, run->name);
+    sync_mapping_remove(run->syncer, run->id, run->ns, run->name);
     run->mapping.exists = false;
     if (run->host)
-        quarantine_judge(run->syncer, run->id, run->host);
+        sync_quarantine_judge(run->syncer, run->id, run->host);
     return true;
 }
 
@@ -457,7 +457,7 @@ static void refuse_quarantined(struct sync_run *run)
 {
     struct err err;
 
-    quarantine_judge(run->syncer, run->id, run->host);
+    sync_quarantine_judge(run->syncer, run->id, run->host);
     err_init(&err, run->arena);
     err_set(&err, &ERR_CONFLICT, "%s \"%s\" exists on the host and is in quarantine",
             SYNC_KINDS[run->id].plural, run->host_name);
@@ -476,7 +476,7 @@ static void settle_other(struct sync_run *run)
 
     if (object_is_terminating(run->host))
         return;
-    if (mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid))
+    if (sync_mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid))
         sync_delete(run, -1);
     else if (!fits || fits(run))
         take_over(run);

@@ -101,7 +101,7 @@ static void finish(struct lacking *l)
     struct arena *a = arena_new(0);
     struct str text = report(l, a);
 
-    lacking_stop(s);
+    sync_lacking_stop(s);
     done(s, text);
     arena_free(a);
 }
@@ -149,8 +149,8 @@ static bool find_fork(struct str forks, struct str our_epoch, int64_t *ret)
     return false;
 }
 
-void lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
-                   void (*done)(struct syncer *s, struct str report))
+void sync_lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
+                        void (*done)(struct syncer *s, struct str report))
 {
     struct arena *a = arena_new(0);
     struct lacking *l = NEW(struct lacking);
@@ -162,13 +162,13 @@ void lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
         l->file = fopen(arena_printf(a, "%.*s/" FILE_NAME, STR_F(s->config->data_dir)).p, "we");
         start(l);
     } else {
-        lacking_stop(s);
+        sync_lacking_stop(s);
         done(s, STR("what it lacks of this data is not known: it does not stem from it directly"));
     }
     arena_free(a);
 }
 
-void lacking_stop(struct syncer *s)
+void sync_lacking_stop(struct syncer *s)
 {
     struct lacking *l = s->lacking;
 

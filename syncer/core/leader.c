@@ -69,7 +69,7 @@ static const char *check_lease(void *ctx)
 
     if (!s || !s->started)
         return NULL;
-    if (!s->reached && lease_state(s->lease) == LEASE_UNKNOWN &&
+    if (!s->reached && sync_lease_state(s->lease) == LEASE_UNKNOWN &&
         clock_mono_ms(vapi_clock(s->api)) - s->started_ms <= DECIDE_MS)
         return "the Lease on the host cluster was not read yet";
     return s->not_leading;
@@ -132,19 +132,19 @@ static void on_superseded(struct syncer *s, struct arena *a, const struct lease_
                                    STR_F(other->identity.n ? other->identity : STR("nobody now")));
 
     stand_back(s, text);
-    lacking_start(s, epoch, other->fork, on_lacking);
+    sync_lacking_start(s, epoch, other->fork, on_lacking);
 }
 
-static void on_changed(void *ctx, enum lease_state now, const struct lease_holder *other)
+static void on_changed(void *ctx, enum sync_lease_state now, const struct lease_holder *other)
 {
     struct syncer *s = ctx;
     struct arena *a = arena_new(0);
 
     assert(s->magic == SYNCER_MAGIC);
-    lacking_stop(s);
+    sync_lacking_stop(s);
     set_not_leading(s, STR_NULL);
     s->writes_held = false;
-    if (!lease_may_act(s->lease)) {
+    if (!sync_lease_may_act(s->lease)) {
         host_gate_changed(s->host);
         s->parts->barred(s);
     }
@@ -154,7 +154,7 @@ static void on_changed(void *ctx, enum lease_state now, const struct lease_holde
         note(s, "LeaseForbidden",
              STR("the host cluster does not permit Leases: two processes of this virtual cluster "
                  "would not be kept apart"));
-    if (lease_may_act(s->lease))
+    if (sync_lease_may_act(s->lease))
         lead(s);
     else if (now == LEASE_WAITING)
         on_waiting(s, a, other);
@@ -167,7 +167,7 @@ static void on_changed(void *ctx, enum lease_state now, const struct lease_holde
 
 static void on_host_changed(void *ctx, const char *why)
 {
-    life_host_changed(ctx, why);
+    sync_life_host_changed(ctx, why);
 }
 
 static void on_confirmed(void *ctx)
@@ -182,7 +182,7 @@ static void on_broken(void *ctx)
     struct syncer *s = ctx;
 
     assert(s->magic == SYNCER_MAGIC);
-    lease_doubt(s->lease);
+    sync_lease_doubt(s->lease);
 }
 
 static void on_certain(void *ctx)
@@ -194,12 +194,13 @@ static enum host_gate gate(void *ctx)
 {
     const struct lease *l = ((struct syncer *)ctx)->lease;
 
-    if (!lease_may_act(l))
+    if (!sync_lease_may_act(l))
         return HOST_GATE_CLOSED;
-    return lease_state(l) == LEASE_HELD && lease_is_doubted(l) ? HOST_GATE_WAIT : HOST_GATE_OPEN;
+    return sync_lease_state(l) == LEASE_HELD && sync_lease_is_doubted(l) ? HOST_GATE_WAIT
+                                                                         : HOST_GATE_OPEN;
 }
 
-void leader_new(struct syncer *s)
+void sync_leader_new(struct syncer *s)
 {
     char host[256] = "sublet";
     struct lease_options o = {.loop = vapi_loop(s->api),
@@ -223,7 +224,7 @@ void leader_new(struct syncer *s)
     o.holder = str_c(host);
     o.epoch = s->tenant.epoch;
     o.fork = forks_of(s);
-    s->lease = lease_new(&o);
+    s->lease = sync_lease_new(&o);
     host_set_gate(s->host, gate, s);
     host_on_broken(s->host, on_broken, s);
     vapi_add_check(s->api, "lease", check_lease, s->api);
@@ -233,23 +234,23 @@ static void on_decide_timeout(void *ctx)
 {
     struct syncer *s = ctx;
 
-    if (!s->closing && lease_state(s->lease) == LEASE_UNKNOWN) {
+    if (!s->closing && sync_lease_state(s->lease) == LEASE_UNKNOWN) {
         s->writes_held = false;
         vapi_set_read_only(s->api, s->config->lease_away_read_only ? AWAY_MESSAGE : NULL);
     }
 }
 
-void leader_start(struct syncer *s)
+void sync_leader_start(struct syncer *s)
 {
     s->writes_held = true;
     vapi_hold_writes(s->api);
     syncer_defer_for(s, on_decide_timeout, s, DECIDE_MS);
-    lease_start(s->lease);
+    sync_lease_start(s->lease);
 }
 
-void leader_stop(struct syncer *s)
+void sync_leader_stop(struct syncer *s)
 {
-    lacking_stop(s);
+    sync_lacking_stop(s);
     if (s->writes_held)
         vapi_set_read_only(s->api, "this process ends before the host cluster has answered");
     s->writes_held = false;

@@ -8,20 +8,20 @@
 #include "core/lease.h"
 
 /* --- leader.c: the Lease's effect on the API --- */
-void leader_new(struct syncer *s);
-void leader_start(struct syncer *s);
-void leader_stop(struct syncer *s); /* refuses the writes that wait for the first decision */
+void sync_leader_new(struct syncer *s);
+void sync_leader_start(struct syncer *s);
+void sync_leader_stop(struct syncer *s); /* refuses the writes that wait for the first decision */
 
 /* --- lacking.c --- */
 /* Finds the writes that the life which took over lacks, lists them in `lacking.txt` of the data
  * directory, and calls done() with a summary: within this call, or once deletions were read from
  * disk. One at a time. */
-void lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
-                   void (*done)(struct syncer *s, struct str report));
-void lacking_stop(struct syncer *s); /* done() is not called afterwards */
+void sync_lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
+                        void (*done)(struct syncer *s, struct str report));
+void sync_lacking_stop(struct syncer *s); /* done() is not called afterwards */
 
 /* --- dialogue.c: standing notices about the host --- */
-void dialogue_watch(struct syncer *s);
+void sync_dialogue_watch(struct syncer *s);
 /* A task of this process on the host fails ("kubeconfig"); reason NULL: it succeeds again. */
-void dialogue_note(struct syncer *s, const char *duty, const char *reason, struct str message,
-                   struct str detail);
+void sync_dialogue_note(struct syncer *s, const char *duty, const char *reason, struct str message,
+                        struct str detail);

@@ -64,7 +64,7 @@ struct seen {
 
 struct lease {
     unsigned magic;
-    enum lease_state state;
+    enum sync_lease_state state;
     struct lease_options o;
     struct arena *arena;              /* of the options' strings */
     struct str identity, place, dead; /* place: "BOOT DEV INO"; dead: identities, blank between */
@@ -112,7 +112,7 @@ static int64_t now_ms(const struct lease *l)
     return clock_mono_ms(l->o.clock);
 }
 
-static void move(struct lease *l, enum lease_state to)
+static void move(struct lease *l, enum sync_lease_state to)
 {
     bool other = to == LEASE_WAITING || to == LEASE_SUPERSEDED;
 
@@ -132,7 +132,7 @@ static int64_t acts_until(const struct lease *l)
     return l->confirmed_ms + l->o.duration_ms - l->o.duration_ms / 4;
 }
 
-bool lease_is_doubted(const struct lease *l)
+bool sync_lease_is_doubted(const struct lease *l)
 {
     return l->confirmed_breaks != l->breaks;
 }
@@ -150,7 +150,7 @@ static void on_timer(uv_timer_t *timer)
     tick(l);
 }
 
-int64_t lease_next_due(const struct lease *l)
+int64_t sync_lease_next_due(const struct lease *l)
 {
     int64_t due = l->call ? INT64_MAX : l->due_ms;
 
@@ -163,7 +163,7 @@ int64_t lease_next_due(const struct lease *l)
 
 static void arm(struct lease *l)
 {
-    int64_t due = lease_next_due(l), now = now_ms(l);
+    int64_t due = sync_lease_next_due(l), now = now_ms(l);
 
     if (l->closing || due == INT64_MAX) {
         uv_timer_stop(&l->timer);
@@ -235,7 +235,7 @@ static void on_recorded(void *ctx, const struct err *err)
     l->commit_pending = false;
     l->on_record = true;
     if (l->closing)
-        lease_close(l, l->closed, l->closed_ctx);
+        sync_lease_close(l, l->closed, l->closed_ctx);
     else if (l->wants_take && !l->call && l->state != LEASE_RELEASED)
         take(l);
 }
@@ -269,7 +269,7 @@ static void read_known(struct lease *l)
     l->known_sequence = (int64_t)sequence;
 }
 
-void lease_note(struct lease *l)
+void sync_lease_note(struct lease *l)
 {
     char value[96];
 
@@ -279,7 +279,7 @@ void lease_note(struct lease *l)
     store_record_put(l->o.store, RECORD_META, STR(RECORD_HOST), str_c(value));
 }
 
-void lease_forget_host(struct lease *l)
+void sync_lease_forget_host(struct lease *l)
 {
     l->known_uid[0] = '\0';
     l->host_changed = NULL;
@@ -289,7 +289,7 @@ void lease_forget_host(struct lease *l)
     host_cancel(l->call);
     l->call = NULL;
     move(l, LEASE_AWAY);
-    lease_kick(l);
+    sync_lease_kick(l);
 }
 
 /* --- the Lease on the host --- */
@@ -543,7 +543,7 @@ static void not_permitted(struct lease *l)
 /* The host accepted a write: the Lease is ours as of when that was sent. */
 static void written(struct lease *l)
 {
-    bool was_held = l->state == LEASE_HELD, was_doubted = lease_is_doubted(l);
+    bool was_held = l->state == LEASE_HELD, was_doubted = sync_lease_is_doubted(l);
 
     judge_host(l);
     l->confirmed_ms = l->sent_ms;
@@ -558,16 +558,16 @@ static void written(struct lease *l)
     if (l->host_changed)
         l->o.host_changed(l->o.ctx, l->host_changed);
     if (l->host_changed || l->request == REQUEST_TAKE || !was_held)
-        lease_note(l);
+        sync_lease_note(l);
     l->host_changed = NULL;
     move(l, LEASE_HELD);
-    if (l->wanted_ms > l->confirmed_ms || lease_is_doubted(l)) {
+    if (l->wanted_ms > l->confirmed_ms || sync_lease_is_doubted(l)) {
         l->due_ms = now_ms(l);
     } else if (l->wanted_ms) {
         l->wanted_ms = 0;
         l->o.confirmed(l->o.ctx);
     }
-    if (was_doubted && !lease_is_doubted(l))
+    if (was_doubted && !sync_lease_is_doubted(l))
         l->o.certain(l->o.ctx);
     arm(l);
 }
@@ -673,7 +673,7 @@ static void tick(struct lease *l)
 
 /* --- interface --- */
 
-void lease_start(struct lease *l)
+void sync_lease_start(struct lease *l)
 {
     assert(l->magic == LEASE_MAGIC && !l->started);
     l->started = true;
@@ -681,7 +681,7 @@ void lease_start(struct lease *l)
     read_lease(l);
 }
 
-void lease_kick(struct lease *l)
+void sync_lease_kick(struct lease *l)
 {
     if (!l->started || l->state == LEASE_RELEASED || l->state == LEASE_SUPERSEDED ||
         (l->state == LEASE_HELD && !l->failures))
@@ -690,14 +690,14 @@ void lease_kick(struct lease *l)
     again_in(l, 0);
 }
 
-void lease_doubt(struct lease *l)
+void sync_lease_doubt(struct lease *l)
 {
     l->breaks++;
     if (l->started && l->state == LEASE_HELD && !l->failures && !l->call)
         again_in(l, 0);
 }
 
-void lease_release(struct lease *l, void (*done)(void *ctx), void *ctx)
+void sync_lease_release(struct lease *l, void (*done)(void *ctx), void *ctx)
 {
     bool held = l->state == LEASE_HELD && now_ms(l) < acts_until(l);
 
@@ -712,22 +712,22 @@ void lease_release(struct lease *l, void (*done)(void *ctx), void *ctx)
     arm(l);
 }
 
-enum lease_state lease_state(const struct lease *l)
+enum sync_lease_state sync_lease_state(const struct lease *l)
 {
     return l->state;
 }
 
-const char *lease_identity(const struct lease *l)
+const char *sync_lease_identity(const struct lease *l)
 {
     return l->identity.p;
 }
 
-bool lease_may_act(const struct lease *l)
+bool sync_lease_may_act(const struct lease *l)
 {
     return l->state == LEASE_WITHOUT || (l->state == LEASE_HELD && now_ms(l) < acts_until(l));
 }
 
-bool lease_confirmed_since(struct lease *l, int64_t mono_ms)
+bool sync_lease_confirmed_since(struct lease *l, int64_t mono_ms)
 {
     if (l->state == LEASE_WITHOUT || (l->state == LEASE_HELD && l->confirmed_ms >= mono_ms))
         return true;
@@ -741,14 +741,14 @@ bool lease_confirmed_since(struct lease *l, int64_t mono_ms)
     return false;
 }
 
-void lease_wake(struct lease *l)
+void sync_lease_wake(struct lease *l)
 {
     arm(l);
 }
 
 /* --- life --- */
 
-struct lease *lease_new(const struct lease_options *options)
+struct lease *sync_lease_new(const struct lease_options *options)
 {
     struct lease *l = NEW(struct lease);
     struct lease_options *o = &l->o;
@@ -780,7 +780,7 @@ static void on_closed(uv_handle_t *handle)
     closed(ctx);
 }
 
-void lease_close(struct lease *l, void (*closed)(void *ctx), void *ctx)
+void sync_lease_close(struct lease *l, void (*closed)(void *ctx), void *ctx)
 {
     assert(l->magic == LEASE_MAGIC && !l->call);
     l->closing = true;

@@ -11,7 +11,7 @@
 
 struct lease;
 
-enum lease_state {
+enum sync_lease_state {
     LEASE_UNKNOWN,    /* the host's first answer is outstanding */
     LEASE_HELD,       /* confirmed, and not too long ago */
     LEASE_AWAY,       /* not confirmed: the host does not answer, or not with a Lease */
@@ -43,44 +43,44 @@ struct lease_options {
     bool force; /* takes it from a live holder, and from a newer epoch; once */
     /* other: the holder, in WAITING and SUPERSEDED. HELD is reported each time the Lease is taken,
      * not for renewals. */
-    void (*changed)(void *ctx, enum lease_state now, const struct lease_holder *other);
+    void (*changed)(void *ctx, enum sync_lease_state now, const struct lease_holder *other);
     /* Another host answers, or one that was restored to an earlier state. Called before HELD. */
     void (*host_changed)(void *ctx, const char *why);
-    void (*confirmed)(void *ctx); /* see lease_confirmed_since() */
-    void (*certain)(void *ctx);   /* see lease_doubt() */
+    void (*confirmed)(void *ctx); /* see sync_lease_confirmed_since() */
+    void (*certain)(void *ctx);   /* see sync_lease_doubt() */
     void *ctx;
 };
 /* Strings are copied; host and store outlive it. */
-struct lease *lease_new(const struct lease_options *options);
+struct lease *sync_lease_new(const struct lease_options *options);
 /* Reads the Lease, and takes it if that is permitted. */
-void lease_start(struct lease *l);
+void sync_lease_start(struct lease *l);
 /* The host answers again: retries now instead of after its backoff. */
-void lease_kick(struct lease *l);
+void sync_lease_kick(struct lease *l);
 /* The connection to the host broke: the next answer may come from another host, or another process
  * may lead by then. Requests that change the host wait until a renewal sent after this is answered;
  * certain() reports that. */
-void lease_doubt(struct lease *l);
-bool lease_is_doubted(const struct lease *l);
+void sync_lease_doubt(struct lease *l);
+bool sync_lease_is_doubted(const struct lease *l);
 /* Releases it, so that the next process need not wait for it to expire; done() within a second,
  * never from within this call. No request is sent and no other callback comes afterwards. */
-void lease_release(struct lease *l, void (*done)(void *ctx), void *ctx);
+void sync_lease_release(struct lease *l, void (*done)(void *ctx), void *ctx);
 /* After host_stop(), once the host's answers were delivered. Closes on the loop. */
-void lease_close(struct lease *l, void (*closed)(void *ctx), void *ctx);
+void sync_lease_close(struct lease *l, void (*closed)(void *ctx), void *ctx);
 
-enum lease_state lease_state(const struct lease *l);
-const char *lease_identity(const struct lease *l);
+enum sync_lease_state sync_lease_state(const struct lease *l);
+const char *sync_lease_identity(const struct lease *l);
 /* Confirmed, and not too old: requests that change the host may go out. */
-bool lease_may_act(const struct lease *l);
+bool sync_lease_may_act(const struct lease *l);
 /* Was a renewal sent at or after mono_ms answered? If not, starts one, and confirmed() reports its
  * answer. */
-bool lease_confirmed_since(struct lease *l, int64_t mono_ms);
+bool sync_lease_confirmed_since(struct lease *l, int64_t mono_ms);
 /* Records the Lease's uid and sequence, in the transaction of the caller's own records. */
-void lease_note(struct lease *l);
+void sync_lease_note(struct lease *l);
 /* The host was restored to an earlier state: forgets its Lease's uid and sequence, and whether it
  * is still ours. */
-void lease_forget_host(struct lease *l);
+void sync_lease_forget_host(struct lease *l);
 
 /* For tests, which own the clock: monotonic ms of the next timer, INT64_MAX for none; and that the
  * clock was moved. */
-int64_t lease_next_due(const struct lease *l);
-void lease_wake(struct lease *l);
+int64_t sync_lease_next_due(const struct lease *l);
+void sync_lease_wake(struct lease *l);

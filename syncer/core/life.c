@@ -32,10 +32,10 @@ static void begin(struct syncer *s, int64_t n)
     s->life = n;
     s->compared = n == LIFE_FIRST;
     put_life(s);
-    revisions_forget(s);
+    sync_revisions_forget(s);
 }
 
-void life_open(struct syncer *s)
+void sync_life_open(struct syncer *s)
 {
     struct store_identity identity;
     struct store_damage damage;
@@ -72,7 +72,7 @@ void life_open(struct syncer *s)
     s->compared = str_eqc(value, "compared");
 }
 
-void life_keep(struct syncer *s)
+void sync_life_keep(struct syncer *s)
 {
     struct str value;
     int64_t n = 0;
@@ -82,15 +82,15 @@ void life_keep(struct syncer *s)
     if (n == s->life && str_has_suffix(value, STR(" compared")) == s->compared)
         return;
     put_life(s);
-    revisions_forget(s);
+    sync_revisions_forget(s);
 }
 
-bool life_is_first(const struct syncer *s)
+bool sync_life_is_first(const struct syncer *s)
 {
     return s->life == LIFE_FIRST;
 }
 
-void life_host_changed(struct syncer *s, const char *why)
+void sync_life_host_changed(struct syncer *s, const char *why)
 {
     log_warn("syncer: the host cluster is not in the state this virtual cluster left it in (%s): "
              "what it lacks is created again, and nothing is deleted for being missing",
@@ -98,26 +98,26 @@ void life_host_changed(struct syncer *s, const char *why)
     begin(s, s->life + 1);
     for (int id = 0; id < N_SYNC; id++)
         reflector_restart(s->watches[id].reflector);
-    life_watch_all(s);
+    sync_life_watch_all(s);
 }
 
-void life_watch_all(struct syncer *s)
+void sync_life_watch_all(struct syncer *s)
 {
     for (int id = 0; id < N_SYNC; id++)
         if (SYNC_KINDS[id].maps)
             syncer_watch(s, (enum sync_id)id);
 }
 
-void life_listed(struct syncer *s, enum sync_id id)
+void sync_life_listed(struct syncer *s, enum sync_id id)
 {
-    quarantine_compare(s, id);
+    sync_quarantine_compare(s, id);
     if (id != SYNC_PODS || s->compared)
         return;
     s->compared = true;
     put_life(s);
 }
 
-enum life_absence life_absence(struct syncer *s, enum sync_id id, const struct mapping *m)
+enum sync_life_absence sync_life_absence(struct syncer *s, enum sync_id id, const struct mapping *m)
 {
     int64_t listed_ms = reflector_listed_ms(s->watches[id].reflector);
 
@@ -126,7 +126,7 @@ enum life_absence life_absence(struct syncer *s, enum sync_id id, const struct m
     if (listed_ms == REFLECTOR_NOT_LISTED)
         return ABSENCE_OPEN; /* the complete list adds the key again */
     /* Without a confirmation the list may come from a host that was restored a moment ago. */
-    return lease_confirmed_since(s->lease, listed_ms) ? ABSENCE_PROVEN : ABSENCE_OPEN;
+    return sync_lease_confirmed_since(s->lease, listed_ms) ? ABSENCE_PROVEN : ABSENCE_OPEN;
 }
 
 static struct str epoch_of(const cJSON *host_object)
@@ -134,12 +134,12 @@ static struct str epoch_of(const cJSON *host_object)
     return json_str(json_get(json_path(host_object, "metadata.annotations"), ANNOTATION_EPOCH));
 }
 
-bool life_owns(const struct syncer *s, const cJSON *host_object)
+bool sync_life_owns(const struct syncer *s, const cJSON *host_object)
 {
     return str_cmp(epoch_of(host_object), s->tenant.epoch) <= 0;
 }
 
-bool life_has_our_epoch(const struct syncer *s, const cJSON *host_object)
+bool sync_life_has_our_epoch(const struct syncer *s, const cJSON *host_object)
 {
-    return life_is_first(s) || str_eq(epoch_of(host_object), s->tenant.epoch);
+    return sync_life_is_first(s) || str_eq(epoch_of(host_object), s->tenant.epoch);
 }

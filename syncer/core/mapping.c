@@ -25,8 +25,8 @@ static struct str field(struct str *rest)
     return str_eqc(text, "-") ? STR("") : text;
 }
 
-struct mapping mapping_on_record(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
-                                 struct str name)
+struct mapping sync_mapping_on_record(struct syncer *s, struct arena *a, enum sync_id id,
+                                      struct str ns, struct str name)
 {
     struct mapping m = {0};
     struct str value, rest, flags;
@@ -53,13 +53,13 @@ struct mapping mapping_on_record(struct syncer *s, struct arena *a, enum sync_id
     return m;
 }
 
-struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
-                           struct str name)
+struct mapping sync_mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                                struct str name)
 {
-    struct mapping m = mapping_on_record(s, a, id, ns, name);
+    struct mapping m = sync_mapping_on_record(s, a, id, ns, name);
 
     if (m.exists && s->departed)
-        departed_apply(s, a, id, ns, name, &m);
+        sync_departed_apply(s, a, id, ns, name, &m);
     return m;
 }
 
@@ -70,8 +70,8 @@ static void add(struct buf *b, struct str text)
     buf_add(b, text.n ? text : STR("-"));
 }
 
-void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
-                 const struct mapping *m)
+void sync_mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                      const struct mapping *m)
 {
     struct arena *a = arena_new(0);
     struct buf value = BUF_INIT(0);
@@ -87,12 +87,12 @@ void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str na
     for (size_t i = 0; i < m->n_old; i++)
         add(&value, m->old[i]);
     store_record_put(s->store, RECORD_MAPPING, key_of(a, id, ns, name), buf_str(&value));
-    lease_note(s->lease);
+    sync_lease_note(s->lease);
     buf_fini(&value);
     arena_free(a);
 }
 
-void mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name)
+void sync_mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name)
 {
     struct arena *a = arena_new(0);
 
@@ -110,7 +110,7 @@ static void drop_old(struct mapping *m, struct str uid)
     m->n_old = n;
 }
 
-bool mapping_begin(struct mapping *m, struct str uid)
+bool sync_mapping_begin(struct mapping *m, struct str uid)
 {
     if (m->exists && str_eq(m->uid, uid))
         return false;
@@ -131,38 +131,38 @@ bool mapping_begin(struct mapping *m, struct str uid)
     return true;
 }
 
-bool mapping_is_full(const struct mapping *m)
+bool sync_mapping_is_full(const struct mapping *m)
 {
     return m->n_old == MAPPING_OLD;
 }
 
-bool mapping_has_host(const struct syncer *s, const struct mapping *m)
+bool sync_mapping_has_host(const struct syncer *s, const struct mapping *m)
 {
     return m->host_uid.n && m->life == s->life;
 }
 
-void mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid)
+void sync_mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid)
 {
     m->host_uid = host_uid;
     m->life = s->life;
     m->tried = false; /* the name is taken: a create whose answer was lost can no longer succeed */
 }
 
-void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
-                       struct str uid, const cJSON *host_object)
+void sync_mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                            struct str uid, const cJSON *host_object)
 {
     struct arena *a = arena_new(0);
-    struct mapping m = mapping_get(s, a, id, ns, name);
+    struct mapping m = sync_mapping_get(s, a, id, ns, name);
 
-    if (m.exists && str_eq(m.uid, uid) && !mapping_has_host(s, &m)) {
-        mapping_set_host(s, &m, sync_uid(host_object));
-        mapping_put(s, id, ns, name, &m);
-        revision_note(s, id, host_object);
+    if (m.exists && str_eq(m.uid, uid) && !sync_mapping_has_host(s, &m)) {
+        sync_mapping_set_host(s, &m, sync_uid(host_object));
+        sync_mapping_put(s, id, ns, name, &m);
+        sync_revision_note(s, id, host_object);
     }
     arena_free(a);
 }
 
-bool mapping_knows(const struct mapping *m, struct str uid)
+bool sync_mapping_knows(const struct mapping *m, struct str uid)
 {
     if (!m->exists || !uid.n)
         return false;
@@ -172,10 +172,10 @@ bool mapping_knows(const struct mapping *m, struct str uid)
     return str_eq(m->uid, uid);
 }
 
-bool mapping_proves(const struct syncer *s, enum sync_id id, const struct mapping *m,
-                    struct str uid)
+bool sync_mapping_proves(const struct syncer *s, enum sync_id id, const struct mapping *m,
+                         struct str uid)
 {
-    return mapping_knows(m, uid) && (id != SYNC_CLAIMS || m->life == s->life);
+    return sync_mapping_knows(m, uid) && (id != SYNC_CLAIMS || m->life == s->life);
 }
 
 struct service_count {
@@ -196,8 +196,8 @@ static bool on_service_record(void *ctx, struct str key, struct str value)
     return true;
 }
 
-size_t mapping_count_services(struct syncer *s, bool headless, struct str but_ns,
-                              struct str but_name)
+size_t sync_mapping_count_services(struct syncer *s, bool headless, struct str but_ns,
+                                   struct str but_name)
 {
     struct arena *a = arena_new(0);
     struct service_count c = {key_of(a, SYNC_SERVICES, but_ns, but_name), headless, 0};

@@ -20,33 +20,33 @@ struct mapping {
     struct str old[MAPPING_OLD]; /* previous virtual uids, whose host objects may still exist */
     size_t n_old;
 };
-struct mapping mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
-                           struct str name);
+struct mapping sync_mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                                struct str name);
 /* The record alone, without the deletions that departed.c keeps. */
-struct mapping mapping_on_record(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
-                                 struct str name);
-void mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
-                 const struct mapping *m);
-void mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name);
+struct mapping sync_mapping_on_record(struct syncer *s, struct arena *a, enum sync_id id,
+                                      struct str ns, struct str name);
+void sync_mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                      const struct mapping *m);
+void sync_mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name);
 /* Makes uid the current one; the previous one becomes the first of the old, and the oldest is lost
- * when mapping_is_full(). False: it is the current one already. */
-bool mapping_begin(struct mapping *m, struct str uid);
-bool mapping_is_full(const struct mapping *m);
+ * when sync_mapping_is_full(). False: it is the current one already. */
+bool sync_mapping_begin(struct mapping *m, struct str uid);
+bool sync_mapping_is_full(const struct mapping *m);
 /* Was its host object seen in this life? */
-bool mapping_has_host(const struct syncer *s, const struct mapping *m);
+bool sync_mapping_has_host(const struct syncer *s, const struct mapping *m);
 /* The host object exists: its uid, in this life. */
-void mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid);
+void sync_mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid);
 /* Records a host object of ours as soon as it is seen: it may be deleted, or this process may end,
  * before the key's next run. */
-void mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
-                       struct str uid, const cJSON *host_object);
+void sync_mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                            struct str uid, const cJSON *host_object);
 /* How many other Services are, or may be, on the host: headless ones, or those with an address. */
-size_t mapping_count_services(struct syncer *s, bool headless, struct str but_ns,
-                              struct str but_name);
+size_t sync_mapping_count_services(struct syncer *s, bool headless, struct str but_ns,
+                                   struct str but_name);
 /* Does the record say that the host object carrying uid was made for a virtual object of this key?
  * The proof that every deletion needs. A claim's data is lost with it: its record must be of this
  * life. */
-bool mapping_proves(const struct syncer *s, enum sync_id id, const struct mapping *m,
-                    struct str uid);
+bool sync_mapping_proves(const struct syncer *s, enum sync_id id, const struct mapping *m,
+                         struct str uid);
 /* Was uid ever the uid of a virtual object under this key? */
-bool mapping_knows(const struct mapping *m, struct str uid);
+bool sync_mapping_knows(const struct mapping *m, struct str uid);

@@ -65,7 +65,7 @@ void host_quarantine_each(struct store *s, void (*call)(void *ctx, const struct 
     store_record_each(s, RECORD_MAPPING, STR("quarantine/"), on_record, &each);
 }
 
-bool quarantine_has(struct syncer *s, enum sync_id id, struct str host_name)
+bool sync_quarantine_has(struct syncer *s, enum sync_id id, struct str host_name)
 {
     struct arena *a = arena_new(0);
     struct str value;
@@ -83,7 +83,7 @@ static bool on_counted(void *ctx, struct str key, struct str value)
     return true;
 }
 
-size_t quarantine_count(struct syncer *s, enum sync_id id)
+size_t sync_quarantine_count(struct syncer *s, enum sync_id id)
 {
     struct arena *a = arena_new(0);
     size_t n = 0;
@@ -128,9 +128,9 @@ static void charge(struct syncer *s, struct arena *a, const struct host_quaranti
     struct pool_choice choice;
 
     if (!pod_is_finished(pod) && pool_of_host_pod(a, s->config, pod, &choice))
-        ledger_force(s->ledger, &choice, ledger_uid(a, q->host_uid));
+        sync_ledger_force(s->ledger, &choice, ledger_uid(a, q->host_uid));
     else
-        ledger_release(s->ledger, ledger_uid(a, q->host_uid));
+        sync_ledger_release(s->ledger, ledger_uid(a, q->host_uid));
 }
 
 /* --- in and out --- */
@@ -144,7 +144,7 @@ static void begin(struct syncer *s, struct arena *a, enum sync_id id,
     bool known = store_record_get(s->store, RECORD_MAPPING, key, &before) && str_eq(before, value);
 
     if (!known)
-        quarantine_end(s, id, q->host_name); /* of another object of this name */
+        sync_quarantine_end(s, id, q->host_name); /* of another object of this name */
     if (id == SYNC_PODS)
         charge(s, a, q, host);
     if (known)
@@ -153,7 +153,7 @@ static void begin(struct syncer *s, struct arena *a, enum sync_id id,
     report(s, a, q);
 }
 
-void quarantine_end(struct syncer *s, enum sync_id id, struct str host_name)
+void sync_quarantine_end(struct syncer *s, enum sync_id id, struct str host_name)
 {
     struct arena *a = arena_new(0);
     struct str key = record_key(a, id, host_name), value;
@@ -161,7 +161,7 @@ void quarantine_end(struct syncer *s, enum sync_id id, struct str host_name)
 
     if (store_record_get(s->store, RECORD_MAPPING, key, &value)) {
         parse_record(key, arena_str(a, value), &q);
-        ledger_release(s->ledger, ledger_uid(a, q.host_uid));
+        sync_ledger_release(s->ledger, ledger_uid(a, q.host_uid));
         vapi_notice_over(s->api, NOTICE_HOST_OBJECT, subject_of(a, &q));
         store_record_delete(s->store, RECORD_MAPPING, key);
     }
@@ -174,10 +174,10 @@ void quarantine_end(struct syncer *s, enum sync_id id, struct str host_name)
 static bool is_proven(struct syncer *s, struct arena *a, enum sync_id id,
                       const struct host_quarantine *q)
 {
-    struct mapping m = mapping_get(s, a, id, q->ns, q->name);
+    struct mapping m = sync_mapping_get(s, a, id, q->ns, q->name);
 
-    return mapping_proves(s, id, &m, q->uid) ||
-           (mapping_knows(&m, q->uid) && syncer_has_virtual(s, id, q->ns, q->name));
+    return sync_mapping_proves(s, id, &m, q->uid) ||
+           (sync_mapping_knows(&m, q->uid) && syncer_has_virtual(s, id, q->ns, q->name));
 }
 
 /* Charges a host pod's GPUs as soon as it is seen: the run of another pod, which needs them, may
@@ -186,12 +186,12 @@ static void charge_proven(struct syncer *s, struct arena *a, struct str uid, con
 {
     struct pool_choice choice;
 
-    if (!pod_is_finished(pod) && !ledger_charged(s->ledger, uid) &&
+    if (!pod_is_finished(pod) && !sync_ledger_charged(s->ledger, uid) &&
         pool_of_host_pod(a, s->config, pod, &choice))
-        ledger_force(s->ledger, &choice, uid);
+        sync_ledger_force(s->ledger, &choice, uid);
 }
 
-void quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
+void sync_quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
 {
     struct host_quarantine q = {.plural = SYNC_KINDS[id].plural,
                                 .host_name = json_str_at(host, "metadata.name"),
@@ -201,12 +201,12 @@ void quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
 
     if (translate_owner(&s->tenant, host, &q.ns, &q.name, &q.uid)) {
         translate_name(&s->tenant, q.ns, q.name, name);
-        if (life_has_our_epoch(s, host))
-            mapping_note_host(s, id, q.ns, q.name, q.uid, host);
+        if (sync_life_has_our_epoch(s, host))
+            sync_mapping_note_host(s, id, q.ns, q.name, q.uid, host);
         if (is_proven(s, a, id, &q)) {
             if (id == SYNC_PODS)
                 charge_proven(s, a, q.uid, host);
-            quarantine_end(s, id, q.host_name);
+            sync_quarantine_end(s, id, q.host_name);
         } else if (str_eqc(q.host_name, name)) { /* else the Secret of a pod's token */
             begin(s, a, id, &q, host);
         }
@@ -228,7 +228,7 @@ static void on_host_object(void *ctx, const struct host_object *o)
     cJSON *tree = NULL;
 
     if (!json_parse(a, o->bytes, &tree, NULL))
-        quarantine_judge(c->syncer, c->id, tree);
+        sync_quarantine_judge(c->syncer, c->id, tree);
     arena_free(a);
 }
 
@@ -262,12 +262,12 @@ static void end_gone(struct syncer *s, enum sync_id id)
         store_record_each(s->store, RECORD_MAPPING, record_key(g.arena, id, STR("")), find_gone,
                           &g);
         for (size_t i = 0; i < g.n; i++)
-            quarantine_end(s, id, g.names[i]);
+            sync_quarantine_end(s, id, g.names[i]);
     } while (g.n);
     arena_free(g.arena);
 }
 
-void quarantine_compare(struct syncer *s, enum sync_id id)
+void sync_quarantine_compare(struct syncer *s, enum sync_id id)
 {
     struct compare c = {s, id};
 
@@ -292,7 +292,7 @@ static bool on_recorded(void *ctx, struct str key, struct str value)
     return true;
 }
 
-void quarantine_start(struct syncer *s)
+void sync_quarantine_start(struct syncer *s)
 {
     store_record_each(s->store, RECORD_MAPPING, STR("quarantine/"), on_recorded, s);
 }

@@ -13,7 +13,7 @@ static struct str key_of(struct arena *a, enum sync_id id)
     return arena_printf(a, "host-revision/%s", SYNC_KINDS[id].plural);
 }
 
-uint64_t revision_on_record(struct syncer *s, enum sync_id id)
+uint64_t sync_revision_on_record(struct syncer *s, enum sync_id id)
 {
     struct arena *a = arena_new(0);
     struct str value;
@@ -25,18 +25,18 @@ uint64_t revision_on_record(struct syncer *s, enum sync_id id)
     return revision;
 }
 
-void revision_note(struct syncer *s, enum sync_id id, const cJSON *host_object)
+void sync_revision_note(struct syncer *s, enum sync_id id, const cJSON *host_object)
 {
     struct str version = json_str_at(host_object, "metadata.resourceVersion");
     struct arena *a = arena_new(0);
     uint64_t revision;
 
-    if (str_to_u64(version, &revision) && revision > revision_on_record(s, id))
+    if (str_to_u64(version, &revision) && revision > sync_revision_on_record(s, id))
         store_record_put(s->store, RECORD_META, key_of(a, id), version);
     arena_free(a);
 }
 
-void revisions_forget(struct syncer *s)
+void sync_revisions_forget(struct syncer *s)
 {
     struct arena *a = arena_new(0);
 

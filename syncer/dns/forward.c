@@ -81,7 +81,7 @@ static void maybe_closed(struct dns_forwarder *f)
     if (!f->closing || f->handles)
         return;
     dns_cache_free(f->cache);
-    map_fini(&f->exchanges);
+    sync_map_fini(&f->exchanges);
     f->magic = 0;
     mem_free(f);
     closed(ctx);
@@ -140,7 +140,7 @@ static void on_exchange_closed(uv_handle_t *handle)
 static void close_exchange(struct dns_exchange *x)
 {
     end_attempt(x);
-    map_remove(&x->forwarder->exchanges, &x->entry);
+    sync_map_remove(&x->forwarder->exchanges, &x->entry);
     uv_close((uv_handle_t *)&x->timer, on_exchange_closed);
 }
 
@@ -389,7 +389,7 @@ static struct dns_exchange *exchange_new(struct dns_forwarder *f, const struct d
     uv_timer_init(f->loop, &x->timer);
     x->timer.data = x;
     f->handles++;
-    map_put(&f->exchanges, &x->entry, key_of(q, upstream, x->key));
+    sync_map_put(&f->exchanges, &x->entry, key_of(q, upstream, x->key));
     return x;
 }
 
@@ -403,7 +403,7 @@ bool dns_forwarder_send(struct dns_forwarder *f, const struct dns_query *q,
                         const struct dns_upstream *upstream, struct dns_wait *w)
 {
     char room[KEY_MAX];
-    struct map_entry *e = map_get(&f->exchanges, key_of(q, upstream, room));
+    struct map_entry *e = sync_map_get(&f->exchanges, key_of(q, upstream, room));
     struct dns_exchange *x = e ? CONTAINER(e, struct dns_exchange, entry) : NULL;
 
     assert(f->magic == FORWARDER_MAGIC && !f->closing);
@@ -434,7 +434,7 @@ struct dns_forwarder *dns_forwarder_new(uv_loop_t *loop, const struct clock *clo
 
     *f = (struct dns_forwarder){.magic = FORWARDER_MAGIC, .loop = loop, .clock = clock, .rng = rng};
     f->cache = dns_cache_new(cache_bytes, rng_u64(rng));
-    map_init(&f->exchanges, rng_u64(rng));
+    sync_map_init(&f->exchanges, rng_u64(rng));
     return f;
 }
 
@@ -469,7 +469,7 @@ void dns_forwarder_close(struct dns_forwarder *f, void (*closed)(void *ctx), voi
     f->closing = true;
     f->closed = closed;
     f->closed_ctx = ctx;
-    map_each(&f->exchanges, close_one, NULL);
+    sync_map_each(&f->exchanges, close_one, NULL);
     uv_timer_init(f->loop, turn);
     turn->data = f;
     f->handles++;

@@ -48,7 +48,7 @@ static bool on_row(void *ctx, struct str key, struct str value)
     return true;
 }
 
-struct rational ledger_used(struct ledger *l, const struct config_pool *pool)
+struct rational sync_ledger_used(struct ledger *l, const struct config_pool *pool)
 {
     struct sum sum = {RATIONAL_ZERO};
     struct arena *a = arena_new(0);
@@ -62,14 +62,14 @@ static bool fits(struct ledger *l, const struct pool_choice *choice)
 {
     struct rational after;
 
-    if (!rational_add(ledger_used(l, choice->binding->pool), choice->gpu_eq, &after))
+    if (!rational_add(sync_ledger_used(l, choice->binding->pool), choice->gpu_eq, &after))
         return false;
     return rational_cmp(after, choice->limit) <= 0;
 }
 
 /* --- rows --- */
 
-const struct config_binding *ledger_charged(struct ledger *l, struct str uid)
+const struct config_binding *sync_ledger_charged(struct ledger *l, struct str uid)
 {
     const struct config_binding *found = NULL;
     struct arena *a = arena_new(0);
@@ -113,9 +113,9 @@ static bool too_fast(struct ledger *l, const struct config_binding *binding, boo
 
 /* --- charging --- */
 
-int ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
-                  struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
-                  struct err *err)
+int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
+                       struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
+                       struct err *err)
 {
     const struct config_binding *b = choice->binding;
 
@@ -128,7 +128,7 @@ int ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *c
                              STR_F(b->pool->name), (long long)b->pool->pods_per_minute);
     if (!fits(l, choice)) {
         if (b->over_quota == OVER_QUOTA_REJECT)
-            return pool_exceeded(a, choice, ledger_used(l, b->pool), pod_name, err);
+            return pool_exceeded(a, choice, sync_ledger_used(l, b->pool), pod_name, err);
         *ret_queued = true;
         return 0;
     }
@@ -209,9 +209,9 @@ static void wake(struct ledger *l)
     }
 }
 
-void ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid)
+void sync_ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid)
 {
-    if (choice->binding && !ledger_charged(l, uid))
+    if (choice->binding && !sync_ledger_charged(l, uid))
         put_row(l, choice, uid);
     if (leave_line(l, uid))
         wake(l);
@@ -234,26 +234,26 @@ static size_t place_of(const struct ledger *l, const struct config_pool *pool, s
     return place;
 }
 
-bool ledger_is_over(struct ledger *l, const struct pool_choice *choice, struct str uid)
+bool sync_ledger_is_over(struct ledger *l, const struct pool_choice *choice, struct str uid)
 {
-    return choice->binding && ledger_charged(l, uid) &&
-           rational_cmp(ledger_used(l, choice->binding->pool), choice->limit) > 0;
+    return choice->binding && sync_ledger_charged(l, uid) &&
+           rational_cmp(sync_ledger_used(l, choice->binding->pool), choice->limit) > 0;
 }
 
-bool ledger_admit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
-                  const struct ledger_pod *pod, struct str *ret_waits)
+bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
+                       const struct ledger_pod *pod, struct str *ret_waits)
 {
-    bool charged = choice->binding && ledger_charged(l, pod->uid);
+    bool charged = choice->binding && sync_ledger_charged(l, pod->uid);
     struct rational ahead;
     size_t place;
 
     if (!choice->binding)
         return true;
-    if (!charged || ledger_is_over(l, choice, pod->uid))
+    if (!charged || sync_ledger_is_over(l, choice, pod->uid))
         wait_in_line(l, choice, pod);
     else if (leave_line(l, pod->uid))
         wake(l);
-    if (charged && !ledger_is_over(l, choice, pod->uid))
+    if (charged && !sync_ledger_is_over(l, choice, pod->uid))
         return true;
     place = place_of(l, choice->binding->pool, pod->uid, &ahead);
     if (place == 1 && fits(l, choice)) {
@@ -269,14 +269,14 @@ bool ledger_admit(struct ledger *l, struct arena *a, const struct pool_choice *c
     return false;
 }
 
-void ledger_release(struct ledger *l, struct str uid)
+void sync_ledger_release(struct ledger *l, struct str uid)
 {
     struct arena *a = arena_new(0);
     const struct config_binding *b;
 
     if (leave_line(l, uid))
         wake(l);
-    while ((b = ledger_charged(l, uid))) {
+    while ((b = sync_ledger_charged(l, uid))) {
         store_record_delete(l->o.store, RECORD_LEDGER, row_key(a, b->pool, uid));
         wake(l);
     }
@@ -285,7 +285,7 @@ void ledger_release(struct ledger *l, struct str uid)
 
 /* --- life --- */
 
-struct ledger *ledger_new(const struct ledger_options *options)
+struct ledger *sync_ledger_new(const struct ledger_options *options)
 {
     struct ledger *l = NEW(struct ledger);
     size_t n = options->config->n_bindings + 1;
@@ -296,7 +296,7 @@ struct ledger *ledger_new(const struct ledger_options *options)
     return l;
 }
 
-struct ledger *ledger_free(struct ledger *l)
+struct ledger *sync_ledger_free(struct ledger *l)
 {
     if (!l)
         return NULL;

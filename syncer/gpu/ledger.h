@@ -17,27 +17,27 @@ struct ledger_options {
     void (*wake)(void *ctx, struct str key); /* the pod of this key may start now */
     void *ctx;
 };
-struct ledger *ledger_new(const struct ledger_options *options);
-struct ledger *ledger_free(struct ledger *l); /* takes NULL */
+struct ledger *sync_ledger_new(const struct ledger_options *options);
+struct ledger *sync_ledger_free(struct ledger *l); /* takes NULL */
 /* The pool that a pod is charged to, or NULL. */
-const struct config_binding *ledger_charged(struct ledger *l, struct str uid);
+const struct config_binding *sync_ledger_charged(struct ledger *l, struct str uid);
 /* Checks the limit and (unless dry_run) charges. FORBIDDEN when over and the binding rejects; 0
  * with *ret_queued when it has to wait. */
-int ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
-                  struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
-                  struct err *err) MUST_CHECK;
+int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
+                       struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
+                       struct err *err) MUST_CHECK;
 /* Removes the pod's charge or its place in the queue, and wakes the pods that wait. */
-void ledger_release(struct ledger *l, struct str uid);
-struct rational ledger_used(struct ledger *l, const struct config_pool *pool);
+void sync_ledger_release(struct ledger *l, struct str uid);
+struct rational sync_ledger_used(struct ledger *l, const struct config_pool *pool);
 /* Is it charged, in a pool whose sum exceeds the limit? */
-bool ledger_is_over(struct ledger *l, const struct pool_choice *choice, struct str uid);
+bool sync_ledger_is_over(struct ledger *l, const struct pool_choice *choice, struct str uid);
 struct ledger_pod {
     struct str uid, key, created; /* created: its creationTimestamp */
 };
 /* May this pod, which is not on the host, start? True: it is charged. False: it waits, and
  * *ret_waits (in a) says why. A charged pod waits as well while the sum exceeds the limit: others
- * were charged regardless of it (ledger_force). */
-bool ledger_admit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
-                  const struct ledger_pod *pod, struct str *ret_waits);
+ * were charged regardless of it (sync_ledger_force). */
+bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
+                       const struct ledger_pod *pod, struct str *ret_waits);
 /* Charges a pod that runs already, whatever the limit, and takes it off the queue. */
-void ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid);
+void sync_ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid);

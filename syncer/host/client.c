@@ -246,13 +246,13 @@ static void note_status(struct host *h, int status)
 void host_note_right(struct host *h, const char *method, struct str path, const struct err *err)
 {
     char right[96];
-    bool denied = rights_is_denial(err);
+    bool denied = host_rights_is_denial(err);
 
     assert(h->magic == HOST_MAGIC);
     if (h->stopped || (!denied && !h->rights.n) || (err && !denied) ||
-        !rights_name(method, path, right))
+        !host_rights_name(method, path, right))
         return;
-    if ((denied ? rights_deny : rights_grant)(&h->rights, right) && h->on_right)
+    if ((denied ? host_rights_deny : host_rights_grant)(&h->rights, right) && h->on_right)
         h->on_right(h->on_right_ctx, str_c(right), !denied, denied ? err->message : STR_NULL);
 }
 
@@ -898,14 +898,14 @@ int host_open(const struct host_options *options, struct host **ret, struct err 
     *h = (struct host){.magic = HOST_MAGIC, .o = *options, .arena = arena_new(0), .up = true};
     set_defaults(&h->o);
     if (!options->transport &&
-        kubeconfig_load(h->arena, options->kubeconfig, &h->kubeconfig, err)) {
+        host_kubeconfig_load(h->arena, options->kubeconfig, &h->kubeconfig, err)) {
         arena_free(h->arena);
         mem_free(h);
         return -1;
     }
     h->transport = options->transport
                        ? options->transport
-                       : transport_curl_new(options->loop, options->clock, &h->kubeconfig);
+                       : host_curl_transport_new(options->loop, options->clock, &h->kubeconfig);
     open_lanes(h);
     uv_timer_init(h->o.loop, &h->timer);
     uv_timer_init(h->o.loop, &h->probe_timer);
@@ -948,7 +948,7 @@ static void part_closed(struct host *h)
     void *ctx = h->closed_ctx;
 
     arena_free(h->arena);
-    rights_fini(&h->rights);
+    host_rights_fini(&h->rights);
     h->magic = 0;
     mem_free(h);
     closed(ctx);

@@ -14,7 +14,7 @@
 
 #include "kubeconfig.h"
 
-struct curl_transport *curl_from(struct transport *t)
+struct curl_transport *host_curl_from(struct transport *t)
 {
     struct curl_transport *c = (struct curl_transport *)(void *)t;
 
@@ -24,7 +24,7 @@ struct curl_transport *curl_from(struct transport *t)
 
 /* --- delivery to the client --- */
 
-void curl_wire_free(struct wire *w)
+void host_curl_wire_free(struct wire *w)
 {
     *w->prev = w->next;
     if (w->next)
@@ -83,7 +83,7 @@ static void report_end(struct wire *w)
 
     if (raw) {
         w->ended = false; /* reported once; the raw connection keeps the wire */
-        curl_raw_opened(raw, result);
+        host_curl_raw_opened(raw, result);
         return;
     }
     curl_easy_getinfo(w->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -92,7 +92,7 @@ static void report_end(struct wire *w)
     if (result == CURLE_PEER_FAILED_VERIFICATION || status == 401)
         w->transport->credentials_at = INT64_MIN / 2;
     memcpy(detail, w->error, sizeof(detail));
-    curl_wire_free(w);
+    host_curl_wire_free(w);
     if (result == CURLE_OK)
         handler.end(handler.ctx, (int)status, (int64_t)retry_after, NULL);
     else
@@ -231,7 +231,7 @@ static void on_poll_closed(uv_handle_t *handle)
     handle_closed(t);
 }
 
-struct socket_poll *curl_poll_new(struct curl_transport *t, curl_socket_t fd)
+struct socket_poll *host_curl_poll_new(struct curl_transport *t, curl_socket_t fd)
 {
     struct socket_poll *p = NEW(struct socket_poll);
 
@@ -242,7 +242,7 @@ struct socket_poll *curl_poll_new(struct curl_transport *t, curl_socket_t fd)
     return p;
 }
 
-void curl_poll_close(struct socket_poll *p)
+void host_curl_poll_close(struct socket_poll *p)
 {
     uv_poll_stop(&p->handle);
     uv_close((uv_handle_t *)&p->handle, on_poll_closed);
@@ -257,13 +257,13 @@ static int on_socket_wish(CURL *easy, curl_socket_t fd, int action, void *ctx, v
     (void)easy;
     if (action == CURL_POLL_REMOVE) {
         if (p) {
-            curl_poll_close(p);
+            host_curl_poll_close(p);
             curl_multi_assign(t->multi, fd, NULL);
         }
         return 0;
     }
     if (!p) {
-        p = curl_poll_new(t, fd);
+        p = host_curl_poll_new(t, fd);
         curl_multi_assign(t->multi, fd, p);
     }
     if (action & CURL_POLL_IN)
@@ -297,7 +297,7 @@ static void reload(struct buf *into, struct str path)
     struct str content;
 
     /* A file that cannot be read at the moment keeps the previous content. */
-    if (path.n && !kubeconfig_read_file(a, path, CREDENTIAL_LIMIT, &content, NULL)) {
+    if (path.n && !host_kubeconfig_read_file(a, path, CREDENTIAL_LIMIT, &content, NULL)) {
         buf_clear(into);
         buf_add(into, content);
     }
@@ -315,14 +315,14 @@ static void add_header(struct wire *w, const char *start, struct str value)
     buf_fini(&line);
 }
 
-struct str curl_token(const struct curl_transport *t)
+struct str host_curl_token(const struct curl_transport *t)
 {
     return str_trim(t->token.n ? buf_str(&t->token) : t->config->token);
 }
 
 static void set_headers(struct wire *w, const struct wire_request *q)
 {
-    struct str token = curl_token(w->transport);
+    struct str token = host_curl_token(w->transport);
 
     add_header(w, "Accept: ", str_c(q->accept));
     if (q->body.n)
@@ -413,7 +413,7 @@ static void set_common(struct wire *w, struct str path, int64_t timeout_ms)
     curl_easy_setopt(w->easy, CURLOPT_WRITEDATA, w);
 }
 
-struct wire *curl_wire_new(struct curl_transport *t, struct str path, int64_t timeout_ms)
+struct wire *host_curl_wire_new(struct curl_transport *t, struct str path, int64_t timeout_ms)
 {
     struct wire *w = NEW(struct wire);
     int64_t now = clock_mono_ms(t->clock);
@@ -441,8 +441,8 @@ struct wire *curl_wire_new(struct curl_transport *t, struct str path, int64_t ti
 static void *curl_start(struct transport *base, const struct wire_request *q,
                         const struct wire_handler *h)
 {
-    struct curl_transport *t = curl_from(base);
-    struct wire *w = curl_wire_new(t, q->path, q->timeout_ms);
+    struct curl_transport *t = host_curl_from(base);
+    struct wire *w = host_curl_wire_new(t, q->path, q->timeout_ms);
 
     w->handler = *h;
     set_method(w, q);
@@ -455,9 +455,9 @@ static void curl_cancel(struct transport *base, void *wire)
 {
     struct wire *w = wire;
 
-    curl_from(base);
+    host_curl_from(base);
     assert(w->magic == WIRE_MAGIC);
-    curl_wire_free(w);
+    host_curl_wire_free(w);
 }
 
 /* --- life --- */
@@ -469,7 +469,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void curl_close(struct transport *base, void (*closed)(void *ctx), void *ctx)
 {
-    struct curl_transport *t = curl_from(base);
+    struct curl_transport *t = host_curl_from(base);
 
     assert(!t->wires);
     t->closing = true;
@@ -496,10 +496,10 @@ static struct curl_slist *connect_to(const struct kubeconfig *k)
     return list;
 }
 
-struct transport *transport_curl_new(struct uv_loop_s *loop, const struct clock *clock,
-                                     struct kubeconfig *k)
+struct transport *host_curl_transport_new(struct uv_loop_s *loop, const struct clock *clock,
+                                          struct kubeconfig *k)
 {
-    static const struct transport_ops ops = {curl_start, curl_cancel, curl_close, &CURL_RAW};
+    static const struct transport_ops ops = {curl_start, curl_cancel, curl_close, &HOST_CURL_RAW};
     struct curl_transport *t = NEW(struct curl_transport);
 
     curl_global_init(CURL_GLOBAL_DEFAULT);

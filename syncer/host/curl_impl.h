@@ -61,14 +61,14 @@ struct socket_poll {
 };
 
 /* curl.c */
-struct curl_transport *curl_from(struct transport *t);
+struct curl_transport *host_curl_from(struct transport *t);
 /* With an easy handle for the host; the caller adds that to the multi handle. */
-struct wire *curl_wire_new(struct curl_transport *t, struct str path, int64_t timeout_ms);
-void curl_wire_free(struct wire *w);
-struct socket_poll *curl_poll_new(struct curl_transport *t, curl_socket_t fd);
-void curl_poll_close(struct socket_poll *p);
-struct str curl_token(const struct curl_transport *t);
+struct wire *host_curl_wire_new(struct curl_transport *t, struct str path, int64_t timeout_ms);
+void host_curl_wire_free(struct wire *w);
+struct socket_poll *host_curl_poll_new(struct curl_transport *t, curl_socket_t fd);
+void host_curl_poll_close(struct socket_poll *p);
+struct str host_curl_token(const struct curl_transport *t);
 
 /* curl_raw.c */
-extern const struct raw_ops CURL_RAW;
-void curl_raw_opened(struct raw *r, CURLcode result);
+extern const struct raw_ops HOST_CURL_RAW;
+void host_curl_raw_opened(struct raw *r, CURLcode result);

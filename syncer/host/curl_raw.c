@@ -36,11 +36,11 @@ static struct raw *raw_of(void *p)
 
 static void *raw_open(struct transport *base, const struct raw_handler *h)
 {
-    struct curl_transport *t = curl_from(base);
+    struct curl_transport *t = host_curl_from(base);
     struct raw *r = NEW(struct raw);
 
     *r = (struct raw){.magic = RAW_MAGIC, .transport = t, .handler = *h};
-    r->wire = curl_wire_new(t, STR("/"), 0);
+    r->wire = host_curl_wire_new(t, STR("/"), 0);
     r->wire->raw = r;
     curl_easy_setopt(r->wire->easy, CURLOPT_CONNECT_ONLY, 1L);
     curl_easy_setopt(r->wire->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
@@ -49,7 +49,7 @@ static void *raw_open(struct transport *base, const struct raw_handler *h)
 }
 
 /* From settle(): outside of libcurl and of the caller's calls. */
-void curl_raw_opened(struct raw *r, CURLcode result)
+void host_curl_raw_opened(struct raw *r, CURLcode result)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
     unsigned never = 0;
@@ -60,7 +60,7 @@ void curl_raw_opened(struct raw *r, CURLcode result)
     if (result == CURLE_OK && fd == CURL_SOCKET_BAD)
         result = CURLE_COULDNT_CONNECT;
     if (result == CURLE_OK) {
-        r->poll = curl_poll_new(r->transport, fd);
+        r->poll = host_curl_poll_new(r->transport, fd);
         r->poll->raw = r;
         /* A client that stops reading (a pager) must not let the connection time out. */
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof(never));
@@ -120,8 +120,8 @@ static void raw_close(void *raw)
     struct raw *r = raw_of(raw);
 
     if (r->poll)
-        curl_poll_close(r->poll);
-    curl_wire_free(r->wire);
+        host_curl_poll_close(r->poll);
+    host_curl_wire_free(r->wire);
     r->magic = 0;
     mem_free(r);
 }
@@ -130,7 +130,7 @@ static void raw_close(void *raw)
 
 static void add_credentials(struct buf *b, const struct curl_transport *t)
 {
-    struct str token = curl_token(t);
+    struct str token = host_curl_token(t);
     struct arena *a = arena_new(0);
 
     if (token.n) {
@@ -146,7 +146,7 @@ static void add_credentials(struct buf *b, const struct curl_transport *t)
 
 static void raw_head(struct transport *base, struct buf *b, const char *method, struct str path)
 {
-    const struct curl_transport *t = curl_from(base);
+    const struct curl_transport *t = host_curl_from(base);
     struct str server = t->config->server;
     struct str rest = str_from(server, str_find(server, ':') + 3);
     struct str authority = str_sub(rest, 0, str_find(rest, '/'));
@@ -157,9 +157,9 @@ static void raw_head(struct transport *base, struct buf *b, const char *method, 
     add_credentials(b, t);
 }
 
-const struct raw_ops CURL_RAW = {.open = raw_open,
-                                 .head = raw_head,
-                                 .send = raw_send,
-                                 .recv = raw_recv,
-                                 .want = raw_want,
-                                 .close = raw_close};
+const struct raw_ops HOST_CURL_RAW = {.open = raw_open,
+                                      .head = raw_head,
+                                      .send = raw_send,
+                                      .recv = raw_recv,
+                                      .want = raw_want,
+                                      .close = raw_close};

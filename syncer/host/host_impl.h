@@ -21,10 +21,10 @@ struct rights {
     size_t n;
 };
 /* "watch pods", "get pods/exec": the right that a request needs; false for a non-resource path. */
-bool rights_name(const char *method, struct str path, char out[96]);
+bool host_rights_name(const char *method, struct str path, char out[96]);
 /* Does the refusal come from RBAC, not from admission or a quota? */
-bool rights_is_denial(const struct err *err);
+bool host_rights_is_denial(const struct err *err);
 /* True: this changes the set of denied rights. */
-bool rights_deny(struct rights *r, const char *right);
-bool rights_grant(struct rights *r, const char *right);
-void rights_fini(struct rights *r);
+bool host_rights_deny(struct rights *r, const char *right);
+bool host_rights_grant(struct rights *r, const char *right);
+void host_rights_fini(struct rights *r);

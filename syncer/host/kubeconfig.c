@@ -16,8 +16,8 @@
 #define FILE_LIMIT (4u << 20)
 #define ACCOUNT    "/var/run/secrets/kubernetes.io/serviceaccount/"
 
-int kubeconfig_read_file(struct arena *a, struct str path, size_t limit, struct str *ret,
-                         struct err *err)
+int host_kubeconfig_read_file(struct arena *a, struct str path, size_t limit, struct str *ret,
+                              struct err *err)
 {
     int fd = open(arena_cstr(a, path), O_RDONLY | O_CLOEXEC);
     struct buf text = BUF_INIT(limit);
@@ -67,7 +67,7 @@ static int read_pem(const struct place *p, const cJSON *from, const char *inline
     }
     if (!file.n)
         return 0;
-    return kubeconfig_read_file(p->arena, resolve(p, file), FILE_LIMIT, ret, p->err);
+    return host_kubeconfig_read_file(p->arena, resolve(p, file), FILE_LIMIT, ret, p->err);
 }
 
 static const cJSON *named(const cJSON *root, const char *list, const char *kind, struct str name)
@@ -134,8 +134,8 @@ static int read_user(const struct place *p, const cJSON *user, struct kubeconfig
     return 0;
 }
 
-int kubeconfig_parse(struct arena *a, struct str yaml, struct str directory, struct kubeconfig *ret,
-                     struct err *err)
+int host_kubeconfig_parse(struct arena *a, struct str yaml, struct str directory,
+                          struct kubeconfig *ret, struct err *err)
 {
     struct place p = {a, directory, err};
     struct kubeconfig k = {0};
@@ -164,8 +164,8 @@ int kubeconfig_parse(struct arena *a, struct str yaml, struct str directory, str
 
 /* --- a pod --- */
 
-int kubeconfig_in_cluster(struct arena *a, struct str host, struct str port, struct str account,
-                          struct kubeconfig *ret, struct err *err)
+int host_kubeconfig_in_cluster(struct arena *a, struct str host, struct str port,
+                               struct str account, struct kubeconfig *ret, struct err *err)
 {
     bool v6 = str_find(host, ':') != host.n;
     struct kubeconfig k = {.server = arena_printf(a, "https://%s%.*s%s:%.*s", v6 ? "[" : "",
@@ -176,24 +176,24 @@ int kubeconfig_in_cluster(struct arena *a, struct str host, struct str port, str
     if (!host.n || !port.n)
         return err_set(err, &ERR_BAD_REQUEST,
                        "no host.kubeconfig, and not in a pod: KUBERNETES_SERVICE_HOST is not set");
-    if (kubeconfig_read_file(a, k.ca_file, FILE_LIMIT, &k.ca, err) ||
-        kubeconfig_read_file(a, k.token_file, FILE_LIMIT, &k.token, err))
+    if (host_kubeconfig_read_file(a, k.ca_file, FILE_LIMIT, &k.ca, err) ||
+        host_kubeconfig_read_file(a, k.token_file, FILE_LIMIT, &k.token, err))
         return err_wrap(err, "the pod's service account");
     *ret = k;
     return 0;
 }
 
-int kubeconfig_load(struct arena *a, struct str path, struct kubeconfig *ret, struct err *err)
+int host_kubeconfig_load(struct arena *a, struct str path, struct kubeconfig *ret, struct err *err)
 {
     struct str text, directory;
 
     if (!path.n)
-        return kubeconfig_in_cluster(a, str_c(getenv("KUBERNETES_SERVICE_HOST")),
-                                     str_c(getenv("KUBERNETES_SERVICE_PORT")), STR(ACCOUNT), ret,
-                                     err);
-    if (kubeconfig_read_file(a, path, FILE_LIMIT, &text, err))
+        return host_kubeconfig_in_cluster(a, str_c(getenv("KUBERNETES_SERVICE_HOST")),
+                                          str_c(getenv("KUBERNETES_SERVICE_PORT")), STR(ACCOUNT),
+                                          ret, err);
+    if (host_kubeconfig_read_file(a, path, FILE_LIMIT, &text, err))
         return -1;
     size_t slash = str_rfind(path, '/');
     directory = slash < path.n ? str_sub(path, 0, slash) : STR(".");
-    return kubeconfig_parse(a, text, directory, ret, err);
+    return host_kubeconfig_parse(a, text, directory, ret, err);
 }

@@ -18,14 +18,15 @@ struct kubeconfig {
 };
 
 /* path empty: the service account of this pod. Everything is copied into a. */
-int kubeconfig_load(struct arena *a, struct str path, struct kubeconfig *ret,
-                    struct err *err) MUST_CHECK;
+int host_kubeconfig_load(struct arena *a, struct str path, struct kubeconfig *ret,
+                         struct err *err) MUST_CHECK;
 /* A pod's credentials: `token` and `ca.crt` in account (ends with "/"), both re-read while they are
  * used; the API server by its address. */
-int kubeconfig_in_cluster(struct arena *a, struct str host, struct str port, struct str account,
-                          struct kubeconfig *ret, struct err *err) MUST_CHECK;
+int host_kubeconfig_in_cluster(struct arena *a, struct str host, struct str port,
+                               struct str account, struct kubeconfig *ret,
+                               struct err *err) MUST_CHECK;
 /* yaml: a kubeconfig; relative paths in it are relative to directory. */
-int kubeconfig_parse(struct arena *a, struct str yaml, struct str directory, struct kubeconfig *ret,
-                     struct err *err) MUST_CHECK;
-int kubeconfig_read_file(struct arena *a, struct str path, size_t limit, struct str *ret,
-                         struct err *err) MUST_CHECK;
+int host_kubeconfig_parse(struct arena *a, struct str yaml, struct str directory,
+                          struct kubeconfig *ret, struct err *err) MUST_CHECK;
+int host_kubeconfig_read_file(struct arena *a, struct str path, size_t limit, struct str *ret,
+                              struct err *err) MUST_CHECK;

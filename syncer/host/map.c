@@ -8,12 +8,12 @@
 
 enum { FIRST_BUCKETS = 16 };
 
-void map_init(struct map *m, uint64_t seed)
+void sync_map_init(struct map *m, uint64_t seed)
 {
     *m = (struct map){.seed = seed};
 }
 
-void map_fini(struct map *m)
+void sync_map_fini(struct map *m)
 {
     mem_free(m->buckets);
     *m = (struct map){0};
@@ -44,7 +44,7 @@ static void grow(struct map *m)
     mem_free(old.buckets);
 }
 
-struct map_entry *map_get(const struct map *m, struct str key)
+struct map_entry *sync_map_get(const struct map *m, struct str key)
 {
     if (!m->n)
         return NULL;
@@ -55,11 +55,11 @@ struct map_entry *map_get(const struct map *m, struct str key)
     return NULL;
 }
 
-void map_put(struct map *m, struct map_entry *e, struct str key)
+void sync_map_put(struct map *m, struct map_entry *e, struct str key)
 {
     struct map_entry **b;
 
-    assert(!map_get(m, key));
+    assert(!sync_map_get(m, key));
     if (m->n == m->n_buckets)
         grow(m);
     e->key = key;
@@ -70,7 +70,7 @@ void map_put(struct map *m, struct map_entry *e, struct str key)
     m->n++;
 }
 
-void map_remove(struct map *m, struct map_entry *e)
+void sync_map_remove(struct map *m, struct map_entry *e)
 {
     struct map_entry **at = bucket(m, e->hash);
 
@@ -82,7 +82,7 @@ void map_remove(struct map *m, struct map_entry *e)
     m->n--;
 }
 
-void map_each(struct map *m, void (*each)(void *ctx, struct map_entry *e), void *ctx)
+void sync_map_each(struct map *m, void (*each)(void *ctx, struct map_entry *e), void *ctx)
 {
     for (size_t i = 0; i < m->n_buckets; i++) {
         struct map_entry *next;

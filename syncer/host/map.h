@@ -19,12 +19,13 @@ struct map {
     uint64_t seed;
 };
 
-void map_init(struct map *m, uint64_t seed);
-void map_fini(struct map *m); /* does not free the entries */
-struct map_entry *map_get(const struct map *m, struct str key);
-void map_put(struct map *m, struct map_entry *e, struct str key); /* the key must not be there */
-void map_remove(struct map *m, struct map_entry *e);
+void sync_map_init(struct map *m, uint64_t seed);
+void sync_map_fini(struct map *m); /* does not free the entries */
+struct map_entry *sync_map_get(const struct map *m, struct str key);
+void sync_map_put(struct map *m, struct map_entry *e,
+                  struct str key); /* the key must not be there */
+void sync_map_remove(struct map *m, struct map_entry *e);
 /* In no particular order. each() may remove and free the entry it is given, and must add none. */
-void map_each(struct map *m, void (*each)(void *ctx, struct map_entry *e), void *ctx);
+void sync_map_each(struct map *m, void (*each)(void *ctx, struct map_entry *e), void *ctx);
 
 #define CONTAINER(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))

@@ -77,7 +77,7 @@ static void entry_free(struct entry *e)
 
 static struct entry *find(const struct reflector *f, struct str name)
 {
-    struct map_entry *e = map_get(&f->objects, name);
+    struct map_entry *e = sync_map_get(&f->objects, name);
 
     return e ? CONTAINER(e, struct entry, by_name) : NULL;
 }
@@ -134,8 +134,8 @@ static void put(struct reflector *f, cJSON *object, bool listed)
     e = entry_new(f, object, revision);
     e->round = listed ? f->round : old ? old->round : 0;
     if (old)
-        map_remove(&f->objects, &old->by_name);
-    map_put(&f->objects, &e->by_name, e->object.name);
+        sync_map_remove(&f->objects, &old->by_name);
+    sync_map_put(&f->objects, &e->by_name, e->object.name);
     f->o.changed(f->o.ctx, &e->object, old ? &old->object : NULL);
     if (old)
         entry_free(old);
@@ -147,7 +147,7 @@ static void put(struct reflector *f, cJSON *object, bool listed)
 
 static void drop(struct reflector *f, struct entry *e)
 {
-    map_remove(&f->objects, &e->by_name);
+    sync_map_remove(&f->objects, &e->by_name);
     f->o.changed(f->o.ctx, NULL, &e->object);
     entry_free(e);
 }
@@ -295,7 +295,7 @@ static void finish_list(struct reflector *f, struct str revision)
     if (!str_to_u64(revision, &f->list_revision))
         f->list_revision = UINT64_MAX;
     f->listed_ms = f->list_begun_ms;
-    map_each(&f->objects, sweep_one, f);
+    sync_map_each(&f->objects, sweep_one, f);
     f->failures = 0;
     f->synced = true;
     f->refused = false;
@@ -554,7 +554,7 @@ struct reflector *reflector_open(const struct reflector_options *options)
     f->query = mem_strdup(buf_str(&query));
     buf_fini(&query);
     arena_free(a);
-    map_init(&f->objects, rng_u64(o->rng));
+    sync_map_init(&f->objects, rng_u64(o->rng));
     uv_timer_init(o->loop, &f->timer);
     f->timer.data = f;
     start_list(f);
@@ -572,8 +572,8 @@ static void on_timer_closed(uv_handle_t *handle)
 {
     struct reflector *f = handle->data;
 
-    map_each(&f->objects, free_entry, NULL);
-    map_fini(&f->objects);
+    sync_map_each(&f->objects, free_entry, NULL);
+    sync_map_fini(&f->objects);
     mem_free(f->cont.p);
     mem_free(f->resume);
     mem_free(f->path);
@@ -630,7 +630,7 @@ void reflector_each(struct reflector *f, void (*each)(void *ctx, const struct ho
     struct each_ctx c = {each, ctx};
 
     if (f)
-        map_each(&f->objects, each_entry, &c);
+        sync_map_each(&f->objects, each_entry, &c);
 }
 
 size_t reflector_count(const struct reflector *f)
@@ -677,7 +677,7 @@ void reflector_restart(struct reflector *f)
     host_cancel(f->call);
     f->call = NULL;
     uv_timer_stop(&f->timer);
-    map_each(&f->objects, forget_revision, NULL);
+    sync_map_each(&f->objects, forget_revision, NULL);
     f->revision = 0;
     f->failures = 0;
     f->synced = f->expired = false;

@@ -21,7 +21,7 @@ static const char *verb_of(const char *method, bool named, struct str query)
 }
 
 /* /api/v1/namespaces/NS/plural[/name[/sub...]], /apis/GROUP/VERSION/plural ... */
-bool rights_name(const char *method, struct str path, char out[96])
+bool host_rights_name(const char *method, struct str path, char out[96])
 {
     struct str rest = path, full = str_cut(&rest, '?'), query = rest, root, plural, name, sub;
 
@@ -47,7 +47,7 @@ bool rights_name(const char *method, struct str path, char out[96])
 }
 
 /* Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage. */
-bool rights_is_denial(const struct err *err)
+bool host_rights_is_denial(const struct err *err)
 {
     return err && err->kind == &ERR_FORBIDDEN && str_contains(err->message, STR(" cannot ")) &&
            str_contains(err->message, STR(" resource \""));
@@ -56,8 +56,9 @@ bool rights_is_denial(const struct err *err)
 /* Source: k8s.io/apiserver pkg/admission/plugin/policy/validating/dispatcher.go, Dispatch. */
 bool host_err_is_permanent(const struct err *err)
 {
-    return rights_is_denial(err) || (err && err->kind == &ERR_FORBIDDEN &&
-                                     str_contains(err->message, STR("ValidatingAdmissionPolicy")));
+    return host_rights_is_denial(err) ||
+           (err && err->kind == &ERR_FORBIDDEN &&
+            str_contains(err->message, STR("ValidatingAdmissionPolicy")));
 }
 
 static size_t find(const struct rights *r, const char *right)
@@ -69,7 +70,7 @@ static size_t find(const struct rights *r, const char *right)
     return i;
 }
 
-bool rights_deny(struct rights *r, const char *right)
+bool host_rights_deny(struct rights *r, const char *right)
 {
     if (find(r, right) < r->n || r->n == RIGHTS_MAX)
         return false;
@@ -77,7 +78,7 @@ bool rights_deny(struct rights *r, const char *right)
     return true;
 }
 
-bool rights_grant(struct rights *r, const char *right)
+bool host_rights_grant(struct rights *r, const char *right)
 {
     size_t i = find(r, right);
 
@@ -88,7 +89,7 @@ bool rights_grant(struct rights *r, const char *right)
     return true;
 }
 
-void rights_fini(struct rights *r)
+void host_rights_fini(struct rights *r)
 {
     while (r->n)
         mem_free(r->denied[--r->n]);

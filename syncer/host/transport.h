@@ -70,5 +70,5 @@ struct transport {
 struct kubeconfig;
 /* libcurl's multi interface on the loop: HTTP/2 over one connection where the host offers it. The
  * kubeconfig must outlive it. */
-struct transport *transport_curl_new(struct uv_loop_s *loop, const struct clock *clock,
-                                     struct kubeconfig *k);
+struct transport *host_curl_transport_new(struct uv_loop_s *loop, const struct clock *clock,
+                                          struct kubeconfig *k);

@@ -42,7 +42,7 @@ struct nodes {
 
 static void waiting_free(struct nodes *n, struct waiting *w)
 {
-    map_remove(&n->waiting, &w->entry);
+    sync_map_remove(&n->waiting, &w->entry);
     for (size_t i = 0; i < w->n; i++)
         mem_free(w->keys[i]);
     mem_free(w->keys);
@@ -52,14 +52,14 @@ static void waiting_free(struct nodes *n, struct waiting *w)
 
 static struct waiting *waiting_get(struct nodes *n, struct str node)
 {
-    struct map_entry *e = map_get(&n->waiting, node);
+    struct map_entry *e = sync_map_get(&n->waiting, node);
     struct waiting *w;
 
     if (e)
         return CONTAINER(e, struct waiting, entry);
     w = NEW(struct waiting);
     w->node = mem_strdup(node);
-    map_put(&n->waiting, &w->entry, str_c(w->node));
+    sync_map_put(&n->waiting, &w->entry, str_c(w->node));
     return w;
 }
 
@@ -77,7 +77,7 @@ static const struct resource *nodes_resource(const struct syncer *s)
     return syncer_resource(s, "", "nodes");
 }
 
-bool nodes_ensure(struct nodes *n, struct str node, struct str pod_key)
+bool sync_nodes_ensure(struct nodes *n, struct str node, struct str pod_key)
 {
     struct syncer *s = n->syncer;
 
@@ -88,10 +88,10 @@ bool nodes_ensure(struct nodes *n, struct str node, struct str pod_key)
     return false;
 }
 
-void nodes_map_event(struct controller *c, const struct store_event *e)
+void sync_nodes_map_event(struct controller *c, const struct store_event *e)
 {
     struct syncer *s = vapi_get_hooks(controller_api(c))->ctx;
-    struct map_entry *found = map_get(&s->nodes->waiting, e->object->name);
+    struct map_entry *found = sync_map_get(&s->nodes->waiting, e->object->name);
     struct waiting *w;
 
     if (!found || e->type == STORE_DELETED)
@@ -106,12 +106,12 @@ void nodes_map_event(struct controller *c, const struct store_event *e)
 
 static void used_add(struct nodes *n, struct str node)
 {
-    struct map_entry *e = map_get(&n->used, node);
+    struct map_entry *e = sync_map_get(&n->used, node);
     struct used *u = e ? CONTAINER(e, struct used, entry) : NEW(struct used);
 
     if (!e) {
         u->node = mem_strdup(node);
-        map_put(&n->used, &u->entry, str_c(u->node));
+        sync_map_put(&n->used, &u->entry, str_c(u->node));
         syncer_add(n->syncer, SYNC_NODES, STR(""), node);
     }
     u->pods++;
@@ -119,14 +119,14 @@ static void used_add(struct nodes *n, struct str node)
 
 static void used_free(struct nodes *n, struct used *u)
 {
-    map_remove(&n->used, &u->entry);
+    sync_map_remove(&n->used, &u->entry);
     mem_free(u->node);
     mem_free(u);
 }
 
 static void used_drop(struct nodes *n, struct str node)
 {
-    struct map_entry *e = map_get(&n->used, node);
+    struct map_entry *e = sync_map_get(&n->used, node);
     struct used *u = e ? CONTAINER(e, struct used, entry) : NULL;
 
     if (!u || --u->pods)
@@ -135,7 +135,7 @@ static void used_drop(struct nodes *n, struct str node)
     used_free(n, u);
 }
 
-void nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *before)
+void sync_nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *before)
 {
     struct str to = json_str_at(now, "spec.nodeName"), from = json_str_at(before, "spec.nodeName");
 
@@ -149,7 +149,7 @@ void nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *before)
 
 static bool is_used(struct syncer *s, struct str node)
 {
-    return map_get(&s->nodes->waiting, node) || map_get(&s->nodes->used, node);
+    return sync_map_get(&s->nodes->waiting, node) || sync_map_get(&s->nodes->used, node);
 }
 
 struct mention {
@@ -232,7 +232,7 @@ static bool is_mirrored(const cJSON *node)
 
 /* --- node names in the tenant's pods --- */
 
-bool nodes_known(const struct nodes *n)
+bool sync_nodes_known(const struct nodes *n)
 {
     const struct reflector *watch = n->syncer->watches[SYNC_NODES].reflector;
 
@@ -255,7 +255,8 @@ static enum translate_node meaning_in(struct syncer *s, struct arena *a, struct 
 
     if (is_own(s, a, name))
         return NODE_OWN;
-    if (!nodes_known(s->nodes)) /* as before the restart; checked again before the pod is created */
+    if (!sync_nodes_known(
+            s->nodes)) /* as before the restart; checked again before the pod is created */
         return store_get(s->store, nodes_resource(s)->storage, STR(""), name) ? NODE_SHOWN
                                                                               : NODE_UNKNOWN;
     if (found && json_parse(a, found->bytes, &host, NULL))
@@ -263,7 +264,7 @@ static enum translate_node meaning_in(struct syncer *s, struct arena *a, struct 
     return is_shown(s, host, name) ? NODE_SHOWN : NODE_UNKNOWN;
 }
 
-enum translate_node nodes_meaning(void *nodes, struct str name)
+enum translate_node sync_nodes_meaning(void *nodes, struct str name)
 {
     struct nodes *n = nodes;
     struct arena *a = arena_new(0);
@@ -273,14 +274,14 @@ enum translate_node nodes_meaning(void *nodes, struct str name)
     return ret;
 }
 
-void nodes_count(struct syncer *s)
+void sync_nodes_count(struct syncer *s)
 {
     s->tenant.nodes_shown = store_count(s->store, nodes_resource(s)->storage);
 }
 
 /* An invalid pod is admitted here: its create request reports why. */
-bool nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJSON *pod,
-                 struct str node)
+bool sync_nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJSON *pod,
+                      struct str node)
 {
     const struct host_object *o = reflector_get(s->watches[SYNC_NODES].reflector, node);
     struct pool_choice choice;
@@ -347,7 +348,7 @@ static void check_pools(void *ctx)
     arena_free(g.arena);
 }
 
-void nodes_host_changed(struct nodes *n)
+void sync_nodes_host_changed(struct nodes *n)
 {
     if (n->check_due || !n->syncer->config->n_bindings)
         return;
@@ -489,7 +490,7 @@ static void map_pod(struct controller *c, const struct store_event *e)
 static const struct controller_source SOURCES[] = {
     {"", "nodes", controller_map_self}, {"", "pods", map_pod}, {0}};
 
-const struct controller_def NODE_SYNCER = {
+const struct controller_def SYNC_NODE_CONTROLLER = {
     .name = "sublet-nodes", .sources = SOURCES, .reconcile = reconcile_node};
 
 /* --- the tenant's changes of a mirrored node --- */
@@ -499,7 +500,7 @@ struct notice {
     void *done_ctx;
 };
 
-bool node_wants_notice(const cJSON *object, const cJSON *old)
+bool sync_node_wants_notice(const cJSON *object, const cJSON *old)
 {
     return object && old && is_mirrored(old) &&
            (!json_equal(json_path(object, "metadata.labels"), json_path(old, "metadata.labels")) ||
@@ -516,8 +517,8 @@ static void on_notice(void *ctx)
     n->done(n->done_ctx, NULL);
 }
 
-void node_notice(struct syncer *s, struct arena *a, void (*done)(void *ctx, const struct err *err),
-                 void *ctx)
+void sync_node_notice(struct syncer *s, struct arena *a,
+                      void (*done)(void *ctx, const struct err *err), void *ctx)
 {
     struct notice *n = ARENA_NEW(a, struct notice);
 
@@ -527,13 +528,13 @@ void node_notice(struct syncer *s, struct arena *a, void (*done)(void *ctx, cons
 
 /* --- life --- */
 
-struct nodes *nodes_new(struct syncer *s)
+struct nodes *sync_nodes_new(struct syncer *s)
 {
     struct nodes *n = NEW(struct nodes);
 
     n->syncer = s;
-    map_init(&n->waiting, rng_u64(vapi_rng(s->api)));
-    map_init(&n->used, rng_u64(vapi_rng(s->api)));
+    sync_map_init(&n->waiting, rng_u64(vapi_rng(s->api)));
+    sync_map_init(&n->used, rng_u64(vapi_rng(s->api)));
     return n;
 }
 
@@ -547,14 +548,14 @@ static void free_used(void *ctx, struct map_entry *e)
     used_free(ctx, CONTAINER(e, struct used, entry));
 }
 
-struct nodes *nodes_free(struct nodes *n)
+struct nodes *sync_nodes_free(struct nodes *n)
 {
     if (!n)
         return NULL;
-    map_each(&n->waiting, free_one, n);
-    map_fini(&n->waiting);
-    map_each(&n->used, free_used, n);
-    map_fini(&n->used);
+    sync_map_each(&n->waiting, free_one, n);
+    sync_map_fini(&n->waiting);
+    sync_map_each(&n->used, free_used, n);
+    sync_map_fini(&n->used);
     mem_free(n);
     return NULL;
 }

@@ -62,8 +62,8 @@ static void settle(struct syncer *s, struct str dns_ip)
     s->tenant.dns_ip = arena_str(s->arena, dns_ip);
     s->address_known = true;
     vapi_publish_address(s->api, &address);
-    service_publish_dns(s);
-    runtime_classes_publish(s);
+    sync_service_publish_dns(s);
+    sync_runtime_classes_publish(s);
     syncer_rescan_kinds(s);
 }
 
@@ -144,7 +144,7 @@ static void find_api(void *ctx)
         get_service(s, "", on_api_service);
 }
 
-void address_find(struct syncer *s)
+void sync_address_find(struct syncer *s)
 {
     if (s->config->api_address.n)
         api_found(s, s->config->api_address, (int64_t)vapi_port(s->api));

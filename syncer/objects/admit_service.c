@@ -42,19 +42,19 @@ struct admits {
     struct map map;
 };
 
-struct admits *admits_new(struct syncer *s)
+struct admits *sync_admits_new(struct syncer *s)
 {
     struct admits *a = NEW(struct admits);
 
     a->syncer = s;
-    map_init(&a->map, rng_u64(vapi_rng(s->api)));
+    sync_map_init(&a->map, rng_u64(vapi_rng(s->api)));
     return a;
 }
 
 static void admit_free(struct admit *w)
 {
     if (w->listed)
-        map_remove(&w->syncer->admits->map, &w->entry);
+        sync_map_remove(&w->syncer->admits->map, &w->entry);
     mem_free(w->key);
     mem_free(w->uid);
     w->magic = 0;
@@ -67,12 +67,12 @@ static void free_one(void *ctx, struct map_entry *e)
     admit_free(CONTAINER(e, struct admit, entry));
 }
 
-struct admits *admits_free(struct admits *a)
+struct admits *sync_admits_free(struct admits *a)
 {
     if (!a)
         return NULL;
-    map_each(&a->map, free_one, NULL);
-    map_fini(&a->map);
+    sync_map_each(&a->map, free_one, NULL);
+    sync_map_fini(&a->map);
     mem_free(a);
     return NULL;
 }
@@ -80,13 +80,13 @@ struct admits *admits_free(struct admits *a)
 static struct admit *find(const struct syncer *s, struct str ns, struct str name)
 {
     struct arena *a = arena_new(0);
-    struct map_entry *e = map_get(&s->admits->map, key_join(a, ns, name));
+    struct map_entry *e = sync_map_get(&s->admits->map, key_join(a, ns, name));
 
     arena_free(a);
     return e ? CONTAINER(e, struct admit, entry) : NULL;
 }
 
-bool service_in_admission(const struct syncer *s, struct str ns, struct str name)
+bool sync_service_in_admission(const struct syncer *s, struct str ns, struct str name)
 {
     return find(s, ns, name) != NULL;
 }
@@ -117,13 +117,14 @@ static int check_change(struct syncer *s, struct arena *a, const cJSON *object, 
                         struct err *err)
 {
     struct str ns = json_str_at(object, "metadata.namespace");
-    struct mapping m = mapping_get(s, a, SYNC_SERVICES, ns, json_str_at(object, "metadata.name"));
+    struct mapping m =
+        sync_mapping_get(s, a, SYNC_SERVICES, ns, json_str_at(object, "metadata.name"));
     bool same = m.exists && str_eq(m.uid, sync_uid(object));
 
     return translate_check_service_change(a, object, old, same ? m.given : STR(""), err);
 }
 
-/* service_admit() reports the refusal. */
+/* sync_service_admit() reports the refusal. */
 static bool picks(struct syncer *s, const cJSON *object, const cJSON *old)
 {
     struct arena *a = arena_new(0);
@@ -136,16 +137,16 @@ static bool picks(struct syncer *s, const cJSON *object, const cJSON *old)
     return refused;
 }
 
-bool service_wants_admit(struct syncer *s, const cJSON *object, const cJSON *old)
+bool sync_service_wants_admit(struct syncer *s, const cJSON *object, const cJSON *old)
 {
     struct str ns = json_str_at(object, "metadata.namespace");
     struct str name = json_str_at(object, "metadata.name");
 
-    if (!service_wants_host(object) || service_is_api(ns, name) ||
-        service_is_dns(s, object, ns, name) || object_is_terminating(object))
+    if (!sync_service_wants_host(object) || sync_service_is_api(ns, name) ||
+        sync_service_is_dns(s, object, ns, name) || object_is_terminating(object))
         return false;
     if (!old)
-        return !service_is_headless(object);
+        return !sync_service_is_headless(object);
     return lacks_address(object) || lacks_node_port(object) || picks(s, object, old);
 }
 
@@ -194,13 +195,13 @@ static void fail(struct admit *w, const struct err *err)
 
 static void note_host_uid(struct admit *w, const cJSON *host)
 {
-    struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
+    struct mapping m = sync_mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
 
-    mapping_begin(&m, str_c(w->uid));
-    mapping_set_host(w->syncer, &m, sync_uid(host));
-    m.headless = service_is_headless(host);
+    sync_mapping_begin(&m, str_c(w->uid));
+    sync_mapping_set_host(w->syncer, &m, sync_uid(host));
+    m.headless = sync_service_is_headless(host);
     m.given = translate_service_given(w->arena, host);
-    mapping_put(w->syncer, SYNC_SERVICES, w->ns, w->name, &m);
+    sync_mapping_put(w->syncer, SYNC_SERVICES, w->ns, w->name, &m);
 }
 
 static void take_answer(struct admit *w, struct str body)
@@ -281,20 +282,20 @@ static void on_judged(void *ctx, struct str host_name, struct str body, const st
 
 static void post(struct admit *w)
 {
-    struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
+    struct mapping m = sync_mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
     cJSON *object = wanted(w);
     struct dry_run q = {.id = SYNC_SERVICES,
                         .object = object,
                         .patience = DRY_RUN_PATIENT,
                         .timeout_ms = w->syncer->config->verdict_timeout_ms};
 
-    if (!object || service_keep_address(w->arena, &m, w->object, object, &w->err)) {
+    if (!object || sync_service_keep_address(w->arena, &m, w->object, object, &w->err)) {
         answer(w);
         return;
     }
     /* A dry run allocates nothing: the next Service may get the address it shows. */
     if (w->dry_run)
-        dry_run_send(w->syncer, w->arena, &q, on_judged, w);
+        sync_dry_run_send(w->syncer, w->arena, &q, on_judged, w);
     else
         send(w, "POST", STR(""), json_text(w->arena, object), NULL, on_posted);
 }
@@ -341,11 +342,11 @@ static void on_predecessor_deleted(void *ctx, const struct host_answer *a, const
 /* Of a deleted Service of this name, according to the record. */
 static bool is_predecessor(struct admit *w, struct str uid)
 {
-    struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
+    struct mapping m = sync_mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
     const struct resource *r = syncer_resource(w->syncer, "", "services");
     const struct store_object *o = store_latest(w->syncer->store, r->storage, w->ns, w->name);
 
-    return mapping_knows(&m, uid) && !(o && str_eq(o->uid, uid));
+    return sync_mapping_knows(&m, uid) && !(o && str_eq(o->uid, uid));
 }
 
 static void replace(struct admit *w, const cJSON *host)
@@ -387,7 +388,7 @@ static void on_got(void *ctx, const struct host_answer *a, const struct err *err
     } else if (is_predecessor(w, uid)) {
         replace(w, host);
     } else if (str_eqc(uid, w->uid) ||
-               quarantine_has(w->syncer, SYNC_SERVICES, str_c(w->host_name))) {
+               sync_quarantine_has(w->syncer, SYNC_SERVICES, str_c(w->host_name))) {
         patch(w, host, a); /* adopts one from quarantine */
     } else {
         err_set(&w->err, &ERR_UNAVAILABLE, "a Service of that name is being created");
@@ -420,9 +421,9 @@ static void on_recorded(void *ctx, const struct err *err)
 
 static void record(struct admit *w)
 {
-    struct mapping m = mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
+    struct mapping m = sync_mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
 
-    if (service_check_room(w->syncer, w->object, &m, &w->err)) {
+    if (sync_service_check_room(w->syncer, w->object, &m, &w->err)) {
         syncer_defer(w->syncer, on_deferred, w);
         return;
     }
@@ -430,10 +431,10 @@ static void record(struct admit *w)
         begin(w);
         return;
     }
-    mapping_begin(&m, str_c(w->uid));
+    sync_mapping_begin(&m, str_c(w->uid));
     m.headless = false;
     m.tried = true;
-    mapping_put(w->syncer, SYNC_SERVICES, w->ns, w->name, &m);
+    sync_mapping_put(w->syncer, SYNC_SERVICES, w->ns, w->name, &m);
     store_on_commit(w->syncer->store, on_recorded, w);
 }
 
@@ -457,8 +458,8 @@ static struct admit *admit_new(struct syncer *s, struct arena *a, cJSON *object,
     return w;
 }
 
-void service_admit(struct syncer *s, struct arena *a, cJSON *object, const cJSON *old, bool dry_run,
-                   void (*done)(void *ctx, const struct err *err), void *ctx)
+void sync_service_admit(struct syncer *s, struct arena *a, cJSON *object, const cJSON *old,
+                        bool dry_run, void (*done)(void *ctx, const struct err *err), void *ctx)
 {
     struct admit *w = admit_new(s, a, object, dry_run);
 
@@ -466,13 +467,13 @@ void service_admit(struct syncer *s, struct arena *a, cJSON *object, const cJSON
     w->changing = old != NULL;
     w->done = done;
     w->done_ctx = ctx;
-    if (service_in_admission(s, w->ns, w->name)) {
+    if (sync_service_in_admission(s, w->ns, w->name)) {
         err_set(&w->err, &ERR_CONFLICT, "another request for this Service is under way");
         syncer_defer(s, on_deferred, w);
         return;
     }
     if (!dry_run) {
-        map_put(&s->admits->map, &w->entry, str_c(w->key));
+        sync_map_put(&s->admits->map, &w->entry, str_c(w->key));
         w->listed = true;
     }
     if (translate_check_service(a, &s->tenant, object, &w->err) ||
@@ -495,12 +496,12 @@ static void over(struct syncer *s, const cJSON *object)
     syncer_add(s, SYNC_SERVICES, ns, name);
 }
 
-void service_admit_undo(struct syncer *s, const cJSON *object)
+void sync_service_admit_undo(struct syncer *s, const cJSON *object)
 {
     over(s, object);
 }
 
-void service_stored(struct syncer *s, const cJSON *object)
+void sync_service_stored(struct syncer *s, const cJSON *object)
 {
     over(s, object);
 }

@@ -181,7 +181,7 @@ static bool has_volume(struct syncer *s, struct arena *a, struct str class)
            f.found;
 }
 
-bool claim_is_own(struct syncer *s, struct arena *a, const cJSON *claim)
+bool sync_claim_is_own(struct syncer *s, struct arena *a, const cJSON *claim)
 {
     struct str class = translate_pvc_class(claim);
     unsigned classes = syncer_resource(s, "storage.k8s.io", "storageclasses")->storage;
@@ -195,7 +195,7 @@ static void create(struct sync_run *run, struct err *err)
     cJSON *object;
 
     if (run->mapping.host_uid.n && str_eq(run->mapping.uid, run->uid)) {
-        switch (life_absence(run->syncer, SYNC_CLAIMS, &run->mapping)) {
+        switch (sync_life_absence(run->syncer, SYNC_CLAIMS, &run->mapping)) {
         case ABSENCE_PROVEN:
             lost(run); /* not created again: an empty volume would hide the loss */
             return;
@@ -211,7 +211,7 @@ static void create(struct sync_run *run, struct err *err)
     }
     if (object_is_terminating(run->virtual_))
         return;
-    if (claim_is_own(run->syncer, run->arena, run->virtual_)) {
+    if (sync_claim_is_own(run->syncer, run->arena, run->virtual_)) {
         reconcile_event(run->reconcile, run->virtual_, "Normal", "NotSynced",
                         "its storage class is not the host's: volumes for it are made in this "
                         "virtual cluster");
@@ -220,14 +220,14 @@ static void create(struct sync_run *run, struct err *err)
     if (!translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, NULL, &object, err))
         sync_create(run, object);
     else if (err->kind == &ERR_UNAVAILABLE)
-        err_clear(err); /* classes_look() adds every claim again */
+        err_clear(err); /* sync_classes_look() adds every claim again */
 }
 
 static void update(struct sync_run *run, struct err *err)
 {
     cJSON *object, *patch;
 
-    refs_wake(run->syncer->refs, SYNC_CLAIMS, run->ns, run->name);
+    sync_refs_wake(run->syncer->refs, SYNC_CLAIMS, run->ns, run->name);
     if (update_up(run) || mirror_volume(run) || object_is_terminating(run->host))
         return;
     if (translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, run->host, &object, err))
@@ -263,7 +263,7 @@ static void reconcile_claim(struct reconcile *r)
     if (!sync_run_init(&run, r, SYNC_CLAIMS))
         return;
     if (!run.virtual_) /* a pod does not wait for what the tenant does not have */
-        refs_wake(s->refs, SYNC_CLAIMS, run.ns, run.name);
+        sync_refs_wake(s->refs, SYNC_CLAIMS, run.ns, run.name);
     if (!run.virtual_ && !run.mapping.exists)
         return;
     if (!syncer_ready(s, SYNC_CLAIMS, SYNC_CLAIMS, SYNC_CLAIMS) ||
@@ -280,5 +280,5 @@ static void reconcile_claim(struct reconcile *r)
 static const struct controller_source SOURCES[] = {
     {"", "persistentvolumeclaims", controller_map_self}, {0}};
 
-const struct controller_def CLAIM_SYNCER = {
+const struct controller_def SYNC_CLAIM_CONTROLLER = {
     .name = "sublet-persistentvolumeclaims", .sources = SOURCES, .reconcile = reconcile_claim};

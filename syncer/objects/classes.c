@@ -79,7 +79,7 @@ static void set_default(struct syncer *s, struct str name)
     syncer_rescan(s, SYNC_CLAIMS);
 }
 
-bool class_is_default(const cJSON *class)
+bool sync_class_is_default(const cJSON *class)
 {
     return str_eqc(json_str(json_get(json_path(class, "metadata.annotations"), ANNOTATION_DEFAULT)),
                    "true");
@@ -99,7 +99,7 @@ static void on_class(void *ctx, const struct host_object *o)
     int order;
 
     if (!str_contains(o->bytes, STR(ANNOTATION_DEFAULT)) ||
-        json_parse(best->arena, o->bytes, &tree, NULL) || !class_is_default(tree))
+        json_parse(best->arena, o->bytes, &tree, NULL) || !sync_class_is_default(tree))
         return;
     created = json_str_at(tree, "metadata.creationTimestamp");
     order = best->name.n ? str_cmp(created, best->created) : 1;
@@ -180,7 +180,7 @@ static void probe_default(struct syncer *s)
     arena_free(a);
 }
 
-void classes_look(struct syncer *s)
+void sync_classes_look(struct syncer *s)
 {
     struct reflector *classes = s->watches[SYNC_STORAGE_CLASSES].reflector;
     struct newest best = {0};
@@ -218,8 +218,8 @@ static cJSON *wanted_priority(struct sync_run *run)
 }
 
 /* Adds every tier that maps to the host class. */
-void classes_priority_changed(struct syncer *s, const struct host_object *now,
-                              const struct host_object *before)
+void sync_classes_priority_changed(struct syncer *s, const struct host_object *now,
+                                   const struct host_object *before)
 {
     struct str name = now ? now->name : before->name;
 
@@ -314,11 +314,11 @@ static const struct controller_source STORAGE_SOURCES[] = {
 static const struct controller_source PRIORITY_SOURCES[] = {
     {"scheduling.k8s.io", "priorityclasses", controller_map_self}, {0}};
 
-const struct controller_def STORAGE_CLASS_SYNCER = {.name = "sublet-storageclasses",
-                                                    .sources = STORAGE_SOURCES,
-                                                    .reconcile = reconcile_storage,
-                                                    .workers = 1};
-const struct controller_def PRIORITY_CLASS_SYNCER = {.name = "sublet-priorityclasses",
-                                                     .sources = PRIORITY_SOURCES,
-                                                     .reconcile = reconcile_priority,
-                                                     .workers = 1};
+const struct controller_def SYNC_STORAGE_CLASS_CONTROLLER = {.name = "sublet-storageclasses",
+                                                             .sources = STORAGE_SOURCES,
+                                                             .reconcile = reconcile_storage,
+                                                             .workers = 1};
+const struct controller_def SYNC_PRIORITY_CLASS_CONTROLLER = {.name = "sublet-priorityclasses",
+                                                              .sources = PRIORITY_SOURCES,
+                                                              .reconcile = reconcile_priority,
+                                                              .workers = 1};

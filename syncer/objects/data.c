@@ -78,8 +78,8 @@ static void reconcile(struct reconcile *r, enum sync_id id)
     if (!sync_run_init(&run, r, id))
         return;
     if (!run.virtual_) /* a pod does not wait for what the tenant does not have */
-        refs_wake(run.syncer->refs, id, run.ns, run.name);
-    bool needed = run.virtual_ && refs_wanted(run.syncer->refs, id, run.ns, run.name);
+        sync_refs_wake(run.syncer->refs, id, run.ns, run.name);
+    bool needed = run.virtual_ && sync_refs_wanted(run.syncer->refs, id, run.ns, run.name);
     if (!needed && !run.mapping.exists)
         return; /* the common case: it never goes to the host */
     if (!syncer_ready(run.syncer, id, id, id) || !sync_run_init(&run, r, id))
@@ -95,7 +95,7 @@ static void reconcile(struct reconcile *r, enum sync_id id)
         create(&run);
         return;
     }
-    refs_wake(run.syncer->refs, id, run.ns, run.name);
+    sync_refs_wake(run.syncer->refs, id, run.ns, run.name);
     update(&run);
 }
 
@@ -114,7 +114,7 @@ static const struct controller_source CONFIG_MAP_SOURCES[] = {
 static const struct controller_source SECRET_SOURCES[] = {{"", "secrets", controller_map_self},
                                                           {0}};
 
-const struct controller_def CONFIG_MAP_SYNCER = {
+const struct controller_def SYNC_CONFIG_MAP_CONTROLLER = {
     .name = "sublet-configmaps", .sources = CONFIG_MAP_SOURCES, .reconcile = reconcile_config_map};
-const struct controller_def SECRET_SYNCER = {
+const struct controller_def SYNC_SECRET_CONTROLLER = {
     .name = "sublet-secrets", .sources = SECRET_SOURCES, .reconcile = reconcile_secret};

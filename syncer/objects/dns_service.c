@@ -34,7 +34,7 @@ static cJSON *set_ports(struct arena *a, cJSON *holder, bool of_service)
     return list;
 }
 
-cJSON *dns_service_want(struct arena *a, struct str ip)
+cJSON *sync_dns_service_want(struct arena *a, struct str ip)
 {
     cJSON *object = new_object(a), *spec = json_ensure_object(a, object, "spec");
     cJSON *labels = json_ensure_object(a, json_get(object, "metadata"), "labels");
@@ -49,7 +49,7 @@ cJSON *dns_service_want(struct arena *a, struct str ip)
     return object;
 }
 
-cJSON *dns_slice_want(struct arena *a, struct str ip)
+cJSON *sync_dns_slice_want(struct arena *a, struct str ip)
 {
     cJSON *object = new_object(a), *endpoint;
     cJSON *labels = json_ensure_object(a, json_get(object, "metadata"), "labels");
@@ -63,7 +63,7 @@ cJSON *dns_slice_want(struct arena *a, struct str ip)
     return object;
 }
 
-cJSON *dns_service_difference(struct arena *a, const cJSON *now, const cJSON *want)
+cJSON *sync_dns_service_difference(struct arena *a, const cJSON *now, const cJSON *want)
 {
     cJSON *patch = json_new_object(a);
     const cJSON *ports = json_path(want, "spec.ports");

@@ -10,8 +10,8 @@
 #define DNS_NAME             "kube-dns"
 #define ANNOTATION_FROM_HOST "sublet.dev/from-host"
 
-cJSON *dns_service_want(struct arena *a, struct str ip);
+cJSON *sync_dns_service_want(struct arena *a, struct str ip);
 /* Its endpoint is the Service's own address again: the host Service knows its real endpoints. */
-cJSON *dns_slice_want(struct arena *a, struct str ip);
+cJSON *sync_dns_slice_want(struct arena *a, struct str ip);
 /* A merge patch that undoes changes of the Service; NULL: there are none. */
-cJSON *dns_service_difference(struct arena *a, const cJSON *now, const cJSON *want);
+cJSON *sync_dns_service_difference(struct arena *a, const cJSON *now, const cJSON *want);

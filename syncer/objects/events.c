@@ -128,7 +128,7 @@ static void report(struct syncer *s, struct arena *a, const cJSON *host,
     if (json_parse(a, about->bytes, &object, NULL) ||
         !translate_owner(&s->tenant, object, &ns, &name, &uid))
         return;
-    nodes_count(s);
+    sync_nodes_count(s);
     event = translate_event_up(a, &s->tenant, host, ns, name, uid);
     if (event)
         write_event(s, a, event);
@@ -189,7 +189,7 @@ static void report_held(struct syncer *s, const struct held *h, const struct hos
     arena_free(a);
 }
 
-void events_object_known(struct syncer *s, const struct host_object *now)
+void sync_events_object_known(struct syncer *s, const struct host_object *now)
 {
     struct events_up *e = s->events;
 
@@ -205,8 +205,8 @@ void events_object_known(struct syncer *s, const struct host_object *now)
 
 /* --- the watch --- */
 
-void events_changed(struct syncer *s, const struct host_object *now,
-                    const struct host_object *before)
+void sync_events_changed(struct syncer *s, const struct host_object *now,
+                         const struct host_object *before)
 {
     const struct host_object *about;
     struct arena *a;
@@ -226,7 +226,7 @@ void events_changed(struct syncer *s, const struct host_object *now,
     arena_free(a);
 }
 
-struct events_up *events_up_new(struct syncer *s)
+struct events_up *sync_events_up_new(struct syncer *s)
 {
     struct events_up *e = NEW(struct events_up);
 
@@ -236,7 +236,7 @@ struct events_up *events_up_new(struct syncer *s)
     return e;
 }
 
-struct events_up *events_up_free(struct events_up *e)
+struct events_up *sync_events_up_free(struct events_up *e)
 {
     while (e && e->first)
         forget(e, &e->first);

@@ -69,7 +69,7 @@ static void retry(struct publisher *p)
 
 static void note(struct publisher *p, const char *reason, const char *message, struct str detail)
 {
-    dialogue_note(p->syncer, "kubeconfig", reason, str_c(message), detail);
+    sync_dialogue_note(p->syncer, "kubeconfig", reason, str_c(message), detail);
 }
 
 static void published(struct publisher *p)
@@ -171,7 +171,7 @@ static void send_read(struct publisher *p)
     struct arena *a;
     struct host_request q = {.method = "GET"};
 
-    if (p->state != PUBLISHER_IDLE || !p->kubeconfig.n || !lease_may_act(p->syncer->lease))
+    if (p->state != PUBLISHER_IDLE || !p->kubeconfig.n || !sync_lease_may_act(p->syncer->lease))
         return;
     move(p, PUBLISHER_SENDING);
     a = arena_new(0);
@@ -191,12 +191,12 @@ void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig)
     send_read(p);
 }
 
-void publisher_kick(struct publisher *p)
+void sync_publisher_kick(struct publisher *p)
 {
     send_read(p);
 }
 
-struct publisher *publisher_new(struct syncer *s)
+struct publisher *sync_publisher_new(struct syncer *s)
 {
     struct publisher *p = NEW(struct publisher);
 
@@ -215,7 +215,7 @@ static void on_closed(uv_handle_t *handle)
     mem_free(p);
 }
 
-void publisher_close(struct publisher *p)
+void sync_publisher_close(struct publisher *p)
 {
     move(p, PUBLISHER_CLOSED); /* asserts that no request is pending */
     uv_close((uv_handle_t *)&p->timer, on_closed);

@@ -50,14 +50,14 @@ static void requeue(struct refs *r, struct str key)
 
 static struct ref *ref_get(struct refs *r, struct str key)
 {
-    struct map_entry *e = map_get(&r->refs, key);
+    struct map_entry *e = sync_map_get(&r->refs, key);
     struct ref *ref;
 
     if (e)
         return CONTAINER(e, struct ref, entry);
     ref = NEW(struct ref);
     ref->key = mem_strdup(key);
-    map_put(&r->refs, &ref->entry, str_c(ref->key));
+    sync_map_put(&r->refs, &ref->entry, str_c(ref->key));
     requeue(r, key);
     return ref;
 }
@@ -72,7 +72,7 @@ static void ref_drop_pod(struct refs *r, struct ref *ref, const struct ref_pod *
     }
     if (ref->n)
         return;
-    map_remove(&r->refs, &ref->entry);
+    sync_map_remove(&r->refs, &ref->entry);
     requeue(r, str_c(ref->key));
     ref_free(ref);
 }
@@ -147,21 +147,21 @@ static void drop_all(struct refs *r, struct ref_pod *pod, struct ref **refs, siz
 static void pod_free(struct refs *r, struct ref_pod *pod)
 {
     drop_all(r, pod, pod->refs, pod->n);
-    map_remove(&r->pods, &pod->entry);
+    sync_map_remove(&r->pods, &pod->entry);
     mem_free(pod->key);
     mem_free(pod);
 }
 
 static struct ref_pod *pod_get(struct refs *r, struct str key)
 {
-    struct map_entry *e = map_get(&r->pods, key);
+    struct map_entry *e = sync_map_get(&r->pods, key);
     struct ref_pod *pod;
 
     if (e)
         return CONTAINER(e, struct ref_pod, entry);
     pod = NEW(struct ref_pod);
     pod->key = mem_strdup(key);
-    map_put(&r->pods, &pod->entry, str_c(pod->key));
+    sync_map_put(&r->pods, &pod->entry, str_c(pod->key));
     return pod;
 }
 
@@ -187,9 +187,9 @@ static void set_refs(struct refs *r, struct ref_pod *pod, const struct gather *g
     drop_all(r, pod, old, n_old);
 }
 
-void refs_pod(struct refs *r, struct str pod_key, const cJSON *pod)
+void sync_refs_pod(struct refs *r, struct str pod_key, const cJSON *pod)
 {
-    struct map_entry *e = map_get(&r->pods, pod_key);
+    struct map_entry *e = sync_map_get(&r->pods, pod_key);
     struct ref_pod *known = e ? CONTAINER(e, struct ref_pod, entry) : NULL;
     struct arena *a;
     struct gather g;
@@ -211,19 +211,19 @@ void refs_pod(struct refs *r, struct str pod_key, const cJSON *pod)
 static struct ref *lookup(const struct refs *r, enum sync_id id, struct str ns, struct str name)
 {
     struct arena *a = arena_new(0);
-    struct map_entry *e = map_get(
+    struct map_entry *e = sync_map_get(
         &r->refs, arena_printf(a, "%s/%.*s/%.*s", SYNC_KINDS[id].plural, STR_F(ns), STR_F(name)));
 
     arena_free(a);
     return e ? CONTAINER(e, struct ref, entry) : NULL;
 }
 
-bool refs_wanted(const struct refs *r, enum sync_id id, struct str ns, struct str name)
+bool sync_refs_wanted(const struct refs *r, enum sync_id id, struct str ns, struct str name)
 {
     return lookup(r, id, ns, name) != NULL;
 }
 
-void refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str name)
+void sync_refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str name)
 {
     struct ref *ref = lookup(r, id, ns, name);
 
@@ -237,13 +237,13 @@ void refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str name)
 
 /* --- life --- */
 
-struct refs *refs_new(struct syncer *s)
+struct refs *sync_refs_new(struct syncer *s)
 {
     struct refs *r = NEW(struct refs);
 
     r->syncer = s;
-    map_init(&r->refs, rng_u64(vapi_rng(s->api)));
-    map_init(&r->pods, rng_u64(vapi_rng(s->api)));
+    sync_map_init(&r->refs, rng_u64(vapi_rng(s->api)));
+    sync_map_init(&r->pods, rng_u64(vapi_rng(s->api)));
     return r;
 }
 
@@ -252,14 +252,14 @@ static void free_pod(void *ctx, struct map_entry *e)
     pod_free(ctx, CONTAINER(e, struct ref_pod, entry));
 }
 
-struct refs *refs_free(struct refs *r)
+struct refs *sync_refs_free(struct refs *r)
 {
     if (!r)
         return NULL;
-    map_each(&r->pods, free_pod, r);
+    sync_map_each(&r->pods, free_pod, r);
     assert(!r->refs.n);
-    map_fini(&r->refs);
-    map_fini(&r->pods);
+    sync_map_fini(&r->refs);
+    sync_map_fini(&r->pods);
     mem_free(r);
     return NULL;
 }

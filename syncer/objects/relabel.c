@@ -67,7 +67,7 @@ static void on_pod(void *ctx, const struct host_object *o)
                labels_cover(l->now, labels) && !labels_cover(l->wanted, labels);
 }
 
-bool relabel_service_waits(struct sync_run *run, const cJSON *object)
+bool sync_relabel_service_waits(struct sync_run *run, const cJSON *object)
 {
     struct lagging l = {.run = run};
     struct reflector *pods;
@@ -85,8 +85,8 @@ bool relabel_service_waits(struct sync_run *run, const cJSON *object)
     return l.found;
 }
 
-void relabel_service_changed(struct syncer *s, const struct host_object *now,
-                             const struct host_object *before)
+void sync_relabel_service_changed(struct syncer *s, const struct host_object *now,
+                                  const struct host_object *before)
 {
     struct arena *a;
     cJSON *x = NULL, *y = NULL;
@@ -136,7 +136,7 @@ static bool is_needed(struct sync_run *run, const cJSON *wanted, struct str key)
     return u.found || !reflector_synced(services);
 }
 
-cJSON *relabel_pod_keep(struct sync_run *run, const cJSON *wanted, cJSON *patch)
+cJSON *sync_relabel_pod_keep(struct sync_run *run, const cJSON *wanted, cJSON *patch)
 {
     cJSON *metadata = json_get(patch, "metadata"), *labels = json_get(metadata, "labels");
     cJSON *notes = json_get(metadata, "annotations"), *kept = json_new_object(run->arena);

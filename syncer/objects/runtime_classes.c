@@ -59,7 +59,7 @@ static bool on_class(void *ctx, const struct store_object *o)
     return true;
 }
 
-void runtime_classes_publish(struct syncer *s)
+void sync_runtime_classes_publish(struct syncer *s)
 {
     struct arena *a = arena_new(0);
     struct leaving l = {.s = s, .arena = a, .names = json_new_array(a)};

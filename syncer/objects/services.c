@@ -13,12 +13,12 @@ static const struct resource *services(const struct sync_run *run)
     return syncer_resource(run->syncer, "", "services");
 }
 
-bool service_is_api(struct str ns, struct str name)
+bool sync_service_is_api(struct str ns, struct str name)
 {
     return str_eqc(ns, "default") && str_eqc(name, "kubernetes");
 }
 
-bool service_wants_host(const cJSON *service)
+bool sync_service_wants_host(const cJSON *service)
 {
     return service && !str_eqc(json_str_at(service, "spec.type"), "ExternalName");
 }
@@ -33,24 +33,24 @@ static cJSON *wanted(struct sync_run *run, struct err *err)
     return object;
 }
 
-bool service_is_headless(const cJSON *service)
+bool sync_service_is_headless(const cJSON *service)
 {
     return str_eqc(json_str_at(service, "spec.clusterIP"), "None");
 }
 
-int service_check_room(struct syncer *s, const cJSON *service, const struct mapping *m,
-                       struct err *err)
+int sync_service_check_room(struct syncer *s, const cJSON *service, const struct mapping *m,
+                            struct err *err)
 {
     struct str ns = json_str_at(service, "metadata.namespace");
     struct str name = json_str_at(service, "metadata.name");
-    bool headless = service_is_headless(service);
+    bool headless = sync_service_is_headless(service);
     const char *what = headless ? "services.headless" : "services";
     size_t used;
 
     if (m->exists && str_eq(m->uid, sync_uid(service)) && m->headless == headless)
         return 0; /* it is counted already */
-    used = mapping_count_services(s, headless, ns, name) +
-           (headless ? 0 : quarantine_count(s, SYNC_SERVICES));
+    used = sync_mapping_count_services(s, headless, ns, name) +
+           (headless ? 0 : sync_quarantine_count(s, SYNC_SERVICES));
     if (used < (size_t)s->config->max_services)
         return 0;
     return err_forbidden(err, STR_NULL, STR("services"), name,
@@ -59,12 +59,12 @@ int service_check_room(struct syncer *s, const cJSON *service, const struct mapp
                          what, what, used, what, (long long)s->config->max_services);
 }
 
-int service_keep_address(struct arena *a, const struct mapping *m, const cJSON *service,
-                         cJSON *host_object, struct err *err)
+int sync_service_keep_address(struct arena *a, const struct mapping *m, const cJSON *service,
+                              cJSON *host_object, struct err *err)
 {
     const cJSON *address = json_path(service, "spec.clusterIP");
 
-    if (!json_str(address).n || service_is_headless(service))
+    if (!json_str(address).n || sync_service_is_headless(service))
         return 0;
     if (!str_eq(m->uid, sync_uid(service)) || !translate_service_gave(m->given, address))
         return err_forbidden(err, STR_NULL, STR("services"), json_str_at(service, "metadata.name"),
@@ -77,25 +77,26 @@ int service_keep_address(struct arena *a, const struct mapping *m, const cJSON *
 /* A headless Service is created on the host after it is stored: its record, which counts, is
  * written in the same transaction. If the store refuses it, the controller finds a record without
  * an object and removes it. */
-int service_before_store(struct syncer *s, struct arena *a, const cJSON *object, bool dry_run,
-                         struct err *err)
+int sync_service_before_store(struct syncer *s, struct arena *a, const cJSON *object, bool dry_run,
+                              struct err *err)
 {
     struct str ns = json_str_at(object, "metadata.namespace");
     struct str name = json_str_at(object, "metadata.name");
     struct mapping m;
 
-    if (service_wants_host(object) && service_is_headless(object) && !service_is_api(ns, name) &&
-        !service_is_dns(s, object, ns, name) && !object_is_terminating(object)) {
-        m = mapping_get(s, a, SYNC_SERVICES, ns, name);
-        if (service_check_room(s, object, &m, err))
+    if (sync_service_wants_host(object) && sync_service_is_headless(object) &&
+        !sync_service_is_api(ns, name) && !sync_service_is_dns(s, object, ns, name) &&
+        !object_is_terminating(object)) {
+        m = sync_mapping_get(s, a, SYNC_SERVICES, ns, name);
+        if (sync_service_check_room(s, object, &m, err))
             return -1;
-        if (!dry_run && (mapping_begin(&m, sync_uid(object)) || !m.headless)) {
+        if (!dry_run && (sync_mapping_begin(&m, sync_uid(object)) || !m.headless)) {
             m.headless = true;
-            mapping_put(s, SYNC_SERVICES, ns, name, &m);
+            sync_mapping_put(s, SYNC_SERVICES, ns, name, &m);
         }
     }
     if (!dry_run)
-        service_stored(s, object);
+        sync_service_stored(s, object);
     return 0;
 }
 
@@ -127,13 +128,13 @@ static bool update_up(struct sync_run *run)
 static void note_given(struct sync_run *run)
 {
     struct str given = translate_service_given(run->arena, run->host);
-    bool headless = service_is_headless(run->host);
+    bool headless = sync_service_is_headless(run->host);
 
     if (str_eq(given, run->mapping.given) && headless == run->mapping.headless)
         return;
     run->mapping.given = given;
     run->mapping.headless = headless;
-    mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
+    sync_mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
 }
 
 /* Another host has other addresses, and this one may have allocated these to another Service since:
@@ -143,7 +144,7 @@ static bool drop_given(struct sync_run *run, const struct err *err)
     if (err->kind != &ERR_INVALID || !run->mapping.given.n)
         return false;
     run->mapping.given = STR("");
-    mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
+    sync_mapping_put(run->syncer, run->id, run->ns, run->name, &run->mapping);
     syncer_add(run->syncer, run->id, run->ns, run->name);
     return true;
 }
@@ -171,14 +172,14 @@ static void create(struct sync_run *run, cJSON *object)
     err_init(&err, run->arena);
     if (again && !run->mapping.given.n)
         without_given(object);
-    else if (service_keep_address(run->arena, &run->mapping, run->virtual_, object, &err))
+    else if (sync_service_keep_address(run->arena, &run->mapping, run->virtual_, object, &err))
         again = false;
-    if (err.kind || service_check_room(run->syncer, run->virtual_, &run->mapping, &err)) {
+    if (err.kind || sync_service_check_room(run->syncer, run->virtual_, &run->mapping, &err)) {
         refuse(run, &err);
         return;
     }
-    mapping_begin(&run->mapping, run->uid);
-    run->mapping.headless = service_is_headless(run->virtual_);
+    sync_mapping_begin(&run->mapping, run->uid);
+    run->mapping.headless = sync_service_is_headless(run->virtual_);
     if (again)
         run->on_refusal = drop_given;
     sync_create(run, object);
@@ -202,7 +203,7 @@ static void service_present(struct sync_run *run)
     if (object_is_terminating(run->host))
         return; /* created again once it is deleted */
     note_given(run);
-    if (relabel_service_waits(run, object))
+    if (sync_relabel_service_waits(run, object))
         return;
     patch = translate_service_update(run->arena, run->host, object);
     if (patch)
@@ -214,7 +215,7 @@ static void service_present(struct sync_run *run)
 /* --- the Service in front of the tenant's DNS --- */
 
 /* One that the tenant created while network.dns was off stays its own. */
-bool service_is_dns(struct syncer *s, const cJSON *object, struct str ns, struct str name)
+bool sync_service_is_dns(struct syncer *s, const cJSON *object, struct str ns, struct str name)
 {
     struct str note =
         json_str(json_get(json_path(object, "metadata.annotations"), ANNOTATION_FROM_HOST));
@@ -224,7 +225,7 @@ bool service_is_dns(struct syncer *s, const cJSON *object, struct str ns, struct
     if (!str_eq(ns, STR(DNS_NAMESPACE)) || !str_eq(name, STR(DNS_NAME)))
         return false;
     a = arena_new(0);
-    free = !mapping_get(s, a, SYNC_SERVICES, ns, name).exists;
+    free = !sync_mapping_get(s, a, SYNC_SERVICES, ns, name).exists;
     arena_free(a);
     return free && (s->tenant.dns_ip.n || str_eqc(note, "true"));
 }
@@ -242,7 +243,7 @@ static void keep_slice(struct sync_run *run, struct str ip)
                              sync_uid(now), NULL);
         return;
     }
-    want = dns_slice_want(run->arena, ip);
+    want = sync_dns_slice_want(run->arena, ip);
     if (!now)
         reconcile_create(run->reconcile, slices, STR(DNS_NAMESPACE), want);
     else if (!json_equal(json_get(now, "endpoints"), json_get(want, "endpoints")))
@@ -255,7 +256,7 @@ static void keep_dns(struct sync_run *run)
     const struct resource *services = syncer_resource(run->syncer, "", "services");
     struct str ip = run->syncer->tenant.dns_ip;
     const cJSON *now = run->virtual_;
-    cJSON *want = dns_service_want(run->arena, ip), *patch;
+    cJSON *want = sync_dns_service_want(run->arena, ip), *patch;
 
     if (!run->syncer->address_known || (now && object_is_terminating(now)))
         return;
@@ -267,13 +268,13 @@ static void keep_dns(struct sync_run *run)
         /* Immutable; the event of the deletion adds the key again. */
         reconcile_delete(run->reconcile, services, STR(DNS_NAMESPACE), STR(DNS_NAME), run->uid,
                          NULL);
-    } else if ((patch = dns_service_difference(run->arena, now, want))) {
+    } else if ((patch = sync_dns_service_difference(run->arena, now, want))) {
         reconcile_patch(run->reconcile, services, STR_NULL, STR(DNS_NAMESPACE), STR(DNS_NAME),
                         patch);
     }
 }
 
-void service_publish_dns(struct syncer *s)
+void sync_service_publish_dns(struct syncer *s)
 {
     syncer_add(s, SYNC_SERVICES, STR(DNS_NAMESPACE), STR(DNS_NAME));
 }
@@ -285,21 +286,21 @@ static void reconcile_service(struct reconcile *r)
     struct syncer *s = syncer_of(r);
     struct sync_run run;
 
-    if (!sync_run_init(&run, r, SYNC_SERVICES) || service_is_api(run.ns, run.name) ||
-        service_in_admission(s, run.ns, run.name))
+    if (!sync_run_init(&run, r, SYNC_SERVICES) || sync_service_is_api(run.ns, run.name) ||
+        sync_service_in_admission(s, run.ns, run.name))
         return;
-    if (service_is_dns(s, run.virtual_, run.ns, run.name)) {
+    if (sync_service_is_dns(s, run.virtual_, run.ns, run.name)) {
         keep_dns(&run);
         return;
     }
-    if (!service_wants_host(run.virtual_) && !run.mapping.exists)
+    if (!sync_service_wants_host(run.virtual_) && !run.mapping.exists)
         return;
     if (!syncer_ready(s, SYNC_SERVICES, SYNC_SERVICES, SYNC_SERVICES) ||
         !sync_run_init(&run, r, SYNC_SERVICES))
         return;
     if (run.virtual_ && sync_is_being_written(&run)) /* the pending version may have another type */
         reconcile_again_after(r, 1000); /* the commit adds the key again; if it fails, this does */
-    else if (!service_wants_host(run.virtual_))
+    else if (!sync_service_wants_host(run.virtual_))
         sync_finish_gone(&run, -1);
     else if (!sync_settle_owner(&run))
         service_present(&run);
@@ -307,5 +308,5 @@ static void reconcile_service(struct reconcile *r)
 
 static const struct controller_source SOURCES[] = {{"", "services", controller_map_self}, {0}};
 
-const struct controller_def SERVICE_SYNCER = {
+const struct controller_def SYNC_SERVICE_CONTROLLER = {
     .name = "sublet-services", .sources = SOURCES, .reconcile = reconcile_service};

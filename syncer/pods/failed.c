@@ -19,12 +19,12 @@ struct failed_pods {
     int64_t n;
 };
 
-struct failed_pods *failed_new(struct syncer *s)
+struct failed_pods *sync_failed_new(struct syncer *s)
 {
     struct failed_pods *f = NEW(struct failed_pods);
 
     f->syncer = s;
-    map_init(&f->map, rng_u64(vapi_rng(s->api)));
+    sync_map_init(&f->map, rng_u64(vapi_rng(s->api)));
     return f;
 }
 
@@ -45,7 +45,7 @@ static void forget(struct failed_pods *f, struct failed_pod *p)
 {
     if (!p->surplus)
         unlink_pod(f, p);
-    map_remove(&f->map, &p->entry);
+    sync_map_remove(&f->map, &p->entry);
     mem_free(p->key);
     mem_free(p);
 }
@@ -55,12 +55,12 @@ static void free_one(void *ctx, struct map_entry *e)
     forget(ctx, CONTAINER(e, struct failed_pod, entry));
 }
 
-struct failed_pods *failed_free(struct failed_pods *f)
+struct failed_pods *sync_failed_free(struct failed_pods *f)
 {
     if (!f)
         return NULL;
-    map_each(&f->map, free_one, f);
-    map_fini(&f->map);
+    sync_map_each(&f->map, free_one, f);
+    sync_map_fini(&f->map);
     mem_free(f);
     return NULL;
 }
@@ -70,7 +70,7 @@ static void add(struct failed_pods *f, struct str key)
     struct failed_pod *p = NEW(struct failed_pod);
 
     p->key = mem_strdup(key);
-    map_put(&f->map, &p->entry, str_c(p->key));
+    sync_map_put(&f->map, &p->entry, str_c(p->key));
     p->prev = f->last;
     if (f->last)
         f->last->next = p;
@@ -91,9 +91,9 @@ static void mark_surplus(struct failed_pods *f)
         syncer_add(f->syncer, SYNC_PODS, ns, name);
 }
 
-bool failed_note(struct failed_pods *f, struct str key, bool failed)
+bool sync_failed_note(struct failed_pods *f, struct str key, bool failed)
 {
-    struct map_entry *e = map_get(&f->map, key);
+    struct map_entry *e = sync_map_get(&f->map, key);
     struct failed_pod *p = e ? CONTAINER(e, struct failed_pod, entry) : NULL;
 
     if (!failed) {
@@ -105,7 +105,7 @@ bool failed_note(struct failed_pods *f, struct str key, bool failed)
         add(f, key);
         while (f->n > f->syncer->config->max_failed_pods)
             mark_surplus(f);
-        e = map_get(&f->map, key);
+        e = sync_map_get(&f->map, key);
         p = CONTAINER(e, struct failed_pod, entry);
     }
     return p->surplus;

@@ -13,11 +13,11 @@
 
 /* --- the pool --- */
 
-int pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct pool_choice *ret,
-               struct err *err)
+int sync_pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct pool_choice *ret,
+                    struct err *err)
 {
     struct str ns = json_str_at(pod, "metadata.namespace");
-    const struct config_binding *charged = ledger_charged(s->ledger, sync_uid(pod));
+    const struct config_binding *charged = sync_ledger_charged(s->ledger, sync_uid(pod));
     cJSON *pinned;
 
     if (charged) { /* it stays in its pool, even if its namespace's label has changed since */
@@ -54,9 +54,9 @@ static cJSON *list_of(struct syncer *s, struct arena *a, const char *plural, str
     return g.list;
 }
 
-int pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
-                  const struct pool_choice *choice, bool with_services, cJSON **ret,
-                  struct err *err)
+int sync_pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
+                       const struct pool_choice *choice, bool with_services, cJSON **ret,
+                       struct err *err)
 {
     struct translate_tenant tenant = s->tenant;
     struct str ns = json_str_at(pod, "metadata.namespace");
@@ -110,7 +110,7 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
     translate_name(&s->tenant, run->ns, name, host_name);
     if (reflector_get(syncer_watch(s, id), str_c(host_name)))
         return;
-    syncer_add(s, id, run->ns, name); /* its controller adds this pod again (refs_wake) */
+    syncer_add(s, id, run->ns, name); /* its controller adds this pod again (sync_refs_wake) */
     m->any = true;
 }
 
@@ -124,7 +124,7 @@ static bool refs_present(struct sync_run *run)
 
 /* --- create --- */
 
-bool pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct str node)
+bool sync_pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct str node)
 {
     const struct host_object *o;
     struct str ns, name, uid;
@@ -149,7 +149,7 @@ static bool names_nodes(const cJSON *pod)
 static bool may_be_placed(struct sync_run *run)
 {
     if (!sync_is_being_written(run) &&
-        (nodes_known(run->syncer->nodes) || !names_nodes(run->virtual_)))
+        (sync_nodes_known(run->syncer->nodes) || !names_nodes(run->virtual_)))
         return true;
     reconcile_again_after(run->reconcile, 1000);
     return false;
@@ -162,7 +162,7 @@ static void refuse(struct sync_run *run, const struct err *err)
     reconcile_fail(run->reconcile, err);
 }
 
-void pod_create(struct sync_run *run)
+void sync_pod_create(struct sync_run *run)
 {
     const struct ledger_pod ledger_pod = {
         .uid = run->uid,
@@ -175,37 +175,38 @@ void pod_create(struct sync_run *run)
 
     err_init(&err, run->arena);
     if (translate_pod_gated(run->virtual_)) {
-        pod_say_waiting(run, "SchedulingGated",
-                        STR("Scheduling is blocked due to non-empty scheduling gates"));
+        sync_pod_say_waiting(run, "SchedulingGated",
+                             STR("Scheduling is blocked due to non-empty scheduling gates"));
         return;
     }
-    if (pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err)) {
+    if (sync_pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err)) {
         refuse(run, &err);
         return;
     }
-    if (ledger_is_over(run->syncer->ledger, &choice, run->uid) && !sync_create_may_come(run))
-        ledger_release(run->syncer->ledger, run->uid);
-    if (!ledger_admit(run->syncer->ledger, run->arena, &choice, &ledger_pod, &waits)) {
-        pod_say_waiting(run, "SchedulingGated", waits);
+    if (sync_ledger_is_over(run->syncer->ledger, &choice, run->uid) && !sync_create_may_come(run))
+        sync_ledger_release(run->syncer->ledger, run->uid);
+    if (!sync_ledger_admit(run->syncer->ledger, run->arena, &choice, &ledger_pod, &waits)) {
+        sync_pod_say_waiting(run, "SchedulingGated", waits);
         return;
     }
-    if (!refs_present(run) || !tokens_ensure(run) || !may_be_placed(run))
+    if (!refs_present(run) || !sync_tokens_ensure(run) || !may_be_placed(run))
         return;
-    if (pod_translate(run->syncer, run->arena, run->virtual_, &choice, true, &pod, &err))
+    if (sync_pod_translate(run->syncer, run->arena, run->virtual_, &choice, true, &pod, &err))
         refuse(run, &err);
     else
         sync_create(run, pod);
 }
 
-bool pod_fits_host(struct sync_run *run)
+bool sync_pod_fits_host(struct sync_run *run)
 {
     struct pool_choice choice;
     struct err err;
     cJSON *pod;
 
     err_init(&err, run->arena);
-    return !pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err) &&
-           !pod_translate(run->syncer, run->arena, run->virtual_, &choice, false, &pod, &err) &&
+    return !sync_pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err) &&
+           !sync_pod_translate(run->syncer, run->arena, run->virtual_, &choice, false, &pod,
+                               &err) &&
            translate_pod_is_made_of(run->host, pod);
 }
 
@@ -243,23 +244,23 @@ static bool resize(struct sync_run *run, const cJSON *wanted)
     return true;
 }
 
-bool pod_update_down(struct sync_run *run)
+bool sync_pod_update_down(struct sync_run *run)
 {
     struct pool_choice choice;
     struct err err;
     cJSON *pod, *patch;
 
     err_init(&err, run->arena);
-    if (pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err) ||
-        pod_translate(run->syncer, run->arena, run->virtual_, &choice, false, &pod, &err)) {
+    if (sync_pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err) ||
+        sync_pod_translate(run->syncer, run->arena, run->virtual_, &choice, false, &pod, &err)) {
         /* It runs as it was admitted; a change that is refused stays in the virtual cluster. */
         refuse(run, &err);
         return true;
     }
-    ledger_force(run->syncer->ledger, &choice, run->uid);
+    sync_ledger_force(run->syncer->ledger, &choice, run->uid);
     patch = translate_pod_update(run->arena, run->host, pod);
     if (patch)
-        patch = relabel_pod_keep(run, pod, patch);
+        patch = sync_relabel_pod_keep(run, pod, patch);
     if (patch) {
         sync_patch(run, patch, "application/merge-patch+json", "");
         return true;

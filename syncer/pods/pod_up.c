@@ -36,7 +36,7 @@ static struct up *up_begin(struct sync_run *run)
     return up;
 }
 
-void pod_remove_virtual(struct sync_run *run, int64_t grace_s)
+void sync_pod_remove_virtual(struct sync_run *run, int64_t grace_s)
 {
     struct vapi_delete options = {.grace_seconds = grace_s, .uid = run->uid};
 
@@ -59,7 +59,7 @@ static cJSON *condition_ensure(struct arena *a, cJSON *status, const char *type)
     return condition;
 }
 
-void pod_unbind(struct sync_run *run)
+void sync_pod_unbind(struct sync_run *run)
 {
     struct arena *a = run->arena;
     cJSON *status = json_new_object(a), *condition;
@@ -116,7 +116,7 @@ static void on_status(void *ctx, const struct err *err, const struct store_objec
     struct up *up = ctx;
 
     if (!err && up->run.host && is_revision(object, up->run.virtual_))
-        pod_settled(&up->run);
+        sync_pod_settled(&up->run);
     on_answer(ctx, err, object);
 }
 
@@ -127,7 +127,7 @@ static void write_status(struct sync_run *run, cJSON *status)
                 up_begin(run));
 }
 
-bool pod_update_up(struct sync_run *run)
+bool sync_pod_update_up(struct sync_run *run)
 {
     struct str key = reconcile_key(run->reconcile);
     struct str node = json_str_at(run->host, "spec.nodeName");
@@ -135,15 +135,15 @@ bool pod_update_up(struct sync_run *run)
     cJSON *status;
 
     if (node.n && bound.n && !str_eq(node, bound)) { /* the host pod was created again */
-        pod_unbind(run);
+        sync_pod_unbind(run);
         return true;
     }
     if (node.n && !bound.n && !object_is_terminating(run->virtual_)) {
-        if (nodes_ensure(run->syncer->nodes, node, key))
+        if (sync_nodes_ensure(run->syncer->nodes, node, key))
             bind(run, node);
         return true;
     }
-    nodes_count(run->syncer);
+    sync_nodes_count(run->syncer);
     status = translate_pod_status_up(run->arena, &run->syncer->tenant, run->host, run->virtual_);
     if (!status)
         return false;
@@ -153,7 +153,7 @@ bool pod_update_up(struct sync_run *run)
 
 /* --- while it is not on the host --- */
 
-void pod_say_waiting(struct sync_run *run, const char *reason, struct str message)
+void sync_pod_say_waiting(struct sync_run *run, const char *reason, struct str message)
 {
     struct arena *a = run->arena;
     cJSON *status = json_copy(a, json_get(run->virtual_, "status")), *condition;

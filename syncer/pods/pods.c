@@ -31,17 +31,17 @@ static void pod_gone(struct sync_run *run)
     struct syncer *s = run->syncer;
     bool scheduled = json_str_at(run->host, "spec.nodeName").n > 0;
 
-    failed_note(s->failed, reconcile_key(run->reconcile), false);
+    sync_failed_note(s->failed, reconcile_key(run->reconcile), false);
     if (!run->mapping.exists)
         return;
     struct str uid = run->mapping.uid;
-    if (!run->host && !tokens_remove(run))
+    if (!run->host && !sync_tokens_remove(run))
         return;
     if (!sync_finish_gone(run, scheduled ? FORCED_GRACE_S : 0))
         return;
-    ledger_release(s->ledger, uid);
+    sync_ledger_release(s->ledger, uid);
     for (size_t i = 0; i < run->mapping.n_old; i++)
-        ledger_release(s->ledger, run->mapping.old[i]);
+        sync_ledger_release(s->ledger, run->mapping.old[i]);
 }
 
 /* --- without a host pod --- */
@@ -50,40 +50,40 @@ static void pod_lost(struct sync_run *run)
 {
     bool deleting = object_is_terminating(run->virtual_);
 
-    ledger_release(run->syncer->ledger, run->uid);
+    sync_ledger_release(run->syncer->ledger, run->uid);
     if (pod_is_finished(run->virtual_) && !deleting) {
         /* The host's garbage collector deletes finished pods; the tenant keeps its own. */
-        (void)tokens_remove(run);
+        (void)sync_tokens_remove(run);
         return;
     }
     if (!deleting)
         reconcile_event(run->reconcile, run->virtual_, "Warning", "PodRemoved",
                         "the host cluster removed it");
-    pod_remove_virtual(run, 0);
+    sync_pod_remove_virtual(run, 0);
 }
 
 /* The record is of another life: this host never had the pod, or lost it in a restore. */
 static void pod_again(struct sync_run *run)
 {
     if (pod_is_finished(run->virtual_)) {
-        ledger_release(run->syncer->ledger, run->uid);
+        sync_ledger_release(run->syncer->ledger, run->uid);
         return;
     }
     if (object_is_terminating(run->virtual_)) {
-        pod_remove_virtual(run, 0);
+        sync_pod_remove_virtual(run, 0);
         return;
     }
     if (json_str_at(run->virtual_, "spec.nodeName").n) {
-        pod_unbind(run);
+        sync_pod_unbind(run);
         return;
     }
     sync_recreate(run);
-    pod_create(run);
+    sync_pod_create(run);
 }
 
 static void pod_missing(struct sync_run *run)
 {
-    switch (life_absence(run->syncer, SYNC_PODS, &run->mapping)) {
+    switch (sync_life_absence(run->syncer, SYNC_PODS, &run->mapping)) {
     case ABSENCE_PROVEN:
         pod_lost(run);
         break;
@@ -105,9 +105,9 @@ static void pod_absent(struct sync_run *run)
     if (known && run->mapping.host_uid.n)
         pod_missing(run);
     else if (object_is_terminating(run->virtual_))
-        pod_remove_virtual(run, 0);
+        sync_pod_remove_virtual(run, 0);
     else if (!pod_is_finished(run->virtual_))
-        pod_create(run);
+        sync_pod_create(run);
 }
 
 /* --- with both --- */
@@ -136,23 +136,23 @@ static bool pod_deletion(struct sync_run *run)
         return true;
     }
     if (up && !down && !sync_is_stale_deletion(run, run->host))
-        pod_remove_virtual(run, grace_of(run->host));
+        sync_pod_remove_virtual(run, grace_of(run->host));
     return up && !down;
 }
 
-void pod_settled(struct sync_run *run)
+void sync_pod_settled(struct sync_run *run)
 {
     struct str key = reconcile_key(run->reconcile);
     bool failed = str_eqc(json_str_at(run->host, "status.phase"), "Failed");
 
-    if (failed_note(run->syncer->failed, key, failed) && pod_is_finished(run->virtual_)) {
+    if (sync_failed_note(run->syncer->failed, key, failed) && pod_is_finished(run->virtual_)) {
         sync_delete(run, -1);
         return;
     }
     if (pod_is_finished(run->host))
-        (void)tokens_remove(run);
-    else if (!object_is_terminating(run->host) && tokens_ensure(run))
-        pod_update_down(run);
+        (void)sync_tokens_remove(run);
+    else if (!object_is_terminating(run->host) && sync_tokens_ensure(run))
+        sync_pod_update_down(run);
 }
 
 static void pod_present(struct sync_run *run)
@@ -160,9 +160,9 @@ static void pod_present(struct sync_run *run)
     if (sync_settle_owner(run) || pod_deletion(run))
         return;
     if (pod_is_finished(run->host))
-        ledger_release(run->syncer->ledger, run->uid);
-    if (!pod_update_up(run))
-        pod_settled(run);
+        sync_ledger_release(run->syncer->ledger, run->uid);
+    if (!sync_pod_update_up(run))
+        sync_pod_settled(run);
 }
 
 static void reconcile_pod(struct reconcile *r)
@@ -206,10 +206,10 @@ static void count_refs(struct syncer *s, const struct store_event *e)
     cJSON *pod;
 
     if (e->type == STORE_DELETED) {
-        refs_pod(s->refs, key, NULL);
+        sync_refs_pod(s->refs, key, NULL);
     } else if (may_change_refs(e)) {
         pod = vapi_tree(a, e->object);
-        refs_pod(s->refs, key, pod_is_finished(pod) ? NULL : pod);
+        sync_refs_pod(s->refs, key, pod_is_finished(pod) ? NULL : pod);
     }
     arena_free(a);
 }
@@ -221,7 +221,7 @@ static void map_pod(struct controller *c, const struct store_event *e)
 }
 
 static const struct controller_source SOURCES[] = {
-    {"", "pods", map_pod}, {"", "nodes", nodes_map_event}, {0}};
+    {"", "pods", map_pod}, {"", "nodes", sync_nodes_map_event}, {0}};
 
-const struct controller_def POD_SYNCER = {
+const struct controller_def SYNC_POD_CONTROLLER = {
     .name = "sublet-pods", .sources = SOURCES, .reconcile = reconcile_pod, .workers = 64};

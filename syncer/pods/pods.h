@@ -7,35 +7,35 @@
 #include "core/run.h"
 
 /* --- pod_down.c, pod_up.c --- */
-int pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct pool_choice *ret,
-               struct err *err) MUST_CHECK;
-int pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
-                  const struct pool_choice *choice, bool with_services, cJSON **ret,
-                  struct err *err) MUST_CHECK;
-void pod_create(struct sync_run *run);
+int sync_pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct pool_choice *ret,
+                    struct err *err) MUST_CHECK;
+int sync_pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
+                       const struct pool_choice *choice, bool with_services, cJSON **ret,
+                       struct err *err) MUST_CHECK;
+void sync_pod_create(struct sync_run *run);
 /* Is this pod's host pod, as cached, on the node? */
-bool pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct str node);
+bool sync_pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct str node);
 /* True: a request is pending. */
-bool pod_update_down(struct sync_run *run);
-/* True: a write is pending; if it turns out to change nothing, pod_settled() follows. */
-bool pod_update_up(struct sync_run *run);
-void pod_settled(struct sync_run *run); /* the steps after the virtual pod is up to date */
-void pod_remove_virtual(struct sync_run *run, int64_t grace_s);
+bool sync_pod_update_down(struct sync_run *run);
+/* True: a write is pending; if it turns out to change nothing, sync_pod_settled() follows. */
+bool sync_pod_update_up(struct sync_run *run);
+void sync_pod_settled(struct sync_run *run); /* the steps after the virtual pod is up to date */
+void sync_pod_remove_virtual(struct sync_run *run, int64_t grace_s);
 /* Clears its node and status: it will be created again. */
-void pod_unbind(struct sync_run *run);
+void sync_pod_unbind(struct sync_run *run);
 /* Does the host pod, which carries another virtual uid, match this virtual pod's translation? */
-bool pod_fits_host(struct sync_run *run);
+bool sync_pod_fits_host(struct sync_run *run);
 /* Sets the PodScheduled condition of a virtual pod that is not on the host. */
-void pod_say_waiting(struct sync_run *run, const char *reason, struct str message);
+void sync_pod_say_waiting(struct sync_run *run, const char *reason, struct str message);
 
 /* --- tokens.c --- */
 /* True: the pod's token Secret is up to date, or it needs none. False: a request is pending. */
-bool tokens_ensure(struct sync_run *run);
+bool sync_tokens_ensure(struct sync_run *run);
 /* True: it does not exist. */
-bool tokens_remove(struct sync_run *run);
+bool sync_tokens_remove(struct sync_run *run);
 
 /* --- failed.c: the cap on failed pods --- */
-struct failed_pods *failed_new(struct syncer *s);
-struct failed_pods *failed_free(struct failed_pods *f);
+struct failed_pods *sync_failed_new(struct syncer *s);
+struct failed_pods *sync_failed_free(struct failed_pods *f);
 /* True: this one exceeds the cap and is to be deleted on the host. */
-bool failed_note(struct failed_pods *f, struct str key, bool failed);
+bool sync_failed_note(struct failed_pods *f, struct str key, bool failed);

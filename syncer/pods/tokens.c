@@ -211,7 +211,7 @@ static void read_secret(struct sync_run *run, const struct host_object *o, struc
                &ret->renew);
 }
 
-bool tokens_ensure(struct sync_run *run)
+bool sync_tokens_ensure(struct sync_run *run)
 {
     struct secret_state state;
     const struct host_object *o;
@@ -227,7 +227,7 @@ bool tokens_ensure(struct sync_run *run)
     }
     read_secret(run, o, &state);
     if (!state.ours || !str_eq(state.pod_uid, run->uid)) {
-        if (state.ours && mapping_knows(&run->mapping, state.pod_uid))
+        if (state.ours && sync_mapping_knows(&run->mapping, state.pod_uid))
             delete_secret(run, str_c(name), state.host_uid);
         else if (state.ours) /* of a pod that this one adopted */
             write_secret(run, str_c(name), "PATCH");
@@ -241,7 +241,7 @@ bool tokens_ensure(struct sync_run *run)
     return true;
 }
 
-bool tokens_remove(struct sync_run *run)
+bool sync_tokens_remove(struct sync_run *run)
 {
     struct secret_state state;
     const struct host_object *o;
@@ -251,7 +251,7 @@ bool tokens_remove(struct sync_run *run)
     if (!o)
         return true;
     read_secret(run, o, &state);
-    if (!state.ours || !mapping_knows(&run->mapping, state.pod_uid))
+    if (!state.ours || !sync_mapping_knows(&run->mapping, state.pod_uid))
         return true;
     delete_secret(run, str_c(name), state.host_uid);
     return false;

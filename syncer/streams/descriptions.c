@@ -21,8 +21,9 @@ static void on_answer(void *ctx, const struct host_answer *answer, const struct 
     f.done(f.ctx, answer && !err ? answer->body : STR(""), err);
 }
 
-void descriptions_fetch(struct syncer *s, struct str path, int64_t timeout_ms,
-                        void (*done)(void *ctx, struct str body, const struct err *err), void *ctx)
+void sync_descriptions_fetch(struct syncer *s, struct str path, int64_t timeout_ms,
+                             void (*done)(void *ctx, struct str body, const struct err *err),
+                             void *ctx)
 {
     struct host_request request = {
         .method = "GET",

@@ -375,7 +375,7 @@ static int open_pipe(struct stream *t, struct err *err)
     return t->pipe ? 0 : -1;
 }
 
-void streams_connect(struct syncer *s, struct proxy *p)
+void sync_streams_connect(struct syncer *s, struct proxy *p)
 {
     static const struct proxy_events events = {on_client_closed, on_client_drained,
                                                on_client_bytes};
@@ -403,7 +403,7 @@ void streams_connect(struct syncer *s, struct proxy *p)
 
 /* --- life --- */
 
-struct streams *streams_new(void)
+struct streams *sync_streams_new(void)
 {
     return NEW(struct streams);
 }
@@ -423,13 +423,13 @@ static void stop(struct stream *t, const char *why)
     refuse(t, &err);
 }
 
-void streams_stop(struct streams *all)
+void sync_streams_stop(struct streams *all)
 {
     while (all->first)
         stop(all->first, "closing");
 }
 
-void streams_bar(struct streams *all)
+void sync_streams_bar(struct streams *all)
 {
     struct stream *next;
 
@@ -440,7 +440,7 @@ void streams_bar(struct streams *all)
     }
 }
 
-struct streams *streams_free(struct streams *all)
+struct streams *sync_streams_free(struct streams *all)
 {
     assert(!all || !all->first);
     return mem_free(all);

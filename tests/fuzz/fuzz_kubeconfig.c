@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     err_init(&err, a);
     if (names_a_device(text))
         goto out;
-    if (kubeconfig_parse(a, text, STR("/nonexistent"), &k, &err)) {
+    if (host_kubeconfig_parse(a, text, STR("/nonexistent"), &k, &err)) {
         assert(err.kind && err.message.n && str_is_utf8(err.message));
     } else {
         assert(k.server.n && k.server.p[k.server.n - 1] != '/');

@@ -110,7 +110,7 @@ void fake_drop(struct fake_host *h, struct arena *a, struct object **at)
 
 static struct created *account_of(struct fake_host *h, struct str uid)
 {
-    struct map_entry *e = map_get(&h->created, uid);
+    struct map_entry *e = sync_map_get(&h->created, uid);
 
     return e ? CONTAINER(e, struct created, entry) : NULL;
 }
@@ -130,7 +130,7 @@ void fake_count_created(struct fake_host *h, const cJSON *tree)
     if (!c) {
         c = NEW(struct created);
         c->uid = mem_strdup(uid);
-        map_put(&h->created, &c->entry, str_c(c->uid));
+        sync_map_put(&h->created, &c->entry, str_c(c->uid));
     }
     c->doubled += c->told;
 }
@@ -241,9 +241,9 @@ void fake_objects_roll_back(struct fake_host *h, struct fake_host_image *image)
         mem_free(e->plural);
         mem_free(e->bytes.p);
     }
-    map_each(&h->created, created_free, NULL);
-    map_fini(&h->created);
-    map_init(&h->created, h->random);
+    sync_map_each(&h->created, created_free, NULL);
+    sync_map_fini(&h->created);
+    sync_map_init(&h->created, h->random);
 }
 
 void fake_objects_fini(struct fake_host *h)
@@ -254,6 +254,6 @@ void fake_objects_fini(struct fake_host *h)
         mem_free(h->events[i].bytes.p);
     }
     mem_free(h->events);
-    map_each(&h->created, created_free, NULL);
-    map_fini(&h->created);
+    sync_map_each(&h->created, created_free, NULL);
+    sync_map_fini(&h->created);
 }

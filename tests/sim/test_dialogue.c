@@ -169,9 +169,9 @@ static void on_judged(void *ctx, struct str host_name, struct str body, const st
     assert_true(str_has_prefix(host_name, STR("verdict-")) || err);
     j->n++;
     j->admitted += !err;
-    j->refused += err && dry_run_refused(err);
+    j->refused += err && sync_dry_run_refused(err);
     j->no_turn += err && err->kind == &ERR_TOO_MANY_REQUESTS;
-    j->no_answer += err && !dry_run_refused(err) && err->kind != &ERR_TOO_MANY_REQUESTS;
+    j->no_answer += err && !sync_dry_run_refused(err) && err->kind != &ERR_TOO_MANY_REQUESTS;
 }
 
 static void ask(struct judged *j, const char *name, const char *type)
@@ -184,7 +184,7 @@ static void ask(struct judged *j, const char *name, const char *type)
     json_set_str(a, json_ensure_object(a, service, "metadata"), "name",
                  arena_printf(a, "%s-0123456789abcdef", name)); /* as host names end */
     json_set_str(a, json_ensure_object(a, service, "spec"), "type", str_c(type));
-    dry_run_send(j->sim->syncer, a, &q, on_judged, j);
+    sync_dry_run_send(j->sim->syncer, a, &q, on_judged, j);
 }
 
 static unsigned wanted_n;
@@ -223,7 +223,7 @@ static void test_answers_are_kept_and_failures_are_not(void **state)
     ask(&j, "c", "ClusterIP");
     wait_for(&j, 7);
     assert_int_equal(dry_posts(s, "services"), 1);
-    dry_runs_forget(s->syncer->dry_runs);
+    sync_dry_runs_forget(s->syncer->dry_runs);
     fake_host_deny(s->host, "create services", true);
     ask(&j, "d", "ClusterIP");
     wait_for(&j, 8);

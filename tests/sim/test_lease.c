@@ -25,7 +25,7 @@ struct process {
     struct store *store;
     struct host *host;
     struct lease *lease;
-    enum lease_state last;
+    enum sync_lease_state last;
     char other[128], why[128];
     unsigned changes, confirmations, certainties;
     bool flag;
@@ -73,7 +73,7 @@ static void check_one_leads(struct world *w)
     size_t acting = 0;
 
     for (size_t i = 0; i < w->n; i++)
-        acting += lease_may_act(w->running[i]->lease);
+        acting += sync_lease_may_act(w->running[i]->lease);
     assert_in_range(acting, 0, 1);
 }
 
@@ -83,19 +83,19 @@ static void pass(struct world *w, int64_t ms)
     for (int64_t end = w->now_ms + ms; w->now_ms < end;) {
         w->now_ms += end - w->now_ms < 500 ? end - w->now_ms : 500;
         for (size_t i = 0; i < w->n; i++)
-            lease_wake(w->running[i]->lease);
+            sync_lease_wake(w->running[i]->lease);
         run_ms(w, 8);
         check_one_leads(w);
     }
 }
 
-static void until_state(struct process *p, enum lease_state state)
+static void until_state(struct process *p, enum sync_lease_state state)
 {
     uint64_t end = uv_hrtime() / 1000000 + 30000;
 
-    while (lease_state(p->lease) != state) {
+    while (sync_lease_state(p->lease) != state) {
         if (uv_hrtime() / 1000000 > end)
-            fail_msg("state %d instead of %d", lease_state(p->lease), state);
+            fail_msg("state %d instead of %d", sync_lease_state(p->lease), state);
         run_ms(p->world, 2);
     }
 }
@@ -139,7 +139,7 @@ static void wait_flag(struct process *p)
     p->flag = false;
 }
 
-static void on_changed(void *ctx, enum lease_state now, const struct lease_holder *other)
+static void on_changed(void *ctx, enum sync_lease_state now, const struct lease_holder *other)
 {
     struct process *p = ctx;
 
@@ -200,9 +200,9 @@ static void launch(struct process *p)
     o.store = p->store;
     o.host = p->host;
     p->why[0] = '\0';
-    p->lease = lease_new(&o);
+    p->lease = sync_lease_new(&o);
     w->running[w->n++] = p;
-    lease_start(p->lease);
+    sync_lease_start(p->lease);
 }
 
 /* Without a release: as a kill leaves it. */
@@ -212,7 +212,7 @@ static void kill_(struct process *p)
 
     host_stop(p->host);
     host_flush(p->host);
-    lease_close(p->lease, on_flag, p);
+    sync_lease_close(p->lease, on_flag, p);
     wait_flag(p);
     host_close(p->host, on_flag, p);
     wait_flag(p);
@@ -225,10 +225,10 @@ static void kill_(struct process *p)
 
 static void end(struct process *p)
 {
-    lease_release(p->lease, on_flag, p);
-    assert_false(lease_may_act(p->lease));
+    sync_lease_release(p->lease, on_flag, p);
+    assert_false(sync_lease_may_act(p->lease));
     assert_false(p->flag);
-    lease_wake(p->lease);
+    sync_lease_wake(p->lease);
     wait_flag(p);
     kill_(p);
 }
@@ -276,7 +276,7 @@ static int64_t sequence(struct world *w)
 static bool holds(const struct process *p)
 {
     return str_eqc(json_str_at(host_lease(p->world), "spec.holderIdentity"),
-                   lease_identity(p->lease));
+                   sync_lease_identity(p->lease));
 }
 
 /* --- one process --- */
@@ -288,10 +288,10 @@ static void takes_and_renews(void **state)
     cJSON *notes;
 
     launch(a);
-    assert_int_equal(lease_state(a->lease), LEASE_UNKNOWN);
-    assert_false(lease_may_act(a->lease));
+    assert_int_equal(sync_lease_state(a->lease), LEASE_UNKNOWN);
+    assert_false(sync_lease_may_act(a->lease));
     until_state(a, LEASE_HELD);
-    assert_true(lease_may_act(a->lease) && holds(a));
+    assert_true(sync_lease_may_act(a->lease) && holds(a));
     notes = json_path(host_lease(w), "metadata.annotations");
     assert_true(str_eqc(json_str(json_get(notes, "sublet.dev/epoch")), EARLY));
     assert_true(str_eqc(json_str(json_get(notes, "sublet.dev/cluster-uid")), UID));
@@ -315,15 +315,15 @@ static void stops_when_no_answer_comes(void **state)
     until_state(a, LEASE_HELD);
     fake_host_faults(w->host)->down = true;
     pass(w, 29000);
-    assert_true(lease_may_act(a->lease));
+    assert_true(sync_lease_may_act(a->lease));
     pass(w, 1500);
-    assert_false(lease_may_act(a->lease));
-    assert_int_equal(lease_state(a->lease), LEASE_AWAY);
+    assert_false(sync_lease_may_act(a->lease));
+    assert_int_equal(sync_lease_state(a->lease), LEASE_AWAY);
     pass(w, 60000);
     fake_host_faults(w->host)->down = false;
-    lease_kick(a->lease);
+    sync_lease_kick(a->lease);
     until_state(a, LEASE_HELD);
-    assert_true(lease_may_act(a->lease));
+    assert_true(sync_lease_may_act(a->lease));
     assert_string_equal(a->why, "");
 }
 
@@ -335,7 +335,7 @@ static void starts_while_the_host_is_away(void **state)
     fake_host_faults(w->host)->down = true;
     launch(a);
     until_state(a, LEASE_AWAY);
-    assert_false(lease_may_act(a->lease));
+    assert_false(sync_lease_may_act(a->lease));
     fake_host_faults(w->host)->down = false;
     pass(w, 5500); /* nobody says that it is back */
     until_state(a, LEASE_HELD);
@@ -364,17 +364,17 @@ static void confirms_on_demand(void **state)
     struct process *a = process(w, 0, EARLY);
 
     launch(a);
-    assert_false(lease_confirmed_since(a->lease, w->now_ms));
+    assert_false(sync_lease_confirmed_since(a->lease, w->now_ms));
     until_state(a, LEASE_HELD);
     assert_int_equal(a->confirmations, 1);
-    assert_true(lease_confirmed_since(a->lease, w->now_ms));
+    assert_true(sync_lease_confirmed_since(a->lease, w->now_ms));
     w->now_ms += 1000;
-    assert_false(lease_confirmed_since(a->lease, w->now_ms));
+    assert_false(sync_lease_confirmed_since(a->lease, w->now_ms));
     assert_int_equal(sequence(w), 1);
     while (a->confirmations < 2)
         run_ms(w, 2);
     assert_int_equal(sequence(w), 2);
-    assert_true(lease_confirmed_since(a->lease, w->now_ms));
+    assert_true(sync_lease_confirmed_since(a->lease, w->now_ms));
 }
 
 static void no_renewal_is_from_a_moment_to_come(void **state)
@@ -384,7 +384,7 @@ static void no_renewal_is_from_a_moment_to_come(void **state)
 
     launch(a);
     until_state(a, LEASE_HELD);
-    assert_false(lease_confirmed_since(a->lease, INT64_MAX));
+    assert_false(sync_lease_confirmed_since(a->lease, INT64_MAX));
     pass(w, 5000);
     assert_in_range(sequence(w), 2, 3);
     assert_int_equal(a->confirmations, 1);
@@ -398,18 +398,18 @@ static void a_break_of_the_connection_needs_a_renewal(void **state)
 
     launch(a);
     until_state(a, LEASE_HELD);
-    lease_doubt(a->lease);
-    assert_true(lease_is_doubted(a->lease) && lease_may_act(a->lease));
-    while (lease_is_doubted(a->lease))
+    sync_lease_doubt(a->lease);
+    assert_true(sync_lease_is_doubted(a->lease) && sync_lease_may_act(a->lease));
+    while (sync_lease_is_doubted(a->lease))
         run_ms(w, 2);
     assert_int_equal(sequence(w), 2);
     assert_int_equal(a->certainties, 1);
     /* The answer to a request from before the break says nothing. */
     w->now_ms += 1000;
-    assert_false(lease_confirmed_since(a->lease, w->now_ms));
+    assert_false(sync_lease_confirmed_since(a->lease, w->now_ms));
     run_ms(w, 0);
-    lease_doubt(a->lease);
-    while (lease_is_doubted(a->lease))
+    sync_lease_doubt(a->lease);
+    while (sync_lease_is_doubted(a->lease))
         run_ms(w, 2);
     assert_in_range(sequence(w), 3, 4);
     assert_int_equal(a->certainties, 2);
@@ -423,10 +423,10 @@ static void a_break_while_it_is_taken(void **state)
     struct process *a = process(w, 0, EARLY);
 
     launch(a);
-    lease_doubt(a->lease);
+    sync_lease_doubt(a->lease);
     until_state(a, LEASE_HELD);
-    assert_true(lease_may_act(a->lease));
-    while (lease_is_doubted(a->lease))
+    assert_true(sync_lease_may_act(a->lease));
+    while (sync_lease_is_doubted(a->lease))
         run_ms(w, 2);
     assert_int_equal(a->certainties, 1);
     assert_int_equal(a->changes, 1);
@@ -440,15 +440,15 @@ static void works_without_the_right(void **state)
     fake_host_deny(w->host, "get leases", true);
     launch(a);
     until_state(a, LEASE_WITHOUT);
-    assert_true(lease_may_act(a->lease));
-    assert_true(lease_confirmed_since(a->lease, w->now_ms));
+    assert_true(sync_lease_may_act(a->lease));
+    assert_true(sync_lease_confirmed_since(a->lease, w->now_ms));
     fake_host_deny(w->host, "get leases", false);
     fake_host_deny(w->host, "create leases", true);
     pass(w, 301000);
-    assert_int_equal(lease_state(a->lease), LEASE_WITHOUT);
+    assert_int_equal(sync_lease_state(a->lease), LEASE_WITHOUT);
     fake_host_deny(w->host, "create leases", false);
     pass(w, 301000);
-    assert_int_equal(lease_state(a->lease), LEASE_HELD);
+    assert_int_equal(sync_lease_state(a->lease), LEASE_HELD);
 }
 
 /* A quota that is used up, a namespace that is terminating: no right is missing, so a second
@@ -461,7 +461,7 @@ static void a_quota_is_no_missing_right(void **state)
     fake_host_faults(w->host)->full = "leases";
     launch(a);
     until_state(a, LEASE_AWAY);
-    assert_false(lease_may_act(a->lease));
+    assert_false(sync_lease_may_act(a->lease));
     fake_host_faults(w->host)->full = NULL;
     pass(w, 5500);
     until_state(a, LEASE_HELD);
@@ -478,14 +478,14 @@ static void a_copy_waits_until_it_expires(void **state)
     until_state(a, LEASE_HELD);
     launch(b);
     until_state(b, LEASE_WAITING);
-    assert_string_equal(b->other, lease_identity(a->lease));
+    assert_string_equal(b->other, sync_lease_identity(a->lease));
     pass(w, 200000);
     assert_true(holds(a));
     kill_(a);
     pass(w, 25000);
-    assert_int_equal(lease_state(b->lease), LEASE_WAITING);
+    assert_int_equal(sync_lease_state(b->lease), LEASE_WAITING);
     pass(w, 20000);
-    assert_int_equal(lease_state(b->lease), LEASE_HELD);
+    assert_int_equal(sync_lease_state(b->lease), LEASE_HELD);
     assert_true(holds(b));
     assert_int_equal(json_i64_at(host_lease(w), "spec.leaseTransitions", 0), 1);
     assert_string_equal(b->why, "");
@@ -559,11 +559,11 @@ static void release_is_bounded(void **state)
     launch(a);
     until_state(a, LEASE_HELD);
     fake_host_faults(w->host)->max_delay_ms = 100000;
-    lease_release(a->lease, on_flag, a);
+    sync_lease_release(a->lease, on_flag, a);
     run_ms(w, 20);
     assert_false(a->flag);
     w->now_ms += 1000;
-    lease_wake(a->lease);
+    sync_lease_wake(a->lease);
     wait_flag(a);
     kill_(a);
 }
@@ -579,9 +579,9 @@ static void force_takes_it_from_a_live_holder(void **state)
     launch(b);
     until_state(b, LEASE_HELD);
     w->now_ms += DURATION_MS / 3; /* its renewal meets a 409 */
-    lease_wake(a->lease);
+    sync_lease_wake(a->lease);
     until_state(a, LEASE_WAITING);
-    assert_string_equal(a->other, lease_identity(b->lease));
+    assert_string_equal(a->other, sync_lease_identity(b->lease));
     pass(w, 100000); /* force was for once */
     assert_true(holds(b));
     assert_string_equal(a->why, "");
@@ -599,10 +599,10 @@ static void a_newer_epoch_waits_for_a_live_older_one(void **state)
     launch(b);
     until_state(b, LEASE_WAITING);
     pass(w, 100000);
-    assert_int_equal(lease_state(b->lease), LEASE_WAITING);
+    assert_int_equal(sync_lease_state(b->lease), LEASE_WAITING);
     end(a);
     pass(w, 5500);
-    assert_int_equal(lease_state(b->lease), LEASE_HELD);
+    assert_int_equal(sync_lease_state(b->lease), LEASE_HELD);
 }
 
 static void an_older_epoch_never_comes_back_by_itself(void **state)
@@ -614,10 +614,10 @@ static void an_older_epoch_never_comes_back_by_itself(void **state)
     until_state(b, LEASE_HELD);
     launch(a);
     until_state(a, LEASE_SUPERSEDED);
-    assert_string_equal(a->other, lease_identity(b->lease));
+    assert_string_equal(a->other, sync_lease_identity(b->lease));
     kill_(b);
     pass(w, 100000); /* expired, too */
-    assert_int_equal(lease_state(a->lease), LEASE_SUPERSEDED);
+    assert_int_equal(sync_lease_state(a->lease), LEASE_SUPERSEDED);
     kill_(a);
     launch(a);
     until_state(a, LEASE_SUPERSEDED);
@@ -638,14 +638,14 @@ static void a_restore_while_the_host_is_away_is_found_out(void **state)
     launch(b); /* on another directory: it waits for the dead one to expire */
     until_state(b, LEASE_WAITING);
     pass(w, 46000);
-    assert_int_equal(lease_state(b->lease), LEASE_HELD);
+    assert_int_equal(sync_lease_state(b->lease), LEASE_HELD);
     fake_host_faults(w->host)->down = true;
     launch(a);
     until_state(a, LEASE_AWAY);
     fake_host_faults(w->host)->down = false;
-    lease_kick(a->lease);
+    sync_lease_kick(a->lease);
     until_state(a, LEASE_SUPERSEDED);
-    lease_kick(b->lease);
+    sync_lease_kick(b->lease);
     pass(w, 15000);
     assert_true(holds(b));
 }
@@ -682,7 +682,7 @@ static void an_earlier_state_is_noticed_after_a_restart(void **state)
     launch(a);
     until_state(a, LEASE_HELD);
     pass(w, 60000);
-    lease_note(a->lease);
+    sync_lease_note(a->lease);
     kill_(a);
     fake_host_patch(w->host, "leases", "sim",
                     "{\"metadata\":{\"annotations\":{\"sublet.dev/sequence\":\"2\"}}}");
@@ -733,22 +733,22 @@ static bool has_account(struct sim *s)
 
 static bool is_held(struct sim *s)
 {
-    return lease_state(s->syncer->lease) == LEASE_HELD;
+    return sync_lease_state(s->syncer->lease) == LEASE_HELD;
 }
 
 static bool is_away(struct sim *s)
 {
-    return lease_state(s->syncer->lease) == LEASE_AWAY;
+    return sync_lease_state(s->syncer->lease) == LEASE_AWAY;
 }
 
 static bool is_waiting(struct sim *s)
 {
-    return lease_state(s->syncer->lease) == LEASE_WAITING;
+    return sync_lease_state(s->syncer->lease) == LEASE_WAITING;
 }
 
 static bool is_superseded(struct sim *s)
 {
-    return lease_state(s->syncer->lease) == LEASE_SUPERSEDED;
+    return sync_lease_state(s->syncer->lease) == LEASE_SUPERSEDED;
 }
 
 static void serves_while_the_host_is_away(void **state)
@@ -847,7 +847,7 @@ static void steal(struct sim *s, const char *epoch, int64_t fork)
              "\"%.*s@%lld\"}},\"spec\":{\"holderIdentity\":\"other_1\"}}",
              STR_F(other), STR_F(own), (long long)fork);
     fake_host_patch(s->host, "leases", "sim", json);
-    lease_confirmed_since(s->syncer->lease, clock_mono_ms(&s->clock) + 1);
+    sync_lease_confirmed_since(s->syncer->lease, clock_mono_ms(&s->clock) + 1);
 }
 
 static void a_stolen_lease_stops_everything(void **state)
@@ -918,11 +918,11 @@ static void what_a_later_life_lacks_is_listed(void **state)
     assert_non_null(strstr(text, "written configmaps default/only-here"));
     assert_non_null(strstr(text, "deleted configmaps default/both-have"));
     assert_null(strstr(text, "written configmaps default/both-have"));
-    lacking_start(s->syncer, own, arena_printf(a, "%.*s@%lld", STR_F(own), (long long)fork),
-                  on_report);
+    sync_lacking_start(s->syncer, own, arena_printf(a, "%.*s@%lld", STR_F(own), (long long)fork),
+                       on_report);
     sim_until(s, has_report, "what it lacks");
     assert_true(str_has_prefix(str_c(reported), STR("it lacks ")));
-    lacking_start(s->syncer, own, STR("00000000000000000000000000000000@1"), on_report);
+    sync_lacking_start(s->syncer, own, STR("00000000000000000000000000000000@1"), on_report);
     assert_non_null(strstr(reported, "not known"));
     sim_run_ms(s, 50);
     assert_true(is_superseded(s));

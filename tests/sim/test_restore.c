@@ -105,8 +105,9 @@ static bool newer_are_up(struct sim *s)
 
 static bool is_compared(struct sim *s)
 {
-    return s->syncer->compared && quarantine_count(s->syncer, SYNC_PODS) &&
-           quarantine_count(s->syncer, SYNC_CLAIMS) && quarantine_count(s->syncer, SYNC_SERVICES);
+    return s->syncer->compared && sync_quarantine_count(s->syncer, SYNC_PODS) &&
+           sync_quarantine_count(s->syncer, SYNC_CLAIMS) &&
+           sync_quarantine_count(s->syncer, SYNC_SERVICES);
 }
 
 /* --- the host's provisioner --- */
@@ -228,13 +229,13 @@ static void test_same_host(void **state)
     assert_true(str_eq(host_uid(s, "persistentvolumeclaims", "newer"), claim));
     assert_true(str_eq(owner_uid(s, "persistentvolumeclaims", "newer"),
                        uid_of(s, "persistentvolumeclaims", "newer")));
-    assert_int_equal(quarantine_count(s->syncer, SYNC_CLAIMS), 0);
+    assert_int_equal(sync_quarantine_count(s->syncer, SYNC_CLAIMS), 0);
     sim_free(s);
 }
 
 static bool pods_are_not_in_quarantine(struct sim *s)
 {
-    return !quarantine_count(s->syncer, SYNC_PODS) && s->writes == 0;
+    return !sync_quarantine_count(s->syncer, SYNC_PODS) && s->writes == 0;
 }
 
 static void test_the_admin_removes_what_is_in_quarantine(void **state)
@@ -261,7 +262,7 @@ static void test_the_admin_removes_what_is_in_quarantine(void **state)
 
 static bool one_pod_is_in_quarantine(struct sim *s)
 {
-    return quarantine_count(s->syncer, SYNC_PODS) == 1;
+    return sync_quarantine_count(s->syncer, SYNC_PODS) == 1;
 }
 
 static bool c_runs(struct sim *s)
@@ -272,7 +273,7 @@ static bool c_runs(struct sim *s)
 static bool c_is_gone(struct sim *s)
 {
     return !in_tenant(s, "pods", "c") && !on_host(s, "pods", "c") &&
-           !ledger_charged(s->syncer->ledger, str_c(s->note));
+           !sync_ledger_charged(s->syncer->ledger, str_c(s->note));
 }
 
 static bool newer_runs(struct sim *s)
@@ -429,7 +430,7 @@ static void test_a_newer_pod_that_is_alike_is_adopted(void **state)
     sim_until(s, is_whole, "what the backup holds");
     assert_true(str_eqc(uid_of(s, "pods", "a"), s->note));
     assert_true(str_eq(host_uid(s, "pods", "a"), host));
-    assert_int_equal(quarantine_count(s->syncer, SYNC_PODS), 0);
+    assert_int_equal(sync_quarantine_count(s->syncer, SYNC_PODS), 0);
     sim_free(s);
 }
 
@@ -479,7 +480,7 @@ static void test_a_deleted_pod_takes_nothing_over(void **state)
     sim_until(s, a_is_gone, "the deletion that the backup holds");
     sim_run_ms(s, 300);
     assert_true(str_eq(host_uid(s, "pods", "a"), host));
-    assert_int_equal(quarantine_count(s->syncer, SYNC_PODS), 1);
+    assert_int_equal(sync_quarantine_count(s->syncer, SYNC_PODS), 1);
     sim_free(s);
 }
 
@@ -502,7 +503,7 @@ static bool a_runs(struct sim *s)
 
 static bool b_is_charged(struct sim *s)
 {
-    return ledger_charged(s->syncer->ledger, uid_of(s, "pods", "b"));
+    return sync_ledger_charged(s->syncer->ledger, uid_of(s, "pods", "b"));
 }
 
 /* In the backup b waits for the GPU that a has; on the host b has it. */
@@ -537,7 +538,7 @@ static void test_a_pod_that_started_after_the_backup_holds_its_gpus(void **state
 
 static bool is_waiting(struct sim *s)
 {
-    return lease_state(s->syncer->lease) == LEASE_WAITING &&
+    return sync_lease_state(s->syncer->lease) == LEASE_WAITING &&
            reflector_synced(s->syncer->watches[SYNC_PODS].reflector);
 }
 

@@ -85,8 +85,8 @@ static bool a_is_off_the_host(struct sim *s)
 
 static bool nothing_recorded(struct sim *s)
 {
-    return mapping_count_services(s->syncer, false, STR(""), STR("")) == 0 &&
-           mapping_count_services(s->syncer, true, STR(""), STR("")) == 0;
+    return sync_mapping_count_services(s->syncer, false, STR(""), STR("")) == 0 &&
+           sync_mapping_count_services(s->syncer, true, STR(""), STR("")) == 0;
 }
 
 static bool event_says(struct sim *s, const char *part)
@@ -179,11 +179,11 @@ static void test_given_address_comes_back(void **state)
 static bool says_not_allocated(struct sim *s)
 {
     struct arena *a = arena_new(0);
-    struct mapping m = mapping_get(s->syncer, a, SYNC_SERVICES, STR("default"), STR("a"));
+    struct mapping m = sync_mapping_get(s->syncer, a, SYNC_SERVICES, STR("default"), STR("a"));
 
     if (m.given.n) {
         m.given = STR("");
-        mapping_put(s->syncer, SYNC_SERVICES, STR("default"), STR("a"), &m);
+        sync_mapping_put(s->syncer, SYNC_SERVICES, STR("default"), STR("a"), &m);
         fake_host_remove(s->host, "services", NULL);
     }
     arena_free(a);
@@ -201,7 +201,7 @@ static void test_address_without_a_record_is_not_sent(void **state)
     (void)state;
     create(s, "a", PORTS);
     write_done(s);
-    m = mapping_get(s->syncer, a, SYNC_SERVICES, STR("default"), STR("a"));
+    m = sync_mapping_get(s->syncer, a, SYNC_SERVICES, STR("default"), STR("a"));
     assert_true(str_eq(m.given, host_address(s, "a")));
     sim_until(s, says_not_allocated, "the refusal");
     assert_true(a_is_off_the_host(s));
@@ -226,7 +226,7 @@ static void test_successor_gets_its_own(void **state)
                         .headless = true};
 
     (void)state;
-    assert_true(mapping_begin(&m, STR("two")));
+    assert_true(sync_mapping_begin(&m, STR("two")));
     assert_int_equal(m.given.n, 0);
     assert_false(m.headless);
     create(s, "a", PORTS);
@@ -248,17 +248,17 @@ static void test_records_of_before_are_read(void **state)
     (void)state;
     store_record_put(s->store, RECORD_MAPPING, STR("services/default/x"),
                      STR("uid-1 host-1 t 77 old-1 old-2"));
-    m = mapping_get(s->syncer, a, SYNC_SERVICES, STR("default"), STR("x"));
+    m = sync_mapping_get(s->syncer, a, SYNC_SERVICES, STR("default"), STR("x"));
     assert_true(m.exists && m.tried && !m.headless && m.gone_s == 77 && m.n_old == 2);
     assert_int_equal(m.given.n, 0);
     assert_true(str_eqc(m.old[1], "old-2"));
     m.given = STR("10.0.0.7,30080");
     m.headless = true;
-    mapping_put(s->syncer, SYNC_SERVICES, STR("default"), STR("x"), &m);
-    m = mapping_get(s->syncer, a, SYNC_SERVICES, STR("default"), STR("x"));
+    sync_mapping_put(s->syncer, SYNC_SERVICES, STR("default"), STR("x"), &m);
+    m = sync_mapping_get(s->syncer, a, SYNC_SERVICES, STR("default"), STR("x"));
     assert_true(m.tried && m.headless && m.n_old == 2 && str_eqc(m.old[0], "old-1"));
     assert_true(str_eqc(m.given, "10.0.0.7,30080"));
-    mapping_remove(s->syncer, SYNC_SERVICES, STR("default"), STR("x"));
+    sync_mapping_remove(s->syncer, SYNC_SERVICES, STR("default"), STR("x"));
     arena_free(a);
     sim_free(s);
 }

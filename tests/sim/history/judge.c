@@ -40,18 +40,18 @@ static struct notes *notes_of(struct world *w)
 {
     if (!w->notes) {
         w->notes = NEW(struct notes);
-        map_init(&w->notes->excused, 1);
-        map_init(&w->notes->told, 2);
-        map_init(&w->notes->seen, 5);
-        map_init(&w->notes->content, 3);
-        map_init(&w->notes->mirror, 4);
+        sync_map_init(&w->notes->excused, 1);
+        sync_map_init(&w->notes->told, 2);
+        sync_map_init(&w->notes->seen, 5);
+        sync_map_init(&w->notes->content, 3);
+        sync_map_init(&w->notes->mirror, 4);
     }
     return w->notes;
 }
 
 static struct note *note_get(struct map *m, struct str key)
 {
-    struct map_entry *e = map_get(m, key);
+    struct map_entry *e = sync_map_get(m, key);
 
     return e ? CONTAINER(e, struct note, entry) : NULL;
 }
@@ -63,7 +63,7 @@ static void note_put(struct map *m, struct str key, uint64_t value)
     if (!n) {
         n = NEW(struct note);
         n->key = mem_strdup(key);
-        map_put(m, &n->entry, str_c(n->key));
+        sync_map_put(m, &n->entry, str_c(n->key));
     }
     n->value = value;
     n->at_us = WORLD->moment.now_us;
@@ -75,7 +75,7 @@ static void note_drop(struct map *m, struct str key)
 
     if (!n)
         return;
-    map_remove(m, &n->entry);
+    sync_map_remove(m, &n->entry);
     mem_free(n->key);
     mem_free(n);
 }
@@ -316,8 +316,8 @@ static void judge_removed(struct world *w, const char *plural, const cJSON *befo
     }
     /* What a process that does not lead still has is what the leader may delete. */
     for (int i = 0; i < MAX_LIVES; i++)
-        alive |= life_serves(w->lives[i]) && lease_may_act(w->lives[i]->syncer->lease) &&
-                 !lease_is_doubted(w->lives[i]->syncer->lease) &&
+        alive |= life_serves(w->lives[i]) && sync_lease_may_act(w->lives[i]->syncer->lease) &&
+                 !sync_lease_is_doubted(w->lives[i]->syncer->lease) &&
                  is_alive_in(w->lives[i], plural, before);
     if (alive || is_promised(w, uid))
         world_fail("%s %.*s is removed from the host while its virtual object %.*s lives", plural,
@@ -479,14 +479,14 @@ static void forget_one(void *ctx, struct map_entry *e)
 {
     struct note *n = CONTAINER(e, struct note, entry);
 
-    map_remove(ctx, e);
+    sync_map_remove(ctx, e);
     mem_free(n->key);
     mem_free(n);
 }
 
 static void list_again(struct life *l, struct notes *n)
 {
-    map_each(&n->mirror, forget_one, &n->mirror);
+    sync_map_each(&n->mirror, forget_one, &n->mirror);
     for (unsigned id = 1; id < 1000; id++)
         if (registry_by_storage(vapi_registry(l->api), id) &&
             store_scan(l->store, id, STR_NULL, STR_NULL, STR_NULL, 0, on_listed, n, NULL))
@@ -574,7 +574,7 @@ void judge_life(struct life *l)
     if (n->generation != w->generation || !n->position || !watch_on(l, n))
         watch_anew(l, n);
     n->generation = w->generation;
-    map_each(&n->told, forget_unrecorded, n);
+    sync_map_each(&n->told, forget_unrecorded, n);
     snprintf(n->epoch, sizeof(n->epoch), "%s", w->epoch);
     judge_slots(l, true);
 }
@@ -591,7 +591,7 @@ void judge_step(struct world *w)
         return;
     take_events(l);
     if (has_caught_up(l))
-        map_each(&notes_of(w)->mirror, compare_one, &c);
+        sync_map_each(&notes_of(w)->mirror, compare_one, &c);
     judge_slots(l, false);
 }
 

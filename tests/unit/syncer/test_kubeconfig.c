@@ -31,7 +31,7 @@ static int teardown(void **state)
 static int parse(const char *text, struct kubeconfig *k, struct err *err)
 {
     err_init(err, arena);
-    return kubeconfig_parse(arena, str_c(text), STR("/nowhere"), k, err);
+    return host_kubeconfig_parse(arena, str_c(text), STR("/nowhere"), k, err);
 }
 
 static void test_inline(void **state)
@@ -80,7 +80,7 @@ static void test_files_are_relative_to_the_kubeconfig(void **state)
           f);
     fclose(f);
     err_init(&err, arena);
-    assert_int_equal(kubeconfig_load(arena, str_c(path), &k, &err), 0);
+    assert_int_equal(host_kubeconfig_load(arena, str_c(path), &k, &err), 0);
     assert_str(k.ca, "PEM");
     assert_true(k.insecure);
     assert_true(str_has_suffix(k.token_file, STR("/tok")));
@@ -132,7 +132,7 @@ static void test_outside_a_pod(void **state)
     (void)state;
     unsetenv("KUBERNETES_SERVICE_HOST");
     err_init(&err, arena);
-    assert_int_equal(kubeconfig_load(arena, STR(""), &k, &err), -1);
+    assert_int_equal(host_kubeconfig_load(arena, STR(""), &k, &err), -1);
     assert_true(str_contains(err.message, STR("not in a pod")));
 }
 
@@ -159,13 +159,13 @@ static void test_in_a_pod(void **state)
     account = arena_printf(arena, "%s/", directory);
     put_file(directory, "token", "one\n");
     err_init(&err, arena);
-    assert_int_equal(kubeconfig_in_cluster(arena, STR("10.96.0.1"), STR("443"), account, &k, &err),
-                     -1);
+    assert_int_equal(
+        host_kubeconfig_in_cluster(arena, STR("10.96.0.1"), STR("443"), account, &k, &err), -1);
     assert_true(str_has_prefix(err.message, STR("the pod's service account: cannot open")));
 
     put_file(directory, "ca.crt", "PEM");
-    assert_int_equal(kubeconfig_in_cluster(arena, STR("fd00::1"), STR("6443"), account, &k, &err),
-                     0);
+    assert_int_equal(
+        host_kubeconfig_in_cluster(arena, STR("fd00::1"), STR("6443"), account, &k, &err), 0);
     assert_str(k.server, "https://[fd00::1]:6443");
     assert_str(k.ca, "PEM");
     assert_str(k.token, "one\n");

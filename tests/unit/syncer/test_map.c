@@ -26,7 +26,7 @@ static void remove_odd(void *ctx, struct map_entry *e)
     struct item *item = CONTAINER(e, struct item, entry);
 
     if ((item->key[strlen(item->key) - 1] - '0') % 2)
-        map_remove(ctx, e);
+        sync_map_remove(ctx, e);
 }
 
 static void test_everything_is_found(void **state)
@@ -35,23 +35,23 @@ static void test_everything_is_found(void **state)
     struct map m;
 
     (void)state;
-    map_init(&m, 7);
-    assert_null(map_get(&m, STR("none")));
+    sync_map_init(&m, 7);
+    assert_null(sync_map_get(&m, STR("none")));
     for (int i = 0; i < N; i++) {
         snprintf(items[i].key, sizeof(items[i].key), "k%d", i);
-        map_put(&m, &items[i].entry, str_c(items[i].key));
+        sync_map_put(&m, &items[i].entry, str_c(items[i].key));
     }
     for (int i = 0; i < N; i++)
-        assert_ptr_equal(map_get(&m, str_c(items[i].key)), &items[i].entry);
-    map_each(&m, see, NULL);
+        assert_ptr_equal(sync_map_get(&m, str_c(items[i].key)), &items[i].entry);
+    sync_map_each(&m, see, NULL);
     for (int i = 0; i < N; i++)
         assert_true(items[i].seen);
 
-    map_each(&m, remove_odd, &m);
+    sync_map_each(&m, remove_odd, &m);
     assert_int_equal(m.n, N / 2);
-    assert_null(map_get(&m, STR("k1")));
-    assert_non_null(map_get(&m, STR("k2")));
-    map_fini(&m);
+    assert_null(sync_map_get(&m, STR("k1")));
+    assert_non_null(sync_map_get(&m, STR("k2")));
+    sync_map_fini(&m);
     mem_free(items);
 }
 
