@@ -41,7 +41,8 @@ struct sync_kind {
     bool metadata_only;
     bool maps; /* has mapping records */
 };
-extern const struct sync_kind SYNC_KINDS[N_SYNC]; /* kinds.c */
+extern const struct sync_kind SYNC_KINDS[N_SYNC];            /* kinds.c */
+enum sync_id sync_kind_of_ref(enum translate_ref_kind kind); /* N_SYNC: not synced */
 
 /* The functions of a kind. */
 struct sync_handlers {
@@ -68,7 +69,6 @@ struct sync_watch {
     struct reflector *reflector; /* NULL: not open yet */
 };
 
-struct mapping;
 struct ledger;
 struct refs;
 struct nodes;

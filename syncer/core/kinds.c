@@ -20,3 +20,18 @@ const struct sync_kind SYNC_KINDS[N_SYNC] = {
                                GLOBAL},
     [SYNC_EVENTS] = {"events", "", CORE, .namespaced = true},
 };
+
+enum sync_id sync_kind_of_ref(enum translate_ref_kind kind)
+{
+    switch (kind) {
+    case REF_CONFIG_MAP:
+        return SYNC_CONFIG_MAPS;
+    case REF_SECRET:
+        return SYNC_SECRETS;
+    case REF_PVC:
+        return SYNC_CLAIMS;
+    case REF_SERVICE_ACCOUNT:
+    default:
+        return N_SYNC;
+    }
+}

@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include <uv.h>
 
@@ -30,9 +31,7 @@
 
 enum call_state { CALL_QUEUED, CALL_RUNNING, CALL_SLEEPING, CALL_FINISHED };
 
-struct call_list {
-    struct host_call *first, *last;
-};
+TAILQ_HEAD(call_list, host_call);
 
 const struct host_trouble_text HOST_TROUBLES[N_HOST_TROUBLES] = {
 #define HOST_TROUBLE(name, reason, message) [HOST_##name] = {reason, message},
@@ -59,7 +58,7 @@ struct host_call {
     struct host *host;
     struct lane *lane;
     struct call_list *in;
-    struct host_call *next, *prev;
+    TAILQ_ENTRY(host_call) place; /* in `in` */
     const char *content_type, *accept;
     char method[8];
     char *path, *request_body;
@@ -117,34 +116,7 @@ static int64_t now_ms(const struct host *h)
     return clock_mono_ms(h->o.clock);
 }
 
-/* --- lists --- */
-
-static void list_add(struct call_list *list, struct host_call *c)
-{
-    c->in = list;
-    c->next = NULL;
-    c->prev = list->last;
-    if (list->last)
-        list->last->next = c;
-    else
-        list->first = c;
-    list->last = c;
-}
-
-static void list_remove(struct host_call *c)
-{
-    struct call_list *list = c->in;
-
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        list->first = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-    else
-        list->last = c->prev;
-    c->in = NULL;
-}
+/* --- states --- */
 
 static void move(struct host_call *c, enum call_state state, struct call_list *list)
 {
@@ -155,16 +127,17 @@ static void move(struct host_call *c, enum call_state state, struct call_list *l
             h->n_queued--;
         if (c->state == CALL_RUNNING && !c->stream)
             c->lane->in_flight--;
-        list_remove(c);
+        TAILQ_REMOVE(c->in, c, place);
     }
     c->state = state;
+    c->in = list;
     if (!list)
         return;
     if (state == CALL_QUEUED)
         h->n_queued++;
     if (state == CALL_RUNNING && !c->stream)
         c->lane->in_flight++;
-    list_add(list, c);
+    TAILQ_INSERT_TAIL(list, c, place);
 }
 
 static void call_free(struct host_call *c)
@@ -516,8 +489,8 @@ static void bar(struct call_list *list)
 {
     struct host_call *next;
 
-    for (struct host_call *c = list->first; c; c = next) {
-        next = c->next;
+    for (struct host_call *c = TAILQ_FIRST(list); c; c = next) {
+        next = TAILQ_NEXT(c, place);
         if (c->changes)
             finish_later(c, &ERR_UNAVAILABLE, BARRED);
     }
@@ -525,13 +498,13 @@ static void bar(struct call_list *list)
 
 static void start_from(struct lane *lane, struct call_list *list)
 {
-    enum host_gate gate = list->first ? gate_of(list->first->host) : HOST_GATE_OPEN;
+    enum host_gate gate = TAILQ_EMPTY(list) ? HOST_GATE_OPEN : gate_of(TAILQ_FIRST(list)->host);
     struct host_call *next;
 
     if (gate == HOST_GATE_CLOSED)
         bar(list);
-    for (struct host_call *c = list->first; c; c = next) {
-        next = c->next;
+    for (struct host_call *c = TAILQ_FIRST(list); c; c = next) {
+        next = TAILQ_NEXT(c, place);
         if (c->changes && gate == HOST_GATE_WAIT)
             continue;
         if (!may_start(lane, c))
@@ -552,8 +525,8 @@ static void expire(struct call_list *list, int64_t now)
 {
     struct host_call *next;
 
-    for (struct host_call *c = list->first; c; c = next) {
-        next = c->next;
+    for (struct host_call *c = TAILQ_FIRST(list); c; c = next) {
+        next = TAILQ_NEXT(c, place);
         if (!c->stream && c->deadline_ms <= now)
             finish_later(c, c->lane == &c->host->dry ? &ERR_TOO_MANY_REQUESTS : &ERR_TIMEOUT,
                          "no turn within the deadline");
@@ -564,7 +537,10 @@ static void expire(struct call_list *list, int64_t now)
 
 static int64_t earliest(const struct call_list *list, int64_t soonest)
 {
-    for (const struct host_call *c = list->first; c; c = c->next) {
+    const struct host_call *c;
+
+    TAILQ_FOREACH(c, list, place)
+    {
         int64_t at = c->state == CALL_SLEEPING ? c->wake_ms : c->deadline_ms;
 
         if (c->stream)
@@ -585,8 +561,8 @@ static void expire_running(struct host *h)
     int64_t now = now_ms(h);
     struct host_call *next;
 
-    for (struct host_call *c = h->running.first; c; c = next) {
-        next = c->next;
+    for (struct host_call *c = TAILQ_FIRST(&h->running); c; c = next) {
+        next = TAILQ_NEXT(c, place);
         if (c->stream || c->deadline_ms > now)
             continue;
         drop_wire(c);
@@ -610,7 +586,7 @@ static int64_t next_token(const struct lane *lane, const struct call_list *list,
     double missing = price(lane, list == &lane->urgent) - lane->tokens;
     int64_t at;
 
-    if (!list->first || !lane->qps || missing <= 0)
+    if (TAILQ_EMPTY(list) || !lane->qps || missing <= 0)
         return soonest;
     at = now + 1 + (int64_t)(missing * 1000.0 / (double)lane->qps);
     return at < soonest ? at : soonest;
@@ -628,7 +604,7 @@ static void arm(struct host *h)
 {
     int64_t now = now_ms(h), at = INT64_MAX, delay;
 
-    if (h->finished.first)
+    if (!TAILQ_EMPTY(&h->finished))
         at = now;
     at = lane_earliest(&h->work, now, lane_earliest(&h->dry, now, at));
     at = earliest(&h->sleeping, at);
@@ -645,9 +621,9 @@ static void arm(struct host *h)
 /* From the timer only: no caller is inside host_send() then. */
 static void deliver(struct host *h)
 {
-    struct host_call *last = h->finished.last, *c;
+    struct host_call *last = TAILQ_LAST(&h->finished, call_list), *c;
 
-    while (last && (c = h->finished.first)) {
+    while (last && (c = TAILQ_FIRST(&h->finished))) {
         if (c == last)
             last = NULL; /* later failures wait for the next turn of the loop */
         call_failed(c, c->failure, c->failure_text);
@@ -793,7 +769,7 @@ bool host_has_dry_turn(struct host *h)
     assert(h->magic == HOST_MAGIC);
     refill(h);
     return (!h->dry.qps || h->dry.tokens >= 1) && h->dry.in_flight < h->dry.max_in_flight &&
-           !h->dry.urgent.first;
+           TAILQ_EMPTY(&h->dry.urgent);
 }
 
 void host_pipe_failed(struct host *h)
@@ -880,6 +856,9 @@ static void set_defaults(struct host_options *o)
 
 static void open_lanes(struct host *h)
 {
+    struct call_list *const lists[] = {&h->work.urgent, &h->work.queued, &h->dry.urgent,
+                                       &h->dry.queued,  &h->running,     &h->sleeping,
+                                       &h->finished};
     int64_t burst = h->o.dry_qps * DRY_BURST;
 
     h->work =
@@ -889,6 +868,8 @@ static void open_lanes(struct host *h)
     h->work.tokens = (double)h->work.burst;
     h->dry.tokens = (double)h->dry.burst;
     h->tokens_ms = now_ms(h);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+        TAILQ_INIT(lists[i]);
 }
 
 int host_open(const struct host_options *options, struct host **ret, struct err *err)
@@ -917,9 +898,9 @@ int host_open(const struct host_options *options, struct host **ret, struct err 
 
 static void fail_all(struct call_list *list)
 {
-    while (list->first) {
-        struct host_call *c = list->first;
+    struct host_call *c;
 
+    while ((c = TAILQ_FIRST(list))) {
         drop_wire(c);
         finish_later(c, &ERR_UNAVAILABLE, "closing");
     }
@@ -975,7 +956,7 @@ void host_flush(struct host *h)
 void host_close(struct host *h, void (*closed)(void *ctx), void *ctx)
 {
     host_flush(h);
-    assert(!h->running.first && !h->finished.first && !h->n_pipes);
+    assert(TAILQ_EMPTY(&h->running) && TAILQ_EMPTY(&h->finished) && !h->n_pipes);
     h->delivering = true; /* no timer is armed from here on */
     h->closed = closed;
     h->closed_ctx = ctx;

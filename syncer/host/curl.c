@@ -26,9 +26,7 @@ struct curl_transport *host_curl_from(struct transport *t)
 
 void host_curl_wire_free(struct wire *w)
 {
-    *w->prev = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
+    LIST_REMOVE(w, place);
     if (w->easy) {
         curl_multi_remove_handle(w->transport->multi, w->easy);
         curl_easy_cleanup(w->easy);
@@ -102,10 +100,11 @@ static void report_end(struct wire *w)
 /* A wire with undelivered data or an undelivered end, or NULL. */
 static struct wire *next_noted(struct curl_transport *t)
 {
-    for (struct wire *w = t->wires; w; w = w->next)
-        if (w->data.n || w->ended)
-            return w;
-    return NULL;
+    struct wire *w = LIST_FIRST(&t->wires);
+
+    while (w && !w->data.n && !w->ended)
+        w = LIST_NEXT(w, place);
+    return w;
 }
 
 static void note_ends(struct curl_transport *t)
@@ -418,14 +417,8 @@ struct wire *host_curl_wire_new(struct curl_transport *t, struct str path, int64
     struct wire *w = NEW(struct wire);
     int64_t now = clock_mono_ms(t->clock);
 
-    *w = (struct wire){.magic = WIRE_MAGIC,
-                       .transport = t,
-                       .next = t->wires,
-                       .prev = &t->wires,
-                       .data = BUF_INIT(ANSWER_LIMIT)};
-    if (w->next)
-        w->next->prev = &w->next;
-    t->wires = w;
+    *w = (struct wire){.magic = WIRE_MAGIC, .transport = t, .data = BUF_INIT(ANSWER_LIMIT)};
+    LIST_INSERT_HEAD(&t->wires, w, place);
     if (now - t->credentials_at >= CREDENTIALS_MS) {
         t->credentials_at = now;
         reload(&t->token, t->config->token_file);
@@ -471,7 +464,7 @@ static void curl_close(struct transport *base, void (*closed)(void *ctx), void *
 {
     struct curl_transport *t = host_curl_from(base);
 
-    assert(!t->wires);
+    assert(LIST_EMPTY(&t->wires));
     t->closing = true;
     t->closed = closed;
     t->closed_ctx = ctx;

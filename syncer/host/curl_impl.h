@@ -5,6 +5,8 @@
  * easy handles with the host's address and our credentials. */
 #pragma once
 
+#include <sys/queue.h>
+
 #include <curl/curl.h>
 #include <uv.h>
 
@@ -22,7 +24,7 @@ struct raw;
 struct wire {
     unsigned magic;
     struct curl_transport *transport;
-    struct wire *next, **prev;
+    LIST_ENTRY(wire) place;
     CURL *easy;
     struct curl_slist *headers;
     char *body, *path;
@@ -34,6 +36,8 @@ struct wire {
     char error[CURL_ERROR_SIZE]; /* libcurl's message, with names and addresses */
 };
 
+LIST_HEAD(wire_list, wire);
+
 struct curl_transport {
     struct transport base;
     unsigned magic;
@@ -43,7 +47,7 @@ struct curl_transport {
     const struct clock *clock;
     struct kubeconfig *config;
     struct curl_slist *connect_to;
-    struct wire *wires;
+    struct wire_list wires;
     struct buf token, ca; /* as last read from their files */
     int64_t credentials_at;
     unsigned open_handles;

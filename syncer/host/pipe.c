@@ -23,6 +23,9 @@
 #define HEAD_LIMIT   65536
 #define HEAD_HEADERS 128
 
+/* Results of llhttp's on_headers_complete. */
+enum { HEADERS_CONTINUE = 0, HEADERS_NO_BODY = 1, HEADERS_UPGRADE = 2 };
+
 enum pipe_state { PIPE_CONNECTING, PIPE_HEAD, PIPE_BODY, PIPE_TUNNEL };
 
 struct host_pipe {
@@ -127,14 +130,14 @@ static int on_headers(llhttp_t *parser)
     int status = parser->status_code;
 
     if (status < 200 && status != 101)
-        return 0; /* 100, 103: the final answer follows */
+        return HEADERS_CONTINUE; /* 100, 103: the final answer follows */
     p->state = status == 101 ? PIPE_TUNNEL : PIPE_BODY;
     p->handler.head(p->ctx, status, p->headers, p->n_headers);
     if (p->closed)
         return -1;
     if (status == 101)
-        return 2; /* no HTTP from here on */
-    return p->bodyless ? 1 : 0;
+        return HEADERS_UPGRADE; /* no HTTP from here on */
+    return p->bodyless ? HEADERS_NO_BODY : HEADERS_CONTINUE;
 }
 
 static int on_body(llhttp_t *parser, const char *at, size_t n)

@@ -15,6 +15,7 @@
 #include "objects/objects.h"
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #define ADMIT_MAGIC    0x61646d69u
 #define ADMIT_TIMEOUT  10000
@@ -239,7 +240,7 @@ static void send(struct admit *w, const char *method, struct str name, struct st
                              .dry_run = w->dry_run};
 
     q.path = sync_path(w->arena, w->syncer, SYNC_SERVICES, name,
-                       w->dry_run && method[0] != 'G' ? "?dryRun=All" : "");
+                       w->dry_run && strcmp(method, "GET") != 0 ? "?dryRun=All" : "");
     host_send(w->syncer->host, &q, then, w);
 }
 

@@ -9,6 +9,7 @@
 #include "nodes/nodes.h"
 #include "pods/pods.h"
 #include <string.h>
+#include <sys/queue.h>
 
 #define PER_SECOND 20
 #define AT_ONCE    200
@@ -16,17 +17,18 @@
 #define HELD_MS    30000
 
 struct held {
-    struct held *next;
+    TAILQ_ENTRY(held) place;
     int64_t until_ms;
     char *uid; /* of its involvedObject, on the host */
     char *bytes;
 };
+TAILQ_HEAD(held_list, held);
 
 struct events_up {
     struct syncer *syncer;
     double tokens;
     int64_t tokens_ms;
-    struct held *first; /* oldest first */
+    struct held_list held; /* oldest first */
     size_t n_held;
     bool armed; /* on_forget() is deferred */
 };
@@ -136,11 +138,9 @@ static void report(struct syncer *s, struct arena *a, const cJSON *host,
 
 /* --- Events ahead of their objects --- */
 
-static void forget(struct events_up *e, struct held **at)
+static void forget(struct events_up *e, struct held *h)
 {
-    struct held *h = *at;
-
-    *at = h->next;
+    TAILQ_REMOVE(&e->held, h, place);
     e->n_held--;
     mem_free(h->uid);
     mem_free(h->bytes);
@@ -151,28 +151,27 @@ static void on_forget(void *ctx)
 {
     struct events_up *e = ctx;
     int64_t now = clock_mono_ms(vapi_clock(e->syncer->api));
+    struct held *h;
 
     e->armed = false;
-    while (e->first && (e->first->until_ms <= now || e->syncer->closing))
-        forget(e, &e->first);
-    if (!e->first)
+    while ((h = TAILQ_FIRST(&e->held)) && (h->until_ms <= now || e->syncer->closing))
+        forget(e, h);
+    if (!h)
         return;
     e->armed = true;
-    syncer_defer_for(e->syncer, on_forget, e, e->first->until_ms - now);
+    syncer_defer_for(e->syncer, on_forget, e, h->until_ms - now);
 }
 
 static void hold(struct events_up *e, struct str uid, struct str bytes)
 {
-    struct held *new = NEW(struct held), **at = &e->first;
+    struct held *h = NEW(struct held);
 
     if (e->n_held == HELD_MAX)
-        forget(e, &e->first);
-    *new = (struct held){.until_ms = clock_mono_ms(vapi_clock(e->syncer->api)) + HELD_MS,
-                         .uid = mem_strdup(uid),
-                         .bytes = mem_strdup(bytes)};
-    while (*at)
-        at = &(*at)->next;
-    *at = new;
+        forget(e, TAILQ_FIRST(&e->held));
+    *h = (struct held){.until_ms = clock_mono_ms(vapi_clock(e->syncer->api)) + HELD_MS,
+                       .uid = mem_strdup(uid),
+                       .bytes = mem_strdup(bytes)};
+    TAILQ_INSERT_TAIL(&e->held, h, place);
     e->n_held++;
     if (!e->armed)
         syncer_defer_for(e->syncer, on_forget, e, HELD_MS);
@@ -193,13 +192,14 @@ void sync_events_object_known(struct syncer *s, const struct host_object *now)
 {
     struct events_up *e = s->events;
 
-    for (struct held **at = &e->first; now && !s->closing && *at;) {
-        if (!str_eqc(now->uid, (*at)->uid)) {
-            at = &(*at)->next;
+    if (!now || s->closing)
+        return;
+    for (struct held *h = TAILQ_FIRST(&e->held), *next; h; h = next) {
+        next = TAILQ_NEXT(h, place);
+        if (!str_eqc(now->uid, h->uid))
             continue;
-        }
-        report_held(s, *at, now);
-        forget(e, at);
+        report_held(s, h, now);
+        forget(e, h);
     }
 }
 
@@ -231,6 +231,7 @@ struct events_up *sync_events_up_new(struct syncer *s)
     struct events_up *e = NEW(struct events_up);
 
     e->syncer = s;
+    TAILQ_INIT(&e->held);
     e->tokens = AT_ONCE;
     e->tokens_ms = clock_mono_ms(vapi_clock(s->api));
     return e;
@@ -238,8 +239,8 @@ struct events_up *sync_events_up_new(struct syncer *s)
 
 struct events_up *sync_events_up_free(struct events_up *e)
 {
-    while (e && e->first)
-        forget(e, &e->first);
+    while (e && !TAILQ_EMPTY(&e->held))
+        forget(e, TAILQ_FIRST(&e->held));
     mem_free(e);
     return NULL;
 }

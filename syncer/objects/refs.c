@@ -31,13 +31,6 @@ struct refs {
 
 /* --- refs --- */
 
-static void ref_free(struct ref *ref)
-{
-    mem_free(ref->pods);
-    mem_free(ref->key);
-    mem_free(ref);
-}
-
 /* Adds the object to its controller. */
 static void requeue(struct refs *r, struct str key)
 {
@@ -74,7 +67,9 @@ static void ref_drop_pod(struct refs *r, struct ref *ref, const struct ref_pod *
         return;
     sync_map_remove(&r->refs, &ref->entry);
     requeue(r, str_c(ref->key));
-    ref_free(ref);
+    mem_free(ref->pods);
+    mem_free(ref->key);
+    mem_free(ref);
 }
 
 /* --- pods --- */
@@ -86,31 +81,16 @@ struct gather {
     size_t n;
 };
 
-static const char *plural_of(enum translate_ref_kind kind)
-{
-    switch (kind) {
-    case REF_CONFIG_MAP:
-        return SYNC_KINDS[SYNC_CONFIG_MAPS].plural;
-    case REF_SECRET:
-        return SYNC_KINDS[SYNC_SECRETS].plural;
-    case REF_PVC:
-        return SYNC_KINDS[SYNC_CLAIMS].plural;
-    case REF_SERVICE_ACCOUNT:
-    default:
-        return NULL;
-    }
-}
-
 static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
 {
     struct gather *g = ctx;
-    const char *plural = plural_of(kind);
+    enum sync_id id = sync_kind_of_ref(kind);
     struct str key;
 
     (void)optional;
-    if (!plural || g->n == MAX_REFS)
+    if (id == N_SYNC || g->n == MAX_REFS)
         return;
-    key = arena_printf(g->arena, "%s/%.*s/%.*s", plural, STR_F(g->ns), STR_F(name));
+    key = arena_printf(g->arena, "%s/%.*s/%.*s", SYNC_KINDS[id].plural, STR_F(g->ns), STR_F(name));
     for (size_t i = 0; i < g->n; i++)
         if (str_eq(g->keys[i], key))
             return;

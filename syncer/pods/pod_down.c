@@ -77,21 +77,6 @@ struct missing {
     bool any;
 };
 
-static enum sync_id kind_of_ref(enum translate_ref_kind kind)
-{
-    switch (kind) {
-    case REF_CONFIG_MAP:
-        return SYNC_CONFIG_MAPS;
-    case REF_SECRET:
-        return SYNC_SECRETS;
-    case REF_PVC:
-        return SYNC_CLAIMS;
-    case REF_SERVICE_ACCOUNT:
-    default:
-        return N_SYNC;
-    }
-}
-
 /* A reference to an object that the tenant does not have is not awaited: the host's kubelet reports
  * it, as on any cluster. */
 static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
@@ -99,7 +84,7 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
     struct missing *m = ctx;
     struct sync_run *run = m->run;
     struct syncer *s = run->syncer;
-    enum sync_id id = kind_of_ref(kind);
+    enum sync_id id = sync_kind_of_ref(kind);
     char host_name[64];
 
     (void)optional;

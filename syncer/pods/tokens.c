@@ -142,10 +142,9 @@ static void on_written(struct sync_run *run, const struct host_answer *answer,
     }
 }
 
-static void write_secret(struct sync_run *run, struct str name, const char *method)
+static void write_secret(struct sync_run *run, struct str name, bool exists)
 {
-    struct host_request q = {.method = method};
-    bool patch = method[1] == 'A';
+    struct host_request q = {.method = exists ? "PATCH" : "POST"};
     struct tokens t;
     cJSON *secret;
 
@@ -160,9 +159,9 @@ static void write_secret(struct sync_run *run, struct str name, const char *meth
     secret = secret_of(run, &t, name);
     if (!run->host)
         sync_attempt(run);
-    q.path = sync_path(run->arena, run->syncer, SYNC_SECRETS, patch ? name : STR(""), "");
+    q.path = sync_path(run->arena, run->syncer, SYNC_SECRETS, exists ? name : STR(""), "");
     q.body = json_text(run->arena, secret);
-    if (patch)
+    if (exists)
         q.content_type = "application/merge-patch+json";
     sync_send(run, &q, on_written);
 }
@@ -222,7 +221,7 @@ bool sync_tokens_ensure(struct sync_run *run)
         return true;
     o = find_secret(run, name);
     if (!o) {
-        write_secret(run, str_c(name), "POST");
+        write_secret(run, str_c(name), false);
         return false;
     }
     read_secret(run, o, &state);
@@ -230,11 +229,11 @@ bool sync_tokens_ensure(struct sync_run *run)
         if (state.ours && sync_mapping_knows(&run->mapping, state.pod_uid))
             delete_secret(run, str_c(name), state.host_uid);
         else if (state.ours) /* of a pod that this one adopted */
-            write_secret(run, str_c(name), "PATCH");
+            write_secret(run, str_c(name), true);
         return false;
     }
     if (state.renew <= now) {
-        write_secret(run, str_c(name), "PATCH");
+        write_secret(run, str_c(name), true);
         return false;
     }
     reconcile_again_after(run->reconcile, (state.renew - now) * 1000);

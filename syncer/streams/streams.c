@@ -13,6 +13,7 @@
 #include "core/run.h"
 #include <sublet/host_trouble.h>
 #include <assert.h>
+#include <sys/queue.h>
 
 #include <sublet/proxy.h>
 
@@ -25,7 +26,7 @@ struct stream {
     unsigned magic;
     enum stream_state state;
     struct syncer *syncer;
-    struct stream *next, **prev;
+    LIST_ENTRY(stream) place;
     struct proxy *proxy;
     struct host_pipe *pipe;
     char host_name[64];
@@ -35,15 +36,15 @@ struct stream {
     size_t n_headers;
 };
 
+LIST_HEAD(stream_list, stream);
+
 struct streams {
-    struct stream *first;
+    struct stream_list list;
 };
 
 static void stream_free(struct stream *t)
 {
-    *t->prev = t->next;
-    if (t->next)
-        t->next->prev = t->prev;
+    LIST_REMOVE(t, place);
     buf_fini(&t->refusal);
     t->magic = 0;
     mem_free(t);
@@ -384,15 +385,9 @@ void sync_streams_connect(struct syncer *s, struct proxy *p)
     struct err err;
 
     err_init(&err, r->arena);
-    *t = (struct stream){.magic = STREAM_MAGIC,
-                         .syncer = s,
-                         .next = s->streams->first,
-                         .prev = &s->streams->first,
-                         .proxy = p,
-                         .refusal = BUF_INIT(REFUSAL_LIMIT)};
-    if (t->next)
-        t->next->prev = &t->next;
-    s->streams->first = t;
+    *t = (struct stream){
+        .magic = STREAM_MAGIC, .syncer = s, .proxy = p, .refusal = BUF_INIT(REFUSAL_LIMIT)};
+    LIST_INSERT_HEAD(&s->streams->list, t, place);
     translate_name(&s->tenant, r->ns, r->name, t->host_name);
     proxy_on(p, &events, t);
     if (s->closing || !s->started)
@@ -425,16 +420,16 @@ static void stop(struct stream *t, const char *why)
 
 void sync_streams_stop(struct streams *all)
 {
-    while (all->first)
-        stop(all->first, "closing");
+    while (!LIST_EMPTY(&all->list))
+        stop(LIST_FIRST(&all->list), "closing");
 }
 
 void sync_streams_bar(struct streams *all)
 {
     struct stream *next;
 
-    for (struct stream *t = all->first; t; t = next) {
-        next = t->next;
+    for (struct stream *t = LIST_FIRST(&all->list); t; t = next) {
+        next = LIST_NEXT(t, place);
         if (proxy_request(t->proxy)->kind != PROXY_LOG)
             stop(t, "this process no longer holds the Lease");
     }
@@ -442,6 +437,6 @@ void sync_streams_bar(struct streams *all)
 
 struct streams *sync_streams_free(struct streams *all)
 {
-    assert(!all || !all->first);
+    assert(!all || LIST_EMPTY(&all->list));
     return mem_free(all);
 }
