@@ -118,24 +118,22 @@ void sync_take_mapping(struct sync_run *run)
 void sync_attempt(struct sync_run *run)
 {
     sync_mapping_begin(&run->mapping, run->uid);
-    run->was_tried = run->mapping.tried;
-    run->mapping.tried = true;
-    run->mapping.gone_s = 0;
+    sync_mapping_try(&run->mapping);
     put_mapping(run);
 }
 
 void sync_attempt_over(struct sync_run *run, const struct err *err)
 {
-    if (run->was_tried || (err && sync_is_uncertain(err)) || !refresh_mapping(run))
+    if ((err && sync_is_uncertain(err)) || !refresh_mapping(run))
         return;
-    run->mapping.tried = false;
-    put_mapping(run);
+    if (sync_mapping_try_over(&run->mapping))
+        put_mapping(run);
 }
 
 void sync_recreate(struct sync_run *run)
 {
     run->mapping.host_uid = STR("");
-    run->mapping.tried = false;
+    run->mapping.tried = 0;
     put_mapping(run);
     reconcile_event(run->reconcile, run->virtual_, "Normal", "CreatedAgain",
                     "the host cluster does not have it since the restore: it is created again");
@@ -284,6 +282,7 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
         return;
     }
     if (err && err->kind == &ERR_ALREADY_EXISTS) {
+        sync_attempt_over(run, err);
         q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
         sync_send(run, &q, on_existing);
         return;
@@ -398,11 +397,11 @@ static bool wait_for_lost_create(struct sync_run *run)
 
     if (!run->mapping.tried)
         return false;
-    if (!run->mapping.gone_s) {
-        run->mapping.gone_s = now;
+    if (!run->mapping.lost_s) {
+        run->mapping.lost_s = now;
         put_mapping(run);
     }
-    left = run->mapping.gone_s + LOST_CREATE_S - now;
+    left = run->mapping.lost_s + LOST_CREATE_S - now;
     if (left <= 0 || left > LOST_CREATE_S)
         return false;
     reconcile_again_after(run->reconcile, left * 1000);
@@ -414,8 +413,8 @@ bool sync_create_may_come(struct sync_run *run)
     if (wait_for_lost_create(run))
         return true;
     if (run->mapping.tried) {
-        run->mapping.tried = false;
-        run->mapping.gone_s = 0;
+        run->mapping.tried = 0;
+        run->mapping.lost_s = 0;
         put_mapping(run);
     }
     return false;

@@ -4,9 +4,10 @@
  * object is deleted, its record still proves that the host object was its own. Must never be
  * removed while the host object may exist.
  *
- *   value: "uid host-uid flags gone-since[ @given][ ~life][ old-uid...]", "-" for an empty field;
- *   flags: "t" (tried), "h" (headless); given: "10.0.0.7,fd00::7,30080"; life: absent for the
- *   first. Records of earlier versions lack the optional fields. */
+ *   value: "uid host-uid flags lost-since[ @given][ ~life][ old-uid...]", "-" for an empty field;
+ *   flags: a "t" for each create without an outcome, "h" (headless); given: the addresses and
+ *   ports, "10.0.0.7,fd00::7,30080"; life: absent for the first. Records of earlier versions lack
+ *   the optional fields. */
 
 #include "core/leader.h"
 #include "core/life.h"
@@ -30,7 +31,7 @@ struct mapping sync_mapping_on_record(struct syncer *s, struct arena *a, enum sy
 {
     struct mapping m = {0};
     struct str value, rest, flags;
-    int64_t gone = 0;
+    int64_t lost = 0;
 
     if (!store_record_get(s->store, RECORD_MAPPING, key_of(a, id, ns, name), &value))
         return m;
@@ -39,10 +40,11 @@ struct mapping sync_mapping_on_record(struct syncer *s, struct arena *a, enum sy
     m.uid = field(&rest);
     m.host_uid = field(&rest);
     flags = field(&rest);
-    m.tried = str_contains(flags, STR("t"));
+    for (size_t i = 0; i < flags.n; i++)
+        m.tried += flags.p[i] == 't';
     m.headless = str_contains(flags, STR("h"));
-    if (str_to_i64(field(&rest), &gone))
-        m.gone_s = gone;
+    if (str_to_i64(field(&rest), &lost))
+        m.lost_s = lost;
     if (rest.n && rest.p[0] == '@')
         m.given = str_from(str_cut(&rest, ' '), 1);
     m.life = LIFE_FIRST;
@@ -78,8 +80,8 @@ void sync_mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct s
 
     add(&value, m->uid);
     add(&value, m->host_uid);
-    add(&value, arena_printf(a, "%s%s", m->tried ? "t" : "", m->headless ? "h" : ""));
-    add(&value, m->gone_s ? arena_printf(a, "%lld", (long long)m->gone_s) : STR(""));
+    add(&value, arena_printf(a, "%.*s%s", (int)m->tried, "ttttttttt", m->headless ? "h" : ""));
+    add(&value, m->lost_s ? arena_printf(a, "%lld", (long long)m->lost_s) : STR(""));
     if (m->given.n)
         add(&value, arena_printf(a, "@%.*s", STR_F(m->given)));
     if (m->life > LIFE_FIRST)
@@ -127,7 +129,22 @@ bool sync_mapping_begin(struct mapping *m, struct str uid)
     m->host_uid = STR("");
     m->given = STR("");
     m->headless = false;
-    m->gone_s = 0;
+    m->lost_s = 0;
+    return true;
+}
+
+void sync_mapping_try(struct mapping *m)
+{
+    if (m->tried < MAPPING_TRIED)
+        m->tried++;
+    m->lost_s = 0;
+}
+
+bool sync_mapping_try_over(struct mapping *m)
+{
+    if (!m->tried)
+        return false;
+    m->tried--;
     return true;
 }
 
@@ -143,9 +160,11 @@ bool sync_mapping_has_host(const struct syncer *s, const struct mapping *m)
 
 void sync_mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid)
 {
+    if (!str_eq(m->host_uid, host_uid))
+        (void)sync_mapping_try_over(m);
+    m->lost_s = m->tried ? clock_wall_s(vapi_clock(s->api)) : 0;
     m->host_uid = host_uid;
     m->life = s->life;
-    m->tried = false; /* the name is taken: a create whose answer was lost can no longer succeed */
 }
 
 void sync_mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, struct str name,

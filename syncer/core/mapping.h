@@ -7,11 +7,11 @@
 #include "core/core.h"
 
 /* --- mapping.c: in the tenant's own store --- */
-enum { MAPPING_OLD = 6 };
+enum { MAPPING_OLD = 6, MAPPING_TRIED = 9 };
 struct mapping {
     bool exists;
-    bool tried;                  /* a create was sent and its outcome is not known */
-    int64_t gone_s;              /* when a tried one lost its virtual object; 0: it has it */
+    unsigned tried;              /* creates that were sent and whose outcome is not known */
+    int64_t lost_s;              /* from when on these count as lost, not as under way; 0: not yet */
     struct str uid;              /* of the virtual object */
     struct str host_uid;         /* empty: never seen on the host */
     int64_t life;                /* the life in which host_uid was last seen */
@@ -31,10 +31,14 @@ void sync_mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struc
 /* Makes uid the current one; the previous one becomes the first of the old, and the oldest is lost
  * when sync_mapping_is_full(). False: it is the current one already. */
 bool sync_mapping_begin(struct mapping *m, struct str uid);
+/* A create is about to be sent; its outcome is known, false: none was without one. */
+void sync_mapping_try(struct mapping *m);
+bool sync_mapping_try_over(struct mapping *m);
 bool sync_mapping_is_full(const struct mapping *m);
 /* Was its host object seen in this life? */
 bool sync_mapping_has_host(const struct syncer *s, const struct mapping *m);
-/* The host object exists: its uid, in this life. */
+/* The host object exists: its uid, in this life. One of the creates made it; what others there are
+ * may be executed when it has left. */
 void sync_mapping_set_host(const struct syncer *s, struct mapping *m, struct str host_uid);
 /* Records a host object of ours as soon as it is seen: it may be deleted, or this process may end,
  * before the key's next run. */

@@ -22,7 +22,6 @@ struct sync_run {
     struct str uid;       /* metadata.uid of virtual_ */
     struct str host_uid;  /* metadata.uid of host */
     struct str owner_uid; /* the virtual uid that host carries */
-    bool was_tried;       /* the outcome of an earlier attempt is not known yet */
     /* Called when the host refuses a create; NULL, or false: the refusal is reported. */
     bool (*on_refusal)(struct sync_run *run, const struct err *err);
 };

@@ -253,17 +253,31 @@ static cJSON *wanted(struct admit *w)
     return object;
 }
 
+/* The host refused it: this create is not executed any more. */
+static void note_refusal(struct admit *w)
+{
+    struct mapping m = sync_mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
+
+    if (sync_mapping_try_over(&m))
+        sync_mapping_put(w->syncer, SYNC_SERVICES, w->ns, w->name, &m);
+}
+
 static void on_posted(void *ctx, const struct host_answer *a, const struct err *err)
 {
     struct admit *w = ctx;
 
     assert(w->magic == ADMIT_MAGIC);
-    if (!err)
+    if (!err) {
         take_answer(w, a->body);
-    else if (err->kind == &ERR_ALREADY_EXISTS && w->attempts++ < ADMIT_ATTEMPTS)
+        return;
+    }
+    if (err->kind == &ERR_ALREADY_EXISTS && w->attempts++ < ADMIT_ATTEMPTS) {
         get(w);
-    else
-        fail(w, err);
+        return;
+    }
+    if (!w->dry_run && !sync_is_uncertain(err))
+        note_refusal(w);
+    fail(w, err);
 }
 
 static void on_judged(void *ctx, struct str host_name, struct str body, const struct err *err)
@@ -434,7 +448,7 @@ static void record(struct admit *w)
     }
     sync_mapping_begin(&m, str_c(w->uid));
     m.headless = false;
-    m.tried = true;
+    sync_mapping_try(&m);
     sync_mapping_put(w->syncer, SYNC_SERVICES, w->ns, w->name, &m);
     store_on_commit(w->syncer->store, on_recorded, w);
 }

@@ -50,7 +50,8 @@ static void pod_lost(struct sync_run *run)
 {
     bool deleting = object_is_terminating(run->virtual_);
 
-    sync_ledger_release(run->syncer->ledger, run->uid);
+    if (!sync_create_may_come(run))
+        sync_ledger_release(run->syncer->ledger, run->uid);
     if (pod_is_finished(run->virtual_) && !deleting) {
         /* The host's garbage collector deletes finished pods; the tenant keeps its own. */
         (void)sync_tokens_remove(run);

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/mapping.h"
 #include "engine.h"
 
 #define POOLS                                                                                      \
@@ -662,6 +663,42 @@ static void test_quota_is_exact(void **state)
 
 /* A pod is replaced while its predecessor runs: both are charged until the host has one of them
  * less, also in the moment when the successor is written and not committed. */
+static bool no_pods(struct sim *s)
+{
+    return pod_is_gone(s) && !fake_host_count(s->host, "pods");
+}
+
+/* Two creates were sent, and one of them made the pod. When the pod has left, the other may still
+ * be executed: its GPUs stay charged, and its record proves that it is to be deleted. */
+static void test_second_create_comes_late(void **state)
+{
+    struct sim *s = new_sim(5, POOLS);
+    struct mapping m = {.exists = true, .tried = 1};
+    struct arena *a = arena_new(0);
+    struct str late;
+    cJSON *pod;
+
+    (void)state;
+    sync_mapping_put(s->syncer, SYNC_PODS, STR("default"), STR("a"), &m);
+    create_pod(s, "a", GPU(4), "");
+    sim_until(s, pod_runs, "the pod to run");
+    m = sync_mapping_get(s->syncer, a, SYNC_PODS, STR("default"), STR("a"));
+    assert_int_equal(m.tried, 1);
+    pod = json_first(fake_host_list(s->host, a, "pods"));
+    json_set_str(a, json_get(pod, "metadata"), "uid", STR("late"));
+    late = json_text(a, pod);
+    assert_true(fake_host_remove(s->host, "pods", NULL));
+    sim_until(s, pod_is_gone, "the virtual pod to follow");
+    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
+    fake_host_put(s->host, "pods", late.p);
+    sim_until(s, no_pods, "the late pod to be deleted");
+    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
+    sim_jump(s, 80);
+    sim_until(s, nothing_recorded, "the records to end");
+    arena_free(a);
+    sim_free(s);
+}
+
 static void test_successor_keeps_its_charge(void **state)
 {
     struct sim *s = new_sim(9, POOLS);
@@ -946,6 +983,7 @@ int main(void)
         cmocka_unit_test(test_refused_claims_of_a_set_are_told),
         cmocka_unit_test(test_claims_on_the_host_stay),
         cmocka_unit_test(test_quota_is_exact),
+        cmocka_unit_test(test_second_create_comes_late),
         cmocka_unit_test(test_successor_keeps_its_charge),
         cmocka_unit_test(test_queue_lets_the_next_one_in),
         cmocka_unit_test(test_referenced_data_follows),

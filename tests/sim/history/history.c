@@ -9,6 +9,8 @@
 
 #include <sublet/store_admin.h>
 
+#include "core/lease.h"
+#include "engine.h"
 #include "result.h"
 
 #define S           1000000ll
@@ -326,6 +328,21 @@ static void end_faults(struct world *w)
     world_trace("the faults are over");
 }
 
+/* Data of a later epoch served meanwhile and is gone: that this data goes on is the admin's
+ * decision. */
+static void force_superseded(struct world *w)
+{
+    struct life *l = w->lives[0];
+
+    if (!life_serves(l) || sync_lease_state(l->syncer->lease) != LEASE_SUPERSEDED)
+        return;
+    life_stop(l);
+    world_trace("the admin starts it with --force");
+    w->config.lease_force = true;
+    ensure_life(w);
+    w->config.lease_force = false;
+}
+
 static void settle(struct world *w)
 {
     int64_t end = w->moment.now_us + PATIENCE_US;
@@ -335,6 +352,7 @@ static void settle(struct world *w)
             world_fail("the worlds are apart half an hour after the last fault: %s",
                        judge_difference(w));
         ensure_life(w);
+        force_superseded(w);
         world_run_us(w, S);
         judge_step(w);
     }
