@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One connection: its socket, its output, its place in the server's lists. Why: everything that is
- * made for a peer within one loop iteration leaves in one write, and whoever stalls, idles or
- * floods is found here, whatever protocol it speaks. Must never block, never keep a buffer that is
- * empty, and never free anything before the socket's close callback. */
+ * One connection: its socket, its output, and its place in the server's lists. Why: everything
+ * produced for a peer within one loop iteration leaves in one write, and a peer that stalls, idles
+ * or floods is detected here, whatever protocol it speaks. Must never block, keep an empty buffer,
+ * or free anything before the socket's close callback. */
 #include "internal.h"
 
 #include <assert.h>
@@ -97,7 +97,7 @@ void conn_close(struct net_conn *c)
         uv_close((uv_handle_t *)&c->tcp, on_closed);
 }
 
-/* What the sweep must look at. */
+/* The class that decides what the sweep checks. */
 static enum conn_class classify(const struct net_conn *c)
 {
     if (c->state != CONN_OPEN || c->since || c->receiving || c->backlogged || c->out.n ||
@@ -190,7 +190,7 @@ void conn_feed(struct net_conn *c, struct str bytes)
     conn_dirty(c);
 }
 
-/* What was held goes through the same door as new bytes, which may close it again. */
+/* Held bytes take the same path as new bytes, which may put the connection on hold again. */
 static void feed_held(struct net_conn *c)
 {
     struct buf held = c->held;
@@ -198,7 +198,7 @@ static void feed_held(struct net_conn *c)
     if (c->hold || c->state == CONN_CLOSING || c->finishing)
         return;
     c->held = BUF_INIT(0);
-    /* Also without held bytes: OpenSSL may keep decrypted ones. */
+    /* Runs without held bytes too: OpenSSL may keep decrypted ones. */
     conn_feed(c, buf_str(&held));
     buf_fini(&held);
 }
@@ -223,7 +223,7 @@ void conn_end_of_input(struct net_conn *c)
         conn_close(c);
 }
 
-/* Clear text, or TLS without ALPN: HTTP/2 with prior knowledge shows by its preface. */
+/* Plaintext, or TLS without ALPN: the preface identifies HTTP/2 with prior knowledge. */
 static bool detect(struct net_conn *c, struct str bytes)
 {
     struct str preface = HTTP2_PREFACE, seen;
@@ -271,16 +271,16 @@ static void send_stage(struct net_conn *c)
     scratch->staged = 0;
 }
 
-/* A whole record is the beginning of many: room for all of a flush at once, instead of growing into
- * it by copies. */
+/* A whole TLS record is usually the first of many: reserves room for the whole flush at once,
+ * instead of growing the buffer by copies. */
 static void reserve_flush(struct net_conn *c)
 {
     if (!c->out.cap)
         buf_reserve(&c->out, NET_OUT_HIGH + 2 * NET_RECORD);
 }
 
-/* Small pieces are gathered, so that a TLS record carries many of them; the bulk of a big one is
- * encrypted from where it lies. */
+/* Small pieces are gathered, so that one TLS record carries many of them; a big piece is encrypted
+ * in place. */
 void conn_send(struct net_conn *c, struct str bytes)
 {
     struct scratch *scratch = c->server->scratch;
@@ -349,8 +349,8 @@ static void write_rest(struct net_conn *c, size_t done)
     }
 }
 
-/* The last piece is tried at once and costs no request; while there is more to come, the completed
- * request is what wakes us to make more. */
+/* The last piece is tried at once and costs no write request. While more output follows, the
+ * completed request triggers the next frames. */
 static void write_out(struct net_conn *c, bool more)
 {
     int n = 0;
@@ -385,8 +385,8 @@ static void on_shutdown(uv_shutdown_t *req, int status)
         conn_close(c);
 }
 
-/* All is written: tell the peer, and wait for its end. Closing at once with unread bytes in the
- * kernel would reset the connection and destroy our last answer. */
+/* All output is written: shuts down our half and waits for the peer's. Closing at once with unread
+ * bytes in the kernel would reset the connection and destroy the last answer. */
 static void linger(struct net_conn *c)
 {
     if (c->ssl && !c->broken) {
@@ -476,7 +476,7 @@ static bool output_stalled(struct net_conn *c, int64_t now)
     return now - c->progress_at >= c->server->options.stalled_ms;
 }
 
-/* An announced body must not pause for long, nor trickle in for ever. */
+/* An announced body must neither pause for long nor arrive slower than the minimum rate. */
 static bool body_late(const struct net_exchange *x, int64_t now)
 {
     int64_t timeout = x->conn->server->options.body_timeout_ms;
@@ -531,8 +531,8 @@ void conn_sweep(struct net_conn *c, int64_t now)
 
 /* Start. */
 
-/* A peer that vanished without a word: probed when idle, and given up when it acknowledges nothing.
- */
+/* Detects a peer that vanished without closing: it is probed when idle, and given up when it
+ * acknowledges nothing. */
 static void watch_peer(struct net_conn *c)
 {
     unsigned timeout = (unsigned)c->server->options.stalled_ms;
@@ -548,7 +548,8 @@ static void watch_peer(struct net_conn *c)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
 }
 
-/* Probes of a closed window count as unacknowledged to the kernel: it must not give up either. */
+/* The kernel counts probes of a closed window as unacknowledged: this stops it from giving up as
+ * well. */
 void conn_be_patient(struct net_conn *c)
 {
     unsigned never = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One request and its answer: collects the request for the handler, keeps the answer until it is
- * framed. Why: HTTP/1.1 and HTTP/2 differ only in framing; limits and the life of an exchange do
- * not. Must never write to a connection or call the user inside a call of the user: that is left to
- * conn_flush(). */
+ * framed. Why: HTTP/1.1 and HTTP/2 differ only in framing; limits and the lifecycle of an exchange
+ * are the same. Must never write to a connection or call the user inside a call by the user:
+ * conn_flush() does both later. */
 #include "internal.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ static const struct {
     {{"OPTIONS", 7}, NET_OPTIONS},
 };
 
-/* Framing and hop-by-hop headers (RFC 9110 7.6.1), and those every answer gets. */
+/* Framing and hop-by-hop headers (RFC 9110 7.6.1), and those every answer carries. */
 static const struct str OWN_HEADERS[] = {
     {"connection", 10}, {"content-length", 14},   {"date", 4},
     {"keep-alive", 10}, {"proxy-connection", 16}, {"transfer-encoding", 17},
@@ -57,8 +57,8 @@ static void stop_counting(struct net_exchange *x)
     x->counted = false;
 }
 
-/* A peer pays a few bytes for a header it has sent before (HPACK), we pay for all of it. False when
- * there is no room: whoever sends ordinary requests finds some for longer. */
+/* A header the peer has sent before costs it a few bytes (HPACK) but costs us all of them. False
+ * when there is no room; requests with few header bytes may use more of the room than others. */
 bool exchange_hold_head(struct net_exchange *x, size_t n)
 {
     struct net_server *s = x->conn->server;
@@ -129,7 +129,7 @@ bool exchange_add_header(struct net_exchange *x, struct str name, struct str val
     if (x->header_bytes > x->conn->server->options.max_header_bytes)
         return false;
     if (!exchange_hold_head(x, name.n + value.n + NET_HEADER_COST))
-        return true; /* it is refused once it is whole */
+        return true; /* refused once it is complete */
 
     if (x->n_headers == x->cap_headers) {
         size_t cap = x->cap_headers ? x->cap_headers * 2 : 16;
@@ -226,7 +226,8 @@ bool exchange_add_body(struct net_exchange *x, struct str bytes)
     return true;
 }
 
-/* `OPTIONS *` is about the server, and whoever asks may know that there is one (RFC 9110 9.3.7). */
+/* `OPTIONS *` concerns the server itself, and any client may learn that it exists (RFC 9110
+ * 9.3.7). */
 static bool asks_nothing(const struct net_request *r)
 {
     return r->method == NET_OPTIONS && str_eqc(r->path, "*");
@@ -296,7 +297,7 @@ struct str exchange_clean(struct net_exchange *x, struct str value)
     return str_trim((struct str){p, value.n});
 }
 
-/* Nothing of this exchange will be sent any more. */
+/* Nothing more of this exchange will be sent. */
 static bool dead(const struct net_exchange *x)
 {
     return x->aborted || x->conn->state == CONN_CLOSING;
@@ -382,7 +383,7 @@ void net_begin(struct net_exchange *x, int status, const struct net_header *head
                size_t n_headers)
 {
     stop_counting(x);
-    release_head(x); /* streams have a limit of their own */
+    release_head(x); /* streams have their own limit */
     begin(x, status, headers, n_headers, -1);
 }
 
@@ -513,7 +514,7 @@ void exchange_frame(struct net_exchange *x, size_t n)
     x->mark = c->seq;
 }
 
-/* in_flight is ordered by mark: whoever frames goes to its end with the newest one. */
+/* in_flight is ordered by mark: an exchange that frames moves to the end with the newest mark. */
 void conn_acknowledge(struct net_conn *c)
 {
     struct net_exchange *x;

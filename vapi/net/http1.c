@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP/1.1 and 1.0 over llhttp: one exchange at a time, what is pipelined behind it waits unparsed.
- * Why: probes, proxies and upgrades (exec, port-forward) speak it.
- * Must never go on parsing after an error or a refusal: where one request ends and the next begins
- * is then a guess, and guesses are how requests are smuggled. */
+ * HTTP/1.1 and 1.0 over llhttp: one exchange at a time; pipelined requests wait unparsed. Why:
+ * probes, proxies and upgrades (exec, port-forward) speak it. Must never continue to parse after an
+ * error or a refusal: the boundary between two requests is then a guess, which is how requests are
+ * smuggled. */
 #include "internal.h"
 
 #include <assert.h>
@@ -17,19 +17,19 @@
 struct http1 {
     llhttp_t parser;
     struct net_exchange *x;
-    struct buf token; /* the part of a target, name or value that came so far */
+    struct buf token; /* the part of a target, name or value received so far */
     struct str name;  /* of the header whose value is being read; in the exchange's arena */
     struct buf head;  /* of the answer, until it is sent */
-    struct buf rest;  /* plain bytes behind the request under way */
+    struct buf rest;  /* plain bytes after the current request */
     size_t received;  /* bytes of this message, framing included */
     bool method_done;
     bool headers_done;
-    bool complete;                      /* llhttp stopped behind a whole message */
+    bool complete;                      /* llhttp paused after a complete message */
     bool keep_alive, want_upgrade, old; /* old: HTTP/1.0 */
     bool want_continue;
     bool chunked; /* the answer */
     bool tail_sent;
-    bool told_end; /* of the peer's half, to the reader of a pipe */
+    bool told_end; /* of the peer's half, reported to the reader of a pipe */
     bool stopped;  /* parses nothing more */
 };
 
@@ -38,7 +38,7 @@ static struct net_conn *conn_of(const llhttp_t *parser)
     return parser->data;
 }
 
-/* What the parser tells. */
+/* Parser callbacks. */
 
 static struct net_exchange *current(struct net_conn *c)
 {
@@ -49,7 +49,7 @@ static struct net_exchange *current(struct net_conn *c)
     return h->x;
 }
 
-/* The answer ends the connection: the rest of the request is not read. */
+/* The answer ends the connection: the remaining request bytes are not read. */
 static int refuse(struct net_conn *c, enum refusal why)
 {
     struct http1 *h = c->http1;
@@ -71,8 +71,8 @@ static int on_token(llhttp_t *parser, const char *at, size_t n)
     return c->http1->token.failed ? refuse(c, REFUSE_HEADERS_TOO_LARGE) : 0;
 }
 
-/* RFC 9110 5.6.2. llhttp's loose mode lets more pass, blanks before the colon among it, by which
- * two servers in a row read different headers. */
+/* RFC 9110 5.6.2. llhttp's loose mode accepts more, blanks before the colon among it, so that two
+ * servers in a row could read different headers. */
 static bool is_token(struct str name)
 {
     static const char OTHERS[] = "!#$%&'*+-.^_`|~";
@@ -130,8 +130,8 @@ static bool starts_with(struct str s, struct str prefix)
     return str_eq_nocase(str_sub(s, 0, prefix.n), prefix);
 }
 
-/* Origin form, `*`, the absolute form that proxies send, or an authority to connect to, which is
- * none of ours and has no path (RFC 9112 3.2). */
+/* Accepts the origin form, `*`, and the absolute form that proxies send. An authority to connect to
+ * is not supported and has no path (RFC 9112 3.2). */
 static bool accept_target(struct net_exchange *x)
 {
     struct net_request *r = &x->request;
@@ -155,7 +155,7 @@ static bool accept_target(struct net_exchange *x)
     return true;
 }
 
-/* RFC 3986 3.2.2: what a host and a port are made of. */
+/* RFC 3986 3.2.2: the characters of a host and a port. */
 static bool is_host(struct str host)
 {
     static const char OTHERS[] = "!$%&'()*+,-.:;=[]_~";
@@ -181,7 +181,7 @@ static bool accept_host(struct net_exchange *x, bool old)
     return is_host(x->request.authority) && (n == 1 || (old && n == 0));
 }
 
-/* What it is encoded in beside chunks would be taken for the body itself. */
+/* A body with a coding besides chunked would be taken for the decoded body. */
 static bool accept_coding(const struct net_exchange *x)
 {
     struct str value = net_header(&x->request, "transfer-encoding");
@@ -212,7 +212,7 @@ static int on_headers_complete(llhttp_t *parser)
     h->headers_done = true;
     h->old = parser->http_major == 1 && parser->http_minor == 0;
     h->keep_alive = llhttp_should_keep_alive(parser) && !c->said_goodbye;
-    /* We decide about upgrades ourselves, after the request is complete. */
+    /* Upgrades are decided here, after the request is complete. */
     h->want_upgrade = parser->upgrade && !exchange_is_connect(x);
     parser->upgrade = 0;
     c->since = 0;
@@ -267,7 +267,7 @@ static const llhttp_settings_t SETTINGS = {
 
 /* Input. */
 
-/* Blanks, empty lines, chunk extensions and trailers cost their sender, too. */
+/* Blanks, empty lines, chunk extensions and trailers count toward the sender's limits, too. */
 static bool within_limits(struct net_conn *c)
 {
     struct http1 *h = c->http1;
@@ -301,10 +301,10 @@ static void take_request(struct net_conn *c, struct str rest)
     exchange_dispatch(h->x);
 }
 
-/* llhttp knows the registered methods alone, some of which it treats in ways of their own; what is
- * not served is answered with 405 all the same, so it is told PUT for it, which means nothing to
- * it; but CONNECT, whose targets it takes with no other. Returns what comes after the method;
- * nothing while it is not whole, or wrong. */
+/* llhttp knows only the registered methods and treats some of them specially. A method that is not
+ * served is still answered with 405, so llhttp receives PUT in its place, which has no special
+ * meaning; CONNECT stays, because llhttp accepts its targets with no other method. Returns the
+ * bytes after the method; nothing while it is incomplete or invalid. */
 static struct str take_method(struct net_conn *c, struct str bytes)
 {
     struct http1 *h = c->http1;
@@ -381,15 +381,15 @@ static void receive(struct net_conn *c, struct str bytes)
         parse(c, bytes);
 }
 
-/* A peer that closed its half after a request may still read the answer; one that watches is gone.
- */
+/* A peer that closed its half after a request may still read the answer; one with an open watch has
+ * disconnected. */
 static void end_of_input(struct net_conn *c)
 {
     struct http1 *h = c->http1;
 
     h->keep_alive = false;
     if (h->x && h->x->upgraded)
-        conn_dirty(c); /* serve_pipe() tells, in order */
+        conn_dirty(c); /* serve_pipe() reports it in order */
     else if (!h->stopped && (!h->x || (h->x->streamed && !h->x->whole) || !h->complete))
         conn_close(c);
 }
@@ -445,7 +445,7 @@ static void answer(struct net_exchange *x, const struct net_header *headers, siz
 
 static void changed(struct net_exchange *x)
 {
-    (void)x; /* settle() and pump() look at the one exchange there is */
+    (void)x; /* settle() and pump() look at the only exchange */
 }
 
 static void frame_slices(struct net_conn *c, struct net_exchange *x)
@@ -500,7 +500,8 @@ static void next_message(struct net_conn *c)
         conn_hold(c, false);
 }
 
-/* What came with the request or while the pipe was paused goes first, the peer's end last. */
+/* Bytes that came with the request or while the pipe was paused are delivered first, the peer's end
+ * last. */
 static void serve_pipe(struct net_conn *c, struct net_exchange *x)
 {
     struct http1 *h = c->http1;

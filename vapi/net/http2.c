@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP/2 over nghttp2. Why: client-go multiplexes everything a process does, watches included, over
- * one connection. nghttp2 keeps the protocol; here streams become exchanges, slices become DATA
- * frames without a copy, and floods that are legal frame by frame are counted. Must never let a
+ * HTTP/2 over nghttp2. Why: client-go multiplexes all requests of a process, watches included, over
+ * one connection. nghttp2 implements the protocol; here streams become exchanges, slices become
+ * DATA frames without a copy, and floods of individually legal frames are counted. Must never let a
  * peer make us work or remember more than it pays for: streams, headers, bodies, queued frames and
  * cheap frames are all bounded (the attacks are listed in http2_guard.c). */
 #include "internal.h"
@@ -17,15 +17,15 @@
 #define STREAM_WINDOW      262144u
 #define CONN_WINDOW        1048576
 #define MAX_ACKS           256  /* answers to PING and SETTINGS that may wait */
-#define RESET_BURST        1000 /* RST_STREAM by the peer: at once, and per second */
+#define RESET_BURST        1000 /* RST_STREAM by the peer: burst, and per second */
 #define RESET_RATE         50
-#define HEADER_OVERRUN     8u /* times the limit, before a header block ends the connection */
+#define HEADER_OVERRUN     8u /* a header block longer than this times the limit is an error */
 #define MAX_ANSWER_HEADERS 96
 
 struct http2 {
     nghttp2_session *session;
     struct guard guard;
-    bool failed; /* the session cannot go on; what it queued is still sent */
+    bool failed; /* the session failed; what it queued is still sent */
     bool ended;  /* by us, with a GOAWAY: nothing more is read */
 };
 
@@ -37,7 +37,7 @@ static struct net_exchange *exchange_of(nghttp2_session *session, int32_t stream
     return x;
 }
 
-/* A frame of the peer that must not have been sent, or one too many. */
+/* Ends the session after a frame that violates the protocol or a limit. */
 static void end_session(struct net_conn *c, uint32_t error)
 {
     c->http2->ended = true;
@@ -64,7 +64,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     x->stream = frame->hd.stream_id;
     x->request.http_major = 2;
     nghttp2_session_set_stream_user_data(session, x->stream, x);
-    /* Streams take turns: one long list must not hold up every watch beside it. */
+    /* Streams take turns: one long list must not delay the watches beside it. */
     nghttp2_session_change_extpri_stream_priority(session, x->stream, &fair, 1);
     return 0;
 }
@@ -105,7 +105,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
-/* "-1" stands for none; nghttp2 has checked the number and will check the body against it. */
+/* "-1" means none; nghttp2 has checked the number and will check the body against it. */
 static int64_t announced_length(const struct net_exchange *x)
 {
     int64_t length;
@@ -121,8 +121,8 @@ static void submit_continue(struct net_exchange *x)
                            NULL);
 }
 
-/* We are no proxy, which the handler says: what it is given has no path. Nothing of the stream is
- * waited for, it would not end. */
+/* This server is no proxy, and the handler answers so: the request it receives has no path. The
+ * stream is not read further, because it would not end. */
 static void refuse_tunnel(struct net_exchange *x, bool last)
 {
     if (exchange_is_connect(x) && exchange_expect_body(x, -1))
@@ -247,7 +247,7 @@ static int on_send_slices(nghttp2_session *session, nghttp2_frame *frame, const 
 
     (void)session;
     assert(x->magic == EXCHANGE_MAGIC && !frame->data.padlen);
-    if (x->aborted) /* meanwhile: its slices are gone */
+    if (x->aborted) /* its slices were freed meanwhile */
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     if (!conn_has_room(c))
         return NGHTTP2_ERR_WOULDBLOCK;
@@ -269,9 +269,9 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t n, 
     return (ssize_t)n;
 }
 
-/* The answer is out, but the request is still coming: it was refused. Clients that only read after
- * they wrote get a window's worth of time to see the answer; then NO_ERROR asks them to stop (RFC
- * 9113 8.1), as it does when they fall silent (exchange_late()). */
+/* The answer is sent, but the request body still arrives: the request was refused. Clients that
+ * read only after they wrote get a window's worth of time to see the answer; then NO_ERROR requests
+ * the end of the upload (RFC 9113 8.1), also when they fall silent (exchange_late()). */
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
 {
     struct net_conn *c = ctx;
@@ -289,7 +289,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
-/* nghttp2 reads the bytes and copies them; its type has forgotten the const. */
+/* nghttp2 only reads and copies the bytes; its type lacks the const. */
 static uint8_t *bytes_of(struct str s)
 {
     union {
@@ -300,7 +300,7 @@ static uint8_t *bytes_of(struct str s)
     return p.out;
 }
 
-/* A value that never comes again must not push out of the peer's table what does. */
+/* A value that never repeats must not evict reusable ones from the peer's table. */
 static bool comes_once(struct str name)
 {
     return str_eqc(name, "audit-id");
@@ -338,7 +338,7 @@ static void answer(struct net_exchange *x, const struct net_header *headers, siz
     bool empty = x->bodyless || (x->ended && !x->slices.bytes);
     size_t used = make_head(x, head, headers, n, length);
 
-    /* Fails only for a stream that is gone already; on_stream_close() comes or came. */
+    /* Fails only for a stream that is closed already; on_stream_close() runs or ran. */
     (void)nghttp2_submit_response(x->conn->http2->session, x->stream, head, used,
                                   empty ? NULL : &body);
 }

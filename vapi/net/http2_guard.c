@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rules of http2_guard.h, over the headers of frames. Floods: rapid reset (CVE-2023-44487) is
- * nghttp2's stream_reset_rate_limit, CONTINUATION floods its max_continuations. The rest is a token
- * bucket: PING, SETTINGS, PRIORITY and empty DATA frames (CVE-2019-9512, 9515, 9513, 9518), and
- * frames that make us reset a stream (CVE-2025-8671). Must never punish what may still be in flight
- * when we close a stream: only what follows the peer's own end of it. */
+ * The rules of http2_guard.h, applied to frame headers. Floods: rapid reset (CVE-2023-44487) is
+ * limited by nghttp2's stream_reset_rate_limit, CONTINUATION floods by its max_continuations. A
+ * token bucket limits the others: PING, SETTINGS, PRIORITY and empty DATA frames (CVE-2019-9512,
+ * 9515, 9513, 9518), and frames that make us reset a stream (CVE-2025-8671). Must never punish
+ * frames that may still be in flight when we close a stream: only those that follow the peer's own
+ * end of it. */
 #include "http2_guard.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@
 
 #include "internal.h"
 
-#define CHEAP_BURST 2000L /* frames that cost us more than the peer: at once, and per second */
+#define CHEAP_BURST 2000L /* frames that cost us more than the peer: burst, and per second */
 #define CHEAP_RATE  100
 
 struct frame {
@@ -38,7 +39,7 @@ bool guard_charge(struct guard *g, int64_t now)
     return g->tokens >= 0;
 }
 
-/* DATA that carries nothing, or a few bytes in padding, which those who upload do not need. */
+/* DATA with no payload, or a few bytes of padding only; genuine uploads do not need it. */
 static bool is_hollow(const struct frame *f)
 {
     return !(f->flags & NGHTTP2_FLAG_END_STREAM) &&
@@ -60,7 +61,7 @@ static bool costs(const struct frame *f)
     }
 }
 
-/* The bit of a stream of the peer; 0 when it is not remembered. */
+/* The bit of a stream opened by the peer; 0 when it is no longer remembered. */
 static uint64_t bit_of(const struct guard *g, int32_t stream)
 {
     int32_t age = (g->newest - stream) / 2;
@@ -78,8 +79,8 @@ static void open_stream(struct guard *g, int32_t stream)
     g->newest = stream;
 }
 
-/* RFC 9113 5.1 and 5.1.1: a stream that was passed over can not be opened later, and one that the
- * peer ended stays ended. */
+/* RFC 9113 5.1 and 5.1.1: a stream number that was skipped cannot be opened later, and a stream
+ * that the peer ended stays ended. */
 static uint32_t judge_old(const struct guard *g, const struct frame *f)
 {
     uint64_t bit = bit_of(g, f->stream);
@@ -120,7 +121,7 @@ static int32_t read_stream(const unsigned char *p)
     return (int32_t)(read_u32(p) & INT32_MAX);
 }
 
-/* RFC 7540 5.3.1; nghttp2 does not look at it where priorities are off. */
+/* RFC 7540 5.3.1; nghttp2 does not check it where priorities are off. */
 static uint32_t judge_priority(const struct guard *g)
 {
     bool itself = read_stream(g->peek + 5) == read_stream(g->peek + GUARD_HEAD);
@@ -128,7 +129,7 @@ static uint32_t judge_priority(const struct guard *g)
     return itself ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_NO_ERROR;
 }
 
-/* As much of a frame as was wanted is there. */
+/* All wanted bytes of a frame are present. */
 static uint32_t peek_done(struct guard *g, int64_t now)
 {
     struct frame f = {.length = read_u32(g->peek) >> 8,

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi/net (private)
  *
- * What the files of net share. A server owns connections, a connection owns exchanges. All of it
+ * Shared by the files of net. A server owns connections, a connection owns exchanges. All of it
  * lives on one loop thread.
  *
  *   socket -> conn.c -> tls.c -> http1.c | http2.c -> exchange.c -> handler
  *   socket <- conn.c <- tls.c <- http1.c | http2.c <- exchange.c <- net_respond(), net_write()
  *
- * Two rules keep re-entrance away. Calls of the user only change an exchange and mark its
- * connection dirty; frames are made and written by conn_flush(), once per loop iteration. And a
- * connection is torn down (its exchanges closed, its memory freed) only in the close callback of
- * its socket; until then state == CONN_CLOSING turns everything into nothing. Must never be
- * included outside vapi/net, its tests and its fuzz target. */
+ * Two rules prevent re-entrance. Calls by the user only change an exchange and mark its connection
+ * dirty; conn_flush() makes and writes frames, once per loop iteration. And a connection is torn
+ * down (its exchanges closed, its memory freed) only in the close callback of its socket; until
+ * then state == CONN_CLOSING makes every call a no-op. Must never be included outside vapi/net, its
+ * tests and its fuzz target. */
 #pragma once
 
 #include <sys/queue.h>
@@ -30,15 +30,15 @@
 #define NET_RECORD      16384u              /* plain bytes of one TLS record */
 #define NET_READ        65536u              /* one read from the kernel */
 #define NET_OUT_HIGH    65536u              /* a connection makes no more frames above this */
-#define NET_BACKLOG_MAX (64u << 20)         /* net_write() beyond it cuts the exchange */
+#define NET_BACKLOG_MAX (64u << 20)         /* a longer backlog aborts the exchange */
 #define NET_BODIES_MAX  (64u << 20)         /* request bodies of the whole server; beyond it 429 */
 #define NET_HEADS_MAX   (64u << 20)         /* headers of unanswered requests, likewise; */
-#define NET_HEAD_LIGHT  (8u << 10)          /* half of it is for those below this */
+#define NET_HEAD_LIGHT  (8u << 10)          /* half of it is reserved for requests below this */
 #define NET_ARENA_LIMIT ((size_t)128 << 20) /* of one request */
 #define NET_HELD_MAX    (4 * NET_READ)      /* bytes read but not yet parsed */
-#define NET_HEADER_COST 32u                 /* beside its text, as RFC 9113 6.5.2 counts */
-#define NET_MIN_RATE    500                 /* bytes per second an announced body must average */
-#define NET_LINGER_MS   2000 /* how long a closed peer may take to read our last bytes */
+#define NET_HEADER_COST 32u  /* per header, beside its name and value, as RFC 9113 6.5.2 counts */
+#define NET_MIN_RATE    500  /* bytes per second an announced body must average */
+#define NET_LINGER_MS   2000 /* for a closing connection's peer to read the last bytes */
 
 struct net_conn;
 struct http1;
@@ -49,7 +49,7 @@ struct slices {
     struct net_slice *items;
     size_t head, n, cap;
     size_t offset; /* into items[head] */
-    size_t bytes;  /* all that is left */
+    size_t bytes;  /* all remaining bytes */
 };
 
 /* HEAD -> BODY -> RUNNING -> ANSWERED (whole answer known) -> freed
@@ -67,7 +67,7 @@ struct net_exchange {
     struct net_header *headers;
     size_t n_headers, cap_headers, header_bytes;
     size_t held;  /* of headers, counted in server->heads */
-    bool crowded; /* there was no room for more of them */
+    bool crowded; /* there was no room for more headers */
     struct buf body;
     int64_t content_length; /* -1 when not announced */
     int64_t since, last_byte;
@@ -75,21 +75,21 @@ struct net_exchange {
     int status;
     struct slices slices;
     size_t unwritten; /* framed, but maybe not yet with the kernel */
-    uint64_t mark;    /* the flush that framed it last */
+    uint64_t mark;    /* the flush that framed the last bytes */
     int64_t progress_at;
     bool flying;     /* in conn->in_flight */
     bool backlogged; /* counted in conn->backlogged */
     bool counted;    /* in server->running */
-    bool dispatched; /* the handler knows it */
+    bool dispatched; /* delivered to the handler */
     bool streamed;   /* begun by net_begin() or net_begin_whole() */
-    bool whole;      /* by the latter: it ends by itself */
+    bool whole;      /* by net_begin_whole(): it ends by itself */
     bool ended;      /* no more slices will come */
-    bool upgradable; /* the request asks for it (HTTP/1.1) */
-    bool upgraded;   /* a pipe now: raw bytes both ways */
+    bool upgradable; /* the request has an Upgrade header (HTTP/1.1) */
+    bool upgraded;   /* a pipe now: raw bytes in both directions */
     bool paused;     /* the pipe toward us */
-    bool patient;    /* it may stand still */
+    bool patient;    /* may pause without a timeout */
     bool refused;    /* answered by net itself, before the request was read whole */
-    bool discarding; /* answered, but the request still comes (HTTP/2) */
+    bool discarding; /* answered, but the request body still arrives (HTTP/2) */
     size_t discarded;
     bool remote_ended; /* the request is read whole */
     bool aborted;
@@ -103,22 +103,22 @@ struct net_exchange {
 };
 TAILQ_HEAD(exchange_list, net_exchange);
 
-/* The protocol of a connection. All are called outside of calls of the user. */
+/* The protocol of a connection. All are called outside of calls by the user. */
 struct proto {
-    /* Plain bytes came. Must take all of them. */
+    /* Receives plain bytes. Must consume all of them. */
     void (*receive)(struct net_conn *c, struct str bytes);
     /* Frames what is ready through conn_send() while conn_has_room(). */
     void (*pump)(struct net_conn *c);
-    /* After a flush: ends what is over, goes on with what waits. */
+    /* After a flush: ends finished exchanges, continues with waiting ones. */
     void (*settle)(struct net_conn *c);
     void (*end_of_input)(struct net_conn *c);
-    /* The peer must learn that the connection ends; exchanges under way are still answered. */
+    /* Announces to the peer that the connection ends; exchanges in progress are still answered. */
     void (*goodbye)(struct net_conn *c);
-    /* These two are called inside calls of the user. The answer's status and headers are known; a
+    /* These two are called inside calls by the user. The answer's status and headers are known; a
      * length of -1 is a stream. */
     void (*answer)(struct net_exchange *x, const struct net_header *headers, size_t n,
                    int64_t length);
-    /* An exchange has something new to send, came to its end or was aborted. */
+    /* An exchange has something new to send, ended or was aborted. */
     void (*changed)(struct net_exchange *x);
     void (*fini)(struct net_conn *c);
 };
@@ -127,8 +127,7 @@ extern const struct proto HTTP1, HTTP2;
 /* HANDSHAKE -> OPEN -> LINGER (all written, waits for the peer's end) -> CLOSING
  *     \----------\------------------------------------------------------/ */
 enum conn_state { CONN_HANDSHAKE, CONN_OPEN, CONN_LINGER, CONN_CLOSING };
-/* QUIET connections need no timer: a request is with the handler, or a stream has nothing to send.
- */
+/* QUIET connections need no timer: the handler has the request, or a stream has nothing to send. */
 enum conn_class { CLASS_QUIET, CLASS_BUSY, CLASS_IDLE };
 
 struct net_conn {
@@ -146,7 +145,7 @@ struct net_conn {
     struct http2 *http2;
 
     SSL *ssl;
-    struct str input; /* cipher text of this read that OpenSSL has not taken yet */
+    struct str input; /* ciphertext of this read that OpenSSL has not consumed yet */
     struct arena *peer_arena;
     const struct net_peer *tls_peer; /* NULL without TLS */
     int64_t peer_expires;            /* wall clock seconds; 0: no certificate */
@@ -154,7 +153,7 @@ struct net_conn {
 
     struct buf first; /* until the protocol is known */
     struct buf held;  /* read, but reading is on hold */
-    struct buf out;   /* made, but not with the kernel */
+    struct buf out;   /* made, but not passed to the kernel */
     char *writing;    /* with uv_write() */
     uint64_t seq, writing_seq, written_seq;
 
@@ -163,20 +162,20 @@ struct net_conn {
 
     int64_t since; /* accepted, or a header began; 0 when no header is awaited */
     int64_t idle_since;
-    int64_t progress_at; /* the kernel last took something */
+    int64_t progress_at; /* when the kernel last accepted output */
     size_t progress_left;
 
     bool dirty, reading, hold;
-    bool finishing; /* closes once all is written */
-    bool patient;   /* one of its exchanges is, or was */
-    bool broken;    /* TLS can or may write nothing more */
-    bool detached;  /* has no socket: tests and fuzzing; what it sends is dropped */
+    bool finishing; /* closes once all output is written */
+    bool patient;   /* one of its exchanges is, or was, patient */
+    bool broken;    /* TLS can write nothing more */
+    bool detached;  /* has no socket: tests and fuzzing; its output is dropped */
     bool said_goodbye;
     bool peer_gone; /* the peer's half is closed */
 };
 TAILQ_HEAD(conn_list, net_conn);
 
-/* Buffers that are needed only inside one callback; they live while there are connections. */
+/* Buffers needed only inside one callback; they exist while there are connections. */
 struct scratch {
     char read[NET_READ];
     char plain[NET_RECORD];
@@ -189,7 +188,7 @@ struct net_server {
     uv_loop_t *loop;
     uv_tcp_t listener;
     uv_prepare_t prepare; /* flushes dirty connections before the loop sleeps */
-    uv_idle_t again;      /* keeps the loop from sleeping while some are left */
+    uv_idle_t again;      /* keeps the loop awake while dirty connections remain */
     uv_timer_t sweep;
     unsigned handles; /* of the four above, not yet closed */
     bool listening;
@@ -203,7 +202,7 @@ struct net_server {
     struct conn_list conns, busy, idle, dirty;
     unsigned n_conns, running;
     size_t bodies; /* bytes of request bodies in memory */
-    size_t heads;  /* and of headers, but for those of streams that began */
+    size_t heads;  /* bytes of headers, except those of streams that began */
 
     uint64_t accepted, refused, answered, too_many_requests;
     int64_t date_at;
@@ -240,12 +239,12 @@ void conn_close(struct net_conn *c);
 /* Closes once everything is written. */
 void conn_finish(struct net_conn *c);
 void conn_goodbye(struct net_conn *c);
-/* For pump(): plain bytes to the peer. */
+/* For pump(): sends plain bytes to the peer. */
 void conn_send(struct net_conn *c, struct str bytes);
 bool conn_has_room(const struct net_conn *c);
 /* Stops and restarts parsing. */
 void conn_hold(struct net_conn *c, bool hold);
-/* Hands plain bytes to the protocol, finding out which one it is first. */
+/* Passes plain bytes to the protocol, after detecting which one it is. */
 void conn_receive_plain(struct net_conn *c, struct str bytes);
 int64_t conn_now(const struct net_conn *c);
 
@@ -256,7 +255,7 @@ void tls_attach(struct net_conn *c);
 void tls_feed(struct net_conn *c); /* takes c->input */
 void tls_write(struct net_conn *c, struct str bytes);
 const struct net_peer *
-tls_peer_now(const struct net_conn *c); /* checks the certificate's end again */
+tls_peer_now(const struct net_conn *c); /* checks the certificate's expiry again */
 
 /* exchange.c */
 struct net_exchange *exchange_new(struct net_conn *c);
@@ -274,11 +273,11 @@ void exchange_dispatch(struct net_exchange *x);
 /* Slices of n bytes were framed: sends and releases them. */
 void exchange_frame(struct net_exchange *x, size_t n);
 void exchange_update(struct net_exchange *x); /* keeps conn->backlogged right */
-void conn_acknowledge(struct net_conn *c);    /* written_seq moved */
+void conn_acknowledge(struct net_conn *c);    /* written_seq advanced */
 bool exchange_answered(const struct net_exchange *x);
-/* Headers that are ours to write: a handler's are left out. */
+/* Headers that net writes itself: a handler's are left out. */
 bool exchange_owns_header(struct str name);
-/* A value that can stand in a header: no line breaks, no NUL, no blanks at the ends. */
+/* A value that is valid in a header: no line breaks, no NUL, no blanks at the ends. */
 struct str exchange_clean(struct net_exchange *x, struct str value);
 
 /* slices.c */
@@ -287,7 +286,7 @@ struct str slices_peek(const struct slices *q);
 void slices_pop(struct slices *q, size_t n);
 void slices_clear(struct slices *q);
 
-/* status.c: what net answers by itself, in metav1.Status terms. */
+/* status.c: answers net makes by itself, as metav1.Status. */
 enum refusal {
     REFUSE_MALFORMED,
     REFUSE_BODY_TOO_LARGE,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The listening socket, the limits of all connections together, and time. Why: an idle tenant must
- * cost no CPU, so there is one timer for all connections: it ticks while somebody is being waited
- * for, sleeps until the oldest idle connection is due otherwise, and is off when there is none.
- * Must never accept beyond max_connections, and never free itself before all handles are closed. */
+ * cost no CPU, so there is one timer for all connections: it ticks while a peer or the handler is
+ * awaited, otherwise sleeps until the oldest idle connection is due, and is off without
+ * connections. Must never accept beyond max_connections, and never free itself before all handles
+ * are closed. */
 #include "internal.h"
 
 #include <assert.h>
@@ -29,8 +30,8 @@ static int64_t min_i64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* At most half of the files we may have open: the rest is for the store, the host and streams to
- * it, and to accept the connection that an idle one makes room for. */
+/* At most half of our file descriptors: the others are for the store, the host and streams to it,
+ * and for accepting the connection that an idle one makes room for. */
 static unsigned default_connections(void)
 {
     struct rlimit files;
@@ -53,7 +54,7 @@ static void fill_options(struct net_options *o)
     DEFAULT(o->stalled_ms, 60000);
 }
 
-/* Once a second, or finer when somebody configured timeouts below that. */
+/* Once a second, or finer when a configured timeout is shorter. */
 static int64_t sweep_period(const struct net_options *o)
 {
     int64_t ms = min_i64(min_i64(o->header_timeout_ms, o->body_timeout_ms),
@@ -70,7 +71,8 @@ static void on_prepare(uv_prepare_t *handle)
     struct net_conn *c;
 
     assert(s->magic == SERVER_MAGIC);
-    /* Whoever becomes dirty meanwhile waits for the next iteration: nobody starves the others. */
+    /* A connection that becomes dirty meanwhile waits for the next iteration: none starves the
+     * others. */
     TAILQ_CONCAT(&batch, &s->dirty, in_dirty);
     while ((c = TAILQ_FIRST(&batch)) != NULL) {
         TAILQ_REMOVE(&batch, c, in_dirty);
@@ -83,7 +85,7 @@ static void on_prepare(uv_prepare_t *handle)
 
 void server_on_again(uv_idle_t *handle)
 {
-    (void)handle; /* its being there keeps the loop awake */
+    (void)handle; /* the active handle keeps the loop awake */
 }
 
 struct net_server *server_new(uv_loop_t *loop, const struct net_options *options)
@@ -222,7 +224,8 @@ static void refuse_connection(struct net_server *s)
     uv_close((uv_handle_t *)tcp, on_refused);
 }
 
-/* Somebody who lets us wait for a whole header: else a crowd of such would keep all others out. */
+/* A connection that has sent no whole header for SILENT_MS; otherwise many such connections would
+ * keep all others out. */
 static struct net_conn *silent(struct net_server *s)
 {
     int64_t now = (int64_t)uv_now(s->loop);
@@ -236,7 +239,7 @@ static struct net_conn *silent(struct net_server *s)
     return c;
 }
 
-/* The oldest idle connection makes room; its GOAWAY leaves with it. */
+/* The oldest idle connection makes room; its GOAWAY is sent before it closes. */
 static bool make_room(struct net_server *s)
 {
     struct net_conn *oldest;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The queue of an answer's pieces. Why: answers are sent by reference, and a piece may be shared by
- * many watchers, so its owner must hear exactly once that we are done with it.
- * Must never copy bytes, and never forget a release. */
+ * The queue of an answer's pieces. Why: answers are sent by reference, and many watchers may share
+ * a piece, so its owner is notified exactly once when we are done with it. Must never copy bytes,
+ * and never forget a release. */
 #include "internal.h"
 
 #include <assert.h>

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What net answers without asking the handler. Why: clients of Kubernetes parse every error as a
- * metav1.Status, so even a request that never reached the API is refused in its terms.
- * Must never echo bytes of the request. */
+ * Answers net makes without the handler. Why: Kubernetes clients parse every error as a
+ * metav1.Status, so a request that never reached the API is refused in that form too. Must never
+ * echo bytes of the request. */
 #include "internal.h"
 
 #include <assert.h>
 
 static const struct {
-    const char *reason; /* "": none, as for codes metav1 has no word for */
+    const char *reason; /* "": none, as for codes without a metav1 reason */
     const char *message;
     int code;
     bool retry;
 } REFUSALS[] = {
     [REFUSE_MALFORMED] = {"BadRequest", "the request is not well-formed HTTP", 400, false},
-    /* The words of apierrors.NewRequestEntityTooLargeError. */
+    /* The message of apierrors.NewRequestEntityTooLargeError. */
     [REFUSE_BODY_TOO_LARGE] = {"RequestEntityTooLarge", "Request entity too large: limit is ", 413,
                                false},
     [REFUSE_HEADERS_TOO_LARGE] = {"", "the headers of the request are too large: limit is ", 431,

@@ -2,9 +2,9 @@
  *
  * TLS over memory. Why: OpenSSL reads straight from the loop's read buffer and writes straight into
  * the connection's output, so an idle connection owns no TLS buffers at all; and client
- * certificates are judged by the same rules as kube-apiserver's, which never aborts a handshake
- * over them. Must never let an unverified certificate name anybody, and never resume a session into
- * an identity: a connection that showed a certificate gets no ticket. */
+ * certificates are verified by kube-apiserver's rules, which never abort a handshake over them.
+ * Must never take an identity from an unverified certificate, and never resume a session into an
+ * identity: a connection that presented a certificate gets no ticket. */
 #include "internal.h"
 
 #include <assert.h>
@@ -18,9 +18,9 @@
 #include <sublet/clock.h>
 #include <sublet/encode.h>
 
-/* Forward secrecy and AEAD only, which HTTP/2 asks for (RFC 9113 9.2.2). */
+/* Forward secrecy and AEAD only, which HTTP/2 requires (RFC 9113 9.2.2). */
 #define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
-/* The cheaper one first, as Go has it. */
+/* The cheaper cipher first, as in Go. */
 #define SUITES    "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 #define UID_OID   "1.3.6.1.4.1.57683.2" /* k8s.io/apiserver authentication/request/x509 */
 #define MAX_NAMES 256                   /* organizations of one certificate */
@@ -106,7 +106,7 @@ static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_n
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* The handshake goes on whatever was sent; tls_judge() looks at it afterwards. */
+/* The handshake continues with any certificate; tls_judge() verifies it afterwards. */
 static int accept_any(X509_STORE_CTX *store_ctx, void *arg)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store_ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -246,7 +246,7 @@ static void read_organizations(struct arena *a, const X509_NAME *name, struct ne
     peer->organizations = list;
 }
 
-/* NULL when the certificate is good for TLS clients now; else why not. */
+/* NULL when the certificate is valid for TLS clients now; otherwise the reason. */
 static const char *verify(SSL *ssl, X509 *cert)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(SSL_get_SSL_CTX(ssl));
