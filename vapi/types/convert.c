@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The result of a strategic patch is not decoded upstream but converted from a map into its type:
- * other errors, other order of unknown fields, and numbers that are cut. Source: apimachinery
- * pkg/runtime/converter.go. Must never be used for what comes from JSON directly. */
+ * Upstream does not decode the result of a strategic patch but converts it from a map into its
+ * type: other errors, another order of unknown fields, and truncated numbers. Source: apimachinery
+ * pkg/runtime/converter.go. Must never be used for values decoded directly from JSON. */
 
 #include <stdlib.h>
 
@@ -15,8 +15,8 @@ static const char *const KINDS[] = {
     [VALUE_LIST] = "slice",
 };
 
-/* Go converts integers to strings, as code points; the converter does not, but says so differently.
- */
+/* Go can convert integers to strings, as code points; the converter refuses that with a message of
+ * its own. */
 static bool is_convertible(enum value_type from, uint8_t to)
 {
     bool numeric = to >= SCHEMA_INT32 && to <= SCHEMA_DOUBLE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * time.Duration.String: "1h30m0s", "1.5s", "300ms". Must never round: the text reads back to the
+ * time.Duration.String: "1h30m0s", "1.5s", "300ms". Must never round: the string parses back to the
  * same number of nanoseconds. */
 
 #include "scalar.h"

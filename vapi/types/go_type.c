@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Errors of the decoder in Go's words: clients and tests compare them. The names of Go's types come
- * from the table. Must never be on the path of a correct body. */
+ * Decoder errors with Go's messages: clients and tests compare them. The names of Go's types come
+ * from the table. Must never run for a valid body. */
 
 #include "walk.h"
 
 #include <string.h>
 
-/* "io.k8s.api.core.v1.PodSpec" -> "v1.PodSpec"; text with a bracket is a type as it stands. */
+/* "io.k8s.api.core.v1.PodSpec" -> "v1.PodSpec"; a name with a bracket is already a type. */
 static struct str short_name(struct str name, size_t parts)
 {
     struct str head = name;
@@ -48,8 +48,7 @@ struct str go_type(struct arena *a, const struct schema *s, uint32_t node)
     return go_scalar(n->kind) ? str_c(go_scalar(n->kind)) : STR("interface {}");
 }
 
-/* Go's path names the embedded structs it goes through: Volume.spec.volumes.VolumeSource.hostPath.
- */
+/* Go's path includes embedded structs: Volume.spec.volumes.VolumeSource.hostPath. */
 static struct str embedded_names(struct arena *a, const struct schema *s, uint32_t node,
                                  struct str field)
 {
@@ -77,7 +76,7 @@ static const struct frame *nearest_field(const struct frame *at)
     return at;
 }
 
-/* Frames lead from the leaf to the root: each call puts one name before the rest. */
+/* Frames lead from the leaf to the root: each call prepends one name. */
 static struct str go_path(struct walk *w, const struct frame *at)
 {
     struct str path = STR_NULL;
@@ -119,7 +118,7 @@ int walk_fail(struct walk *w, struct str text)
     return err_set(w->err, &ERR_BAD_REQUEST, "%.*s", STR_F(text));
 }
 
-/* Numbers are shown where a number was wanted: "number 1.5". */
+/* Where a number was expected, numbers are shown as "number 1.5". */
 static const char *value_name(struct walk *w, const cJSON *value, bool numeric)
 {
     if (!json_is_number(value) || !numeric)
@@ -162,7 +161,7 @@ struct str walk_path(struct walk *w, const struct frame *at, struct str last)
     const char *dot = ".";
 
     for (; at; at = at->up) {
-        if (at->kind == FRAME_KEY && w->converting) /* upstream's converter forgets these */
+        if (at->kind == FRAME_KEY && w->converting) /* upstream's converter omits these */
             continue;
         if (at->kind == FRAME_INDEX)
             path = arena_printf(w->arena, "[%zu]%s%.*s", at->index, dot, STR_F(path));

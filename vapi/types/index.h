@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hash look-ups over text a tenant sent, for patches: members of large objects and items of keyed
- * lists. Keyed with a secret of the process, so that keys cannot be chosen to collide. */
+ * Hash look-ups by keys a tenant sent, for patches: members of large objects and items of keyed
+ * lists. The hash uses a secret of the process, so that keys cannot be chosen to collide. */
 #pragma once
 
 #include <sublet/json.h>
@@ -18,14 +18,14 @@ struct index {
     uint64_t seed;
 };
 
-/* Room for `most` keys; more must not be put. Keys are not copied. */
+/* Room for `most` keys; the caller must not put more. Keys are not copied. */
 void index_init(struct index *x, struct arena *a, size_t most);
-/* The slot of a key, made when it is new (*fresh). */
+/* The slot of a key; *fresh when it was added. */
 struct index_slot *index_put(struct index *x, struct str key, bool *fresh);
 struct index_slot *index_get(const struct index *x, struct str key); /* NULL: none */
 
-/* The members of an object while a patch is merged into it. Only these may change the object then.
- */
+/* The members of an object while a patch is merged into it. Only these functions may change the
+ * object then. */
 struct members {
     struct arena *arena;
     cJSON *object;
@@ -33,9 +33,8 @@ struct members {
     struct index index;
 };
 
-/* lookups: how many keys will be asked for or set, at most. */
+/* lookups: an upper bound of the keys that will be read or set. */
 void members_open(struct members *m, struct arena *a, cJSON *object, size_t lookups);
 cJSON *members_get(const struct members *m, const char *key);
-void members_set(struct members *m, const char *key,
-                 cJSON *item); /* key lives as long as the tree */
+void members_set(struct members *m, const char *key, cJSON *item); /* key must outlive the tree */
 void members_remove(struct members *m, const char *key);

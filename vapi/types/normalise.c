@@ -2,8 +2,8 @@
  *
  * Gives a decoded body the form it would have after Go decoded it into its type and printed it
  * again: type errors, nulls, omitempty, zero values of fields without it, canonical scalars.
- * Unknown fields are noted and stay. Must never change what a RawExtension or an unknown field
- * holds.
+ * Unknown fields are recorded and kept. Must never change the contents of a RawExtension or an
+ * unknown field.
  *
  * Go's rules in short: a field is printed unless it has omitempty and is empty, and a struct is
  * never empty; a nil pointer, slice or map without omitempty is printed as null; null leaves a
@@ -51,7 +51,7 @@ static bool is_zero_number(const cJSON *value)
     return json_is_number(value) && value->valuedouble == 0;
 }
 
-/* What omitempty drops. */
+/* Values that omitempty drops. */
 static bool is_empty(const struct schema_node *n, bool pointer, const cJSON *value)
 {
     if (pointer)
@@ -77,7 +77,7 @@ static bool is_empty(const struct schema_node *n, bool pointer, const cJSON *val
     }
 }
 
-/* What omitzero drops: the zero value, of structs too. */
+/* Values that omitzero drops: zero values, structs included. */
 static bool is_zero(const struct schema_node *n, bool pointer, const cJSON *value)
 {
     if (json_is_null(value))
@@ -95,7 +95,7 @@ static bool is_dropped(const struct schema_node *n, uint8_t flags, const cJSON *
            ((flags & FIELD_OMITZERO) && is_zero(n, pointer, value));
 }
 
-/* Adds the fields Go would print although nobody set them. seen: bit per row of the node. */
+/* Adds the absent fields that Go would print. seen: bit per row of the node. */
 static void fill_absent(struct walk *w, uint32_t node, cJSON *object, const uint64_t *seen,
                         unsigned depth)
 {
@@ -134,7 +134,7 @@ static const struct {
     [SCHEMA_DURATION] = {cJSON_String, {"0s", 2}},
 };
 
-/* Makes value the zero value of a type. */
+/* Sets value to the zero value of a type. */
 static void make_zero(struct walk *w, uint32_t node, bool pointer, cJSON *value, unsigned depth)
 {
     const struct schema_node *n = node_at(w->schema, node);
@@ -159,7 +159,7 @@ static void make_zero(struct walk *w, uint32_t node, bool pointer, cJSON *value,
     tree_become(value, &zero);
 }
 
-/* One member that the table knows. Returns 1 when it is to be dropped. */
+/* One member that the table knows. Returns 1 when it must be dropped. */
 static int normalise_member(struct walk *w, uint32_t node, const struct schema_field *field,
                             cJSON *member, const struct frame *at, unsigned depth)
 {
@@ -168,13 +168,13 @@ static int normalise_member(struct walk *w, uint32_t node, const struct schema_f
         .up = at, .kind = FRAME_FIELD, .node = node, .name = str_c(member->string)};
 
     if (w->decoded && json_is_null(member) && (field->flags & FIELD_POINTER))
-        return 0; /* a message that was there and empty: the pointer is not nil */
+        return 0; /* a message that was present but empty: the pointer is not nil */
     if (json_is_null(member))
         make_zero(w, field->node, field->flags & FIELD_POINTER, member, depth);
     else if (normalise_value(w, field->node, member, &here, depth))
         return -1;
     else if (field->flags & FIELD_POINTER)
-        return 0; /* even when it became null, like a zero time */
+        return 0; /* also when it became null, like a zero time */
     return is_dropped(type, field->flags, member);
 }
 
@@ -251,9 +251,9 @@ static int normalise_map(struct walk *w, uint32_t elem, cJSON *object, const str
     return 0;
 }
 
-/* A JSON value that is one of the things in the message `wire`. Go decodes these with a decoder of
- * their own: it knows no strict errors, and its type errors end the walk. What fits nothing, and an
- * empty list, becomes null. Source: apiextensions v1 marshal.go. */
+/* A JSON value that is one of the alternatives in the message `wire`. Go decodes these with a
+ * decoder of their own: it reports no strict errors, and its type errors end the walk. A value that
+ * fits no alternative, and an empty list, become null. Source: apiextensions v1 marshal.go. */
 static int normalise_either(struct walk *w, uint32_t wire, cJSON *value, const struct frame *at,
                             unsigned depth)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Normalising what this folder decoded itself. */
+ * Normalising trees this folder decoded itself. */
 #pragma once
 
 #include <sublet/schema.h>

@@ -24,7 +24,7 @@ struct json_patch {
     int64_t copied, steps;
 };
 
-/* Where an operation acts: a container and a key or index in it. */
+/* The location an operation acts on: a container and a key or index in it. */
 struct target {
     cJSON *parent;
     struct str key;
@@ -35,7 +35,7 @@ struct operation {
     const cJSON *value;
 };
 
-/* Upstream says no more than this about a patch that does not apply. */
+/* Upstream reports no further detail about a patch that does not apply. */
 static int refuse(struct json_patch *p)
 {
     return err_set(p->err, &ERR_INVALID,
@@ -109,7 +109,7 @@ static bool is_container(const cJSON *node)
     return json_is_object(node) || json_is_array(node);
 }
 
-/* False when the path leads nowhere. What stands before the first '/' is ignored upstream. */
+/* False when the path leads nowhere. Upstream ignores anything before the first '/'. */
 static bool find_target(struct json_patch *p, struct str path, struct target *ret)
 {
     struct target t = {.parent = p->root};

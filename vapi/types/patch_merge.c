@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JSON merge patch (RFC 7386) as the API server applies it: nulls delete, also inside of lists that
- * are new. Source: gopkg.in/evanphx/json-patch.v4 merge.go. Must never change the patch, which is
- * applied anew when a write meets a conflict. */
+ * JSON merge patch (RFC 7386) as the API server applies it: nulls delete, also inside added lists.
+ * Source: gopkg.in/evanphx/json-patch.v4 merge.go. Must never change the patch, which is applied
+ * again when a write meets a conflict. */
 
 #include "index.h"
 #include "tree.h"
 
 #include <sublet/schema.h>
 
-/* Takes null members out of all objects below value; nulls in lists stay. */
+/* Removes null members from all objects below value; nulls in lists stay. */
 static void prune_nulls(cJSON *value, unsigned depth)
 {
     cJSON *next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Strategic merge patch as the API server applies it to built-in kinds. Source: apimachinery
- * pkg/util/strategicpatch. Must never change the caller's patch (it is applied anew after a
+ * pkg/util/strategicpatch. Must never change the caller's patch (it is applied again after a
  * conflict), and never leave a directive in the result where the type has no such field. */
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "strategic.h"
 #include "tree.h"
 
-/* Types. Go's struct tags come from the table; what is no struct in Go has no fields. */
+/* Types. Go's struct tags come from the table; a type that is no struct in Go has no fields. */
 
 static int no_struct(struct strategic *s, const char *kind)
 {
@@ -111,7 +111,7 @@ static int retain_keys(struct strategic *s, cJSON *original, cJSON *patch)
     return 0;
 }
 
-/* "$setElementOrder/containers" -> "containers"; NULL when there is no such part. */
+/* "$setElementOrder/containers" -> "containers"; NULL when key has another prefix. */
 static const char *directive_field(const char *key, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -145,7 +145,7 @@ static int read_ordered(struct strategic *s, uint32_t node, struct members *orig
     return strategic_meta(s, node, o->field, true, &o->meta);
 }
 
-/* What the list holds before it is put in order. */
+/* The contents of the list before it is ordered. */
 static int merge_ordered(struct strategic *s, struct ordered *o, struct items original,
                          struct items patch, unsigned depth, struct items *ret)
 {
@@ -213,7 +213,7 @@ static int apply_orders(struct strategic *s, uint32_t node, struct members *orig
 
 /* Members */
 
-/* Takes a value of the patch as it is. */
+/* Takes a value of the patch unchanged. */
 static void take_value(struct strategic *s, uint32_t node, struct members *original,
                        const char *key, cJSON *value)
 {

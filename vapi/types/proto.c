@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Protobuf messages to JSON trees, by the field numbers of the table. Like gogo's generated
- * decoders: the last scalar wins, messages met twice are merged, unknown fields are dropped. Must
+ * decoders: the last scalar wins, repeated messages are merged, unknown fields are dropped. Must
  * never trust a length, a depth or a count of the message; the tree it makes has the limits of a
  * JSON body. */
 
@@ -39,7 +39,7 @@ static bool is_either(const struct schema_node *n)
     return n->kind == SCHEMA_ANY && n->elem;
 }
 
-/* The one thing an `either` message holds: its list if that has items, else its object, else its
+/* The alternative an `either` message holds: its list if that has items, else its object, else its
  * flag. */
 static cJSON *pick_either(struct proto *p, const struct schema_node *either, const cJSON *message)
 {
@@ -63,7 +63,7 @@ static cJSON *pick_either(struct proto *p, const struct schema_node *either, con
     return picked;
 }
 
-/* A value that stands alone: an item of a list, the value of a map entry, a scalar field. */
+/* A single value: a list item, the value of a map entry, a scalar field. */
 static int decode_value(struct proto *p, uint32_t node, const struct wire_field *wire,
                         const char *name, unsigned depth, cJSON **ret)
 {
@@ -130,8 +130,7 @@ static int decode_item(struct proto *p, const struct schema_node *list,
     return 0;
 }
 
-/* authentication/v1 ExtraValue and its like: `message ExtraValue { repeated string items = 1; }`.
- */
+/* authentication/v1 ExtraValue and similar: `message ExtraValue { repeated string items = 1; }`. */
 static int decode_wrapped_list(struct proto *p, const struct schema_node *list, struct str bytes,
                                const char *name, unsigned depth, cJSON *array)
 {
@@ -200,7 +199,7 @@ static int decode_entry(struct proto *p, const struct schema_node *map,
     return 0;
 }
 
-/* Keys of messages are names of the table: one name, one pointer. */
+/* Keys of messages are names of the table: equal names are equal pointers. */
 static cJSON *find_member(const cJSON *object, const char *name)
 {
     json_each(member, object)

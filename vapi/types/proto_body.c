@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A whole protobuf body: the magic `k8s\0` and a runtime.Unknown that names the kind and holds its
- * message. Source: apimachinery pkg/runtime/generated.proto and serializer/protobuf. Must never
- * decode a message by another type than the envelope names. */
+ * A complete protobuf body: the magic `k8s\0` and a runtime.Unknown that names the kind and holds
+ * its message. Source: apimachinery pkg/runtime/generated.proto and serializer/protobuf. Must never
+ * decode a message as a type other than the one the envelope names. */
 
 #include "normalise.h"
 #include "proto.h"
@@ -46,7 +46,7 @@ static int read_envelope(struct str bytes, struct envelope *e, struct err *err)
     return more;
 }
 
-/* Both become text of the tree and of errors. */
+/* Both appear in the tree and in error messages. */
 static bool is_plain(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JSON trees to protobuf messages, by the field numbers of the table: the way back of proto.c. Like
+ * JSON trees to protobuf messages, by the field numbers of the table: the inverse of proto.c. Like
  * gogo's generated encoders it writes from the end to the front, so that the length of a message is
- * known when its head is written, and gives the same bytes for an object whose fields are all set;
- * a field that is not in the tree is left out, which every decoder reads as its zero value. Must
- * never fail on a tree that was normalised by the same node: what does not fit its field is left
- * out. Source: generated.proto and generated.pb.go of k8s.io/api and apimachinery. */
+ * known when its head is written, and produces the same bytes for an object whose fields are all
+ * set; a field absent from the tree is omitted, which every decoder reads as its zero value. Must
+ * never fail on a tree normalised by the same node: a value that does not fit its field is omitted.
+ * Source: generated.proto and generated.pb.go of k8s.io/api and apimachinery. */
 
 #include "builtin.h"
 #include "proto_wire.h"
@@ -26,7 +26,7 @@
 struct writer {
     struct arena *arena;
     char *bytes;
-    size_t size, at; /* bytes[at..size) is what was written */
+    size_t size, at; /* bytes[at..size) has been written */
     const struct schema *schema;
 };
 
@@ -81,7 +81,7 @@ static void put_number(struct writer *w, unsigned number, uint64_t value)
     put_key(w, number, WIRE_VARINT);
 }
 
-/* The head of what was written since the end was `mark` bytes away. */
+/* Writes the head of the bytes written since the end was `mark` bytes away. */
 static void close_message(struct writer *w, unsigned number, size_t mark)
 {
     put_varint(w, w->size - w->at - mark);
@@ -134,7 +134,7 @@ static void put_int_or_string(struct writer *w, unsigned number, const cJSON *va
     close_message(w, number, mark);
 }
 
-/* A message whose only field is text: Quantity, RawExtension, JSON, FieldsV1. */
+/* A message whose only field is a string: Quantity, RawExtension, JSON, FieldsV1. */
 static void put_wrapped(struct writer *w, unsigned number, struct str text)
 {
     size_t mark = written(w);
@@ -230,8 +230,8 @@ static void put_scalar(struct writer *w, const struct schema_node *n, unsigned n
 
 static void put_message(struct writer *w, uint32_t node, const cJSON *object, unsigned depth);
 
-/* JSONSchemaPropsOrBool and its like: a message of which one field is the value. An object stands
- * for true as well. */
+/* JSONSchemaPropsOrBool and similar: a message of which one field is the value. An object also sets
+ * the flag. */
 static void put_either(struct writer *w, const struct schema_node *n, unsigned number,
                        const cJSON *value, unsigned depth)
 {
@@ -275,7 +275,7 @@ static const cJSON *last_of(const cJSON *list)
     return list->child ? list->child->prev : NULL;
 }
 
-/* The items from the last to the first; wrapped ones are a message of their own. */
+/* The items from last to first; a wrapped item is a message of its own. */
 static void put_list(struct writer *w, const struct schema_node *n, unsigned number,
                      const cJSON *list, unsigned depth)
 {
@@ -314,7 +314,7 @@ static void put_entry(struct writer *w, uint32_t elem, unsigned number, const cJ
     close_message(w, number, mark);
 }
 
-/* Sorted by key, as gogo does it. */
+/* Sorted by key, as gogo does. */
 static void put_map(struct writer *w, const struct schema_node *n, unsigned number,
                     const cJSON *map, unsigned depth)
 {
@@ -399,7 +399,7 @@ static void put_message(struct writer *w, uint32_t node, const cJSON *object, un
 
 /* ---- whole bodies ---- */
 
-/* The documents of discovery are of no group, two of them of no version either. */
+/* Discovery documents have no group, two of them no version either. */
 static uint32_t root_of(struct str api_version, struct str kind)
 {
     struct str version = api_version, group = STR("");
@@ -429,7 +429,7 @@ static void put_envelope_tail(struct writer *w)
     put_text(w, 3, STR(""));
 }
 
-/* And what precedes it. */
+/* The members of runtime.Unknown that precede its `raw`. */
 static void put_envelope_head(struct writer *w, const cJSON *object)
 {
     size_t mark = written(w);
@@ -464,7 +464,7 @@ bool proto_encode(struct arena *a, const cJSON *object, struct str *ret)
 
 /* ---- lists in pieces ---- */
 
-/* The items must be the last field of the message: what is in the frame stands before them. */
+/* The items must be the last field of the message: the fields in the frame precede them. */
 bool proto_list_open(const cJSON *frame, const char *items, struct proto_list *ret)
 {
     const struct schema *s = &SCHEMA_BUILTIN;

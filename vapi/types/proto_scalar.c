@@ -2,7 +2,7 @@
  *
  * Protobuf's leaves: scalars, and the small messages that are scalars in JSON (Quantity,
  * IntOrString, Time, RawExtension, ...). Source: the generated.proto files of apimachinery. Must
- * never emit text that is not UTF-8 or a number JSON does not have. */
+ * never emit a string that is not UTF-8 or a number JSON does not have. */
 
 #include "proto.h"
 #include "scalar.h"
@@ -13,7 +13,7 @@
 #include <sublet/clock.h>
 #include <sublet/encode.h>
 
-/* Years 0 to 9999: outside of them RFC 3339 has no text. */
+/* Years 0 to 9999: RFC 3339 has no form for others. */
 #define TIME_MIN_S  INT64_C(-62167219200)
 #define TIME_MAX_S  INT64_C(253402300799)
 #define TIME_ZERO_S INT64_C(-62135596800)
@@ -45,7 +45,7 @@ struct str proto_text(struct proto *p, struct str bytes)
     return text;
 }
 
-/* Messages of at most three fields: a number each for 1 and 2, bytes for the others. */
+/* Messages of at most three fields: numbers for fields 1 and 2, bytes for all. */
 struct small_message {
     uint64_t number[4];
     struct str bytes[4];
@@ -99,7 +99,7 @@ static int int_or_string_value(struct proto *p, struct str bytes, cJSON **ret)
     return 0;
 }
 
-/* JSON inside of a message: RawExtension, JSON, FieldsV1. None at all is null. */
+/* JSON inside a message: RawExtension, JSON, FieldsV1. Empty is null. */
 static int raw_value(struct proto *p, struct str bytes, cJSON **ret)
 {
     struct json_limits limits = JSON_LIMITS;
@@ -114,7 +114,7 @@ static int raw_value(struct proto *p, struct str bytes, cJSON **ret)
     limits.nodes = p->nodes < limits.nodes ? limits.nodes - p->nodes : 1;
     if (json_parse_strict(p->arena, m.bytes[1], &limits, NULL, NULL, ret, p->err))
         return err_wrap(p->err, "proto: a raw value is not JSON");
-    p->nodes += m.bytes[1].n / 2; /* no JSON text has more values */
+    p->nodes += m.bytes[1].n / 2; /* no JSON document has more values */
     return 0;
 }
 
@@ -139,7 +139,7 @@ static int message_value(struct proto *p, uint8_t kind, struct str bytes, cJSON 
         return -1;
     if (kind == SCHEMA_DURATION)
         *ret = json_new_string(p->arena, duration_text(p->arena, (int64_t)m.number[1]));
-    else /* QUANTITY: no text at all is 0 */
+    else /* QUANTITY: an empty string is 0 */
         *ret = json_new_string(p->arena, m.bytes[1].p ? proto_text(p, m.bytes[1]) : STR("0"));
     return 0;
 }

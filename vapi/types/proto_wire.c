@@ -90,7 +90,7 @@ static int take_tag(struct str *rest, struct wire_field *field, struct err *err)
     return 0;
 }
 
-/* No message of ours has a group in it: one that comes from elsewhere is an unknown field. */
+/* No built-in message contains a group: a group from a client is an unknown field. */
 static int skip_group(struct str *rest, struct err *err)
 {
     unsigned depth = 1;

@@ -22,8 +22,8 @@ struct wire_field {
     struct str bytes; /* WIRE_BYTES; a view into the message */
 };
 
-/* Takes the next field off *rest: 1, or 0 at the end, or -1 (BAD_REQUEST). Groups are skipped
- * whole. */
+/* Takes the next field from *rest: 1, or 0 at the end, or -1 (BAD_REQUEST). Groups are skipped
+ * entirely. */
 int wire_next(struct str *rest, struct wire_field *ret, struct err *err) MUST_CHECK;
-/* Takes one varint off *rest. */
+/* Takes one varint from *rest. */
 int wire_varint(struct str *rest, uint64_t *ret, struct err *err) MUST_CHECK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leaves of a body: checked against their Go type and put into the text Go would print. Must never
- * accept a number that does not fit its type: clients compute with what they read back. */
+ * Leaves of a body: checked against their Go type and rewritten as Go would print them. Must never
+ * accept a number that does not fit its type: clients compute with the value they read back. */
 
 #include "scalar.h"
 #include "tree.h"
@@ -21,7 +21,7 @@ static void set_text(struct walk *w, cJSON *value, struct str text)
     tree_become(value, json_new_string(w->arena, text));
 }
 
-/* Integers as strconv.ParseInt reads the literal: "1.0" and "1e3" are none. */
+/* Integers as strconv.ParseInt reads the literal: "1.0" and "1e3" are not integers. */
 static bool integer(struct walk *w, const cJSON *value, int64_t *ret)
 {
     if (!value->valuestring && fabs(value->valuedouble) < 1e15 &&
@@ -40,7 +40,7 @@ static const struct {
     [SCHEMA_UINT8] = {0, UINT8_MAX},
 };
 
-/* What a Go conversion leaves of a number that does not fit. */
+/* The result of a Go conversion of a number that does not fit. */
 static int64_t cut(uint8_t kind, int64_t n)
 {
     switch (kind) {
@@ -81,7 +81,7 @@ static bool take_double(cJSON *value)
     return true;
 }
 
-/* Go takes a list of numbers for []byte as well. */
+/* Go also accepts a list of numbers for []byte. */
 static int take_byte_list(struct walk *w, cJSON *value, const struct frame *at)
 {
     char *bytes = arena_alloc(w->arena, json_count(value) + 1);
@@ -141,7 +141,7 @@ static int take_int_or_string(struct walk *w, cJSON *value, const struct frame *
     return walk_mismatch_now(w, at, value, "int32");
 }
 
-/* metav1.MicroTime reads six digits of fraction, no more and no less. */
+/* metav1.MicroTime requires exactly six fraction digits. */
 static bool has_micros(struct str text)
 {
     for (size_t i = 20; i < 26; i++) {
@@ -151,7 +151,7 @@ static bool has_micros(struct str text)
     return text.p[19] == '.' && text.n > 26 && (text.p[26] < '0' || text.p[26] > '9');
 }
 
-/* Go's layout "15" takes one digit too, and a comma may stand before the fraction. */
+/* Go's layout "15" accepts one digit too, and a comma before the fraction. */
 static struct str plain_time(struct walk *w, struct str text)
 {
     if (text.n > 12 && text.p[12] == ':')
@@ -199,7 +199,7 @@ static int take_duration(struct walk *w, cJSON *value, const struct frame *at)
     return 0;
 }
 
-/* In a map of Go's a number that was no integer is a float64, however it was written. */
+/* In a Go map, a number that is no integer is a float64, however it is spelled. */
 static void plain_number(struct walk *w, cJSON *value)
 {
     if (json_is_number(value) && isfinite(value->valuedouble) &&
@@ -241,7 +241,7 @@ int walk_scalar(struct walk *w, uint32_t node, cJSON *value, const struct frame 
     case SCHEMA_DURATION:
         return take_duration(w, value, at);
     case SCHEMA_FIELDS_V1:
-    case SCHEMA_UNSTRUCTURED: /* kept as they are */
+    case SCHEMA_UNSTRUCTURED: /* kept unchanged */
         return 0;
     default:
         break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why a time, base64 text or quantity does not parse, as Go's time, encoding/base64 and
- * apimachinery's resource packages say it. Follows their order of checks, because the first failure
- * is what they report. Must never be asked about text that parses. */
+ * Why a time, base64 string or quantity does not parse, with the messages of Go's time,
+ * encoding/base64 and apimachinery's resource packages. Follows their order of checks, because they
+ * report the first failure. Must never be called for a string that parses. */
 
 #include "scalar.h"
 
@@ -71,7 +71,7 @@ static void take_zone(struct time_scan *t)
     t->rest = str_from(s, 6);
 }
 
-/* Takes the value of one layout element; text that is none of the known ones stands for itself. */
+/* Takes the value of one layout element; an unknown element stands for itself. */
 static void take_element(struct time_scan *t, const char *element)
 {
     unsigned ignored;
@@ -165,7 +165,7 @@ struct str scalar_time_error(struct arena *a, struct str text, bool micro)
     return arena_printf(a, "parsing time %.*s: day out of range", STR_F(value));
 }
 
-/* Base64: where Go's decoder stops. */
+/* Base64: the position where Go's decoder stops. */
 
 static bool is_base64(char c)
 {
@@ -180,7 +180,7 @@ static size_t skip_breaks(struct str s, size_t at)
     return at;
 }
 
-/* `at` is behind the first '=', which came after `have` characters of its group. */
+/* `at` is after the first '=', which came after `have` characters of its group. */
 static size_t padding_error(struct str s, size_t at, size_t have)
 {
     if (have < 2)
@@ -193,7 +193,7 @@ static size_t padding_error(struct str s, size_t at, size_t have)
             return at - 1;
         at++;
     }
-    return skip_breaks(s, at); /* what follows the padding */
+    return skip_breaks(s, at); /* the bytes after the padding */
 }
 
 struct str scalar_base64_error(struct arena *a, struct str text)
@@ -218,7 +218,7 @@ struct str scalar_base64_error(struct arena *a, struct str text)
 /* Quantities. Source: apimachinery pkg/api/resource/quantity.go and suffix.go. */
 
 struct quantity_parts {
-    struct str whole, part, suffix; /* whole without leading zeros; "0" when there is nothing */
+    struct str whole, part, suffix; /* whole without leading zeros; "0" when empty */
     bool complete;                  /* nothing follows the suffix */
 };
 

@@ -2,7 +2,7 @@
  *
  * Look-ups in a schema, and the two walks that need nothing else: pruning and defaulting. Works the
  * same for the built-in table and for compiled CRDs. Must never assume that an object has the shape
- * its schema says: what does not fit is left alone. */
+ * its schema says: values that do not fit are left unchanged. */
 
 #include "builtin.h"
 #include "tree.h"
@@ -23,7 +23,7 @@ const char *schema_text(const struct schema *s, uint32_t offset)
     return s->strings + offset;
 }
 
-/* Compares a key, which may hold no NUL, with a NUL-terminated text of the table. */
+/* Compares a key, which may hold no NUL, with a NUL-terminated string of the table. */
 static int compare_text(struct str key, const char *text)
 {
     return str_cmp(key, str_c(text));
@@ -130,7 +130,7 @@ static uint32_t find_root(struct str group, struct str version, struct str kind)
     return 0;
 }
 
-/* Upstream registers DeleteOptions, Status and their like in every group and version. */
+/* Upstream registers DeleteOptions, Status and a few others in every group and version. */
 uint32_t schema_builtin_root(struct str group, struct str version, struct str kind)
 {
     uint32_t node = find_root(group, version, kind);
@@ -173,7 +173,7 @@ const struct schema_field *schema_either(const struct schema *s, uint32_t wire, 
     return found;
 }
 
-/* Walks. Recursion is bounded by the depth every tree was decoded with; both stop at TREE_DEPTH. */
+/* Walks. The depth limit of the decoder bounds the recursion; both stop at TREE_DEPTH. */
 
 static void prune(const struct schema *s, uint32_t node, cJSON *value, unsigned depth);
 

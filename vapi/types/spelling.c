@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * "1Gi" and "1024Mi" are the same amount: who writes the one for the other changes no spec, breaks
- * no immutable field, and starts no new generation; the text is stored all the same. It must never
- * make two amounts equal that are not. Source: apimachinery pkg/api/equality. */
+ * "1Gi" and "1024Mi" are the same quantity: replacing one by the other changes no spec, breaks no
+ * immutable field, and starts no new generation, but the new spelling is stored. Must never make
+ * two different quantities equal. Source: apimachinery pkg/api/equality. */
 #include <sublet/spelling.h>
 
 #include <sublet/quantity.h>
 
 #define MAX_DEPTH 64
 
-/* Stays within before, a copy. */
+/* Changes only before, a copy. */
 static void respell(const struct schema *s, uint32_t node, cJSON *before, const cJSON *now,
                     unsigned depth);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Strategic merge of lists: of objects by their merge key, of scalars as sets. Source: apimachinery
- * strategicpatch (mergeSlice). Must never find an item by walking the list. */
+ * strategicpatch (mergeSlice). Must never find an item by a linear search. */
 
 #include "strategic.h"
 
@@ -11,7 +11,7 @@
 #include "index.h"
 #include "tree.h"
 
-/* All items must be of one type, and no lists. */
+/* All items must be of one type, and none a list. */
 static int check_types(struct strategic *s, struct items original, struct items patch,
                        enum value_type *ret)
 {
@@ -38,7 +38,7 @@ static int check_types(struct strategic *s, struct items original, struct items 
     return 0;
 }
 
-/* original without what patch names. */
+/* original without the items of patch. */
 static struct items subtract(struct strategic *s, struct items original, struct items patch)
 {
     struct items out = {.v = arena_alloc(s->arena, (original.n + 1) * sizeof(cJSON *))};
@@ -55,7 +55,7 @@ static struct items subtract(struct strategic *s, struct items original, struct 
     return out;
 }
 
-/* Both lists, each scalar once. */
+/* The union of both lists, without duplicates. */
 static struct items join(struct strategic *s, struct items original, struct items patch)
 {
     struct items out = {.v = arena_alloc(s->arena, (original.n + patch.n + 1) * sizeof(cJSON *))};
@@ -75,7 +75,7 @@ static struct items join(struct strategic *s, struct items original, struct item
     return out;
 }
 
-/* An item that goes, and the directive it goes by. */
+/* An item to delete, and the directive that names it. */
 struct deletion {
     size_t at, turn;
 };
@@ -89,9 +89,9 @@ static int by_turn(const void *left, const void *right)
     return (a->at > b->at) - (a->at < b->at);
 }
 
-/* Takes the items named in `deleted` out of the list, in place. Upstream's slice keeps its old
- * length for those who hold it: behind the rest stands, for each item taken, the one that was last
- * then. The order of the result depends on it. */
+/* Removes the items named in `deleted` from the list, in place. Upstream's slice keeps its length
+ * for its other holders: after the remaining items it holds, for each removed item, the item that
+ * was last at that moment. The order of the result depends on it. */
 static void delete_items(struct strategic *s, const char *key, const struct index *deleted,
                          struct items *list)
 {
@@ -123,7 +123,7 @@ static void delete_items(struct strategic *s, const char *key, const struct inde
     list->n = kept;
 }
 
-/* Takes the items that are directives out of patch and obeys them. */
+/* Removes the directives from patch and applies them. */
 static int obey_directives(struct strategic *s, const char *key, struct items *original,
                            struct items *patch)
 {
@@ -162,7 +162,7 @@ static int obey_directives(struct strategic *s, const char *key, struct items *o
     return 0;
 }
 
-/* Merging uses an item of the patch up; its key must stay, to put the list in order. */
+/* Merging consumes an item of the patch; its key must stay, to order the list. */
 static cJSON *key_alone(struct strategic *s, const cJSON *item, const char *key)
 {
     cJSON *alone = json_new_object(s->arena);
@@ -170,8 +170,8 @@ static cJSON *key_alone(struct strategic *s, const cJSON *item, const char *key)
     return tree_add(alone, key, json_copy(s->arena, json_get(item, key))), alone;
 }
 
-/* Each item of patch is merged into the first of original with its key, or appended. Upstream
- * appends in place while the slice has room (see delete_items). */
+/* Merges each item of patch into the first of original with its key, or appends it. Upstream
+ * appends in place while the slice has capacity (see delete_items). */
 static int merge_maps(struct strategic *s, const struct patch_meta *meta, struct items original,
                       size_t room, struct items patch, unsigned depth, struct items *ret)
 {

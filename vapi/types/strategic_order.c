@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order of a merged list: items the patch names stand as $setElementOrder (or the patch) says,
- * those only the server has keep their place between them. Source: apimachinery strategicpatch
- * (normalizeElementOrder). Must never be quadratic: positions are looked up in an index.
- * One difference: items in neither order keep the order they came in; upstream's depends on its
- * sort. */
+ * The order of a merged list: items the patch names follow $setElementOrder (or the patch); items
+ * only on the server keep their place between them. Source: apimachinery strategicpatch
+ * (normalizeElementOrder). Must never be quadratic: positions are looked up in an index. One
+ * difference: items in neither order keep their relative order; upstream's depends on its sort. */
 
 #include "strategic.h"
 
@@ -13,7 +12,7 @@
 
 #include "index.h"
 
-/* What an item is known by: itself, or its merge key's value. */
+/* The identity of an item: the item itself, or its merge key's value. */
 static struct str item_key(struct strategic *s, const cJSON *item, const char *key, bool maps)
 {
     return value_key(s->arena, maps ? json_get(item, key) : item);
@@ -46,7 +45,7 @@ static int64_t rank_of(const struct index *x, struct str key)
     return slot ? (int64_t)slot->at : NOWHERE;
 }
 
-/* Items without a rank come last, as they came. */
+/* Items without a rank come last, in their original order. */
 static int by_rank(const void *left, const void *right)
 {
     const struct ranked *a = left, *b = right;
@@ -63,8 +62,8 @@ static bool is_deletion(const cJSON *item)
     return str_eqc(json_str(json_get(item, DIRECTIVE)), "delete");
 }
 
-/* Upstream's comparison calls everything without a rank less than everything: a short list then
- * shows how insertion sort goes about it. */
+/* Upstream's comparison says that an item without a rank is less than any other; in a short list,
+ * the result depends on the steps of its insertion sort. */
 static void insertion_sort(struct ranked *ranked, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
@@ -104,11 +103,11 @@ static void sort_items(struct strategic *s, struct items items, const struct ind
         qsort(ranked, n, sizeof *ranked, by_rank);
     for (size_t i = 0; i < n; i++)
         items.v[i] = ranked[i].item;
-    for (size_t i = 0; i < deleted; i++) /* these come last, as they came */
+    for (size_t i = 0; i < deleted; i++) /* these come last, in their original order */
         items.v[n + i] = ranked[items.n - 1 - i].item;
 }
 
-/* A server item goes before a patch item only where both stood on the server, in that order. */
+/* A server item precedes a patch item only where both were on the server, in that order. */
 static void interleave(struct strategic *s, struct items server_only, struct items patch,
                        const struct index *server, const char *key, bool maps, struct items *ret)
 {
@@ -139,7 +138,8 @@ static int check_keys(struct strategic *s, struct items items, const char *key)
     return 0;
 }
 
-/* Each merged item is looked for in `by`, from its start: what is met there must be an object. */
+/* Looks up each merged item in `by`, from the start of `by`: every item compared on the way must be
+ * an object. */
 static int check_named(struct strategic *s, struct items merged, struct items by,
                        const struct index *named, const char *key)
 {
@@ -183,7 +183,7 @@ int strategic_order(struct strategic *s, struct items merged, struct items by, s
     return 0;
 }
 
-/* left == right as mergeKeyValueEqual has it: with a key both must be maps that have it. */
+/* left == right as in mergeKeyValueEqual: with a key, both must be maps that have it. */
 static int same_item(struct strategic *s, const cJSON *left, const cJSON *right, const char *key,
                      bool *ret)
 {
@@ -201,7 +201,7 @@ static int same_item(struct strategic *s, const cJSON *left, const cJSON *right,
     return 0;
 }
 
-/* The items of a patch that are no deletions. */
+/* The items of a patch that are not deletions. */
 static int without_deletions(struct strategic *s, struct items patch, bool maps, struct items *ret)
 {
     ret->v = arena_alloc(s->arena, (patch.n + 1) * sizeof(cJSON *));

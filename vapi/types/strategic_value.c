@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Values in strategic merge patches: how Go types, compares and prints them, and the errors that
- * show them. Must never print a whole body back: text in errors is cut. */
+ * show them. Must never print a whole body: values in errors are truncated. */
 
 #include "strategic.h"
 #include "tree.h"
@@ -47,8 +47,8 @@ static void print_items(struct arena *a, struct buf *b, struct items items, bool
     buf_char(b, ']');
 }
 
-/* An int64 as it is; a float64 in the fewest digits, with an exponent below 1e-4 and from 1e6 on.
- */
+/* An int64 unchanged; a float64 in the fewest digits, with an exponent below 1e-4 and from 1e6
+ * on. */
 static void print_number(struct buf *b, const cJSON *value)
 {
     double number = value->valuedouble;
@@ -181,7 +181,7 @@ void value_strip(struct strategic *s, uint32_t node, cJSON *value, unsigned dept
     }
 }
 
-/* Errors. Those without a reason of their own are answered with 500, as upstream does. */
+/* Errors. Those without a specific reason are answered with 500, as upstream does. */
 
 int strategic_bad_type(struct strategic *s, const char *expected, const cJSON *actual)
 {
@@ -205,7 +205,7 @@ int strategic_bad_directive(struct strategic *s, const cJSON *directive, const c
         [VALUE_BOOL] = "bool=", [VALUE_INT] = "int64=", [VALUE_FLOAT] = "float64="};
     enum value_type type = value_type(s->arena, directive);
 
-    if (type <= VALUE_FLOAT) /* fmt's %s of something that is no string */
+    if (type <= VALUE_FLOAT) /* fmt's %s of a value that is not a string */
         return err_set(s->err, &ERR_UNKNOWN, "unknown patch type: %%!s(%s%.*s) in map: %.*s",
                        scalars[type] ? scalars[type] : "", STR_F(value_print(s->arena, directive)),
                        STR_F(value_print(s->arena, map)));

@@ -49,7 +49,7 @@ static struct str *more_room(struct strict_errors *e, const struct str *old, siz
     return room;
 }
 
-/* Whether it is new. Both are the arena's. */
+/* False for a duplicate. Both strings live in the arena. */
 static bool add(struct strict_errors *e, struct str text, struct str path)
 {
     for (size_t i = 0; i < e->n; i++) {

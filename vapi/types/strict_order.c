@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order of strict decoding errors. Why: upstream's decoder meets unknown and duplicate fields
- * in one pass, in the order of the text; our reader finds the duplicates, and the table the unknown
- * fields afterwards. So the text is gone through once more, when there is more than one error. Must
- * never take a text for valid: what the reader refused never comes here. */
+ * The order of strict decoding errors. Why: upstream's decoder finds unknown and duplicate fields
+ * in one pass, in the order of the body; our reader finds the duplicates, and the table the unknown
+ * fields afterwards. So the body is scanned once more when there is more than one error. Must never
+ * be used to validate: a body the reader refused never comes here. */
 
 #include <sublet/schema.h>
 
@@ -12,18 +12,18 @@
 
 enum { PATH_MAX_BYTES = 16 * 1024 };
 
-/* An error and where it stands. */
+/* An error and its position. */
 struct placed {
     struct str text, path;
     bool unknown;
-    size_t met;   /* how often its field was; a duplicate counts from the second time */
-    size_t at;    /* among the keys of the text; 0 while not met */
-    size_t index; /* the order they came in, which is left to those not met */
+    size_t met;   /* how often its field occurred; a duplicate counts from the second time */
+    size_t at;    /* position among the keys of the body; 0 while not found */
+    size_t index; /* original position, which orders the errors that are not found */
 };
 
 struct scan {
     struct arena *a;
-    struct str rest; /* what is still to be read */
+    struct str rest; /* the unread bytes */
     size_t keys;     /* read so far */
     struct buf path;
     struct placed *list;
@@ -35,7 +35,7 @@ static bool is_unknown(struct str text)
     return str_has_prefix(text, STR("unknown field"));
 }
 
-/* ---- what upstream does not tell ---- */
+/* ---- errors upstream does not report ---- */
 
 static bool is_below(struct str path, struct str top)
 {
@@ -43,8 +43,8 @@ static bool is_below(struct str path, struct str top)
            (path.n == top.n || path.p[top.n] == '.' || path.p[top.n] == '[');
 }
 
-/* Whether the decoder skips it: it does so with the value of an unknown field, and its name it does
- * not remember. */
+/* Whether the decoder skips it: it skips the value of an unknown field and does not remember its
+ * name. */
 static bool is_skipped(const struct strict_errors *e, size_t at)
 {
     if (is_unknown(e->text[at]))
@@ -65,7 +65,7 @@ static void list_them(const struct strict_errors *e, struct scan *s)
                                               .index = i};
 }
 
-/* ---- the text ---- */
+/* ---- the scanner ---- */
 
 static char peek(const struct scan *s)
 {
@@ -119,7 +119,7 @@ static struct str key_of(struct scan *s, struct str token)
     return json_parse(s->a, token, &node, &err) ? STR("") : json_str(node);
 }
 
-/* ---- the errors in it ---- */
+/* ---- the errors in the body ---- */
 
 static void note_field(struct scan *s)
 {
@@ -182,7 +182,7 @@ static void scan_value(struct scan *s, unsigned depth)
         skip_plain(s);
 }
 
-/* ---- both ---- */
+/* ---- sorting ---- */
 
 static int by_place(const void *a, const void *b)
 {

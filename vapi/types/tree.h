@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the walks of this folder need beyond sublet/json.h: adding a member whose key is known to be
- * new, without the look-up that would make large maps quadratic. */
+ * Helpers of this folder's walks beyond sublet/json.h: adding a member whose key is known to be
+ * absent, without the look-up that would make large maps quadratic. */
 #pragma once
 
 #include <sublet/json.h>
 
-/* No walk goes deeper. JSON_LIMITS lets no decoded tree be deeper than 256. */
+/* No walk is deeper. JSON_LIMITS lets no decoded tree be deeper than 256. */
 enum { TREE_DEPTH = 300 };
 
 /* Appends item as the member `key`, which must not be in object yet. key is not copied: it lives in
  * the schema's strings or in the arena of the tree. */
 cJSON *tree_add(cJSON *object, const char *key, cJSON *item);
-/* Sorts the members by key, bytewise, as Go prints maps. Of several with one key the last stays. */
+/* Sorts the members by key, bytewise, as Go prints maps. Of duplicates the last stays. */
 void tree_sort_members(struct arena *a, cJSON *object);
 /* Turns a node into another one, in place: its key and neighbours stay. `value` must not be used
- * after. */
+ * afterwards. */
 void tree_become(cJSON *node, const cJSON *value);
 
 /* Types as Go sees them: a number is an integer when its literal has no point and fits an int64. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Server-side apply: a configuration merged into a live object, what its manager no longer applies
- * taken out, and conflicts with the owners of what changes. Must never take away what another
- * manager owns unless forced. Source: structured-merge-diff merge/{update,conflict}.go,
- * apimachinery pkg/util/managedfields/internal/conflict.go. */
+ * Server-side apply: merges a configuration into a live object, removes the fields its manager no
+ * longer applies, and reports conflicts with the owners of changed fields. Must never remove a
+ * field another manager owns unless forced. Source: structured-merge-diff
+ * merge/{update,conflict}.go, apimachinery pkg/util/managedfields/internal/conflict.go. */
 #include "managers.h"
 
 #include <stdlib.h>
@@ -15,14 +15,14 @@ struct apply {
     struct managers *managers;
     struct field_type type; /* in the version of the request */
     struct manager self;
-    struct field_set *last; /* what self applied before, in last_version */
+    struct field_set *last; /* fields self applied before, in last_version */
     struct str last_version;
     bool force;
 };
 
-/* ---- what is no longer applied ---- */
+/* ---- fields no longer applied ---- */
 
-/* A tree of its own in a version; NULL when there is no such version. */
+/* A copy of the tree in a version; NULL when there is no such version. */
 static cJSON *in_version(const struct apply *p, const cJSON *object, struct str version,
                          struct field_type *ret)
 {
@@ -50,7 +50,8 @@ static struct field_set *owned_in(const struct apply *p, struct str version)
     return all;
 }
 
-/* pruned, and what managers own at a version. Both come back in that version. */
+/* Restores fields of pruned that managers own at a version. Both trees come back in that
+ * version. */
 static void add_back_owned(const struct apply *p, cJSON **merged, cJSON **pruned,
                            struct str version)
 {
@@ -83,7 +84,7 @@ static void add_back_all_owned(const struct apply *p, cJSON *merged, cJSON **pru
     }
 }
 
-/* Takes out what self applied last time, does not apply now, and nobody else owns. */
+/* Removes fields that self applied last time, does not apply now, and no other manager owns. */
 static cJSON *prune(const struct apply *p, cJSON *merged)
 {
     struct arena *a = p->arena;
@@ -201,13 +202,13 @@ static int refuse(struct arena *a, const struct conflicts *c, struct err *err)
     return err_set(err, &ERR_CONFLICT, "Apply failed with %zu conflicts: %.*s", r.n, STR_F(text));
 }
 
-/* ---- from client-side apply ---- */
+/* ---- migration from client-side apply ---- */
 
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 #define MIGRATES     "kubectl"
 
-/* What kubectl applied on the client's side and is still so: its own server-side apply may take it
- * over. NULL also where the annotation says nothing of use. Source: lastappliedmanager.go. */
+/* Fields that kubectl applied client-side and that still have that value: its own server-side apply
+ * may take them over. NULL also when the annotation is invalid. Source: lastappliedmanager.go. */
 static struct field_set *last_applied(const struct apply *p, const cJSON *live)
 {
     struct arena *a = p->arena;
@@ -250,7 +251,7 @@ static int judge(const struct apply *p, struct conflicts *c, const cJSON *live)
 
 /* ---- apply ---- */
 
-/* The manager's own entry is set apart: what it owned does not conflict with what it applies. */
+/* Separates the manager's own entry: fields it owned do not conflict with those it applies. */
 static void set_self_apart(struct apply *p, const cJSON *config)
 {
     struct managers *m = p->managers;

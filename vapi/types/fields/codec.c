@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fieldsV1, the form of a set in objects: one JSON object per step, "." for a path that is in the
- * set and has more below. It must read whatever a client stored. Source: structured-merge-diff
+ * fieldsV1, the serialized form of a set: one JSON object per step, "." for a path that is in the
+ * set and has children. Must accept whatever a client stored. Source: structured-merge-diff
  * fieldpath/serialize.go. */
 #include "fields.h"
 
@@ -28,7 +28,7 @@ cJSON *set_to_json(struct arena *a, const struct field_set *x)
     return print(a, x, false);
 }
 
-/* *member: whether the path that leads here is in the set. */
+/* *member: whether the path that ends here is in the set. */
 static int parse(struct arena *a, const cJSON *fields, struct field_set **ret, bool *member,
                  unsigned depth)
 {

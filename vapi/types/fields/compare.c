@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What changed between two values of a type, as sets of paths. One path is in at most one of them.
+ * The changes between two values of a type, as sets of paths. One path is in at most one of them.
  * The hot walk of every write: it takes time linear in both values and allocates for changes only.
  * Source: structured-merge-diff typed/compare.go. */
 #include "fields.h"
 
-/* What happened to the path of the value itself. */
+/* How the path of the value itself changed. */
 enum self { SELF_SAME = 0, SELF_REMOVED = 1, SELF_MODIFIED = 2, SELF_ADDED = 4 };
 
 struct walk {
@@ -114,7 +114,7 @@ static bool twins_equal(const struct items *x, uint32_t i, const struct items *y
     return true;
 }
 
-/* Items that share an identity are looked at as one whole. */
+/* Items that share an identity are compared as one unit. */
 static int compare_item(struct walk *w, const struct atom *t, const struct items *olds, int64_t i,
                         const struct items *nows, int64_t j, struct field_diff *ret)
 {
@@ -175,7 +175,7 @@ static int compare_as(struct walk *w, const struct atom *t, unsigned bit, const 
     return list ? compare_items(w, t, old, now, ret) : compare_map(w, t, old, now, ret);
 }
 
-/* A value that changed its kind is looked at as both. */
+/* A value whose kind changed is compared as both kinds. */
 static int compare(struct walk *w, struct field_type t, const cJSON *old, const cJSON *now,
                    struct field_diff *ret, unsigned *self)
 {

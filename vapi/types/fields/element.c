@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps of paths: their order, their text in messages, and their text as keys of fieldsV1. What is
- * read here comes from stored objects and from clients: it must never be trusted to be ours.
- * Source: structured-merge-diff fieldpath/{element,serialize-pe}.go, value/value.go. */
+ * Steps of paths: their order, their form in messages, and their form as keys of fieldsV1. Input
+ * comes from stored objects and from clients: it must never be trusted. Source:
+ * structured-merge-diff fieldpath/{element,serialize-pe}.go, value/value.go. */
 #include "fields.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 
 /* ---- order ---- */
 
-/* Numbers, strings, booleans, lists, objects, null. */
+/* Order of types: numbers, strings, booleans, lists, objects, null. */
 static int rank(const cJSON *v)
 {
     if (json_is_number(v))
@@ -105,7 +105,7 @@ int element_cmp(const struct element *a, const struct element *b)
 
 /* ---- messages ---- */
 
-/* %q of a string, %v of the rest. */
+/* %q for a string, %v for other values. */
 static void add_value(struct buf *b, const cJSON *v)
 {
     const char *between = "";
@@ -158,7 +158,7 @@ void element_text(struct buf *b, const struct element *e)
 
 /* ---- keys of fieldsV1 ---- */
 
-/* As Go's JSON encoder prints values: <, > and & are escaped. */
+/* Escapes <, > and & as Go's JSON encoder does. */
 static void add_json(struct buf *b, const cJSON *v)
 {
     if (json_is_string(v))

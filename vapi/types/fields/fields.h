@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi/types/fields)
  *
- * What the files of the structured merge share: steps as text, sets under construction, types as
- * what a value of theirs may be, items of lists by their identity. */
+ * Shared by the files of the structured merge: steps as strings, sets under construction, the
+ * shapes a value of a type may have, list items by identity. */
 #pragma once
 
 #include <sublet/fields.h>
@@ -14,7 +14,7 @@ enum { FIELDS_DEPTH = 300 };
 void element_text(struct buf *b, const struct element *e);
 const char *element_print(struct arena *a, const struct element *e); /* "f:spec" */
 void element_sort_parts(struct element_part *parts, size_t n);
-/* -1: not a step; 1: of a kind we do not know, to be ignored. */
+/* -1: not a step; 1: of an unknown kind, to be ignored. */
 int element_parse(struct arena *a, const char *key, struct element *ret);
 static inline struct element element_field(const char *name)
 {
@@ -22,14 +22,14 @@ static inline struct element element_field(const char *name)
 }
 
 /* ---- set.c: construction ---- */
-/* Adds an item in any order; nothing when it is no member and has nothing below. */
+/* Adds an item in any order; does nothing when it is no member and has no children. */
 void set_add(struct arena *a, struct field_set **x, const struct element *e, bool member,
              struct field_set *below);
-/* Sorts, and makes one of items that are equal. Must be called once before the set is used. */
+/* Sorts, and merges equal items. Must be called once before the set is used. */
 struct field_set *set_finish(struct arena *a, struct field_set *x);
 
 /* ---- type.c ---- */
-/* What a value of a type may be; what `deduced` allows is all of it. */
+/* The shapes a value of a type may have; `deduced` types allow all of them. */
 enum atom_bits { ATOM_MAP = 1, ATOM_SCALAR = 2, ATOM_LIST = 4 };
 struct atom {
     struct field_type type;
@@ -38,17 +38,17 @@ struct atom {
     enum { SCALAR_UNTYPED, SCALAR_STRING, SCALAR_NUMBER, SCALAR_BOOL } scalar;
 };
 void atom_of(struct field_type t, struct atom *ret);
-/* The bits that are left for value; all of them when it fits none, or is NULL or null. */
+/* The bits that apply to value; all of them when it fits none, or is NULL or null. */
 unsigned atom_deduce(const struct atom *t, const cJSON *value);
-/* Of the bits, the one that is looked at. */
+/* The one bit that is used. */
 unsigned atom_choose(unsigned bits);
-/* Type of a member. *declared tells a field of a struct from a key of a map. */
+/* Type of a member. *declared: a field of a struct, not a key of a map. */
 struct field_type type_member(const struct atom *t, const char *key, bool *declared);
 struct field_type type_item(const struct atom *t);
 /* A map without fields whose values are deduced. */
 bool type_is_free(const struct atom *t);
 const char *go_value(struct arena *a, const cJSON *value); /* "&{map[a:1]}", for messages */
-/* Scalars: NULL, or what was wrong with value. */
+/* Scalars: NULL, or the problem with value. */
 const char *scalar_problem(struct arena *a, const struct atom *t, const cJSON *value);
 
 /* ---- items.c ---- */
@@ -56,22 +56,22 @@ struct item {
     struct element element;
     cJSON *value;
     uint32_t twin;  /* position of the first item with this element; itself for the first */
-    uint32_t count; /* of the first: how many have it, */
-    uint32_t rank;  /* beginning here in items.order */
+    uint32_t count; /* of the first: how many items share its element, */
+    uint32_t rank;  /* starting here in items.order */
 };
 struct items {
     struct item *at;
     uint32_t n;
     uint32_t *order; /* sorted by element, then position */
 };
-/* The items of a set or map by identity. Error: the text of the first item that has none, after
- * `element <i>: `. list may be NULL or null. */
+/* The items of a set or map by identity. Error: the message about the first item that has none,
+ * after `element <i>: `. list may be NULL or null. */
 int items_of(struct arena *a, const struct atom *t, const cJSON *list, struct items *ret,
              struct str *ret_why) MUST_CHECK;
 /* Position of the first item with an element, or -1. */
 int64_t items_find(const struct items *x, const struct element *e);
 
-/* Members by key, in linear time over all: objects mostly have the same order. */
+/* Members by key, in linear time over all look-ups: objects mostly have the same order. */
 struct lookup {
     struct arena *arena;
     cJSON *object, *next;

@@ -174,7 +174,7 @@ int64_t items_find(const struct items *x, const struct element *e)
 
 /* ---- members ---- */
 
-/* Beyond this many look-ups that were not the next member, an index is worth its while. */
+/* After this many look-ups that missed the next member, an index pays off. */
 #define MANY_MISSES 8
 
 void lookup_open(struct lookup *l, struct arena *a, const cJSON *object)

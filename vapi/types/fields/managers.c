@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metadata.managedFields: read, kept up to date with what writes change, and written. A field has
- * every applier that applied it as it is, and the last one that changed it otherwise. Must never
+ * metadata.managedFields: decoding, updating after a write, and encoding. A field is owned by every
+ * manager that applied its present value, and by the last one that changed it otherwise. Must never
  * keep an entry that owns nothing. Source: apimachinery pkg/util/managedfields/internal,
  * structured-merge-diff merge/update.go. */
 #include "managers.h"
@@ -156,7 +156,7 @@ cJSON *managers_write(struct arena *a, struct managers *m)
     return entries;
 }
 
-/* ---- what a write changed, in each version ---- */
+/* ---- the changes of a write, in each version ---- */
 
 static struct field_set *filtered(const struct field_write *w, struct field_set *x)
 {
@@ -211,7 +211,7 @@ int changes_of(struct changes *c, struct str version, const struct change **ret)
     return made->missing;
 }
 
-/* Entries of versions that are gone leave; the others are as today's schema has them. */
+/* Drops entries of versions that no longer exist; rewrites the others for the current schema. */
 void managers_reconcile(const struct field_write *w, struct managers *m)
 {
     const struct field_versions *v = w->versions;
@@ -228,7 +228,7 @@ void managers_reconcile(const struct field_write *w, struct managers *m)
 
 /* ---- update ---- */
 
-/* What the server keeps itself; nobody owns it. */
+/* Fields the server maintains; no manager owns them. */
 static const char *const KEPT[] = {"apiVersion", "kind", "metadata", NULL};
 static const char *const KEPT_METADATA[] = {
     "name",        "namespace",  "creationTimestamp", "selfLink",        "uid",
@@ -315,7 +315,7 @@ static int oldest_first(const void *left, const void *right)
     return order ? order : str_cmp(x->identity, y->identity);
 }
 
-/* The second and later ones of a version go into its bucket, and the first one with them. */
+/* Moves the second and later updaters of a version into its bucket, and the first one with them. */
 static size_t sink(struct arena *a, struct managers *m, const struct updater *sorted, size_t i)
 {
     const struct manager *x = &sorted[i].manager;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi/types/fields)
  *
- * What updates and applies share: entries of managedFields, and what a write changed in each of the
- * versions they speak of. */
+ * Shared by updates and applies: entries of managedFields, and the changes of a write in each of
+ * the versions they refer to. */
 #pragma once
 
 #include "fields.h"
@@ -14,7 +14,7 @@ struct change {
     int missing; /* 1: no such version; -1: the comparison failed */
     struct field_diff diff;
 };
-/* Made when first asked for. */
+/* Computed on first use. */
 struct changes {
     const struct field_write *write;
     const cJSON *old, *now;
@@ -32,6 +32,6 @@ struct manager *managers_find(const struct managers *m, const struct manager *li
 struct manager *managers_put(struct arena *a, struct managers *m, const struct manager *entry);
 void managers_drop(struct managers *m, struct manager *entry);
 void managers_reconcile(const struct field_write *w, struct managers *m);
-/* Takes from every manager what changed. */
+/* Removes the changed fields from every manager. */
 int managers_take(struct changes *c, struct managers *m);
 struct field_set *managers_strip(struct arena *a, struct field_set *x);

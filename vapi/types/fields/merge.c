@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A configuration put over a live value: what it says wins, what it does not say stays, lists that
- * are sets or maps are merged item by item, in the configuration's order where both have one. Both
- * trees are taken apart for the result. Source: structured-merge-diff typed/merge.go. */
+ * Merges a configuration into a live value: the configuration's values win, live values it does not
+ * mention stay, and lists that are sets or maps are merged item by item, in the configuration's
+ * order where both have an item. Consumes both trees. Source: structured-merge-diff
+ * typed/merge.go. */
 #include "fields.h"
 
 #include "../index.h"
@@ -45,7 +46,7 @@ static int merge_map(struct walk *w, const struct atom *t, cJSON *live, cJSON *c
 
 /* ---- lists that are sets or maps ---- */
 
-/* The two sides, and how far each is. shared: the next item of config that live has as well. */
+/* The two sides and the position in each. shared: the next item of config that live has as well. */
 struct zip {
     struct walk *walk;
     struct field_type type;
@@ -73,7 +74,8 @@ static void find_shared(struct zip *z, uint32_t from)
             return;
 }
 
-/* Item j of config, merged with the live one; of several live ones with its identity none is. */
+/* Item j of config, merged with the live item; if several live items share its identity, with
+ * none. */
 static int take_config(struct zip *z, uint32_t j)
 {
     int64_t i = items_find(&z->live, &z->config.at[j].element);
@@ -87,7 +89,7 @@ static int take_config(struct zip *z, uint32_t j)
     return 0;
 }
 
-/* What is to be done with the next live item. */
+/* The step to take for the next live item. */
 enum step { STEP_BOTH, STEP_SKIP, STEP_LIVE, STEP_CONFIG };
 
 static enum step next_step(struct zip *z)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Items of a set taken out of a value. What is left empty by it becomes null, as upstream has it.
- * Source: structured-merge-diff typed/remove.go. */
+ * Removes the items of a set from a value. A value left empty becomes null, as upstream. Source:
+ * structured-merge-diff typed/remove.go. */
 #include "fields.h"
 
 static cJSON *prune(struct arena *a, struct field_type t, cJSON *value, const struct field_set *x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sets of paths as sorted trees. Operations take time linear in what they are given and share what
- * did not change: no set that was handed out may be changed. Source: structured-merge-diff
+ * Sets of paths as sorted trees. Operations take time linear in their inputs and share unchanged
+ * subtrees: a set that was returned must never be changed. Source: structured-merge-diff
  * fieldpath/set.go. */
 #include "fields.h"
 
@@ -51,8 +51,8 @@ static bool is_sorted(const struct field_set *x)
     return true;
 }
 
-/* One item of n that are equal. What is below is sorted together: united one by one, many spellings
- * of one key would cost the square of their number. */
+/* Merges n equal items into one. Their children are sorted together: a pairwise union would take
+ * quadratic time for many spellings of one key. */
 static struct field_item unite(struct arena *a, const struct field_item *items, uint32_t n)
 {
     struct field_item made = items[0];
@@ -86,14 +86,14 @@ struct field_set *set_finish(struct arena *a, struct field_set *x)
     return x;
 }
 
-/* ---- two sets side by side ---- */
+/* ---- walking two sets together ---- */
 
 static const struct field_item *at(const struct field_set *x, uint32_t i)
 {
     return x && i < x->n ? &x->items[i] : NULL;
 }
 
-/* The next step of either; both when they have the same. False at the end. */
+/* The next step of either set; of both when they share it. False at the end. */
 static bool side_by_side(const struct field_set *x, const struct field_set *y, uint32_t *i,
                          uint32_t *j, const struct field_item **left,
                          const struct field_item **right)
@@ -132,7 +132,7 @@ struct field_set *set_union(struct arena *a, struct field_set *x, struct field_s
     return made;
 }
 
-/* A small set beside a large one is looked up item by item: a write that changes much must not cost
+/* A small set beside a large one is searched item by item: a write that changes much must not cost
  * that much for each of a thousand managers. */
 static bool is_much_smaller(const struct field_set *x, const struct field_set *y)
 {
@@ -297,7 +297,7 @@ static struct str path_text(struct arena *a, const struct element *const *steps,
     return text;
 }
 
-/* The members of a level come before what is below them. */
+/* Visits the members of a level before their children. */
 static void visit(struct visit *v, const struct field_set *x, size_t depth)
 {
     if (!x || depth == FIELDS_DEPTH)

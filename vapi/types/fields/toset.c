@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The paths a value mentions: its leaves, the items of its lists, its empty objects; and what a set
- * becomes by knowing the types on its way. Source: structured-merge-diff
+ * The paths of a value: its leaves, the items of its lists, its empty objects; and a set adjusted
+ * to the types along its paths. Source: structured-merge-diff
  * typed/{tofieldset,reconcile_schema}.go, fieldpath/set.go. */
 #include "fields.h"
 
-/* Whether the path of value itself is a leaf; *ret gets what is below. */
+/* Whether the path of value itself is a leaf; *ret receives the paths below it. */
 static bool gather(struct arena *a, struct field_type t, const cJSON *value,
                    struct field_set **ret);
 
@@ -26,7 +26,7 @@ static void gather_members(struct arena *a, const struct atom *t, const cJSON *v
     }
 }
 
-/* Items that share an identity count as one whole. */
+/* Items that share an identity count as one. */
 static void gather_items(struct arena *a, const struct atom *t, const cJSON *value,
                          struct field_set **made)
 {
@@ -117,7 +117,7 @@ static bool is_atomic(const struct atom *t)
     return atom_choose(t->bits) == ATOM_LIST && t->atomic_list;
 }
 
-/* Sets mostly stay as they are: a new one is made only from the first change on. */
+/* Most sets stay unchanged: a copy is made only from the first change on. */
 struct field_set *typed_reconcile(struct arena *a, struct field_type t, struct field_set *x)
 {
     struct field_set *made = NULL;

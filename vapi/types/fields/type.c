@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a value of a type may be, from the schemas of built-in kinds and CRDs. A field a built-in
- * kind does not know was kept from a newer client: it is merged by what it looks like. Must never
- * assume that a value has its type. Source: kube-openapi pkg/schemaconv, structured-merge-diff
- * typed/helpers.go. */
+ * The shapes a value of a type may have, from the schemas of built-in kinds and CRDs. A field
+ * unknown to a built-in kind was kept from a newer client: it is merged by its JSON type. Must
+ * never assume that a value has its type. Source: kube-openapi pkg/schemaconv,
+ * structured-merge-diff typed/helpers.go. */
 #include "fields.h"
 
 #include <sublet/crd.h>
@@ -108,7 +108,7 @@ unsigned atom_choose(unsigned bits)
     return 0;
 }
 
-/* ---- what is below ---- */
+/* ---- children ---- */
 
 static struct field_type child(const struct atom *t, uint32_t node)
 {
@@ -127,14 +127,14 @@ static struct field_type builtin(const char *kind, const char *field)
                                .node = schema_child(&SCHEMA_BUILTIN, root, str_c(field))};
 }
 
-/* apiVersion, kind and metadata are what they are in every object. */
+/* apiVersion, kind and metadata have the same type in every object. */
 static bool is_type_meta(const char *key)
 {
     return strcmp(key, "metadata") == 0 || strcmp(key, "kind") == 0 ||
            strcmp(key, "apiVersion") == 0;
 }
 
-/* Keys that are no fields. */
+/* The type of keys that are no fields. */
 static struct field_type other_keys(const struct atom *t)
 {
     const struct schema_node *n = node_of(t->type);
@@ -190,7 +190,7 @@ bool type_is_free(const struct atom *t)
 
 /* ---- scalars ---- */
 
-/* As Go's %v prints upstream's wrapper of a value. */
+/* Go's %v of upstream's wrapper of a value. */
 const char *go_value(struct arena *a, const cJSON *value)
 {
     return arena_printf(a, "&{%.*s}", STR_F(patch_print(a, value))).p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether a value has its type, asked of what a client applies: the walks that follow rely on it.
- * Source: structured-merge-diff typed/validate.go. */
+ * Checks that an applied configuration has its type: the walks that follow rely on it. Source:
+ * structured-merge-diff typed/validate.go. */
 #include "fields.h"
 
 #define MAX_PROBLEMS 64
@@ -87,7 +87,7 @@ static void validate_items(struct walk *w, const struct atom *t, const cJSON *va
     struct str why = STR_NULL;
     bool bad = items_of(w->arena, t, value, &items, &why) != 0;
 
-    /* What stands before an item without identity was looked at upstream as well. */
+    /* Upstream also checks the items before the one without identity. */
     for (uint32_t i = 0; !bad && i < items.n; i++) {
         struct step here = {at, &items.at[i].element};
 
