@@ -19,7 +19,7 @@ static cJSON *age(struct arena *a, struct str text, int64_t now)
     return json_new_string(a, duration_human(a, now - us / 1000000));
 }
 
-/* Upstream shows the first value a path leads to, however many there are. */
+/* Upstream shows the first value of a path, however many there are. */
 static bool on_found(void *ctx, const cJSON *node)
 {
     const cJSON **first = ctx;
@@ -33,7 +33,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(cJSON *const *)a)->string, (*(cJSON *const *)b)->string);
 }
 
-/* A value with the members of all its objects in order, as Go prints its maps. */
+/* A value with the members of all its objects sorted, as Go prints its maps. */
 static cJSON *in_order(struct arena *a, const cJSON *value)
 {
     bool is_object = json_is_object(value);
@@ -64,7 +64,7 @@ static cJSON *text_cell(struct arena *a, const cJSON *value)
     return json_new_string(a, json_is_null(value) ? STR("<no value>") : patch_print(a, value));
 }
 
-/* As Go turns a float into an int64 on amd64. */
+/* As Go converts a float to an int64 on amd64. */
 static int64_t cut_number(double value)
 {
     return value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : INT64_MIN;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a CustomResourceDefinition may look like: names, versions, columns, subresources.
- * schema_checks.c says what a structural schema is. Source: apiextensions-apiserver
+/* Validation of a CustomResourceDefinition: names, versions, columns, subresources. schema_checks.c
+ * validates structural schemas. Source: apiextensions-apiserver
  * pkg/apis/apiextensions/{v1/defaults.go, validation/validation.go}. */
 #include "schema_checks.h"
 
@@ -15,8 +15,8 @@
 #define FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 #define APPROVED  "api-approved.kubernetes.io"
 
-#define MAX_VERSIONS       64   /* upstream has no limit; each is compared with all before it */
-#define JSONPATH_MAX_BYTES 4096 /* beyond it our own compiler refuses */
+#define MAX_VERSIONS       64   /* upstream has no limit; each is compared with every earlier one */
+#define JSONPATH_MAX_BYTES 4096 /* our compiler refuses longer ones */
 
 /* --- defaults and preparation --- */
 
@@ -58,7 +58,7 @@ static struct str storage_version(const cJSON *crd)
     return STR_NULL;
 }
 
-/* The instances must be gone before it is: from the first delete on, the finalizer holds it. */
+/* Instances are deleted before their CRD: the finalizer holds it from the first delete on. */
 static void crd_prepare_delete(struct arena *a, cJSON *crd, int64_t now)
 {
     cJSON *meta = json_ensure_object(a, crd, "metadata"), *list = json_get(meta, "finalizers");
@@ -145,8 +145,8 @@ static void check_names(struct field_errors *e, const struct field_path *p, cons
         check_label(e, FIELD_INDEX(FIELD(p, "categories"), i++), json_str(name));
 }
 
-/* Paths as upstream names them: what all versions have in common it keeps, and blames, at the top
- * of the spec. */
+/* Paths as upstream names them: it stores values shared by all versions at the top of the spec, and
+ * reports errors there. */
 static bool in_common(const cJSON *versions, const char *key)
 {
     const cJSON *first = json_get(json_first(versions), key);
@@ -234,7 +234,7 @@ static void check_scale(struct field_errors *e, const struct field_path *p, cons
     }
 }
 
-/* The schema a dotted path leads to, or NULL. */
+/* The schema at a dotted path, or NULL. */
 static const cJSON *schema_at(const cJSON *schema, struct str path)
 {
     path = str_from(path, 1);
@@ -326,10 +326,11 @@ static void check_deprecation(struct field_errors *e, const struct field_path *p
     }
 }
 
-/* What versions have in common is checked once, as upstream's internal type has it once. */
+/* Values shared by all versions are checked once, because upstream's internal type holds them
+ * once. */
 struct commons {
     bool schema, subresources, columns, fields;
-    bool first; /* this is the first version, which speaks for all */
+    bool first; /* this is the first version, which stands for all */
 };
 
 static void check_version(struct field_errors *e, const struct field_path *spec,
@@ -469,7 +470,7 @@ static void check_immutable(struct field_errors *e, const cJSON *crd, const cJSO
         if (!str_eq(now, json_str_at(json_get(old, "spec"), fields[i])) && (established || i == 0))
             field_invalid_str(e, FIELD(FIELD(NULL, "spec"), fields[i]), now, "field is immutable");
     }
-    /* A version with stored objects cannot go. */
+    /* A version with stored objects cannot be removed. */
     size_t n = 0;
     json_each(stored, json_path(old, "status.storedVersions"))
     {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A structural OpenAPI v3 schema as arrays of nodes, fields and rules, the same form as the table
- * of the built-in kinds. Must stay bounded in depth and nodes: the text comes from a tenant. */
+/* Compiles a structural OpenAPI v3 schema into arrays of nodes, fields and rules, the form of the
+ * built-in kinds' table. Must stay bounded in depth and nodes: the schema comes from a tenant. */
 #include "version.h"
 
 #include <assert.h>
@@ -139,7 +139,7 @@ static void compile_list_type(struct compiler *c, uint32_t node, const cJSON *sc
     buf_char(&c->strings, '\0');
 }
 
-/* What a walk by type asks of a node without its rules. */
+/* The flags of a node that walks by type need, without its rules. */
 static uint32_t node_flags(const cJSON *schema)
 {
     const cJSON *more = json_get(schema, "additionalProperties");
@@ -243,7 +243,7 @@ static void compile_rules(struct compiler *c, uint32_t node, const cJSON *schema
 static uint32_t compile(struct compiler *c, const cJSON *schema, unsigned depth)
 {
     if (depth > CRD_MAX_DEPTH || c->n_nodes >= CRD_MAX_NODES || !json_is_object(schema))
-        return 0; /* anything: the checks refuse such schemas before they are stored */
+        return 0; /* any value: the checks refuse such schemas before they are stored */
     uint32_t node = node_new(c);
     c->nodes[node].kind = (uint8_t)kind_of(schema);
     const cJSON *properties = json_get(schema, "properties");
@@ -266,7 +266,7 @@ static uint32_t compile(struct compiler *c, const cJSON *schema, unsigned depth)
     return node;
 }
 
-/* The root knows apiVersion, kind and metadata whatever the tenant wrote. */
+/* The root always knows apiVersion, kind and metadata, whatever the schema says. */
 void version_compile(struct crd_version *v)
 {
     struct compiler c = {.arena = arena_new(0), .strings = BUF_INIT(0)};
@@ -278,7 +278,7 @@ void version_compile(struct crd_version *v)
         json_parse(c.arena, (struct str){v->schema_text, v->schema_bytes}, &v->openapi, &err);
     assert(!failed); /* we printed it */
     buf_char(&c.strings, '\0');
-    node_new(&c); /* node 0: anything */
+    node_new(&c); /* node 0: any value */
     v->root = compile(&c, v->openapi, 0);
     struct str strings = arena_str(c.arena, buf_str(&c.strings));
     buf_fini(&c.strings);
@@ -298,7 +298,7 @@ void version_compile(struct crd_version *v)
 const struct crd_version *version_ready(const struct crd_version *v)
 {
     assert(v->magic == CRD_VERSION_MAGIC);
-    /* Compiling changes nothing that can be seen from outside. */
+    /* Compiling has no effect visible to the caller. */
     if (!v->compiled && v->schema_text)
         version_compile((struct crd_version *)(uintptr_t)v);
     return v;

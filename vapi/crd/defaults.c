@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A default is what every object without the field will hold, so it must be what its schema allows,
- * with no field the schema does not know. Asked when a CRD is written. Source:
+/* Every object without a field will hold its default, so the default must be valid for its schema
+ * and hold no field the schema does not know. Checked when a CRD is written. Source:
  * apiextensions-apiserver pkg/apiserver/schema/defaulting/validation.go. */
 #include "judge.h"
 #include "schema_checks.h"

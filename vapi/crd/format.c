@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The formats that upstream checks for custom resources (apiextensions-apiserver
- * pkg/apiserver/validation/formats.go, kube-openapi pkg/validation/strfmt); every other `format` is
- * a remark. Must take time in proportion to the text. */
+ * pkg/apiserver/validation/formats.go, kube-openapi pkg/validation/strfmt); any other `format` is
+ * not enforced. Must take time linear in the string. */
 #include "version.h"
 
 #include <arpa/inet.h>
@@ -47,7 +47,7 @@ static bool holds_date(struct str s)
     return time_parse((struct str){text, 20}, &us);
 }
 
-/* With or without dashes. version: the digit that names it, 0 for any. */
+/* With or without dashes. version: its version digit, 0 for any. */
 static bool holds_uuid_of(struct str s, char version)
 {
     char digits[32];
@@ -201,7 +201,7 @@ static bool holds_isbn(struct str s)
     return holds_isbn10(s) || holds_isbn13(s);
 }
 
-/* Luhn's sum over what is a digit. */
+/* Luhn's sum over the digits. */
 static bool holds_credit_card(struct str s)
 {
     char d[20];
@@ -263,8 +263,8 @@ static bool holds_long_name(struct str s)
     return !name_check_dns1123_subdomain(s);
 }
 
-/* RFC 1034, as the pattern upstream has for it: labels with a top-level domain of two letters or
- * more, or a single label. */
+/* RFC 1034, like upstream's pattern: labels with a top-level domain of two letters or more, or a
+ * single label. */
 static bool holds_hostname(struct str s)
 {
     struct str rest = s;
@@ -289,7 +289,7 @@ static bool holds_hostname(struct str s)
     return true;
 }
 
-/* Go's durations, and Scala's: "3 days", "1d". One part that is known is enough. */
+/* Go's durations, and Scala's: "3 days", "1d". One valid part is enough. */
 static bool holds_duration(struct str s)
 {
     static const char *const units[] = {"ns", "us", "ms", "s",  "m",      "h",
@@ -337,7 +337,7 @@ static bool holds_ipv4(struct str s)
     struct str rest = s;
     size_t n = 0;
 
-    /* Leading zeroes are decimal, as upstream's own parser has it. */
+    /* Numbers with leading zeroes are decimal, as in upstream's own parser. */
     while (rest.p && n < sizeof(text)) {
         struct str part = str_cut(&rest, '.');
         uint64_t value;
@@ -370,7 +370,7 @@ static bool holds_anything(struct str s)
     return true;
 }
 
-/* Names as upstream compares them: without dashes. */
+/* Format names as upstream compares them: without dashes. */
 static const struct {
     const char *name;
     bool (*holds)(struct str s);

@@ -16,7 +16,7 @@ struct step {
     struct str field; /* or the filter's path, dotted */
     int64_t index;
     bool equals;      /* filter: ==, else != */
-    struct str value; /* filter: text it is compared with */
+    struct str value; /* filter: the string to compare with */
 };
 
 struct jsonpath {
@@ -45,7 +45,7 @@ static int add(struct scanner *s, struct step step)
     return 0;
 }
 
-/* A name after a dot; a backslash takes the next character as it is. */
+/* A name after a dot; a backslash escapes the next character. */
 static int scan_name(struct scanner *s)
 {
     char *name = arena_alloc(s->arena, s->rest.n + 1);
@@ -79,7 +79,7 @@ static int scan_filter(struct scanner *s, struct str inside)
     struct step step = {.kind = STEP_FILTER};
     size_t at = 0;
 
-    inside = str_trim(str_sub(inside, 2, inside.n - 3)); /* between "?(" and ")" */
+    inside = str_trim(str_sub(inside, 2, inside.n - 3)); /* the part between "?(" and ")" */
     while (at + 1 < inside.n &&
            !(inside.p[at + 1] == '=' && (inside.p[at] == '=' || inside.p[at] == '!')))
         at++;

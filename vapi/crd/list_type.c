@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a schema promises beside types and rules: embedded resources name their kind, lists that are
- * sets or maps have no two items that are the same. Source: apiextensions-apiserver
+/* Checks beyond types and rules: embedded resources name their kind, lists that are sets or maps
+ * have no duplicate items. Source: apiextensions-apiserver
  * pkg/apiserver/schema/{objectmeta,listtype}. Must take no more than n log n for a list. */
 #include "judge.h"
 
@@ -13,7 +13,7 @@
 typedef void (*visit_cb)(struct judge *j, uint32_t node, const cJSON *value,
                          const struct field_path *path);
 
-/* Every value below that has a node, parents first; keys of maps in brackets. */
+/* Visits every value below that has a node, parents first; keys of maps in brackets. */
 static void each_value(struct judge *j, uint32_t node, const cJSON *value,
                        const struct field_path *path, visit_cb visit)
 {
@@ -125,7 +125,7 @@ static int by_word(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The members of an item of a map that make it one of a kind. */
+/* The key members of an item of a map. */
 static cJSON *item_key(struct judge *j, const struct schema_node *n, const cJSON *item)
 {
     const char *words[64], *key = n->keys ? schema_text(&j->v->schema, n->keys) : "";
@@ -144,7 +144,7 @@ static cJSON *item_key(struct judge *j, const struct schema_node *n, const cJSON
     return object;
 }
 
-/* The second of each is reported, as upstream does; a third says nothing new. */
+/* Reports the second occurrence of each, as upstream does; a third adds nothing. */
 static void report_duplicates(struct judge *j, const struct schema_node *n, const cJSON *list,
                               const struct field_path *path)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regular expressions of schemas. They are RE2's (Go's regexp), which runs in linear time; PCRE2
- * backtracks and knows more. So: what RE2 would refuse is refused here first, and matching runs
- * under limits, with the slower but polynomial matcher where backtracking gave up. Must never let a
- * tenant's pattern hold the loop. Source of the syntax: Go's regexp/syntax. */
+/* Regular expressions of schemas. They have RE2's syntax (Go's regexp), which runs in linear time;
+ * PCRE2 backtracks and accepts more. So this file first refuses everything RE2 would refuse, and
+ * matches under limits, with the slower but polynomial matcher where backtracking gave up. Must
+ * never let a tenant's pattern block the loop. Source of the syntax: Go's regexp/syntax. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -11,9 +11,9 @@
 #include <ctype.h>
 #include <string.h>
 
-#define QUICK_LIMIT 5000   /* steps every match may take */
-#define SLOW_LIMIT  200000 /* of those that take one from the budget */
-#define SLOW_BYTES  4096   /* texts the polynomial matcher may see */
+#define QUICK_LIMIT 5000   /* steps of every match */
+#define SLOW_LIMIT  200000 /* steps of a match that is charged to the budget */
+#define SLOW_BYTES  4096   /* longest string for the polynomial matcher */
 #define MAX_REPEAT  1000
 #define MAX_OPEN    200
 #define FLAGS       (PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C)
@@ -32,9 +32,9 @@ struct scan {
     struct arena *arena;
     struct str text;
     size_t at;
-    bool repeatable, repeated; /* what stands before: something; a repetition of something */
+    bool repeatable, repeated; /* the preceding element: exists; is itself a repetition */
     unsigned open;
-    uint64_t inner;          /* what stands before: how often it repeats its parts at most */
+    uint64_t inner;          /* the preceding element: how often it repeats its parts at most */
     uint64_t most[MAX_OPEN]; /* the same of each open group, and of the whole */
     const char *wrong;
 };
@@ -50,7 +50,7 @@ static int peek(const struct scan *s, size_t ahead)
     return s->at + ahead < s->text.n ? (unsigned char)s->text.p[s->at + ahead] : -1;
 }
 
-/* At a backslash. */
+/* Positioned at a backslash. */
 static void scan_escape(struct scan *s, bool in_class)
 {
     int c = peek(s, 1);
@@ -143,7 +143,7 @@ static void scan_close(struct scan *s)
     s->repeated = false;
 }
 
-/* {n}, {n,}, {n,m}; anything else in braces is text. */
+/* {n}, {n,}, {n,m}; other braces are literal characters. */
 static size_t braces(struct scan *s, uint64_t *ret_count)
 {
     struct str rest = str_from(s->text, s->at + 1);
@@ -293,7 +293,7 @@ bool pattern_holds(struct pattern *p, struct str text, unsigned *budget)
 
     if (!p->code && !p->broken) {
         p->code = compile(p->text, p->n, &code);
-        p->broken = !p->code; /* refused with the CRD, or stored by an older version */
+        p->broken = !p->code; /* refused with the CRD, or stored by an earlier version of Sublet */
     }
     return p->broken || match(p, text, budget) >= 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unknown fields leave, absent ones get their defaults, numbers their plain form: what a structural
- * schema does to an object besides judging it. Must never touch what lies below
- * x-kubernetes-preserve-unknown-fields but for the fields specified there. Source of the semantics:
- * apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting}. */
+/* Applies a structural schema to an object: drops unknown fields, sets defaults of absent ones,
+ * gives numbers their canonical form. Must never change values below
+ * x-kubernetes-preserve-unknown-fields, except for the fields specified there. Source of the
+ * semantics: apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting}. */
 #include "judge.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static bool is_type_meta(const char *key)
     return !strcmp(key, "apiVersion") || !strcmp(key, "kind") || !strcmp(key, "metadata");
 }
 
-/* Where it is: only made into text for a field that is unknown. */
+/* A position; only printed for an unknown field. */
 struct place {
     const struct place *up;
     const char *key; /* NULL: an index */
@@ -57,7 +57,7 @@ static void note_unknown(struct pruner *p, const struct place *at)
     buf_fini(&b);
 }
 
-/* Below x-kubernetes-embedded-resource metadata is that of any object, whatever the schema says. */
+/* Below x-kubernetes-embedded-resource metadata is ObjectMeta, whatever the schema says. */
 static void prune_metadata(struct pruner *p, cJSON *metadata, const struct place *at)
 {
     uint32_t any = schema_builtin_root(STR(""), STR("v1"), STR("ConfigMap"));
@@ -153,7 +153,7 @@ void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
 
 static void fill(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *value);
 
-/* A null that may not be one: replaced by its default, or, in objects, gone. */
+/* A null the schema does not allow: replaced by its default, or, in objects, removed. */
 static bool is_wrong_null(const struct crd_version *v, uint32_t node, const cJSON *value)
 {
     return node && json_is_null(value) && !(version_rules(v, node)->flags & RULE_NULLABLE);
@@ -221,8 +221,8 @@ static void fill(const struct crd_version *v, struct arena *a, uint32_t node, cJ
     }
 }
 
-/* Numbers as Go's decoder keeps them: an int64, or else a double in its shortest form. Clients that
- * know a field as an integer cannot read 1.0. */
+/* Numbers as Go's decoder keeps them: an int64, or otherwise a double in its shortest form. Clients
+ * that know a field as an integer cannot read 1.0. */
 static void plain_numbers(cJSON *value)
 {
     int64_t number;

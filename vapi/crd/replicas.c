@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /scale reads of a custom resource must be what a Scale can hold, whatever the schema says of
- * it: an autoscaler stops at an object that is otherwise. Must never judge what was wrong before
- * and did not change. Source of the checks and their words: apiextensions-apiserver
+/* The values /scale reads from a custom resource must fit into a Scale, whatever its schema says:
+ * an autoscaler fails on any other object. Must never report an unchanged invalid value again.
+ * Source of the checks and messages: apiextensions-apiserver
  * pkg/registry/customresource/validator.go. */
 #include "judge.h"
 
@@ -20,7 +20,7 @@ static const struct scale_paths *scale_of(const struct crd_version *v)
     return NULL;
 }
 
-/* Go's name of what encoding/json makes of a value. */
+/* Go's name of the type encoding/json decodes a value to. */
 static const char *go_kind(const cJSON *value)
 {
     int64_t number;
@@ -54,7 +54,7 @@ static void wrong(const struct number_place *at, struct str path, const cJSON *v
                       .p);
 }
 
-/* The value at a dotted path; NULL when there is none, or it was complained about. */
+/* The value at a dotted path; NULL when absent, or when an error was reported. */
 static const cJSON *value_at(const struct number_place *at, const cJSON *object, struct str path)
 {
     struct str rest = path;

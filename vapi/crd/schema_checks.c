@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of structural schemas: every part has a type, values are judged but not shaped by
- * alternatives, nothing refers elsewhere. Also refuses what we could not hold: depth, size,
+/* The rules of structural schemas: every part has a type, alternatives restrict values without
+ * shaping them, there are no references. Also refuses schemas beyond our limits: depth, size,
  * patterns that do not compile. Source: apiextensions-apiserver pkg/apiserver/schema/validation.go,
  * pkg/apis/apiextensions/validation. */
 #include "schema_checks.h"
@@ -24,13 +24,13 @@ struct checker {
 
 enum level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
 
-/* Where a schema stands. */
+/* The position of a schema. */
 struct place {
     enum level level;
     unsigned depth;
     bool structural;        /* not below allOf and the like */
-    bool either;            /* the anyOf that says "an integer or a string" may name its types */
-    const char *no_default; /* "in top-level metadata": defaults are refused, and why */
+    bool either;            /* the anyOf that means "an integer or a string" may name its types */
+    const char *no_default; /* "in top-level metadata": the reason defaults are refused */
 };
 
 static bool extension(const cJSON *s, const char *name)
@@ -38,7 +38,7 @@ static bool extension(const cJSON *s, const char *name)
     return json_true(json_get(s, name));
 }
 
-/* What Go's decoder would have left at its zero value. */
+/* A value that Go's decoder would have left at its zero value. */
 static bool is_zero(const cJSON *value)
 {
     return !value || json_is_null(value) || (json_is_bool(value) && !json_true(value)) ||
@@ -93,7 +93,7 @@ static void check_extensions(struct checker *c, const struct field_path *p, cons
                        "x-kubernetes-preserve-unknown-fields");
 }
 
-/* At the root, metadata may only restrict names: the rest is the API's own. */
+/* At the root, metadata may only restrict names: the API owns its other fields. */
 static bool only_names(const cJSON *metadata)
 {
     json_each(member, metadata)
@@ -281,7 +281,7 @@ static void check_junctors(struct checker *c, const struct field_path *p, const 
             const struct field_path *here = FIELD_INDEX(FIELD(p, keys[k]), i);
 
             below.either = k == 1 && (at->structural || at->either) && is_either(list);
-            /* allOf: [{anyOf: [...]}, ...] says the same. */
+            /* allOf: [{anyOf: [...]}, ...] means the same. */
             if (k == 0 && i == 0 && at->structural && is_either(json_get(first, "anyOf")))
                 below.either = true;
             check(c, here, part, &below);
@@ -321,7 +321,7 @@ static void check_parts(struct checker *c, const struct field_path *p, const cJS
         check(c, FIELD(p, "items"), items, &below);
 }
 
-/* The decoder has seen to it; but what follows would not survive another shape. */
+/* The decoder has checked the shape; the code below would not survive another. */
 static bool has_shape(struct checker *c, const struct field_path *p, const cJSON *s)
 {
     static const char *const lists[] = {"allOf", "anyOf", "oneOf", "required", "enum"};
@@ -372,8 +372,8 @@ static void check(struct checker *c, const struct field_path *p, const cJSON *s,
 
 /* --- the root --- */
 
-/* The fields that alternatives at the root speak of are specified. Upstream asks this there only.
- */
+/* All fields that alternatives at the root mention are specified. Upstream requires this only
+ * there. */
 static void check_complete(struct field_errors *e, const struct field_path *p, const cJSON *schema,
                            const struct field_path *nested_path, const cJSON *nested,
                            unsigned depth)
@@ -412,7 +412,7 @@ static void check_complete(struct field_errors *e, const struct field_path *p, c
     }
 }
 
-/* With a status subresource, what judges the root would not judge the status alone. */
+/* With a status subresource, rules at the root would not apply to a write of the status alone. */
 static void check_status_root(struct field_errors *e, const struct field_path *p,
                               const cJSON *schema)
 {
@@ -449,7 +449,7 @@ static void check_status_root(struct field_errors *e, const struct field_path *p
 void schema_check(struct field_errors *e, const struct field_path *path, const cJSON *schema,
                   bool has_status)
 {
-    struct field_errors own; /* the limits are this schema's, not those of the whole CRD */
+    struct field_errors own; /* the limits apply to this schema, not to the whole CRD */
     struct checker c = {.e = &own};
     const struct place root = {.level = LEVEL_ROOT, .structural = true};
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a schema is structural. Internal to vapi/crd. */
+/* Checks that a schema is structural. Internal to vapi/crd. */
 #pragma once
 
 #include <sublet/crd.h>
 
-/* path: of openAPIV3Schema. Bounded: deeper or larger schemas than we compile are errors.
- * has_status: the version has a status subresource. */
+/* path: of openAPIV3Schema. Bounded: schemas deeper or larger than the compiler's limits are
+ * errors. has_status: the version has a status subresource. */
 void schema_check(struct field_errors *e, const struct field_path *path, const cJSON *schema,
                   bool has_status);
-/* The part about lists and maps, for one schema; schema_lists.c. */
+/* The checks of lists and maps, for one schema; schema_lists.c. */
 void schema_check_lists(struct field_errors *e, const struct field_path *path, const cJSON *schema);
-/* Every default is an instance of its schema; the schema passed the other checks. defaults.c */
+/* Every default must be valid for its schema, which passed the other checks. defaults.c */
 void schema_check_defaults(struct field_errors *e, const struct field_path *path,
                            const cJSON *schema);

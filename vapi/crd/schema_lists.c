@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a schema may say about the identity of lists and maps (x-kubernetes-list-type, -map-keys,
- * -map-type): without it server-side apply and the checks of duplicates have nothing to stand on.
- * Source: apiextensions-apiserver pkg/apis/apiextensions/validation. */
+/* Validates the identity of lists and maps in a schema (x-kubernetes-list-type, -map-keys,
+ * -map-type), on which server-side apply and the checks of duplicates depend. Source:
+ * apiextensions-apiserver pkg/apis/apiextensions/validation. */
 #include "schema_checks.h"
 
 #include <string.h>
@@ -42,7 +42,8 @@ static void check_set_items(struct field_errors *e, const struct field_path *p, 
     if (str_eqc(type, "array") && list && !str_eqc(json_str(list), "atomic"))
         field_invalid(e, FIELD(FIELD(p, "items"), LIST_TYPE), list, why);
     if (str_eqc(type, "object") && !str_eqc(json_str(map), "atomic"))
-        field_invalid(e, FIELD(FIELD(p, "items"), MAP_TYPE), list, why); /* upstream's own mix-up */
+        field_invalid(e, FIELD(FIELD(p, "items"), MAP_TYPE), list,
+                      why); /* upstream reports the wrong value, too */
 }
 
 static void check_key(struct field_errors *e, const struct field_path *p, const cJSON *schema,

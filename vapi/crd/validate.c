@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a custom resource is what its schema says, in upstream's words and order (kube-openapi
- * pkg/validation). What was there before and did not change is not judged again (ratcheting). Time
- * is bounded: every node judged is a step, and steps and patterns have a budget. */
+/* Validates a custom resource against its schema, with upstream's messages and order (kube-openapi
+ * pkg/validation). Unchanged values are not validated again (ratcheting). Time is bounded: every
+ * visited node is a step, and steps and patterns have a budget. */
 #include "judge.h"
 
 #include <float.h>
@@ -11,7 +11,7 @@
 static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
                   const struct field_path *path);
 
-/* Nobody reads more errors than this; the rest is counted, not even worded. */
+/* Further errors are counted without a message. */
 #define MAX_WORDED 200
 
 static bool speak(struct judge *j)
@@ -36,7 +36,7 @@ static void invalid(struct judge *j, const struct field_path *path, const cJSON 
         field_invalid(j->errors, path, value, words(j, path, text));
 }
 
-/* Upstream's composite errors have no path: it is in the text. */
+/* Upstream's composite errors have no path: the message contains it. */
 static void pathless(struct judge *j, const struct field_path *path, const char *format)
 {
     if (!speak(j))
@@ -48,7 +48,7 @@ static void pathless(struct judge *j, const struct field_path *path, const char 
 
 /* --- types --- */
 
-/* What Go decodes as an int64, or a float without fraction that JSON holds exactly. */
+/* Values that Go decodes as an int64, or a float without fraction that JSON holds exactly. */
 static bool is_integer(const cJSON *value)
 {
     int64_t i;
@@ -219,7 +219,7 @@ static void judge_string(struct judge *j, const struct schema_rules *r, const cJ
 
 /* --- lists --- */
 
-/* What an item was before: only the items of a map can be told apart. */
+/* The previous version of an item: only items of a map can be matched. */
 static const cJSON *old_item(struct judge *j, const struct schema_node *n, const cJSON *item,
                              const cJSON *old, const cJSON *hint)
 {
@@ -311,7 +311,7 @@ static void judge_members(struct judge *j, uint32_t node, const cJSON *object, c
 
 /* --- alternatives --- */
 
-/* The errors of the alternative that came closest, moved into those of j. */
+/* Moves the errors of the closest alternative into those of j. */
 static void keep_errors(struct judge *j, const struct field_errors *from)
 {
     for (const struct err_cause *c = from->first; c && speak(j); c = c->next) {
@@ -346,8 +346,8 @@ static struct trial try_node(struct judge *j, uint32_t node, const cJSON *value,
     return t;
 }
 
-/* How many hold. When none does, *best has the errors of the closest; the caller frees its arena.
- * at_most: no need to look further than that. */
+/* How many alternatives hold. When none does, *best has the errors of the closest; the caller frees
+ * its arena. at_most: stops after that many. */
 static size_t try_all(struct judge *j, const uint32_t *nodes, size_t n, const cJSON *value,
                       const struct field_path *path, size_t at_most, struct trial *best)
 {
@@ -452,7 +452,7 @@ static void judge_enum(struct judge *j, const struct schema_rules *r, const cJSO
     field_not_supported_value(j->errors, path, value, allowed);
 }
 
-/* Every check that is about this kind of value, whatever the type was to be: as upstream. */
+/* Runs every check for this kind of value, whatever the declared type: as upstream. */
 static void judge_value(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
                         const struct field_path *path)
 {
@@ -501,7 +501,8 @@ void judge_part(const struct crd_version *v, struct field_errors *e, uint32_t no
     judge(&j, node, value, NULL, NULL);
 }
 
-/* Lists that were wrong before may stay so: their duplicates cannot be told from new ones. */
+/* Lists that were invalid before may stay so: their old duplicates cannot be distinguished from
+ * added ones. */
 static bool lists_held(struct judge *j, const cJSON *old)
 {
     struct field_errors errors;

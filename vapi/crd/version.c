@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A version of a CRD as a descriptor the API can serve. Everything it points to lives in the
- * version's own arena, which goes when no call can hold the descriptor any more. */
+ * version's own arena, which is freed when no call can hold the descriptor any more. */
 #include "version_new.h"
 
 #include <string.h>
@@ -184,7 +184,7 @@ struct crd_version *version_new(const cJSON *crd, const cJSON *version)
     read_columns(v, json_get(version, "additionalPrinterColumns"));
     read_subresources(v, json_get(version, "subresources"));
     read_fields(v, json_get(version, "selectableFields"));
-    /* Nothing of the built-in table applies: fields are the CRD's business. */
+    /* Nothing of the built-in table applies: the CRD defines the fields. */
     r->schema = &SCHEMA_BUILTIN;
     r->node = 0;
     if (json_true(json_get(version, "deprecated"))) {

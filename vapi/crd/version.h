@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One version of a CRD and its compiled schema. Compiled when first needed, and only then costs
- * memory: until then it is the JSON text of its schema. Internal to vapi/crd. */
+/* One version of a CRD and its compiled schema. The schema is compiled on first use and costs
+ * memory only then: until then it is a JSON string. Internal to vapi/crd. */
 #pragma once
 
 #include <sublet/crd.h>
@@ -46,20 +46,21 @@ enum rule_format {
     FORMAT_INT64,
     FORMAT_FLOAT,
     FORMAT_DOUBLE,
-    FORMAT_FIRST_TEXT, /* those below are of strings; see format.c */
+    FORMAT_FIRST_TEXT, /* later ones apply to strings; see format.c */
 };
-/* FORMAT_NONE for one that upstream does not check. type: of the schema, may be empty. */
+/* FORMAT_NONE for a format that upstream does not check. type: of the schema, may be empty. */
 uint8_t format_find(struct str type, struct str name);
 bool format_holds(uint8_t format, struct str text);
 
-/* Patterns are RE2's. What they may cost is bounded: *budget counts down, and when it is used up
- * nothing holds any more. */
+/* Patterns are RE2's. Their cost is bounded: *budget counts down, and when it is exhausted no
+ * pattern holds. */
 #define PATTERN_BUDGET 64
-const char *pattern_check(struct arena *a, struct str text); /* NULL, or what is wrong with it */
+const char *pattern_check(struct arena *a,
+                          struct str text); /* NULL, or the problem with the pattern */
 struct pattern *pattern_new(struct arena *a, struct str text, struct pattern *next);
 bool pattern_holds(struct pattern *p, struct str text, unsigned *budget);
 const char *pattern_text(const struct pattern *p);
-void pattern_free_all(struct pattern *first); /* what the library allocated, not the arena's part */
+void pattern_free_all(struct pattern *first); /* memory of the library, not of the arena */
 
 struct printer_column {
     const char *name, *type, *format, *description;
@@ -69,13 +70,13 @@ struct printer_column {
 
 struct crd_version {
     unsigned magic;
-    struct arena *arena;       /* everything below but what compiled owns */
+    struct arena *arena;       /* everything below except memory owned by compiled */
     struct resource *resource; /* registered; its memory lives in arena */
     const char *schema_text;   /* openAPIV3Schema, NULL when there is none */
     size_t schema_bytes;
     bool preserve_all;          /* spec.preserveUnknownFields or no schema */
-    bool has_defaults, webhook; /* webhook: conversion by webhook was asked for */
-    bool changed;               /* the CRD's spec is not the one it was made with */
+    bool has_defaults, webhook; /* webhook: conversion by webhook is requested */
+    bool changed;               /* the CRD's spec differs from the one it was created with */
     bool namespaced;
     struct str deprecation;
     struct printer_column *columns;
@@ -85,7 +86,7 @@ struct crd_version {
     uint32_t root;
     struct pattern *patterns; /* all, chained */
     cJSON *openapi;           /* tree of schema_text, in `compiled` */
-    /* The schema objects are stored by, without a resource; NULL: this one. */
+    /* The schema objects are stored with, without a resource; NULL: this one. */
     struct crd_version *stored;
 };
 
@@ -93,7 +94,7 @@ struct crd_version {
 #define CRD_MAX_DEPTH     128
 #define CRD_MAX_NODES     200000
 
-/* Compiles v->schema_text into v->compiled. The text passed the checks of checks.c before it was
+/* Compiles v->schema_text into v->compiled. The schema passed the checks of checks.c before it was
  * stored. */
 void version_compile(struct crd_version *v);
 /* Node `id` of the compiled schema. */

@@ -4,6 +4,6 @@
 
 #include "version.h"
 
-/* From the tree of a CRD and of one of its versions; v->resource is ready for registry_add(). */
+/* From a CRD and one of its versions; v->resource is ready for registry_add(). */
 struct crd_version *version_new(const cJSON *crd, const cJSON *version);
-void version_free(void *ctx); /* of a version whose resource is gone: for registry_remove() */
+void version_free(void *ctx); /* of a version whose resource was removed: for registry_remove() */
