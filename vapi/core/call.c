@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The life of a call. Two things hold it: its handler, until it answered, and its exchange, until
- * the bytes are out; the last one frees it. A call from inside is answered through its callback
- * instead.
+ * The lifecycle of a call. Two parties hold it: its handler, until it has answered, and its
+ * exchange, until the bytes are sent; the last one frees it. An in-process call is answered through
+ * its callback instead.
  *
  *   new -> handler -> answered --+-- exchange still sends --> exchange closed -> free
- *            |                   '-- from inside: done() -> free
- *            '-- client gone: cancel() and free, or the handler goes on and answers into the void
+ *            |                   '-- in-process: done() -> free
+ *            '-- client gone: cancel() and free, or the handler continues and its answer is dropped
  *
  * It must never call done() before the function that started the call has returned, and never
  * twice. */
@@ -23,8 +23,8 @@ const char *const CALL_VERBS[CALL_N_VERBS] = {
 };
 
 #define MAX_WARNINGS     64
-#define MAX_HEADERS      8            /* of a handler's own */
-#define MAX_WARNING_SIZE (16u * 1024) /* what upstream lets pass of a single one */
+#define MAX_HEADERS      8            /* set by a handler */
+#define MAX_WARNING_SIZE (16u * 1024) /* upstream's limit of a single warning */
 
 struct call_entry *call_entry(struct call *c)
 {
@@ -74,7 +74,7 @@ static void free_when_over(struct call_entry *e)
         call_free(e);
 }
 
-/* ---- from inside ---- */
+/* ---- in-process calls ---- */
 
 static void deliver(void *ctx)
 {
@@ -195,16 +195,16 @@ void call_end(struct call *c)
     call_release(c);
 }
 
-/* ---- answers: how they look is not known here ---- */
+/* ---- answers, through the registered functions ---- */
 
 void call_error(struct call *c, const struct err *err)
 {
     c->api->handlers->error(c, err);
 }
 
-void call_give_up(struct call *c, const struct err *err, struct str text)
+void call_give_up(struct call *c, const struct err *err, struct str status)
 {
-    c->api->handlers->give_up(c, err, text);
+    c->api->handlers->give_up(c, err, status);
 }
 
 void call_tree(struct call *c, int status, cJSON *object)
@@ -248,7 +248,7 @@ void call_warn(struct call *c, struct str text)
     c->warnings[c->n_warnings++] = arena_str(c->arena, text);
 }
 
-/* ---- what it is about ---- */
+/* ---- group and version of bodies, admission ---- */
 
 void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind)
 {
@@ -317,7 +317,7 @@ void call_run(struct call *c)
         run(c);
         return;
     }
-    /* The answer waits until we are out of here, so that e can still be looked at. */
+    /* The answer waits until this function returns, so that e stays valid. */
     e->running = true;
     run(c);
     e->running = false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi)
  *
- * A call's life: its entry in the list of calls under way, and the table of functions that the
- * control plane registers, through which a call is run and answered from below. Must never name one
- * of those functions. */
+ * The lifecycle of a call: its entry in the list of calls in progress, and the table of functions
+ * that the control plane registers, through which lower folders run and answer a call. Must never
+ * name one of those functions. */
 #pragma once
 
 #include <sys/queue.h>
@@ -19,7 +19,7 @@ struct call_audit;
 struct flow;
 struct series;
 
-/* The call and its place in the list of calls; the call is given out. */
+/* The call and its place in the list of calls; callers receive the call. */
 struct call_entry {
     struct call call; /* first: a call's address is its entry's */
     struct call_entry *next, **prev;
@@ -29,16 +29,17 @@ struct call_entry {
     bool gzip;
     struct net_header *headers; /* call_header() */
     size_t n_headers;
-    const struct store_object *object; /* what an in-process caller will be shown */
+    const struct store_object *object; /* the object an in-process caller receives */
     struct err *error;
-    const struct err *unacceptable; /* of an endpoint: why Accept cannot be met, or no kind */
-    /* observe.c; all of it stays zero for a call from inside */
+    const struct err
+        *unacceptable; /* of an endpoint: the reason Accept cannot be satisfied, or no kind */
+    /* observe.c; zero for an in-process call */
     int64_t began_us;
     bool observed, long_running;
     int stream_code; /* of a streamed answer that began */
-    bool streaming;  /* a whole answer began, and is sent while it is made */
+    bool streaming;  /* a complete answer began, and is sent while it is produced */
     struct call_audit *audit;
-    struct series *series;        /* of the gauge that counts it */
+    struct series *series;        /* of the gauge that counts this call */
     int64_t due_ms, final_due_ms; /* deadline.c; 0: never */
     /* flow.c */
     struct flow *flow;
@@ -46,23 +47,23 @@ struct call_entry {
     struct str flow_uid, level_uid;
     void (*run)(void *ctx);
     void *run_ctx;
-    uint64_t queued_us;              /* when, while it is queued; then for how long */
-    size_t answer_bytes, body_bytes; /* the latter while it waits */
+    uint64_t queued_us;              /* when it was queued; afterwards for how long */
+    size_t answer_bytes, body_bytes; /* answer_bytes: while it waits */
     bool mutating, queued, seated;
     size_t reserved; /* budget.c */
 };
 
-/* Takes over the call, its body decoded into c->body, and answers it once. */
+/* Takes over the call, its body decoded into c->body, and answers it exactly once. */
 typedef void (*call_handler)(struct call *c);
-/* What the files above the call do for it. */
+/* Functions of higher folders that run and answer calls. */
 struct call_handlers {
     call_handler verbs[CALL_N_VERBS];          /* of objects and their status */
     call_handler subresources[N_SUBRESOURCES]; /* SUB_STATUS: none */
-    /* Non-resource endpoints, ended by NULL: true when path was theirs, and answered. */
+    /* Non-resource endpoints, ended by NULL: true when path was handled, and answered. */
     bool (*const *endpoints)(struct call *c, struct str path);
-    /* In place of its handler, for a write that has to wait or is refused; NULL: as it is. */
+    /* Replaces the handler of a write that must wait or is refused; NULL: keeps it. */
     call_handler (*instead)(const struct call *c);
-    /* Its answer, as call.h has them. */
+    /* The answers of call.h. */
     void (*error)(struct call *c, const struct err *err);
     void (*give_up)(struct call *c, const struct err *err, struct str text);
     void (*tree)(struct call *c, int status, cJSON *object);
@@ -74,7 +75,7 @@ struct call_handlers {
 /* call.c */
 struct call *call_new(struct vapi *api);
 struct call_entry *call_entry(struct call *c);
-/* A call from inside as `user`, which must outlive it; answers go to done(). */
+/* An in-process call as `user`, which must outlive it; answers go to done(). */
 struct call *call_inside(struct vapi *api, const struct user *user, enum call_verb verb,
                          const struct resource *r, const struct subresource *sub, struct str ns,
                          struct str name, vapi_done_cb done, void *ctx);
@@ -91,12 +92,12 @@ struct err *call_keep_error(struct arena *a, const struct err *err);
 /* Around handing an answer to the network, which may close the exchange at once. */
 void call_hold(struct call *c);
 void call_release(struct call *c);
-/* The handler is through with c. An in-process caller is told err or object (a reference is taken).
- */
+/* The handler is done with c. An in-process caller receives err or object (a reference is
+ * taken). */
 void call_finish(struct call *c, const struct err *err, const struct store_object *object);
-/* Answers a call whose handler has not: it is let go of, or goes on and answers nobody. text in
- * place of err as a Status, where there is one. */
-void call_give_up(struct call *c, const struct err *err, struct str text);
+/* Answers a call whose handler has not answered: it is released, or its handler continues and its
+ * answer is dropped. status: a complete Status, sent in place of err unless empty. */
+void call_give_up(struct call *c, const struct err *err, struct str status);
 
 /* read_only.c: call_handlers.instead */
 call_handler read_only_handler(const struct call *c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The API for those inside the process: controllers and the syncer. Their writes go the way of
- * everybody's, as system:masters. It must never call back before the function that was called has
+ * The API for in-process callers: controllers and the syncer. Their writes take the same path as a
+ * client's, as system:masters. It must never call back before the function that was called has
  * returned. */
 #include "calls.h"
 
@@ -16,7 +16,7 @@ static const struct subresource *sub_of(const struct resource *r, struct str nam
     return s;
 }
 
-/* A body of the caller's own making: kind and version are understood. */
+/* A body made by the caller: kind and version may be absent. */
 static void set_body(struct call *c, const cJSON *object)
 {
     struct str group, version, kind;

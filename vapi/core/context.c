@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * What every part of the control plane may ask of it: its store, clock, registry and options, what
- * the rooms above it registered, and a turn of the loop. Must never start or end a part. */
+ * Access to the shared parts of the control plane: its store, clock, registry and options, the
+ * callbacks that higher rooms registered, and deferred work on the loop. Must never start or end a
+ * part. */
 #include "core.h"
 
 #include <assert.h>
@@ -22,7 +23,7 @@ struct deferred {
     void *ctx;
 };
 
-/* ---- what must not happen before the caller returned ---- */
+/* ---- deferred until the caller returned ---- */
 
 static void on_idle(uv_idle_t *handle)
 {
@@ -59,11 +60,11 @@ void api_handle_closed(struct vapi *api)
         api->all_closed(api);
 }
 
-/* ---- what the rooms above register ---- */
+/* ---- registered by higher rooms ---- */
 
 void vapi_set_hooks(struct vapi *api, const struct vapi_hooks *hooks)
 {
-    assert(api->state == API_NEW || !hooks->ctx); /* who registered them may leave */
+    assert(api->state == API_NEW || !hooks->ctx); /* the owner of the hooks may be closed */
     api->hooks = *hooks;
 }
 
@@ -73,7 +74,7 @@ void vapi_add_check(struct vapi *api, const char *name, const char *(*check)(voi
     api->checks[api->n_checks++] = (struct api_check){mem_strdup(str_c(name)), check, ctx};
 }
 
-/* ---- where it is reached ---- */
+/* ---- published address ---- */
 
 void vapi_publish_address(struct vapi *api, const struct vapi_address *address)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stored bytes in the version that was asked for. Objects are stored in one version; the others
- * differ in apiVersion, and for custom resources in what their schema prunes and defaults. Must
- * never change what is stored: the trees made here belong to the reader. */
+/* Stored bytes in the requested version. Objects are stored in one version; the others differ in
+ * apiVersion, and for custom resources by the pruning and defaults of their schema. Must never
+ * change stored bytes: the trees made here belong to the reader. */
 #include "core.h"
 
 #include <sublet/crd.h>
 #include <sublet/kinds.h>
 
-/* Objects of a CRD whose storage version changed still carry the version they were stored in. */
+/* Objects of a CRD whose storage version changed still have their previous apiVersion. */
 static bool carries_version(const struct resource *r, const struct store_object *o)
 {
     size_t at = sizeof("{\"kind\":\"\",\"apiVersion\":\"") - 1 + r->kind.n;
@@ -31,8 +31,8 @@ cJSON *vapi_tree(struct arena *a, const struct store_object *o)
     err_init(&err, a);
     if (!json_parse(a, o->bytes, &tree, &err) && json_is_object(tree))
         return tree;
-    /* What is loaded is looked at before it can be seen (store_options.readable), and what is
-     * written is ours: this is for a store that is read without. */
+    /* The store checks objects when it loads them (store_options.readable), and we wrote the
+     * others: this handles a store opened without that check. */
     tree = json_new_object(a);
     json_set_str(a, json_ensure_object(a, tree, "metadata"), "name", o->name);
     json_set_str(a, json_get(tree, "metadata"), "uid", o->uid);

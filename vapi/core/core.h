@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi)
  *
- * The control plane's body, which every folder above shares, and what the files of core offer them
- * beside the public headers. */
+ * The state of the control plane, which every higher folder shares, and what the files of core
+ * offer them beside the public headers. */
 #pragma once
 
 #include <uv.h>
@@ -59,7 +59,7 @@ struct vapi {
     struct vapi_options o;
     struct vapi_hooks hooks;
     const struct call_handlers *handlers;
-    void (*call_ended)(struct vapi *api); /* one call less; vapi.c */
+    void (*call_ended)(struct vapi *api); /* a call ended; vapi.c */
     void (*all_closed)(struct vapi *api); /* open_handles is 0; vapi.c */
     size_t call_arena;                    /* the limit of one call's arena */
     char *version;
@@ -72,12 +72,12 @@ struct vapi {
     struct events *events;
     struct notices *notices;
     struct expiry *expiry;
-    struct openapi *openapi; /* NULL until somebody asks */
+    struct openapi *openapi; /* NULL until the first request */
     char flow_uid[37],
-        level_uid[37]; /* of the headers that tell clients not to throttle themselves */
+        level_uid[37]; /* of the headers that name the matched FlowSchema and priority level */
     struct api_check checks[API_MAX_CHECKS];
     size_t n_checks;
-    bool store_asked; /* whether it answers; health_checks.c */
+    bool store_asked; /* whether the store responds; health_checks.c */
     int64_t store_asked_ms;
     struct api_metric_writer metric_writers[API_MAX_CHECKS];
     size_t n_metric_writers;
@@ -88,23 +88,23 @@ struct vapi {
     struct budget *budget;
     struct token_marks tokens;
     struct vapi_order *orders; /* read_only.c */
-    struct held_call *held;    /* writes that wait, in order of their arrival */
+    struct held_call *held;    /* waiting writes, in order of arrival */
     bool holding;
-    struct vapi_address address; /* where it is reached */
-    struct arena *address_texts; /* of it; NULL: it was not published yet */
+    struct vapi_address address; /* address clients use */
+    struct arena *address_texts; /* of it; NULL: not published yet */
     void (*address_changed)(void *ctx);
     void *address_ctx;
     uv_timer_t deadline; /* of the call that is due first */
     int64_t deadline_ms;
-    /* Calls that were not answered, or whose exchange is still open; oldest first. */
+    /* Calls that are unanswered, or whose exchange is still open; oldest first. */
     struct call_entry *first, **last;
     uint64_t sequence;
-    /* Answers that must not be given before the caller returned. */
+    /* Answers that must wait until the caller returned. */
     uv_idle_t idle;
     struct deferred *deferred, **last_deferred;
     uv_timer_t renewal;             /* of certificates */
     struct vapi_renewals *renewals; /* NULL before it listens, and without keys */
-    bool watches_stale;             /* watch.c looks at them when the caller returned */
+    bool watches_stale;             /* watch.c serves them when the caller returned */
     unsigned open_handles, closing_parts;
     void (*ready)(void *ctx, const struct err *err);
     void *ready_ctx;
@@ -113,9 +113,9 @@ struct vapi {
 };
 
 /* context.c */
-/* Runs run(ctx) once from the loop, after everything that is on the stack has returned. */
+/* Runs run(ctx) once from the loop, after every function on the stack has returned. */
 void api_defer(struct vapi *api, void (*run)(void *ctx), void *ctx);
-/* One of api->open_handles is closed. */
+/* Reports that one of api->open_handles is closed. */
 void api_handle_closed(struct vapi *api);
 
 /* registry.c */
@@ -127,20 +127,20 @@ struct events *events_new(struct vapi *api);
 struct events *events_free(struct events *e);
 
 /* index.c, convert.c */
-/* Checks c's field selector, 400 `field label not supported: x`, and turns its names into those the
- * index has: the stored version's. */
+/* Checks c's field selector, 400 `field label not supported: x`, and translates its names to those
+ * of the index: the stored version's. */
 int index_select(struct call *c, struct err *err) MUST_CHECK;
-/* Stored bytes are what this version answers with. */
+/* True when stored bytes need no conversion to this version. */
 bool convert_is_identity(const struct resource *r, const struct store_object *o);
 
-/* status.c: a decoder's message without the place, which Go does not report. */
+/* status.c: a decoder's message without the position, which Go does not report. */
 struct str body_error_text(struct str message);
 
-/* read_only.c: whether writes are possible may have changed; who pauses learns it. */
+/* read_only.c: recomputes whether writes are possible, and notifies listeners of a pause. */
 void read_only_settle(struct vapi *api);
 
 /* disk.c */
 void disk_watch(struct vapi *api);
 void disk_unwatch(struct vapi *api);
-/* A refused write that the notice stands for. */
+/* Whether err is a refused write that the notice explains. */
 bool disk_excuses(const struct vapi *api, const struct err *err);

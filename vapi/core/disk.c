@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * What a store whose disk is full or read-only means to the API: a notice while it lasts, and
- * controllers that pause while nothing at all can be stored. While deletes can be, they run,
- * because a deletion is more than one write; what they fail to create has its backoff. Must never
- * end a process that can still be read from. */
+ * The API's reaction to a store whose disk is full or read-only: a notice while it lasts, and
+ * controllers that pause while nothing can be stored. While deletes are possible controllers run,
+ * because a deletion takes more than one write; their failing creates back off. Must never end a
+ * process that can still serve reads. */
 #include "notice.h"
 
 #include <sublet/store_disk.h>
@@ -21,7 +21,7 @@ static void report(struct vapi *api)
     struct err err;
 
     if (!n.reason) {
-        notices_serving(api); /* only now there is room for the Event */
+        notices_serving(api); /* the disk has room for the Event only now */
         vapi_notice_over(api, NOTICE_DISK, STR(""));
         return;
     }

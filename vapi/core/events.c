@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Events about objects, recorded by the controllers. The same event again only counts: one object
- * whose count grows. One source about one object has a burst and then a trickle. Both memories are
- * tables of a fixed size, where a newcomer takes the place of what collides with it: forgetting
- * costs a second Event object, never memory. Losing an event is fine; holding up a controller is
- * not. Source: client-go tools/record/events_cache.go. */
+ * Events about objects, recorded by the controllers. A repeated event increments the count of one
+ * object. Each source has a burst and then a low rate per object. Both caches are tables of a fixed
+ * size, where an entry replaces the one it collides with: the cost is a second Event object, never
+ * memory. Losing an event is acceptable; delaying a controller is not. Source: client-go
+ * tools/record/events_cache.go. */
 #include "core.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct bucket {
 struct events {
     struct vapi *api;
     uint64_t seed;
-    int64_t last_ns; /* of the newest name */
+    int64_t last_ns; /* timestamp in the newest name */
     struct seen seen[SLOTS];
     struct bucket buckets[SLOTS];
 };
@@ -99,7 +99,7 @@ static void copy_text(struct arena *a, cJSON *to, const char *key, struct str va
         json_set_str(a, to, key, value);
 }
 
-/* An object, or a reference to one: both are understood. */
+/* Accepts an object, or a reference to one. */
 static cJSON *make_reference(struct arena *a, const cJSON *involved)
 {
     static const char *const metadata[] = {"namespace", "name", "uid", "resourceVersion"};
@@ -132,7 +132,7 @@ static cJSON *make_event(struct arena *a, const struct occurrence *o)
     json_set_str(a, event, "kind", STR("Event"));
     json_set_str(a, event, "apiVersion", STR("v1"));
     metadata = json_ensure_object(a, event, "metadata");
-    /* Nanoseconds, as upstream; ours only grow, so that no two names meet. */
+    /* Nanoseconds, as upstream; ours only grow, so that names never collide. */
     json_set_str(a, metadata, "name",
                  arena_printf(a, "%.*s.%llx",
                               STR_F(str_sub(json_str(json_get(o->reference, "name")), 0, 230)),
@@ -163,7 +163,7 @@ static cJSON *make_count(struct arena *a, int64_t count, int64_t now_s)
 
 /* ---- recording ---- */
 
-/* Nobody waits for an event: it may be refused (its namespace is going) or be gone. */
+/* No caller waits for an event: it may be refused (its namespace is terminating) or deleted. */
 static void on_recorded(void *ctx, const struct err *err, const struct store_object *object)
 {
     (void)ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is taken out of an object when it is written, so that no read has to parse: its labels and
- * its selectable fields as flat sets. And the matching of selectors against them. A selector must
- * mean the same for GET, LIST, WATCH and DELETECOLLECTION: all four come here. */
+/* Extracts labels and selectable fields from an object when it is written, as flat sets, so that no
+ * read has to parse it, and matches selectors against them. A selector must mean the same for GET,
+ * LIST, WATCH and DELETECOLLECTION: all four use this file. */
 #include "core.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ struct str index_labels(struct arena *a, const cJSON *object)
     return labels_flatten(a, json_path(object, "metadata.labels"));
 }
 
-/* Booleans and numbers select as the text Go's %v would give. */
+/* Booleans and numbers are selected by their form in Go's %v. */
 static struct str field_text(struct arena *a, const cJSON *node, const char *otherwise)
 {
     if (json_is_string(node))
@@ -23,7 +23,7 @@ static struct str field_text(struct arena *a, const cJSON *node, const char *oth
     return str_c(otherwise ? otherwise : "");
 }
 
-/* Some fields are the name of a list's first element or of all: `status.podIPs` selects by any. */
+/* Some fields hold the name of a list's first element or of all: `status.podIPs` selects by any. */
 static struct str field_list_text(struct arena *a, const cJSON *node)
 {
     return field_text(a, json_get(json_first(node), "ip"), "");
@@ -37,7 +37,7 @@ static struct str text_at(struct arena *a, const cJSON *object, const char *path
     return json_is_array(node) ? field_list_text(a, node) : field_text(a, node, otherwise);
 }
 
-/* Of `a.b|c` the first that says something: an event's source may be its reporter. */
+/* The first non-empty path of `a.b|c`: an event's source may be its reporter. */
 static struct str selected_text(struct arena *a, const struct selectable_field *f,
                                 const cJSON *object)
 {
@@ -68,7 +68,7 @@ static int unknown_field(const struct resource *r, struct str key, struct err *e
                        "\"%.*s\" is not a known field selector: only \"metadata.name\", "
                        "\"metadata.namespace\"",
                        STR_F(key));
-    /* Two groups have words of their own. */
+    /* Two resources have messages of their own. */
     if (str_eqc(r->group_resource, "jobs.batch"))
         return err_set(err, &ERR_BAD_REQUEST, "field label \"%.*s\" not supported for Job",
                        STR_F(key));
@@ -81,7 +81,7 @@ static int unknown_field(const struct resource *r, struct str key, struct err *e
 
 static bool is_known(const struct resource *r, struct str key)
 {
-    /* A cluster's kind with fields of its own knows no namespace, any other does. */
+    /* A cluster-scoped kind with selectable fields has no metadata.namespace, any other has. */
     bool spaceless = r->fields && !r->crd && !resource_namespaced(r);
 
     if (str_eqc(key, "metadata.name") || (str_eqc(key, "metadata.namespace") && !spaceless))
@@ -108,7 +108,7 @@ static const struct selectable_field *field_named(const struct resource *r, stru
     return NULL;
 }
 
-/* What the stored version calls the field that r calls so. */
+/* The stored version's name of the field that r calls so. */
 static struct str stored_name(const struct resource *r, const struct resource *stored,
                               struct str name)
 {

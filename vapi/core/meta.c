@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * What the server does with metadata: fills in what is its own, keeps what an update cannot change,
- * and puts members in upstream's order. Checks are in meta_validate.c. It must never take uid,
- * creationTimestamp, deletionTimestamp or generation from a client.
- * Source: apiserver pkg/registry/rest/{create,update,meta}.go. */
+ * The server's part of metadata: sets the fields it owns, keeps those an update cannot change, and
+ * puts members in upstream's order. meta_validate.c has the checks. It must never take uid,
+ * creationTimestamp, deletionTimestamp or generation from a client. Source: apiserver
+ * pkg/registry/rest/{create,update,meta}.go. */
 #include "meta.h"
 
 #include "core.h"
@@ -100,7 +100,8 @@ int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object, s
     struct str got = json_str(json_get(metadata, "namespace"));
 
     if (!resource_namespaced(c->resource)) {
-        /* As EnsureObjectNamespaceMatchesRequestNamespace: what is in none forgets one. */
+        /* As EnsureObjectNamespaceMatchesRequestNamespace: a cluster-scoped object loses its
+         * namespace. */
         json_remove(metadata, "namespace");
         return 0;
     }
@@ -184,7 +185,7 @@ void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old)
     copy_member(a, metadata, before, "creationTimestamp");
     if (!json_str(json_get(metadata, "uid")).n)
         copy_member(a, metadata, before, "uid");
-    /* One that the old object does not have stays, and is refused as a change of an immutable
+    /* A timestamp that the old object lacks stays, and is refused as a change of an immutable
      * field. */
     if (json_get(before, "deletionTimestamp"))
         copy_member(a, metadata, before, "deletionTimestamp");

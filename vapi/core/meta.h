@@ -6,7 +6,7 @@
 
 #include <sublet/call.h>
 
-/* Kind, apiVersion and metadata first, metadata's members in upstream's order. */
+/* Puts kind, apiVersion and metadata first, metadata's members in upstream's order. */
 void meta_canonical(cJSON *object);
 cJSON *meta_of(struct arena *a, cJSON *object);
 void meta_wipe(struct arena *a, cJSON *object);
@@ -14,13 +14,14 @@ void meta_fill(struct vapi *api, struct arena *a, cJSON *object);
 int meta_wrong_namespace(struct err *err) MUST_CHECK;
 int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object,
                          struct err *err) MUST_CHECK;
-/* Duplicate entries of ownerReferences leave, with upstream's warning. */
+/* Removes duplicate entries of ownerReferences, with upstream's warning. */
 void meta_dedup_owners(struct call *c, cJSON *object, bool after_admission);
 void meta_generate_name(struct vapi *api, struct arena *a, cJSON *object);
 void meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old);
-/* Carries over what an update cannot change: generation, uid, creation and deletion. */
+/* Copies from old what an update cannot change: generation, uid, creation and deletion. */
 void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old);
-/* All but kind, apiVersion, metadata and status: what metadata.generation counts. */
+/* Compares all fields but kind, apiVersion, metadata and status: those metadata.generation
+ * counts. */
 bool meta_spec_equal(const cJSON *a, const cJSON *b);
 bool meta_has_finalizers(const cJSON *object);
 void meta_set_revision(struct arena *a, cJSON *object, int64_t revision);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The Prometheus text format. It must never print a label unescaped or a number a scraper cannot
- * read. Source: the exposition format of prometheus.io, version 0.0.4. */
+ * The Prometheus text exposition format. It must never print a label unescaped or a number a
+ * scraper cannot read. Source: prometheus.io, version 0.0.4. */
 #include <sublet/metrics.h>
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The standing notices of one control plane: a short list per topic, and where a change of it is
- * reported. Events wait until the API serves. Must never let the number of subjects, which a tenant
- * may choose, decide how much is kept or how many samples /metrics has. */
+/* The standing notices of one control plane: a short list per topic, and the reporting of its
+ * changes. Events wait until the API serves. Must never let the number of subjects, which a tenant
+ * may choose, decide how much memory is used or how many samples /metrics has. */
 #include "notice.h"
 
 #include <sublet/log.h>
@@ -12,7 +12,7 @@
 
 struct notice {
     struct notice *next;
-    struct arena *arena; /* of all below */
+    struct arena *arena; /* of all fields below */
     struct str subject, message;
     const char *reason;
     const cJSON *involved;
@@ -122,7 +122,7 @@ static struct notice *add(struct topic *t, struct str subject)
     return n;
 }
 
-/* In an arena of its own, so that messages that change over and over do not pile up. */
+/* In an arena of its own, so that repeated changes of messages do not accumulate. */
 static void set(struct notice *n, const struct vapi_notice *from)
 {
     struct arena *a = arena_new(0);
@@ -168,7 +168,7 @@ void vapi_notice_over(struct vapi *api, enum notice_topic topic, struct str subj
 
 /* --- readers --- */
 
-/* The first of those with its reason: each reason of a topic is written once. */
+/* True for the first notice with its reason: each reason of a topic is written once. */
 static bool is_first(const struct topic *t, const struct notice *n)
 {
     const struct notice *at = t->first;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi)
  *
- * The standing notices (sublet/notice.h), for those that own and show them. */
+ * The standing notices (sublet/notice.h), for the code that owns and shows them. */
 #pragma once
 
 #include <sublet/notice.h>
@@ -10,9 +10,10 @@
 
 struct notices *notices_new(void);
 struct notices *notices_free(struct notices *all); /* takes NULL */
-/* The API serves: what was noticed before is recorded as Events. */
+/* The API serves: records earlier notices as Events. */
 void notices_serving(struct vapi *api);
-void notices_reasons(const struct vapi *api, struct buf *out); /* anyone may read these */
-void notices_messages(const struct vapi *api,
-                      struct buf *out); /* for those who may read paths below /readyz */
+void notices_reasons(const struct vapi *api, struct buf *out); /* readable without authorization */
+void notices_messages(
+    const struct vapi *api,
+    struct buf *out); /* for clients with permission to read paths below /readyz */
 void notices_metrics(const struct vapi *api, struct buf *out);

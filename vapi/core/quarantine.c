@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stored objects that cannot be read keep their key and their bytes: they are reported, answered
- * with an error, and can be deleted. Must never show what such an object holds. */
+ * with an error, and can be deleted. Must never show the contents of such an object. */
 #include "quarantine.h"
 
 #include <sublet/kinds.h>
@@ -14,7 +14,7 @@ const struct store_object *quarantine_of(const struct call *c)
     return store_quarantined(vapi_store(c->api), c->resource->storage, c->ns, c->name);
 }
 
-/* A version that the store lost has no bytes; any other is as it was written. */
+/* A version that the store lost has no bytes; any other has damaged ones. */
 static const char *why_of(struct str resource, const struct store_object *o)
 {
     const char *why = o->bytes.n ? kinds_stored_problem(resource, o) : "its row is damaged";
@@ -98,7 +98,7 @@ static void report_damage(struct vapi *api, bool is, const char *subject, const 
         vapi_notice(api, &n);
 }
 
-/* What is known of damage beyond the objects that have a name. */
+/* Reports damage beyond the named objects. */
 static void report_store(struct vapi *api)
 {
     struct store_damage d;

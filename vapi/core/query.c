@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The query of a URL as Go's net/url reads it: pairs in order, decoded. Must never know what a
- * parameter means (options.c). */
+ * The query of a URL, parsed as Go's net/url does: pairs in order, decoded. Must never know the
+ * meaning of a parameter (options.c). */
 #include "target.h"
 
 #include <sublet/encode.h>
@@ -33,7 +33,7 @@ void query_parse(struct arena *a, struct str text, struct query *ret)
         struct str pair = str_cut(&text, '&');
         struct str name = str_cut(&pair, '=');
 
-        /* Go drops a pair with a semicolon or a bad escape, and keeps the rest. */
+        /* Go drops a pair with a semicolon or a bad escape, and keeps the others. */
         if ((!name.n && !pair.n) || str_find(name, ';') < name.n || str_find(pair, ';') < pair.n)
             continue;
         if (!url_decode(a, name, true, &items[n].name))
@@ -47,7 +47,7 @@ void query_parse(struct arena *a, struct str text, struct query *ret)
     *ret = (struct query){items, n};
 }
 
-/* A parameter that is not looked at could be the one that makes a write a dry run. */
+/* A parameter that is dropped could be the one that makes a write a dry run. */
 int query_parse_all(struct arena *a, struct str text, struct query *ret, struct err *err)
 {
     if (count_pairs(text) > MAX_PARAMETERS)

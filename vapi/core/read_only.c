@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Writes that wait or are refused while it is not this process's turn to write, or its disk does
- * not take them. The store refuses as well, so that a write that was under way when the order came
- * is not stored; here is where a refusal costs nothing. Must never refuse what persists nothing. */
+ * Writes that wait or are refused while this process may not write, or its disk does not accept
+ * writes. The store refuses as well, so that a write in progress when the order arrives is not
+ * stored; here a refusal costs nothing. Must never refuse a request that persists nothing. */
 #include "calls.h"
 
 #include <assert.h>
@@ -16,14 +16,14 @@ struct held_call {
     struct call *call;
 };
 
-/* exec, attach, port-forward and proxies change what is behind them; a log is read. */
+/* exec, attach, port-forward and proxies change what is behind them; log only reads. */
 static bool is_tunnel(const struct subresource *s)
 {
     return s && s->object_kind && str_has_suffix(str_c(s->object_kind), STR("Options")) &&
            !str_eqc(str_c(s->name), "log");
 }
 
-/* Reviews, and TokenRequests, whose answer is all there is of them. A Binding writes its pod. */
+/* Reviews, and TokenRequests, which are never stored. A Binding writes its pod. */
 static bool persists_nothing(const struct call *c)
 {
     const struct resource *r = c->resource;
@@ -63,7 +63,7 @@ static void hold(struct call *c)
     c->cancel = cancel_held;
 }
 
-/* What they lead to may be held again, behind them: so many run as there are now. */
+/* Running one may hold another behind it: runs only the present number. */
 static void run_held(struct vapi *api)
 {
     size_t n = 0;
@@ -100,7 +100,7 @@ static void refuse_for_disk(struct call *c)
     call_error(c, &err);
 }
 
-/* Whether an update grows is known when it has been made: the store refuses it then. */
+/* Whether an update grows is known only after it is made: the store refuses it then. */
 static bool is_too_much(const struct call *c)
 {
     if (!store_disk(c->api->o.store) || is_tunnel(c->sub))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * What the API serves: built-in descriptors copied from their templates, and those of CRDs, which
- * come and go. Two orders are kept: by (group, plural, version) for look-ups by bisection, and
- * discovery's. A removed descriptor is kept until no call that could hold it is left. It must never
- * free a descriptor that a request under way may still read. */
+ * The resources the API serves: built-in descriptors copied from their templates, and those of
+ * CRDs, which are added and removed at run time. Two orders are kept: by (group, plural, version)
+ * for look-ups by bisection, and discovery's. A removed descriptor is kept until no call that could
+ * hold it is left. It must never free a descriptor that a request in progress may still read. */
 #include "core.h"
 
 #include <assert.h>
@@ -33,7 +33,7 @@ struct registry {
     struct resource **sorted; /* by group, plural, version */
     struct resource **order;  /* discovery's */
     size_t n, cap;
-    struct resource **by_storage; /* the one in the storage version */
+    struct resource **by_storage; /* the descriptor of the storage version */
     size_t n_storage;
     uint64_t generation;
     const uint64_t *sequence; /* of the newest call */
@@ -92,7 +92,7 @@ const struct subresource *resource_sub(const struct resource *r, struct str name
 
 /* A version as apimachinery orders them: GA before beta before alpha, then the greater number. */
 struct version_rank {
-    int stage; /* 3 GA, 2 beta, 1 alpha, 0 not of the form */
+    int stage; /* 3 GA, 2 beta, 1 alpha, 0 another form */
     uint64_t major, minor;
 };
 
@@ -180,7 +180,7 @@ static int compare_discovery(const struct resource *a, const struct resource *b)
     return d;
 }
 
-/* The first index whose key is not below the given one. version.p NULL: before all versions. */
+/* The first index whose key is not less than the given one. version.p NULL: before all versions. */
 static size_t lower_bound(const struct registry *g, struct str group, struct str plural,
                           struct str version)
 {
@@ -266,7 +266,7 @@ static struct str group_of(struct str api_version)
     return slash == api_version.n ? (struct str){"", 0} : str_sub(api_version, 0, slash);
 }
 
-/* The strings a template does not carry. All are heap copies, owned by the registry's copy. */
+/* Sets the strings a template lacks. All are heap copies, owned by the registry's copy. */
 static void complete(struct registry *g, struct resource *r)
 {
     struct arena *a = arena_new(0);
@@ -281,7 +281,8 @@ static void complete(struct registry *g, struct resource *r)
         r->schema = &SCHEMA_BUILTIN;
         r->node = schema_builtin_root(r->group, r->version, r->kind);
     }
-    /* One set of objects may be served under several groups (events): the stored group names it. */
+    /* One set of objects may be served in several groups (events): the stored group identifies
+     * it. */
     group = group_of(r->storage_version);
     if (!(r->flags & RES_REVIEW))
         r->storage = store_resource(
@@ -318,7 +319,7 @@ static void free_text(struct str s)
     mem_free(text.to);
 }
 
-/* Nothing that is registered, or may still be read by a call, has its objects. */
+/* True when no descriptor that is registered, or may still be read by a call, has its objects. */
 static bool is_last_of_storage(const struct registry *g, const struct resource *r)
 {
     for (size_t i = lower_bound(g, r->group, r->plural, STR_NULL);
@@ -333,7 +334,7 @@ static bool is_last_of_storage(const struct registry *g, const struct resource *
     return true;
 }
 
-/* After it left the lists above. */
+/* Called after it left the lists above. */
 static void release_storage(struct registry *g, const struct resource *r)
 {
     if (r->storage && is_last_of_storage(g, r))
@@ -428,7 +429,7 @@ void registry_each(const struct registry *g, registry_cb each, void *ctx)
             return;
 }
 
-/* ---- change ---- */
+/* ---- changes ---- */
 
 static void changed(struct registry *g)
 {
@@ -437,7 +438,7 @@ static void changed(struct registry *g)
         g->listeners[i].changed(g->listeners[i].ctx);
 }
 
-/* In whatever version: its objects are never a CRD's. */
+/* In any version: its objects are never a CRD's. */
 static bool is_builtin(const struct registry *g, struct str group, struct str plural)
 {
     const struct resource *r = registry_find_group_resource(g, group, plural);
@@ -474,7 +475,7 @@ int registry_add(struct registry *g, struct resource *r, struct err *err)
     return 0;
 }
 
-/* Another version of the same objects takes the removed one's place, if there is one. */
+/* Another version of the same objects replaces the removed one, if there is one. */
 static void forget_storage(struct registry *g, const struct resource *r)
 {
     if (r->storage >= g->n_storage || g->by_storage[r->storage] != r)

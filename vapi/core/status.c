@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Errors as metav1.Status and back (a host's or a webhook's answer). It must never lose the reason:
- * that is what clients decide by. Source: apimachinery pkg/apis/meta/v1 types.go, pkg/api/errors.
- */
+ * Errors as metav1.Status and back (the answer of a host or a webhook). It must never lose the
+ * reason: clients decide by it. Source: apimachinery pkg/apis/meta/v1 types.go, pkg/api/errors. */
 #include "core.h"
 
 static bool add_text(struct arena *a, cJSON *o, const char *key, struct str s)
@@ -27,8 +26,8 @@ static cJSON *causes_tree(struct arena *a, const struct err *err)
     return list;
 }
 
-/* Generic answers of the server (405, 403, a path without a resource, a patch that fails, what
- * upstream's router refuses) carry empty details. */
+/* Generic answers of the server (405, 403, a path without a resource, a patch that fails, refusals
+ * of upstream's router) have empty details. */
 static bool wants_details(const struct err *err)
 {
     return err->kind == &ERR_METHOD_NOT_ALLOWED || err->kind == &ERR_NOT_FOUND ||
@@ -82,7 +81,7 @@ static const struct err_kind *const KINDS[] = {
 };
 #define N_KINDS (sizeof(KINDS) / sizeof(KINDS[0]))
 
-/* By reason, then by code; what nobody knows is an internal error. */
+/* By reason, then by code; an unknown one is an internal error. */
 static const struct err_kind *kind_of(struct str reason, int64_t code)
 {
     for (size_t i = 0; i < N_KINDS; i++)
@@ -115,7 +114,7 @@ int status_parse(struct arena *a, const cJSON *status, struct err *err)
     return -1;
 }
 
-/* Our reader says where it stopped; upstream's messages do not. */
+/* Our reader reports the position of an error; upstream's messages do not. */
 struct str body_error_text(struct str message)
 {
     for (size_t i = 0; i < message.n; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * A URL in the API's terms: group, version, resource, namespace, name, subresource and verb. Who
- * may do what is decided on this reading, so it must never differ from the one the handlers act on:
- * they are given this struct and nothing else. Source: apiserver
+ * A URL in the API's terms: group, version, resource, namespace, name, subresource and verb.
+ * Authorization decides on this reading, so it must never differ from the one the handlers act on:
+ * they receive this struct and nothing else. Source: apiserver
  * pkg/endpoints/request/requestinfo.go. */
 #include "target.h"
 
@@ -29,7 +29,7 @@ static size_t left(const struct parts *p)
     return p->n - p->at;
 }
 
-/* What is beyond the last place stays one part: nothing below looks there. */
+/* Parts beyond the last place stay one part: no code below splits them. */
 static void split(struct str path, struct parts *ret)
 {
     ret->n = ret->at = 0;
@@ -54,7 +54,7 @@ static const struct method_verb {
     [NET_OPTIONS] = {"options", ""},  [NET_OTHER] = {"", ""},
 };
 
-/* /namespaces/x/pods/y is about pods; /namespaces/x, /namespaces/x/status and /finalize about x. */
+/* /namespaces/x/pods/y names pods; /namespaces/x, /namespaces/x/status and /finalize name x. */
 static void read_namespace(struct parts *p, struct target *t)
 {
     if (!str_eqc(part(p, 0), "namespaces") || left(p) < 2)

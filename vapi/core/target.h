@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi)
  *
- * What a request asks for, as its path and query say it: nothing is looked up yet. */
+ * The target of a request, from its path and query alone: nothing is looked up yet. */
 #pragma once
 
 #include <sublet/auth.h>
@@ -14,11 +14,11 @@ struct target {
     enum net_method method;
     const char *verb; /* as RBAC names it; of a non-resource request the lower-case method */
     struct str group, version, resource, sub, ns, name;
-    struct str path_name; /* name as in the path; a field selector may set the other one */
+    struct str path_name; /* name as in the path; a field selector may set another one */
     struct str path;      /* decoded */
-    struct str rest;      /* what follows the subresource, without the slash */
+    struct str rest;      /* after the subresource, without the slash */
 };
-/* What is asked, as authorisers, audit policies and FlowSchemas look at it. */
+/* The request as authorizers, audit policies and FlowSchemas see it. */
 struct attributes request_attributes(const struct target *t);
 /* False when the path cannot be decoded. */
 bool request_target(struct arena *a, const struct net_request *r, struct target *ret);
@@ -32,8 +32,8 @@ struct query {
     size_t n;
 };
 /* %XX and + decoded; a pair that cannot be decoded is left out, as Go's URL.Query() does. */
-void query_parse(struct arena *a, struct str text, struct query *ret); /* drops what is too much */
+void query_parse(struct arena *a, struct str text, struct query *ret); /* drops excess pairs */
 int query_parse_all(struct arena *a, struct str text, struct query *ret,
-                    struct err *err) MUST_CHECK;               /* refuses it */
+                    struct err *err) MUST_CHECK;               /* refuses excess pairs */
 struct str query_get(const struct query *q, const char *name); /* first; STR_NULL when absent */
-bool query_truth(struct str value); /* the parameter codec's idea of a boolean */
+bool query_truth(struct str value); /* the parameter codec's reading of a boolean */
