@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Service account tokens of our own: their signature, their audience, and that everything they
- * stand on still exists. Source of rules and words: k8s.io/kubernetes pkg/serviceaccount (jwt.go,
- * claims.go). Must never accept a token whose service account or bound object is gone, nor take one
- * that was made for somebody else's API. */
+/* Service account tokens of this cluster: signature, audience, and the existence of every object
+ * they are bound to. Source of rules and messages: k8s.io/kubernetes pkg/serviceaccount (jwt.go,
+ * claims.go). Must never accept a token whose service account or bound object was deleted, nor one
+ * issued for another API's audience. */
 #include <string.h>
 
 #include <sublet/encode.h>
@@ -10,7 +10,7 @@
 #include "auth_impl.h"
 #include "token_cache.h"
 
-#define DELETED_LEEWAY 60 /* seconds something that is being deleted still counts */
+#define DELETED_LEEWAY 60 /* seconds a terminating object remains valid */
 
 static void extra_add(struct arena *a, cJSON *extra, const char *key, struct str value)
 {
@@ -46,7 +46,7 @@ void account_user(struct arena *a, const struct token_claims *claims, struct use
     extra_add(a, extra, "authentication.kubernetes.io/node-uid", claims->node_uid);
 }
 
-/* ---- what a token stands on ---- */
+/* ---- bound objects ---- */
 
 static const struct store_object *find(struct auth *auth, const char *plural, struct str ns,
                                        struct str name)
@@ -57,7 +57,7 @@ static const struct store_object *find(struct auth *auth, const char *plural, st
     return r ? store_get(auth->store, r->storage, ns, name) : NULL;
 }
 
-/* Only what is being deleted is read; nearly nothing is. */
+/* Only terminating objects are parsed; there are few. */
 static bool is_deleted(struct auth *auth, struct arena *a, const struct store_object *o)
 {
     int64_t at;
@@ -114,9 +114,9 @@ static int check_bound(struct auth *auth, struct arena *a, const struct token_cl
     return c->bound_kind.n ? err_set(err, &ERR_UNAUTHORIZED, "invalid bearer token") : 0;
 }
 
-/* ---- for whom it was made ---- */
+/* ---- audiences ---- */
 
-/* What this API is called in tokens; the second for clients that know no cluster domain. */
+/* The audiences of this API; the second is for clients that know no cluster domain. */
 static struct str_list own_audiences(struct auth *auth, struct arena *a)
 {
     struct str *own = arena_alloc(a, 2 * sizeof(*own));
@@ -182,7 +182,7 @@ static int check_audience(struct auth *auth, struct arena *a, const struct token
     return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- verification ---- */
 
 static int verify(struct auth *auth, struct arena *a, struct str jwt, struct token_claims *ret,
                   struct err *err)
@@ -197,7 +197,7 @@ static int verify(struct auth *auth, struct arena *a, struct str jwt, struct tok
     return 0;
 }
 
-/* Only the signature is remembered: what else a token stands on is looked at every time. */
+/* Only the signature check is cached: the bound objects are looked up every time. */
 int account_check_token(struct auth *auth, struct arena *a, struct str jwt,
                         const struct str *audiences, size_t n, struct token_claims *ret,
                         struct str_list *ret_audiences, struct err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is asking: client certificate, token of a service account or of another issuer's user, or
- * nobody; and may they. Must never take somebody with wrong credentials for nobody, and never say
- * more of what is wrong with them than that they are. */
+/* Authentication (client certificate, service account token, token of another issuer, or anonymous)
+ * and authorization. Must never treat invalid credentials as anonymous, and never report why they
+ * are invalid. */
 #include "rbac.h"
 
 #include <assert.h>
@@ -14,8 +14,8 @@
 #include "oidc.h"
 #include "token_cache.h"
 
-#define MAX_TOKENS 512   /* remembered as verified */
-#define TELL_MS    10000 /* one refused token in so much time is logged */
+#define MAX_TOKENS 512   /* verified tokens kept */
+#define TELL_MS    10000 /* at most one refused token per interval is logged */
 
 static struct oidc *open_oidc(struct vapi *api)
 {
@@ -74,8 +74,8 @@ static bool has_group(const struct str *groups, size_t n, const char *name)
     return false;
 }
 
-/* Copies, as everything in a user is copied: a call may outlive its request and its connection. Who
- * acts for somebody may say that he is not known. */
+/* Copies everything: a call may outlive its request and its connection. An impersonating user may
+ * set system:unauthenticated. */
 void auth_set_groups(struct arena *a, struct user *u, const struct str *groups, size_t n)
 {
     bool anonymous = str_eqc(u->name, "system:anonymous");
@@ -104,7 +104,7 @@ static void user_of_certificate(struct arena *a, const struct net_peer *peer, st
     ret->extra = extra;
 }
 
-/* Is it of another issuer that we know? */
+/* True when the token is of another configured issuer. */
 static bool is_foreign(struct auth *auth, struct arena *a, struct str jwt, struct jws *ret)
 {
     return auth->oidc && !jws_parse(a, jwt, ret, NULL) && oidc_is_issuer(auth->oidc, ret);
@@ -119,7 +119,7 @@ int auth_token_user(struct auth *auth, struct arena *a, struct str jwt, const st
     if (is_foreign(auth, a, jwt, &jws)) {
         struct user user;
 
-        /* Their tokens are for this API, whatever its audiences are called. */
+        /* Their tokens are for this API, whatever its audiences are. */
         if (!account_own_audiences(auth, a, audiences, n, ret_audiences))
             return err_set(err, &ERR_UNAUTHORIZED, "invalid bearer token");
         if (oidc_authenticate(auth->oidc, a, &jws, &user, err))
@@ -153,7 +153,7 @@ bool auth_await(struct auth *auth, struct arena *a, const struct net_request *r,
     return !auth_bearer(a, r, &jwt, &ignored) && jwt.n && auth_await_token(auth, a, jwt, w);
 }
 
-/* The asker learns nothing; the operator learns why, now and then. */
+/* The client receives no reason; the operator finds it in the log, at a limited rate. */
 static int refuse_token(struct auth *auth, struct err *err)
 {
     int64_t now = clock_mono_ms(vapi_clock(auth->api));

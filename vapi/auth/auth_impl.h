@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of authentication and authorization share among themselves. Internal to vapi/auth.
- */
+/* Shared by the files of authentication and authorization. Internal to vapi/auth. */
 #pragma once
 
 #include <sublet/vapi.h>
@@ -19,12 +18,12 @@ struct auth {
     struct pki *pki;
     struct rbac *rbac;
     struct token_cache *tokens;
-    struct oidc *oidc; /* NULL: no issuer but our own */
-    int64_t told_ms;   /* of the last refused token that was logged */
-    /* Of users that acted for others: how last, by hash of the name. */
+    struct oidc *oidc; /* NULL: no other issuers */
+    int64_t told_ms;   /* when a refused token was last logged */
+    /* The mode each impersonating user used last, by hash of the name. */
     struct {
         uint64_t user;
-        size_t mode; /* 1 and up */
+        size_t mode; /* from 1 on */
     } modes[64];
 };
 
@@ -33,31 +32,32 @@ struct vapi *auth_api(struct auth *auth);
 bool user_is_master(const struct user *u);
 
 /* auth.c */
-/* Groups, copied, and the one that says whether the user is known. */
+/* Groups, copied, with system:authenticated or system:unauthenticated. */
 void auth_set_groups(struct arena *a, struct user *u, const struct str *groups, size_t n);
-/* Whom a token names, of whichever issuer; audiences (n 0: the API's own) are those that are good
- * enough, and *ret_audiences (may be NULL) those of them it has. Never waits. UNAUTHORIZED. */
+/* The user of a token, of any issuer; audiences (n 0: the API's own) are the acceptable ones, and
+ * *ret_audiences (may be NULL) receives those among them that the token has. Never waits.
+ * UNAUTHORIZED. */
 int auth_token_user(struct auth *auth, struct arena *a, struct str jwt, const struct str *audiences,
                     size_t n, struct user *ret, struct str_list *ret_audiences,
                     struct err *err) MUST_CHECK;
 
-/* bearer.c: the request's token, empty when it has none; UNAUTHORIZED when it cannot be read. */
+/* bearer.c: the request's token, empty when it has none; UNAUTHORIZED when it is malformed. */
 int auth_bearer(struct arena *a, const struct net_request *r, struct str *ret,
                 struct err *err) MUST_CHECK;
 
-/* impersonate.c: *user becomes whom it acts for, in doing `what`. */
+/* impersonate.c: replaces *user by the impersonated one, for the request `what`. */
 int auth_impersonate(struct auth *auth, struct arena *a, const struct net_request *r,
                      const struct attributes *what, struct user *user, struct err *err) MUST_CHECK;
 
-/* review_access.c: SubjectAccessReview, its local form and that of oneself. */
+/* review_access.c: SubjectAccessReview, LocalSubjectAccessReview, SelfSubjectAccessReview. */
 void review_access(struct call *c);
 
 /* account.c */
-/* Signature, audience, and that everything the token stands for still exists. */
+/* Checks signature, audience, and that everything the token is bound to still exists. */
 int account_check_token(struct auth *auth, struct arena *a, struct str jwt,
                         const struct str *audiences, size_t n, struct token_claims *ret,
                         struct str_list *ret_audiences, struct err *err) MUST_CHECK;
 void account_user(struct arena *a, const struct token_claims *claims, struct user *ret);
-/* Those of the API that are among these (n 0: its first); false when there is none. */
+/* Those of the API's audiences that are among these (n 0: its first); false when there is none. */
 bool account_own_audiences(struct auth *auth, struct arena *a, const struct str *audiences,
                            size_t n, struct str_list *ret);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a request carries its token: in Authorization, or, as a browser's WebSocket can set no
- * header, among its subprotocols. Source: k8s.io/apiserver pkg/authentication/request/bearertoken
- * and websocket. Must never take a token of a request that is no WebSocket from there. */
+/* Reads the token of a request: from Authorization, or, because a browser's WebSocket can set no
+ * header, from its subprotocols. Source: k8s.io/apiserver pkg/authentication/request/bearertoken
+ * and websocket. Must never read subprotocols of a request that is not a WebSocket. */
 #include <sublet/encode.h>
 
 #include "auth_impl.h"
 
 #define TOKEN_PROTOCOL "base64url.bearer.authorization.k8s.io."
 
-/* The second word, when the first is Bearer; other schemes are not looked at, as upstream. */
+/* The second word when the first is Bearer; other schemes are ignored, as upstream. */
 static struct str of_authorization(const struct net_request *r)
 {
     struct str rest = str_trim(net_header(r, "authorization")), scheme = str_cut(&rest, ' ');
@@ -43,7 +43,7 @@ static void read_protocols(struct str list, struct found *f)
     }
 }
 
-/* One of the others is what the server answers with. */
+/* Another subprotocol must be present, for the server's answer. */
 static int of_protocols(struct arena *a, const struct net_request *r, struct str *ret,
                         struct err *err)
 {

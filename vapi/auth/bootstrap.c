@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The roles and bindings every cluster has. Created at the first start in one batch; at a later
- * start with the same table nothing is read at all; with a new table what is missing is created and
- * what an admin has not opted out of (autoupdate) gets the rules and subjects it lacks. Must never
- * take away what an admin added. */
+/* The default roles and bindings of every cluster. The first start creates them in one batch; a
+ * later start with the same table reads nothing; a start with a changed table creates missing
+ * objects, and adds missing rules and subjects to those that an admin has not opted out
+ * (autoupdate). Must never remove anything an admin added. */
 #include "rbac.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ static const struct binding_row BINDINGS[] = {
 struct bootstrap {
     struct auth *auth;
     struct vapi *api;
-    unsigned pending; /* writes under way, and 1 while they are being issued */
+    unsigned pending; /* writes in progress, plus 1 while they are being issued */
     bool failed, incomplete;
     struct err err;
     struct arena *arena;
@@ -117,8 +117,8 @@ static cJSON *object_new(struct arena *a, const char *kind, const char *ns, cons
     return object;
 }
 
-/* The rules an aggregated role starts with: those of all rows its selector matches; the controller
- * keeps them afterwards. A row whose rules are aggregated themselves contributes through its own
+/* The initial rules of an aggregated role: those of all rows its selector matches; the controller
+ * maintains them afterwards. A row whose rules are aggregated themselves contributes its own
  * parts. */
 static void aggregate(struct arena *a, cJSON *rules, const char *selector, unsigned depth)
 {
@@ -206,7 +206,7 @@ static void on_written(void *ctx, const struct err *err, const struct store_obje
     struct bootstrap *b = ctx;
 
     (void)object;
-    /* Somebody else, an admin, may have been faster. */
+    /* An admin may have created it first. */
     if (err && auth_can_wait(b->api, err)) {
         b->incomplete = true;
     } else if (err && err->kind != &ERR_ALREADY_EXISTS && !b->failed) {
@@ -217,7 +217,7 @@ static void on_written(void *ctx, const struct err *err, const struct store_obje
     release(b);
 }
 
-/* Appends to old's array what wanted's has and old's lacks; true when something was. */
+/* Appends to old's array the items of wanted that it lacks; true when there were any. */
 static bool merge_list(struct arena *a, cJSON *old, const cJSON *wanted, const char *key)
 {
     bool changed = false;
@@ -290,7 +290,7 @@ static const char *plural_of(const char *kind)
         if (str_eqc(str_c(kind), plurals[i].kind))
             return plurals[i].plural;
     }
-    __builtin_unreachable(); /* the table knows four kinds */
+    __builtin_unreachable(); /* the table has only four kinds */
 }
 
 void auth_bootstrap(struct auth *auth, void (*done)(void *ctx, const struct err *err), void *ctx)

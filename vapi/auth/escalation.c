@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nobody hands out what they do not hold: who writes a role must hold its rules (admission has
- * asked for `escalate` before), who writes a binding must hold the role's (or may `bind` it). Any
- * change counts: a label is all that puts a role's rules into another's. Source:
+/* Prevents privilege escalation: the writer of a role must hold its rules (admission checks
+ * `escalate` first), the writer of a binding must hold the role's rules (or may `bind` it). Any
+ * change is checked, because a label alone aggregates a role's rules into another. Source:
  * k8s.io/kubernetes pkg/registry/rbac. */
 #include "rbac.h"
 
@@ -66,14 +66,14 @@ static void write_rule(struct buf *b, struct arena *a, const struct rule *rule)
     buf_addc(b, "}");
 }
 
-/* ---- what is missing, as upstream tells it: by group, resource and name, or by URL ---- */
+/* ---- missing rules, as upstream reports them: by group, resource and name, or by URL ---- */
 
-#define MOST_LACKS 256   /* told of */
-#define MOST_ASKED 16384 /* of all rules; then the rest is told as it is */
+#define MOST_LACKS 256   /* reported */
+#define MOST_ASKED 16384 /* checked over all rules; beyond it they are reported unmerged */
 
 struct lack {
-    struct rule rule; /* lists of one, but for the verbs */
-    size_t room;      /* of the verbs */
+    struct rule rule; /* lists of one item, except the verbs */
+    size_t room;      /* capacity of the verbs */
 };
 
 struct lacks {
@@ -185,7 +185,7 @@ static void check_rule(struct lacks *l, const struct rule *w)
     check_urls(l, w);
 }
 
-/* Sorted, each once, a line each. */
+/* Sorted, without duplicates, one line each. */
 static void write_lacks(struct buf *out, const struct lacks *l)
 {
     struct str *lines = arena_alloc(l->arena, (l->n + 1) * sizeof(*lines));
@@ -261,9 +261,9 @@ static bool may(struct auth *auth, struct arena *a, const struct user *u, const 
     return auth_authorize(auth, a, u, &what, NULL);
 }
 
-/* ---- what changes ---- */
+/* ---- changed fields ---- */
 
-/* The garbage collector's, and what every write has. */
+/* Fields that the garbage collector or every write changes. */
 static bool is_upkeep(const char *key)
 {
     static const char *const keys[] = {"ownerReferences", "finalizers", "managedFields",
@@ -306,7 +306,7 @@ static bool aggregates(const cJSON *role)
     return json_count(json_path(role, "aggregationRule.clusterRoleSelectors")) > 0;
 }
 
-/* A selector may gather anything, so its author must hold everything. */
+/* An aggregation selector may gather any rule, so its author must hold all. */
 static bool holds_all(struct auth *auth, struct arena *a, const struct user *u)
 {
     static const struct str star = {"*", 1};
@@ -355,7 +355,7 @@ static int check_binding(struct auth *auth, struct arena *a, const struct user *
         return 0;
     rules = rbac_role_rules(auth_rbac(auth), a, ns, kind, role, &n);
     if (!rules)
-        return err_not_found(err, r->group, r->plural, role); /* so upstream calls it */
+        return err_not_found(err, r->group, r->plural, role); /* upstream's name of it */
     return covered(auth, a, u, ns, r, name, rules, n, err);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The sentence of a 403, in upstream's words, for whoever asked and was told no. It must never say
- * more than the question held: neither what exists, nor who else may.
- * Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go. */
+ * The message of a 403, in upstream's form. It must never contain more than the request held:
+ * neither what exists, nor which users are permitted. Source: k8s.io/apiserver
+ * pkg/endpoints/handlers/responsewriters/errors.go. */
 #include <sublet/auth.h>
 #include <sublet/encode.h>
 #include <sublet/err.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Impersonate-* headers: whom the asker acts for. Several modes are tried, the narrow ones first:
- * in those the asker needs leave for the identity (`impersonate:MODE`) and for doing this very
- * thing with it (`impersonate-on:MODE:VERB`); the last is `impersonate` alone, for anything.
- * Source: k8s.io/apiserver pkg/endpoints/filters/impersonation of 1.36 (KEP 5284). Must never take
- * a name from a header without having authorised the real user for it. */
+/* Impersonate-* headers. Several modes are tried, the constrained ones first: for those the user
+ * needs permission for the identity (`impersonate:MODE`) and for this request with it
+ * (`impersonate-on:MODE:VERB`); the last mode is `impersonate` alone, for any request. Source:
+ * k8s.io/apiserver pkg/endpoints/filters/impersonation of 1.36 (KEP 5284). Must never take a name
+ * from a header without having authorized the real user for it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 #include "auth_impl.h"
 
-#define MANY         4 /* then all at once is asked for first */
+#define MANY         4 /* from this many on, permission for `*` is checked first */
 #define NODE_PREFIX  "system:node:"
 #define GROUP_NODES  "system:nodes"
 #define EXTRA_PREFIX "impersonate-extra-"
@@ -43,9 +43,9 @@ struct asking {
     struct err *err;
 };
 
-/* ---- the headers ---- */
+/* ---- headers ---- */
 
-/* What cannot be decoded is the key as it stands. */
+/* A key that cannot be decoded stays as it is. */
 static struct str extra_key(struct arena *a, struct str header)
 {
     struct str encoded = str_from(header, sizeof(EXTRA_PREFIX) - 1), key;
@@ -97,7 +97,7 @@ static cJSON *extra_tree(struct arena *a, const struct wanted *w)
     return extra;
 }
 
-/* A map of lists: its keys in order, the values of each as they came. */
+/* A map of lists: its keys sorted, the values of each in their order. */
 static void write_extras(struct buf *b, struct arena *a, const cJSON *extra)
 {
     struct str *keys = arena_alloc(a, (json_count(extra) + 1) * sizeof(*keys));
@@ -115,7 +115,7 @@ static void write_extras(struct buf *b, struct arena *a, const cJSON *extra)
     }
 }
 
-/* As Go prints what was asked for. */
+/* As Go prints the headers. */
 static int nobody_named(struct arena *a, const struct wanted *w, struct err *err)
 {
     struct buf b = BUF_INIT(65536);
@@ -133,7 +133,7 @@ static int nobody_named(struct arena *a, const struct wanted *w, struct err *err
     return -1;
 }
 
-/* 1: nobody is acted for. */
+/* 1: no impersonation. */
 static int read_wanted(struct arena *a, const struct net_request *r, struct wanted *w,
                        struct err *err)
 {
@@ -146,7 +146,7 @@ static int read_wanted(struct arena *a, const struct net_request *r, struct want
 
         if (!group && !str_has_prefix(h->name, STR(EXTRA_PREFIX)))
             continue;
-        if (!w->groups) { /* as many as there are headers, which net bounds */
+        if (!w->groups) { /* at most one per header, which net bounds */
             w->groups = arena_alloc(a, r->n_headers * sizeof(*w->groups));
             w->extras = arena_alloc(a, r->n_headers * sizeof(*w->extras));
         }
@@ -162,7 +162,7 @@ static int read_wanted(struct arena *a, const struct net_request *r, struct want
     return 0;
 }
 
-/* ---- leave ---- */
+/* ---- permission ---- */
 
 static int refuse(const struct asking *q, const struct attributes *what, struct str reason)
 {
@@ -178,7 +178,7 @@ static int may(const struct asking *q, const struct attributes *what)
     return refuse(q, what, reason);
 }
 
-/* Users and groups are of the core group in the old way, all else of authentication.k8s.io. */
+/* In the legacy mode users and groups are in the core group, others in authentication.k8s.io. */
 static struct attributes asked_for(const struct asking *q, const char *resource, struct str name)
 {
     bool core = !q->constrained && (!strcmp(resource, "users") || !strcmp(resource, "groups") ||
@@ -204,7 +204,8 @@ static int may_name(const struct asking *q)
         what = asked_for(q, "serviceaccounts", w->account);
         what.ns = w->ns;
     }
-    /* What an account is bound to may be any node: leave for one is not leave for the next. */
+    /* An account may be bound to any node: permission for one node is not permission for
+     * another. */
     if (!strcmp(q->verb, "impersonate:associated-node"))
         what.name = STR("*");
     return may(q, &what);
@@ -243,7 +244,7 @@ static int may_groups(const struct asking *q)
     return 0;
 }
 
-/* NULL when constrained modes take it. */
+/* NULL when constrained modes accept it. */
 static const char *check_extra(struct arena *a, const struct extra *x)
 {
     struct str rest = x->key, domain = str_cut(&rest, '/');
@@ -291,7 +292,7 @@ static bool only_named(const struct wanted *w)
     return !w->uid.n && !w->n_groups && !w->n_extras;
 }
 
-/* The node a service account's token was given out on. */
+/* The node a service account's token was issued on. */
 static bool fits_associated(const struct wanted *w, const struct user *real)
 {
     const cJSON *nodes = json_get(real->extra, NODE_KEY);
@@ -320,7 +321,7 @@ static bool fits_others(const struct wanted *w, const struct user *real)
 }
 
 static const struct mode {
-    const char *name; /* NULL: the old way */
+    const char *name; /* NULL: the legacy mode */
     const char *verb;
     bool (*fits)(const struct wanted *w, const struct user *real);
 } MODES[] = {
@@ -331,7 +332,7 @@ static const struct mode {
     {NULL, "impersonate", NULL},
 };
 
-/* May it be used for this request? */
+/* Whether the user may use the mode for this request. */
 static int may_do(const struct asking *q, const struct mode *mode)
 {
     struct attributes what = *q->what;
@@ -351,7 +352,7 @@ static int try_mode(struct asking *q, const struct mode *mode)
 
 /* ---- the user ---- */
 
-/* Nodes and service accounts are in the groups they always are in. */
+/* Nodes and service accounts are always in their groups. */
 static void become(struct arena *a, const struct wanted *w, const struct mode *mode,
                    struct user *user)
 {
@@ -378,8 +379,8 @@ static void become(struct arena *a, const struct wanted *w, const struct mode *m
     auth_set_groups(a, user, groups, n);
 }
 
-/* The way that was good last time is tried first, and its refusal is the one that is told: who
- * never heard of the new ways is told of the old one. */
+/* The user's last successful mode is tried first, and its refusal is the one reported: users of the
+ * legacy mode receive the legacy message. */
 static size_t *last_mode(struct auth *auth, const struct user *user)
 {
     uint64_t hash = str_hash(user->name, 0x1357);
@@ -392,7 +393,7 @@ static size_t *last_mode(struct auth *auth, const struct user *user)
     return &auth->modes[at].mode;
 }
 
-/* True when it is done. */
+/* True when the mode applied. */
 static bool act(struct asking *q, size_t mode, struct user *user, struct err *err)
 {
     struct err *later = ARENA_NEW(q->arena, struct err);
@@ -405,7 +406,7 @@ static bool act(struct asking *q, size_t mode, struct user *user, struct err *er
         become(q->arena, q->wanted, &MODES[mode], user);
         return true;
     }
-    /* The first refusal is told. */
+    /* The first refusal is reported. */
     err_init(later, q->arena);
     q->err = later;
     return false;

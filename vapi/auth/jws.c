@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JSON Web Signatures. Why: tokens of pods and of users come in this form, signed by keys of many
- * types. Must never take an algorithm that is not in the table (`none`, and HMAC, whose key would
+ * JSON Web Signatures. Why: tokens of pods and of users have this form, signed by keys of many
+ * types. Must never accept an algorithm that is not in the table (`none`, and HMAC, whose key would
  * be the public one), and never let a token choose how its key is used: type and curve must fit. */
 #include "jws.h"
 
@@ -13,7 +13,7 @@
 
 #include "pki_cert.h"
 
-#define MAX_TOKEN 32768u /* longer ones are nobody's */
+#define MAX_TOKEN 32768u /* longer tokens are refused */
 
 static const struct json_limits LIMITS = {.depth = 32, .nodes = 8192};
 
@@ -56,7 +56,7 @@ static bool parse_part(struct arena *a, struct str part, cJSON **ret)
            json_parse_strict(a, text, &LIMITS, NULL, NULL, ret, NULL) == 0 && json_is_object(*ret);
 }
 
-/* What kube-apiserver says of whatever is no token of anybody. */
+/* kube-apiserver's answer to any invalid token. */
 static int unauthorized(struct err *err)
 {
     return err_set(err, &ERR_UNAUTHORIZED, "invalid bearer token");
@@ -88,7 +88,7 @@ int jws_parse(struct arena *a, struct str jwt, struct jws *ret, struct err *err)
     return 0;
 }
 
-/* Signatures over curves: OpenSSL's are DER, those of a JWS are r and s side by side. */
+/* Signatures over curves: OpenSSL uses DER, a JWS has r and s concatenated. */
 
 static bool der_to_raw(const unsigned char *der, size_t n, unsigned char *raw, int half)
 {
@@ -141,7 +141,7 @@ static bool key_fits(const struct jws_algorithm *alg, EVP_PKEY *key)
     return EVP_PKEY_is_a(key, "RSA");
 }
 
-/* A salt of any length is taken, as go-jose does. */
+/* Accepts a salt of any length, as go-jose does. */
 static bool set_padding(EVP_PKEY_CTX *ctx, const struct jws_algorithm *alg)
 {
     return alg->use != KEY_PSS ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service account tokens. Why: pods prove who they are with them, to us and (through the key set)
- * to anybody who trusts us. Claims: k8s.io/kubernetes/pkg/serviceaccount/claims.go. Must never
- * choose an algorithm or a key by what a token says, and never look at the claims of a token whose
- * signature has not been checked. Signatures themselves are jws.c's. */
+ * Service account tokens. Why: pods authenticate with them, to us and (through the key set) to any
+ * service that trusts us. Claims: k8s.io/kubernetes/pkg/serviceaccount/claims.go. Must never choose
+ * an algorithm or a key from a token, and never read the claims of a token whose signature has not
+ * been verified. jws.c has the signatures. */
 #include "jwt.h"
 
 #include <openssl/core_names.h>
@@ -17,7 +17,7 @@
 
 #define HALF          32ul /* bytes of r, of s, and of a coordinate */
 #define MAX_AUDIENCES 64
-#define LEEWAY        60 /* seconds a clock may be off, as go-jose's DefaultLeeway */
+#define LEEWAY        60 /* seconds of clock skew, as go-jose's DefaultLeeway */
 
 /* Keys. */
 
@@ -131,7 +131,7 @@ static int unauthorized(struct err *err, const char *why)
     return err_set(err, &ERR_UNAUTHORIZED, "%s", why);
 }
 
-/* The header decides nothing: it must say what we do anyway. */
+/* The header decides nothing: it must name our algorithm and key. */
 static bool header_ours(const struct jws *jws, struct str key_id)
 {
     return str_eqc(jws_algorithm_name(jws), "ES256") &&
@@ -196,7 +196,7 @@ static int read_claims(struct arena *a, const cJSON *claims, struct token_claims
     return read_audiences(a, json_get(claims, "aud"), ret);
 }
 
-/* The words of pkg/serviceaccount/claims.go. */
+/* The messages of pkg/serviceaccount/claims.go. */
 static int check_times(const struct token_claims *c, int64_t now, struct err *err)
 {
     if (c->expires < now - LEEWAY)

@@ -16,5 +16,5 @@ int jwt_sign(struct arena *a, EVP_PKEY *key, struct str key_id, struct str issue
 /* now: wall clock seconds. */
 int jwt_verify(struct arena *a, EVP_PKEY *key, struct str key_id, struct str issuer, int64_t now,
                struct str jwt, struct token_claims *ret, struct err *err) MUST_CHECK;
-/* A key set (RFC 7517) of this one key. */
+/* A key set (RFC 7517) with this one key. */
 struct str jwt_key_set(struct arena *a, EVP_PKEY *key, struct str key_id);

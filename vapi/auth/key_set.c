@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * JSON Web Key Sets (RFC 7517, 7518 6): the public keys an issuer publishes. Must never keep a key
- * whose use costs more than a request may (huge moduli or exponents), nor private or shared ones.
- */
+ * whose use costs more than a request may (huge moduli or exponents), nor private or symmetric
+ * ones. */
 #include <assert.h>
 
 #include <openssl/bn.h>
@@ -16,7 +16,7 @@
 
 #define SET_MAGIC    0x6b657973u
 #define MAX_KEYS     64
-#define MIN_RSA_BITS 1024 /* what Go's crypto/rsa takes */
+#define MIN_RSA_BITS 1024 /* Go's crypto/rsa minimum */
 #define MAX_RSA_BITS 8192
 #define MAX_EXPONENT 4 /* bytes: Go's is at most 2^31-1 */
 
@@ -48,7 +48,7 @@ static EVP_PKEY *from_parameters(const char *type, OSSL_PARAM_BLD *build)
     return key;
 }
 
-/* Base64url of an unsigned number's bytes; NULL unless it is one of at most max bytes. */
+/* Decodes base64url of an unsigned number; NULL unless it has at most max bytes. */
 static BIGNUM *read_number(struct arena *a, const cJSON *jwk, const char *name, size_t max)
 {
     struct str bytes;

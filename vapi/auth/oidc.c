@@ -2,13 +2,14 @@
  *
  * Issuers and their keys.
  *
- *   EMPTY --a token comes--> FETCHING --ok--> READY --key unknown, or keys old--> FETCHING (keys
- * stay) ^                         |
- *     '-------- failed ---------'  not again before FLOOR_MS
+ *   EMPTY --a token comes--> FETCHING --ok--> READY --key unknown, or keys too old--.
+ *     ^                       |    ^                                                |
+ *     '------ failed ---------'    '------------- (the keys stay in use) -----------'
+ *   FETCHING does not begin again before FLOOR_MS.
  *
- * A worker fetches, the loop decides. Must never fetch because of a token that could not be good
- * anyway (expired, of another audience), nor more often than the floor, whatever is sent; and never
- * let waiting requests grow without bound. */
+ * A worker fetches, the loop decides. Must never fetch because of a token that could not be valid
+ * anyway (expired, of another audience), nor more often than the floor, whatever clients send; and
+ * never let waiting requests grow without bound. */
 #include "oidc.h"
 
 #include <assert.h>
@@ -21,7 +22,7 @@
 
 #define OIDC_MAGIC    0x6f696463u
 #define JOB_MAGIC     0x6f696a62u
-#define FLOOR_MS      10000 /* upstream tries discovery as often */
+#define FLOOR_MS      10000 /* upstream's interval between attempts of discovery */
 #define KEYS_OLD_MS   (3600 * 1000)
 #define MOST_WAITING  256
 #define VERIFIED_SIZE 256 /* a power of two */
@@ -29,9 +30,10 @@
 struct issuer {
     const struct config_issuer *config;
     struct key_set *keys;
-    struct job *job; /* a worker is at it */
+    struct job *job; /* a worker runs it */
     bool tried;
-    int64_t tried_ms, fetched_ms; /* monotonic: the end of the last attempt, and of the last good */
+    int64_t tried_ms,
+        fetched_ms; /* monotonic: the end of the last attempt, and of the last success */
     struct auth_wait *waiting;
 };
 
@@ -39,21 +41,21 @@ struct issuer {
 struct job {
     unsigned magic;
     uv_work_t work;
-    struct oidc *oidc; /* NULL: nobody wants to know any more */
+    struct oidc *oidc; /* NULL: the result is not needed any more */
     struct issuer *issuer;
     struct arena *arena;
-    struct config_issuer config; /* texts in arena */
+    struct config_issuer config; /* strings in arena */
     oidc_get_cb get;
     void *ctx;
     atomic_bool cancelled;
-    struct key_set *keys; /* NULL: failed, and err says why */
+    struct key_set *keys; /* NULL: failed, and err has the reason */
     struct err err;
 };
 
-/* Tokens whose signature was good, by hash: checking one costs more than answering a GET. */
+/* Tokens whose signature was valid, by hash: verifying one costs more than answering a GET. */
 struct verified {
     unsigned char hash[32];
-    const struct key_set *keys; /* that verified it; NULL: none */
+    const struct key_set *keys; /* the keys that verified it; NULL: none */
 };
 
 struct oidc {
@@ -122,7 +124,7 @@ void auth_wait_end(struct auth_wait *w)
     --*w->count;
 }
 
-/* What again() does may end the waiting of others, but never adds to this list. */
+/* again() may end other waits, but never adds to this list. */
 static void wake_all(struct issuer *issuer)
 {
     struct auth_wait *woken = issuer->waiting;
@@ -166,7 +168,7 @@ static void take_keys(struct oidc *o, struct issuer *issuer, struct job *job)
                  STR_F(issuer->config->url), STR_F(job->err.message));
         return;
     }
-    /* What the old keys verified must be asked of the new ones. */
+    /* Tokens verified by the previous keys must be verified again by the current ones. */
     memset(o->verified, 0, sizeof(o->verified));
     key_set_free(issuer->keys);
     issuer->keys = job->keys;
@@ -182,7 +184,7 @@ static void on_fetched(uv_work_t *work, int status)
     struct oidc *o = job->oidc;
     struct issuer *issuer = job->issuer;
 
-    (void)status; /* cancelled: only when there is no o any more */
+    (void)status; /* cancelled: only after o was freed */
     assert(job->magic == JOB_MAGIC);
     if (o) {
         assert(o->magic == OIDC_MAGIC);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The documents of an issuer, by libcurl in a worker thread (OpenID Connect Discovery 1.0, 4).
- * Must never follow anything but https, read more than a bounded answer, or touch what the loop's
- * thread owns. */
+ * Fetches the documents of an issuer, by libcurl in a worker thread (OpenID Connect Discovery 1.0,
+ * 4). Must never follow anything but https, read an unbounded answer, or touch data of the loop's
+ * thread. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the claims of a token to a user, by the rules of one issuer. Source of rules and words:
+ * Maps the claims of a token to a user, by the rules of one issuer. Source of rules and messages:
  * k8s.io/apiserver plugin/pkg/authenticator/token/oidc and github.com/coreos/go-oidc v2. Must never
- * name a user when a claim that decides is missing or of another type. */
+ * name a user when a required claim is missing or has another type. */
 #include "oidc.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#define NBF_LEEWAY    60 /* seconds; there is none for the end */
+#define NBF_LEEWAY    60 /* seconds; exp has no leeway */
 #define MAX_GROUPS    1024
 #define MAX_AUDIENCES 64
 
@@ -25,7 +25,7 @@ static int refuse(struct err *err, const char *format, ...)
     return err_set(err, &ERR_UNAUTHORIZED, "oidc: %s", text);
 }
 
-/* ---- what a token must say ---- */
+/* ---- required claims ---- */
 
 /* NumericDate (RFC 7519 2): seconds, perhaps with a fraction. */
 static bool read_time(const cJSON *node, int64_t *ret)
@@ -43,7 +43,7 @@ static int check_times(const cJSON *claims, int64_t now, struct err *err)
     const cJSON *from = json_get(claims, "nbf");
     int64_t end = 0, start = 0;
 
-    /* A token without an end ended long ago. */
+    /* A token without exp counts as expired. */
     if (!read_time(json_get(claims, "exp"), &end) || end < now)
         return refuse(err, "verify token: oidc: token is expired (Token Expiry: %lld)",
                       (long long)end);
@@ -80,14 +80,14 @@ int oidc_check_claims(const struct config_issuer *issuer, const cJSON *claims, i
     return check_times(claims, now, err);
 }
 
-/* ---- whom it names ---- */
+/* ---- the user ---- */
 
 static struct str prefixed(struct arena *a, struct str prefix, struct str text)
 {
     return arena_concat(a, 2, (struct str[]){prefix, text});
 }
 
-/* OpenID Connect Core 5.1: an address that is said not to be verified is anybody's. */
+/* OpenID Connect Core 5.1: an address that is not verified proves nothing. */
 static int check_email(const cJSON *claims, struct err *err)
 {
     const cJSON *verified = json_get(claims, "email_verified");
@@ -115,7 +115,7 @@ static int map_name(const struct config_issuer *issuer, struct arena *a, const c
     return 0;
 }
 
-/* A list of texts, or one text. */
+/* A list of strings, or one string. */
 static int map_groups(const struct config_issuer *issuer, struct arena *a, const cJSON *claims,
                       struct user *ret, struct err *err)
 {
@@ -159,7 +159,7 @@ static int map_uid(const struct config_issuer *issuer, struct arena *a, const cJ
     return 0;
 }
 
-/* Which token it was, for audit, as of service accounts' tokens. */
+/* The token's ID for audit, as with service account tokens. */
 static void map_credential(struct arena *a, const cJSON *claims, struct user *ret)
 {
     struct str id = json_str(json_get(claims, "jti"));

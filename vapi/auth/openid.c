@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Issuer discovery: what somebody outside the cluster needs to check its service account tokens
- * (OpenID Connect Discovery 1.0; k8s.io/kubernetes pkg/serviceaccount/openidmetadata.go). Who may
- * read it is RBAC's business (system:service-account-issuer-discovery). Must never say more than
- * the public key. */
+/* Issuer discovery: the documents a service outside the cluster needs to verify its service account
+ * tokens (OpenID Connect Discovery 1.0; k8s.io/kubernetes pkg/serviceaccount/openidmetadata.go).
+ * RBAC decides who may read them (system:service-account-issuer-discovery). Must never reveal more
+ * than the public key. */
 #include <sublet/auth.h>
 #include <sublet/call.h>
 

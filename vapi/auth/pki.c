@@ -2,8 +2,8 @@
  *
  * The identity of one virtual cluster: its CA, its serving certificate, its token key. Why: they
  * live in the tenant's store, so that a restored copy is the same cluster and every kubeconfig and
- * token it gave out stays good. Must never replace a CA or a token key that is there, readable or
- * not: that would silently end every credential of the tenant. */
+ * token it issued stays valid. Must never replace an existing CA or token key, readable or not:
+ * that would silently invalidate every credential of the tenant. */
 #include <sublet/pki.h>
 
 #include <assert.h>
@@ -22,7 +22,7 @@
 #define YEAR      (365LL * 24 * 3600)
 #define CA_LIFE   (10 * YEAR)
 #define LEAF_LIFE YEAR
-#define SKEW      300 /* seconds other clocks may be behind ours */
+#define SKEW      300 /* seconds of clock skew of other machines */
 #define MAX_NAMES 100
 
 struct pki {
@@ -48,7 +48,7 @@ static void put(struct pki *p, const char *key, struct str value)
     store_record_put(p->store, RECORD_PKI, str_c(key), value);
 }
 
-/* What clients and tokens were given depends on it: it cannot be made again. */
+/* Credentials of clients depend on it: it cannot be created again. */
 static void put_twice(struct pki *p, const char *key, struct str value)
 {
     store_record_put_twice(p->store, RECORD_PKI, str_c(key), value);
@@ -61,7 +61,7 @@ static struct str get(struct pki *p, const char *key)
     return store_record_get_either(p->store, RECORD_PKI, str_c(key), &value) ? value : STR_NULL;
 }
 
-/* It is not there, and that may be damage: a new one must not take its place. */
+/* A missing record may be damage: a generated one must not replace it. */
 static bool is_lost(struct pki *p, const char *key)
 {
     return !get(p, key).p && store_record_damaged(p->store, RECORD_PKI, str_c(key));
@@ -80,7 +80,7 @@ static void pair_free(struct pair *pair)
     *pair = (struct pair){NULL, NULL};
 }
 
-/* False, and nothing in *ret, unless both can be read and belong together. */
+/* False, with *ret unchanged, unless both can be read and belong together. */
 static bool pair_load(struct pki *p, const char *cert, const char *key, struct pair *ret)
 {
     ret->cert = pki_cert_read(get(p, cert));
@@ -93,7 +93,7 @@ static bool pair_load(struct pki *p, const char *cert, const char *key, struct p
     return good;
 }
 
-/* A new key and a certificate of it, signed by the CA (of itself when there is none yet). */
+/* Creates a key and a certificate for it, signed by the CA (by itself when there is none yet). */
 static int pair_issue(struct pki *p, const struct cert_request *request, struct pair *ret,
                       struct err *err)
 {
@@ -227,7 +227,7 @@ int pki_renew_serving(struct pki *p, struct err *err)
     return 0;
 }
 
-/* It was made later than it says. */
+/* The certificate was issued later than it says. */
 static int64_t made_at(const X509 *cert)
 {
     return pki_cert_not_before(cert) + SKEW;
@@ -238,13 +238,13 @@ static int64_t renew_at(const X509 *cert)
     return made_at(cert) + (pki_cert_not_after(cert) - made_at(cert)) / 3 * 2;
 }
 
-/* Would it now be made for much less? The option may have changed. */
+/* Whether a new certificate would have a much shorter lifetime: the option may have changed. */
 static bool lives_too_long(const struct pki *p, const X509 *cert)
 {
     return pki_cert_not_after(cert) - made_at(cert) > p->life;
 }
 
-/* Unlike the CA's, an unreadable serving certificate costs nobody anything: it is made again. */
+/* Unlike the CA, an unreadable serving certificate is harmless: it is issued again. */
 static int load_serving(struct pki *p, struct err *err)
 {
     struct pair pair;
@@ -285,7 +285,7 @@ static int load_token_key(struct pki *p, struct err *err)
     return jwt_key_id(p->arena, p->token_key, &p->token_key_id, err);
 }
 
-/* Life. */
+/* Lifecycle. */
 
 int pki_open(struct store *s, const struct pki_options *options, struct pki **ret, struct err *err)
 {
@@ -358,7 +358,7 @@ void pki_life(const struct pki *p, enum pki_certificate which, int64_t *ret_from
     *ret_end = which == PKI_KUBECONFIG ? p->config_end : pki_cert_not_after(cert);
 }
 
-/* Clients. */
+/* Client certificates. */
 
 int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct str *organizations,
                      size_t n, int64_t seconds, struct str *ret_cert, struct str *ret_key,
@@ -383,7 +383,7 @@ int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct
     return 0;
 }
 
-/* A certificate that lives long enough ends as much earlier as it began. */
+/* A long-lived certificate ends earlier by as much as it was backdated. */
 #define LONG_LIFE (8 * 3600)
 
 int pki_sign_request(struct pki *p, struct arena *a, struct str pem, const struct str *usages,
@@ -427,7 +427,7 @@ static void add_data(struct buf *b, struct arena *a, const char *key, struct str
     buf_printf(b, "    %s: %s\n", key, base64_encode(a, pem).p);
 }
 
-/* Names are written as JSON strings, which YAML reads as they are. */
+/* Names are written as JSON strings, which are valid YAML. */
 int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str server,
                    struct str cn, const struct str *organizations, size_t n, struct str *ret,
                    struct err *err)

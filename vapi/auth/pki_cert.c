@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * X.509 certificates over OpenSSL. Why: everything in a cluster that proves who it is, proves it
- * with one of three shapes of certificate, and they are all made here. Must never build extensions
- * from text that holds a name: names go in as ASN.1, so that no name can add another one. */
+ * X.509 certificates over OpenSSL. Why: every component of a cluster identifies itself with one of
+ * three kinds of certificate, all made here. Must never build extensions from strings that hold a
+ * name: names are set as ASN.1, so that no name can inject another one. */
 #include "pki_cert.h"
 
 #include <arpa/inet.h>
@@ -83,7 +83,7 @@ static bool set_serial(X509 *cert, const struct rng *rng)
     bool ok;
 
     rng->fill(rng->ctx, bytes, sizeof(bytes));
-    bytes[0] = (bytes[0] & 0x7f) | 0x40; /* positive, and always as long */
+    bytes[0] = (bytes[0] & 0x7f) | 0x40; /* positive, and of constant length */
     number = BN_bin2bn(bytes, sizeof(bytes), NULL);
     ok = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(cert));
     BN_free(number);
@@ -98,7 +98,7 @@ static bool set_times(X509 *cert, const struct cert_request *r)
 
 /* Names. */
 
-/* The bytes a name has in a certificate: 4 or 16 for an IP, its text for a DNS name. */
+/* The bytes of a name in a certificate: 4 or 16 for an IP, the string for a DNS name. */
 struct san {
     int type; /* GEN_IPADD, GEN_DNS */
     unsigned char ip[16];
@@ -181,7 +181,7 @@ bool pki_cert_has_names(const X509 *cert, const struct str *names, size_t n)
     return same;
 }
 
-/* The rest. */
+/* Extensions. */
 
 static bool set_extensions(X509 *cert, X509 *ca, enum cert_use use)
 {
@@ -205,7 +205,7 @@ static bool set_extensions(X509 *cert, X509 *ca, enum cert_use use)
     return true;
 }
 
-/* Go's order: usages, then what the use has, then names. */
+/* Go's order: usages, then the use's own extension, then names. */
 static bool set_usages(X509 *cert, const struct cert_request *r)
 {
     return !r->n_usages || !pki_cert_add_usages(cert, r->usages, r->n_usages, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi/auth (private)
  *
- * Making and reading X.509 certificates and P-256 keys: what pki.c builds a cluster's identity
- * from. It knows neither store nor tokens. */
+ * Creates and reads X.509 certificates and P-256 keys, from which pki.c builds a cluster's
+ * identity. It knows neither store nor tokens. */
 #pragma once
 
 #include <openssl/evp.h>
@@ -25,7 +25,7 @@ struct cert_request {
     const struct rng *rng;         /* of the serial number */
     const struct str *usages;      /* of CERT_REQUESTED, as certificates.k8s.io names them */
     size_t n_usages;
-    GENERAL_NAMES *alternatives; /* of CERT_REQUESTED, taken over as they are; may be NULL */
+    GENERAL_NAMES *alternatives; /* of CERT_REQUESTED, copied unchanged; may be NULL */
 };
 
 EVP_PKEY *pki_key_new(struct err *err) MUST_CHECK;
@@ -34,21 +34,21 @@ int pki_cert_issue(const struct cert_request *r, EVP_PKEY *key, X509 *ca, EVP_PK
                    X509 **ret, struct err *err) MUST_CHECK;
 
 struct str pki_cert_pem(struct arena *a, X509 *cert);
-/* As upstream's tools write it (SEC 1, "EC PRIVATE KEY"): what reads PKCS #8 may take it for RSA.
- */
+/* In the form of upstream's tools (SEC 1, "EC PRIVATE KEY"): readers of PKCS #8 may take it for
+ * RSA. */
 struct str pki_key_pem(struct arena *a, EVP_PKEY *key);
-X509 *pki_cert_read(struct str pem);    /* NULL when it is none */
+X509 *pki_cert_read(struct str pem);    /* NULL when it is not a certificate */
 size_t pki_cert_count(struct str pem);  /* 0 as well when one cannot be read */
 EVP_PKEY *pki_key_read(struct str pem); /* NULL unless a P-256 private key */
 int64_t pki_cert_not_before(const X509 *cert);
 int64_t pki_cert_not_after(const X509 *cert);
-/* True when the certificate names exactly these. */
+/* True when the certificate has exactly these names. */
 bool pki_cert_has_names(const X509 *cert, const struct str *names, size_t n);
 /* Key usages by the names of certificates.k8s.io; BAD_REQUEST when one is unknown. */
 int pki_cert_add_usages(X509 *cert, const struct str *usages, size_t n, struct err *err) MUST_CHECK;
-/* A signing request whose signature holds, with at most one common name; BAD_REQUEST. */
+/* A signing request with a valid signature and at most one common name; BAD_REQUEST. */
 X509_REQ *pki_request_open(struct str pem, struct err *err) MUST_CHECK;
-/* A certificate for the request's key and names; r says the times and usages. */
+/* A certificate for the request's key and names; r has the times and usages. */
 int pki_request_issue(struct cert_request *r, struct arena *a, struct str pem, X509 *ca,
                       EVP_PKEY *ca_key, X509 **ret, struct err *err) MUST_CHECK;
 /* Puts OpenSSL's reason into err and returns -1. */

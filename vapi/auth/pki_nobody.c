@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CA that vouches for nobody: where Kubernetes wants one to be named and there is none to trust.
- * Must never let its key out of here. */
+/* A CA that signs nothing: for places where Kubernetes requires a CA and there is none to trust.
+ * Must never let its key leave this file. */
 #include <sublet/pki.h>
 
 #include "pki_cert.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Certificate signing requests (PKCS #10) and what a certificate of one may be used for. Why: a
- * request is a stranger's text; nothing of it may reach a certificate but its key, its O and CN and
- * its alternative names. Must never sign what does not prove that the asker has the key. Source of
- * the names of usages: k8s.io/api certificates/v1. */
+ * Certificate signing requests (PKCS #10) and the usages of certificates. Why: a request is
+ * untrusted input; only its key, its O and CN and its alternative names may reach a certificate.
+ * Must never sign a request that does not prove possession of the key. Source of the names of
+ * usages: k8s.io/api certificates/v1. */
 #include "pki_cert.h"
 
 #include <string.h>
@@ -159,7 +159,7 @@ static int read_subject(struct arena *a, X509_REQ *q, struct pki_request *ret, s
             return -1;
     }
     ret->organizations = organizations;
-    /* Of several the last counts, as Go reads them. */
+    /* The last of several counts, as in Go. */
     while ((at = X509_NAME_get_index_by_NID(name, NID_commonName, at)) >= 0) {
         if (entry_text(a, name, at, &cn, err))
             return -1;
@@ -168,7 +168,7 @@ static int read_subject(struct arena *a, X509_REQ *q, struct pki_request *ret, s
     return 0;
 }
 
-/* The alternative names it asks for; NULL: none. */
+/* The requested alternative names; NULL: none. */
 static GENERAL_NAMES *alternatives_of(X509_REQ *q)
 {
     STACK_OF(X509_EXTENSION) *extensions = X509_REQ_get_extensions(q);
@@ -199,7 +199,7 @@ int pki_read_request(struct arena *a, struct str pem, struct pki_request *ret, s
     return failed;
 }
 
-/* Only what names a host, an address, a mailbox or a URI. */
+/* Only names of a host, an address, a mailbox or a URI. */
 static GENERAL_NAMES *taken_over(X509_REQ *q)
 {
     GENERAL_NAMES *names = alternatives_of(q);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RBAC: which rules hold for a user, and whether a rule allows what is asked. Source of the
+/* RBAC: the rules that apply to a user, and whether a rule allows a request. Source of the
  * semantics: k8s.io/kubernetes plugin/pkg/auth/authorizer/rbac and pkg/apis/rbac/v1 evaluation
  * helpers. */
 #include "rbac.h"
@@ -29,7 +29,7 @@ struct binding {
     size_t n_subjects;
 };
 
-/* A role that a binding needed; compiled once per generation of the index. */
+/* A role referenced by a binding; compiled once per generation of the index. */
 struct role {
     struct role *next;
     struct str ns, name;
@@ -43,7 +43,7 @@ struct rbac {
     struct vapi *api;
     unsigned storage[N_SOURCES];
     struct store_watch *watches[N_SOURCES];
-    struct arena *arena; /* the index; NULL: to be made */
+    struct arena *arena; /* the index; NULL: not built */
     struct binding *bindings, **last;
     struct role *roles;
 };
@@ -111,7 +111,7 @@ static void scan(struct rbac *r, enum rbac_source source, store_scan_cb each)
     err_init(&err, NULL);
     int failed = store_scan(vapi_store(r->api), r->storage[source], STR_NULL, STR_NULL, STR_NULL, 0,
                             each, r, &err);
-    assert(!failed); /* the present can always be read */
+    assert(!failed); /* an existing role can always be read */
 }
 
 static void index_make(struct rbac *r)
@@ -178,10 +178,10 @@ const struct rule *rbac_role_rules(struct rbac *r, struct arena *a, struct str n
 
 /* --- matching --- */
 
-/* Who reviews access may name a hundred thousand groups, and a binding has as many subjects. */
+/* An access review may name a hundred thousand groups, and a binding as many subjects. */
 struct asker {
     const struct user *user;
-    struct str *sorted; /* its groups; NULL: they are few */
+    struct str *sorted; /* its groups; NULL: few enough for a linear search */
 };
 
 static void asker_sort(struct asker *k, struct arena *a)
@@ -272,7 +272,7 @@ void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each
         arena_free(a);
 }
 
-/* A question may hold the slash in its resource: upstream compares what both make together. */
+/* The resource of a request may contain the slash: upstream compares the joined strings. */
 static bool is_together(struct str rule, struct str resource, struct str subresource)
 {
     if (!subresource.n)
@@ -355,7 +355,7 @@ struct str missing_text(const struct missing_roles *m, struct arena *a)
     return text;
 }
 
-/* --- covering: may somebody who holds these rules hand out that one? --- */
+/* ---- covering: whether a holder of these rules may grant that one ---- */
 
 bool rules_allow(const struct rule *held, size_t n, const struct attributes *what)
 {
@@ -420,7 +420,7 @@ size_t rules_questions(size_t n_held, const struct rule *w)
     return product(resources, 5) + product(urls, 3);
 }
 
-/* A wanted "*" is an ordinary word here: only a held "*" covers it. */
+/* A wanted "*" is compared literally: only a held "*" covers it. */
 bool rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted)
 {
     struct arena *a;
@@ -444,7 +444,7 @@ bool rules_cover(const struct rule *held, size_t n_held, const struct rule *want
     return covered;
 }
 
-/* --- life --- */
+/* ---- lifecycle ---- */
 
 struct rbac *rbac_new(struct vapi *api)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Roles and bindings as rules, compiled from the store when first asked for after a change.
- * Internal to vapi/auth. Must never answer from rules older than the last committed change. */
+/* Roles and bindings as rules, compiled from the store on the first use after a change. Internal to
+ * vapi/auth. Must never answer from rules older than the last committed change. */
 #pragma once
 
 #include <sublet/vapi.h>
@@ -11,7 +11,7 @@ struct rule {
     struct str_list verbs, groups, resources, names, urls;
 };
 
-/* Where a rule comes from, for reasons: the binding, its role and the subject that matched. */
+/* The origin of a rule, for reasons: the binding, its role and the subject that matched. */
 struct rule_origin {
     const char *binding_kind, *role_kind, *subject_kind;
     struct str binding, role, subject, ns;
@@ -20,11 +20,11 @@ struct rule_origin {
 
 struct rbac *rbac_new(struct vapi *api);
 struct rbac *rbac_free(struct rbac *r);
-/* Every rule that holds for u in ns (empty: cluster-wide rules only) until each() returns false; a
- * NULL rule for each binding whose role is not there. */
+/* Every rule that applies to u in ns (empty: cluster-wide rules only) until each() returns false; a
+ * NULL rule for each binding whose role does not exist. */
 typedef bool (*rule_cb)(void *ctx, const struct rule *rule, const struct rule_origin *origin);
 void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each, void *ctx);
-/* Those roles, in the words of an authoriser that could not read them; at most as many as these. */
+/* Those roles, in the message of an authorizer that could not read them; at most this many. */
 #define MISSING_MOST 16
 struct missing_roles {
     struct str texts[MISSING_MOST];
@@ -40,9 +40,9 @@ const struct rule *rbac_role_rules(struct rbac *r, struct arena *a, struct str n
                                    struct str name, size_t *ret_n);
 bool rules_allow(const struct rule *rules, size_t n,
                  const struct attributes *what); /* one of them */
-/* True when `held` together cover everything `wanted` gives. */
+/* True when `held` together cover every permission of `wanted`. */
 bool rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted);
-/* How many questions that comes down to, as the lists multiply; beyond the most, nothing is
- * covered: the loop does not wait for a stranger's lists. */
+/* Limit of the single permissions to check, as the lists multiply; beyond it, nothing is covered: a
+ * client's lists must not block the loop. */
 #define RULES_MAX_QUESTIONS ((size_t)4000000)
 size_t rules_questions(size_t n_held, const struct rule *wanted);

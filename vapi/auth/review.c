@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The review kinds: questions about identity and permission, answered and never stored. */
+/* The review kinds: non-persisted requests about identity and permission. */
 #include <sublet/call.h>
 
 #include <string.h>
@@ -69,7 +69,7 @@ static void review_rules(struct call *c)
         call_error(c, &err);
         return;
     }
-    /* What was asked is not told again, as upstream. */
+    /* The response omits the spec, as upstream. */
     ns = arena_str(c->arena, ns);
     json_set(c->arena, c->body, "spec", json_new_object(c->arena));
     out.resources = json_set(c->arena, status, "resourceRules", json_new_array(c->arena));
@@ -102,7 +102,7 @@ static void review_self(struct call *c)
     cJSON *status = json_set(c->arena, c->body, "status", json_new_object(c->arena));
 
     json_set(c->arena, status, "userInfo", user_tree(c->arena, &c->user));
-    /* The one review that says when; it keeps nothing of what was sent. */
+    /* The only review with a creationTimestamp; it keeps nothing of the sent metadata. */
     cJSON *metadata = json_set(c->arena, c->body, "metadata", json_new_object(c->arena));
     json_set_str(c->arena, metadata, "creationTimestamp",
                  time_format_s(c->arena, clock_wall_s(vapi_clock(c->api))));
@@ -115,7 +115,7 @@ struct token_review {
     struct auth_wait wait;
 };
 
-/* Two authenticators of upstream have looked at it; the other one knows nothing more. */
+/* Upstream's error has one entry per authenticator; the second one is always the same. */
 static struct str review_error(struct arena *a, struct str why)
 {
     return str_eqc(why, "invalid bearer token")
@@ -123,7 +123,7 @@ static struct str review_error(struct arena *a, struct str why)
                : arena_printf(a, "[invalid bearer token, %.*s]", STR_F(why));
 }
 
-/* As if it came in a header: what follows a space, and the line's end, is no part of it. */
+/* Parsed as if it came in a header: anything after a space or line end is ignored. */
 static struct str token_of(const struct call *c)
 {
     struct str token = json_str_at(spec_of(c), "token");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SubjectAccessReview and its like: may somebody do something? Source of rules and words:
- * k8s.io/kubernetes pkg/apis/authorization/validation and pkg/registry/authorization. Must never
- * answer a question that was not asked in full. */
+/* SubjectAccessReview and its variants. Source of rules and messages: k8s.io/kubernetes
+ * pkg/apis/authorization/validation and pkg/registry/authorization. Must never answer an incomplete
+ * request. */
 #include <sublet/call.h>
 
 #include <string.h>
@@ -16,9 +16,10 @@ struct question {
     bool self, local;
 };
 
-/* ---- is it a question? ---- */
+/* ---- validation ---- */
 
-/* "In", "NotIn" want values, "Exists", "DoesNotExist" want none; newer clients may know others. */
+/* "In", "NotIn" require values, "Exists", "DoesNotExist" require none; newer clients may know
+ * others. */
 static void check_values(struct field_errors *e, const struct field_path *at, const cJSON *r)
 {
     struct str op = json_str_at(r, "operator");
@@ -116,7 +117,7 @@ static void check_spec(struct field_errors *e, const struct question *q)
     check_selector(e, FIELD(at, "labelSelector"), json_get(q->resource, "labelSelector"), true);
 }
 
-/* Reviews have no name. The namespace of a local one is that of the request already. */
+/* Reviews have no name. The namespace of a local one is already the request's. */
 static void check_metadata(struct field_errors *e, const struct question *q)
 {
     json_each(member, json_get(q->call->body, "metadata"))
@@ -153,11 +154,11 @@ static int check(const struct question *q, struct err *err)
     check_metadata(&e, q);
     if (q->local)
         check_local(&e, q, c->ns);
-    /* Upstream has lost the kind by then. */
+    /* Upstream has no kind at this point. */
     return field_errors_to_err(&e, c->resource->group, STR(""), STR(""), err);
 }
 
-/* ---- the question ---- */
+/* ---- attributes ---- */
 
 static const cJSON *given(const cJSON *object, const char *key)
 {
@@ -204,10 +205,9 @@ static void read_attributes(struct question *q)
     q->what.ns = text_at(from, "namespace");
 }
 
-/* ---- the answer ---- */
+/* ---- result ---- */
 
-/* RBAC does not look at selectors; what cannot be read of one is told all the same. Counts what can
- * be read. */
+/* RBAC ignores selectors; invalid requirements are reported all the same. Counts the valid ones. */
 static bool field_readable(const cJSON *r)
 {
     struct str op = json_str_at(r, "operator");

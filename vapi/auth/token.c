@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serviceaccounts/token: issues short-lived tokens, bound to an object where asked. Must never
- * issue one for an account or object that is not there under the given uid. */
+/* serviceaccounts/token: issues short-lived tokens, bound to an object if requested. Must never
+ * issue one for an account or object that does not exist under the given uid. */
 #include <sublet/call.h>
 
 #include "auth_impl.h"
@@ -8,8 +8,8 @@
 #define MIN_SECONDS     600
 #define DEFAULT_SECONDS 3600
 #define MAX_SECONDS     (1LL << 32)
-/* A pod's projected token asks for 3607 s: upstream gives it a year and renews it hourly; ours is
- * renewed by whoever mounts it, so it lives as long as it says. */
+/* A pod's projected token requests 3607 s: upstream extends it to a year and renews it hourly; ours
+ * is renewed by its mounter, so it lives as long as it says. */
 
 static const struct {
     const char *kind, *plural;
@@ -39,7 +39,7 @@ static const struct store_object *find_node(struct call *c, struct str name)
     return r ? store_get(vapi_store(c->api), r->storage, STR(""), name) : NULL;
 }
 
-/* With the node it is on, as far as there is one. */
+/* Binds also to the pod's node, if it is scheduled. */
 static int bind_pod(struct call *c, const struct store_object *pod, struct token_claims *claims,
                     struct err *err)
 {
@@ -119,7 +119,7 @@ static void read_audiences(struct call *c, const cJSON *spec, struct token_claim
     claims->audiences = audiences;
 }
 
-/* What the body says of the account must be so. */
+/* The metadata in the body must match the account. */
 static int check_metadata(struct call *c, struct err *err)
 {
     struct str name = json_str_at(c->body, "metadata.name");

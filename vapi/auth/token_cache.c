@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verified tokens by their SHA-256. Why: checking an ECDSA signature costs more than answering a
- * GET, and a client shows the same token at every request. Must never keep a token itself, hold one
- * good past its end or before the time it was verified at, or grow beyond its limit. */
+ * Verified tokens by their SHA-256. Why: verifying an ECDSA signature costs more than answering a
+ * GET, and a client sends the same token with every request. Must never store a token itself, treat
+ * one as valid past its end or before the time it was verified, or grow beyond its limit. */
 #include "token_cache.h"
 
 #include <assert.h>
@@ -31,7 +31,7 @@ struct token_cache {
     TAILQ_HEAD(, entry) used; /* the least recently used first */
 };
 
-/* The strings of claims, so that they can be copied as one. */
+/* The strings of claims, so that one loop copies them. */
 #define N_STRINGS 9
 static void strings_of(struct token_claims *c, struct str *ret[N_STRINGS])
 {
@@ -68,7 +68,7 @@ static struct str move(struct str from, char **to)
     return s;
 }
 
-/* All that claims point at, into size_of() bytes at `at`, aligned for struct str. */
+/* Copies everything claims point at into size_of() bytes at `at`, aligned for struct str. */
 static void copy_claims(struct token_claims *ret, const struct token_claims *claims, char *at)
 {
     struct str *strings[N_STRINGS], *audiences = (struct str *)(void *)at;
