@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An audit event as a line of JSON, its members in upstream's order. Why: whoever reads the audit
- * log of a cluster reads this one. It must never print a text of a client unescaped, nor a line
- * break inside an event. Source: k8s.io/apiserver pkg/apis/audit/v1 types.go. */
+ * An audit event as a line of JSON, its members in upstream's order. Why: readers of a cluster's
+ * audit log read this one too. It must never print a client's string unescaped, nor a line break
+ * inside an event. Source: k8s.io/apiserver pkg/apis/audit/v1 types.go. */
 #include <sublet/audit.h>
 
 #include <assert.h>
@@ -122,7 +122,7 @@ static void add_times(struct buf *out, int64_t received_us, int64_t stage_us, bo
     arena_free(a);
 }
 
-/* The next key after `last` in order. There are few, and they come once. */
+/* The key after `last` in sorted order. There are few, each once. */
 static const struct audit_annotation *next_annotation(const struct audit_event *e, struct str last)
 {
     const struct audit_annotation *best = NULL;
@@ -177,7 +177,7 @@ void audit_event_print(struct buf *out, const struct audit_event *e, enum audit_
     add_text(out, "auditID", e->id, &comma);
     add_text(out, "stage", str_c(STAGES[stage]), &comma);
     add_text(out, "requestURI", e->uri, &comma);
-    add_key(out, "verb", &comma); /* there even where a method stands for none */
+    add_key(out, "verb", &comma); /* present even when the method maps to no verb */
     buf_json_string(out, e->verb);
     add_user(out, "user", e->user, &comma);
     if (e->impersonated)

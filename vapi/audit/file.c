@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The audit log's file: appended to, put aside by size, old ones removed. Names are those of
+ * The audit log's file: appended to, rotated by size, old backups removed. Names are those of
  * kube-apiserver's log (audit-2026-01-02T15-04-05.000.log beside audit.log), which collectors know.
- * Must never remove a file it did not put aside itself, by name, and never follow a link to write.
+ * Must never remove a file it did not rotate itself, by name, and never follow a link to write.
  * Source: gopkg.in/natefinch/lumberjack.v2, which kube-apiserver rotates with. */
 #include "file.h"
 
@@ -27,7 +27,7 @@ struct audit_file {
     unsigned magic;
     char *path; /* NULL: the standard output */
     struct str directory, stem, suffix;
-    char *parts; /* what these three point into */
+    char *parts; /* the buffer of the next three */
     int fd;
     int64_t size, max_bytes, max_backups, max_age_days;
     const struct clock *clock;
@@ -66,8 +66,8 @@ static int open_file(struct audit_file *f)
     return 0;
 }
 
-/* What a disk can have now and no more tomorrow is no reason not to serve: events are lost, counted
- * and reported as ever, until the file can be opened. */
+/* A temporary condition of the disk does not prevent serving: events are lost, counted and reported
+ * until the file can be opened. */
 static bool is_for_now(int why)
 {
     return why == ENOSPC || why == EDQUOT || why == EROFS;
@@ -110,7 +110,7 @@ void audit_file_close(struct audit_file *f)
     mem_free(f);
 }
 
-/* ---- files put aside ---- */
+/* ---- backups ---- */
 
 /* "audit-<stamp>.log" */
 static bool is_backup(const struct audit_file *f, struct str name)
@@ -157,7 +157,7 @@ static void list_backups(const struct audit_file *f, DIR *dir, struct backups *r
         qsort(ret->names, ret->n, sizeof(*ret->names), newest_first);
 }
 
-/* The day of its name, as days of the same calendar compare. */
+/* Compares the date in the name, as days of the same calendar. */
 static bool too_old(const struct audit_file *f, const char *name)
 {
     time_t limit = (time_t)(clock_wall_s(f->clock) - f->max_age_days * DAY_SECONDS);
@@ -209,7 +209,7 @@ static char *backup_path(const struct audit_file *f)
     return b.p;
 }
 
-/* What cannot be put aside goes on growing: events matter more than sizes. */
+/* A file that cannot be rotated keeps growing: events matter more than sizes. */
 static void rotate(struct audit_file *f)
 {
     char *aside = backup_path(f);
@@ -234,7 +234,7 @@ static size_t count_lines(struct str text)
     return n;
 }
 
-/* The part of text that still fits: whole lines, at least one. */
+/* The prefix that still fits: whole lines, at least one. */
 static struct str fitting(const struct audit_file *f, struct str text)
 {
     size_t room, end;
@@ -248,8 +248,8 @@ static struct str fitting(const struct audit_file *f, struct str text)
     return f->size ? str_sub(text, 0, 0) : str_sub(text, 0, str_find(text, '\n') + 1);
 }
 
-/* A disk that is full took a part of a line: it goes, so that the next line begins as one. Returns
- * what is left, from the beginning of that line. */
+/* A full disk accepted a part of a line: truncates it, so that the next line begins as one. Returns
+ * the remaining bytes, from the beginning of that line. */
 static struct str take_back(struct audit_file *f, struct str text, size_t done)
 {
     size_t whole = str_rfind(str_sub(text, 0, done), '\n');
@@ -260,7 +260,7 @@ static struct str take_back(struct audit_file *f, struct str text, size_t done)
     return str_from(text, whole);
 }
 
-/* What is left when it cannot go on. */
+/* Returns the bytes that could not be written. */
 static struct str write_all(struct audit_file *f, struct str text)
 {
     size_t done = 0;
@@ -286,7 +286,7 @@ size_t audit_file_write(struct audit_file *f, struct str text)
 
         if (!piece.n) {
             rotate(f);
-            piece = text; /* a file that could not be put aside takes it nevertheless */
+            piece = text; /* a file that could not be rotated accepts it nevertheless */
             if (f->fd >= 0 && f->size < f->max_bytes)
                 piece = fitting(f, text);
         }

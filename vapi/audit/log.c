@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where audit lines go: into a bounded buffer, and from there, by a thread of its own, to the file.
- * Why: a slow disk or a reader of our output that stands still must cost events (counted) or new
- * requests (refused), never the loop. Must never take a lock while it writes, and never split a
- * line over two files.
+ * Audit lines go into a bounded buffer, and from there, by a thread of its own, to the file. Why: a
+ * slow disk or a blocked reader of our output must cost events (counted) or new requests (refused),
+ * never the loop. Must never take a lock while it writes, and never split a line over two files.
  *
- *   audit_log_write() --> filling --swap--> writing --> file --max_bytes--> put aside, a new one
- *                            | full: dropped and counted                    '--> old ones removed
+ *   audit_log_write() --> filling --swap--> writing --> file --max_bytes--> rotated
+ *                            | full: dropped and counted              '--> old backups removed
  */
 #include "file.h"
 
@@ -24,12 +23,12 @@
 #define LOG_MAGIC     0x61756c67u
 #define CLOSE_SECONDS 5
 #define STACK         (256u << 10)
-#define KEEP_BYTES    (256u << 10) /* of buffer memory when there is nothing to do */
+#define KEEP_BYTES    (256u << 10) /* of buffer memory while idle */
 
 struct audit_log {
     unsigned magic;
     pthread_t thread;
-    uv_mutex_t lock; /* guards what follows, up to the next blank line */
+    uv_mutex_t lock; /* guards the fields up to the next blank line */
     uv_cond_t wake;
     struct buf filling;
     size_t lines; /* in filling */
@@ -37,7 +36,7 @@ struct audit_log {
     bool closing;
 
     size_t limit;
-    struct audit_file *file; /* the thread's alone */
+    struct audit_file *file; /* used by the thread alone */
 };
 
 /* ---- the thread ---- */
@@ -89,7 +88,7 @@ static void *run(void *ctx)
     return NULL;
 }
 
-/* Signals are the loop's. */
+/* The thread receives no signals: they are the loop's. */
 static int start_thread(struct audit_log *log)
 {
     pthread_attr_t attr;
@@ -180,7 +179,7 @@ struct audit_log *audit_log_close(struct audit_log *log)
     log->closing = true;
     uv_cond_signal(&log->wake);
     uv_mutex_unlock(&log->lock);
-    /* A thread that hangs in a write keeps what it needs; the process is about to end. */
+    /* A thread that hangs in a write keeps its memory; the process is about to exit. */
     if (pthread_timedjoin_np(log->thread, NULL, &until))
         return NULL;
     uv_cond_destroy(&log->wake);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An audit policy: read once, asked at every request. Why: an operator moves the file that worked
- * with kube-apiserver, so rules match as they do there, the first one decides. It must never accept
- * what it would then not obey: a key it does not know is an error. Source: k8s.io/apiserver
+ * An audit policy: parsed once, evaluated at every request. Why: operators bring the file that
+ * worked with kube-apiserver, so rules match as they do there; the first match decides. It must
+ * never accept a policy it would not enforce: an unknown key is an error. Source: k8s.io/apiserver
  * pkg/audit/policy checker.go, pkg/apis/audit/validation. */
 #include <sublet/audit.h>
 
@@ -150,7 +150,7 @@ static int read_level(struct reader *r, const cJSON *rule, struct str path, enum
     return bad(r, below(r, path, "level"), "want one of None, Metadata, Request, RequestResponse");
 }
 
-/* A `*` stands at the end only. */
+/* A `*` is allowed at the end only. */
 static int check_urls(struct reader *r, const struct rule *rule, struct str path)
 {
     struct str where = below(r, path, "nonResourceURLs");
@@ -172,7 +172,7 @@ static int check_urls(struct reader *r, const struct rule *rule, struct str path
     return 0;
 }
 
-/* The dots of "rbac.authorization.k8s.io"; no version behind it, no capitals. */
+/* A name like "rbac.authorization.k8s.io"; no version after it, no capitals. */
 static bool is_group(struct str group)
 {
     if (str_eqc(group, "*"))
