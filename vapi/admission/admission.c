@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chain: which plug-ins see a request, in upstream's order. Must stay a table: a plug-in that
+/* The chain: the plug-ins a request passes, in upstream's order. Must stay a table: a plug-in that
  * is not in it does not run. */
 #include "plugins.h"
 
@@ -21,7 +21,7 @@ static const struct plugin MUTATING[] = {
     {"CertificateRequester", certificate_request_admit},
     {"DefaultIngressClass", ingress_class_admit},
     {"PodTopologyLabels", topology_labels_admit},
-    {"RoleEscalation", escalation_admit}, /* upstream's storage: after all that changes it */
+    {"RoleEscalation", escalation_admit}, /* in upstream's storage, after all mutating plug-ins */
 };
 
 static const struct plugin VALIDATING[] = {

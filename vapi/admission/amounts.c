@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How objects add up. Must count exactly as upstream's evaluators do (pkg/quota/v1/evaluator/core),
- * and as the scheduler does for pods: a quota that counts otherwise is either unfair or no fence.
- */
+/* Quantities that objects consume. Must count exactly as upstream's evaluators do
+ * (pkg/quota/v1/evaluator/core), and as the scheduler does for pods: any difference makes a quota
+ * unfair or ineffective. */
 #include "amounts.h"
 
 #include <stdlib.h>
@@ -86,15 +86,15 @@ static bool is_sidecar(const cJSON *container)
     return str_eqc(json_str_at(container, "restartPolicy"), "Always");
 }
 
-/* What nodes say that containers have, by name: while a resize goes on, more than what is asked for
- * may be in use. Source: k8s.io/component-helpers/resource. */
+/* Resources of containers as reported in the pod's status, by name: during a resize more than the
+ * request may be in use. Source: k8s.io/component-helpers/resource. */
 struct in_use {
     struct given {
         struct str name;
         const cJSON *status;
     } *items;
     size_t n;
-    bool infeasible; /* what is asked for will not be */
+    bool infeasible; /* the requested size will not be granted */
 };
 
 static int given_order(const void *a, const void *b)
@@ -186,7 +186,7 @@ static void init_peak(struct amounts *peak, const cJSON *spec, const struct in_u
     }
 }
 
-/* On top of every request, but only of limits that are there. */
+/* Adds overhead to every request, but only to limits that are set. */
 static void add_overhead(struct amounts *sum, const cJSON *overhead, const char *which)
 {
     struct quantity q;
@@ -212,7 +212,7 @@ static void sum_pod(struct amounts *m, const cJSON *spec, const struct in_use *u
     init_peak(&peak, spec, u, which);
     for (size_t i = 0; i < peak.n; i++)
         amounts_max(&sum, peak.items[i].name, peak.items[i].q);
-    /* Pod-level resources stand for the containers' where given. */
+    /* Pod-level resources replace the sum of the containers' where given. */
     json_each(item, json_get(json_get(spec, "resources"), which))
     {
         struct quantity q;
@@ -274,9 +274,9 @@ static void of_pod(struct amounts *m, const cJSON *pod)
     }
 }
 
-/* --- services, claims, the rest --- */
+/* ---- services, volume claims, other objects ---- */
 
-/* Where none are allocated only those that were asked for by number are taken. */
+/* When allocateLoadBalancerNodePorts is false, only explicitly numbered ports count. */
 static size_t node_ports(const cJSON *service, bool numbered_only)
 {
     const cJSON *ports = json_path(service, "spec.ports");
@@ -315,7 +315,7 @@ static struct str storage_class(const cJSON *claim)
     return old_way ? json_str(old_way) : json_str_at(claim, "spec.storageClassName");
 }
 
-/* In whole bytes; what was allocated counts while it is more than what is asked for. */
+/* In whole bytes; allocated storage counts while it exceeds the request. */
 static bool claimed_storage(const cJSON *claim, struct quantity *ret)
 {
     struct quantity allocated;
@@ -347,13 +347,13 @@ static void of_claim(struct amounts *m, const cJSON *claim)
         amounts_add(m, join(m->arena, prefix.p, STR("requests.storage")), storage);
 }
 
-/* --- claims of devices --- */
+/* ---- resource claims ---- */
 
 static int64_t devices(const cJSON *request)
 {
     struct str mode = json_str_at(request, "allocationMode");
 
-    if (str_eqc(mode, "All")) /* as many as a claim can get */
+    if (str_eqc(mode, "All")) /* the most a claim can get */
         return MAX_DEVICES;
     return str_eqc(mode, "ExactCount") ? json_i64_at(request, "count", 0) : 0;
 }
@@ -370,7 +370,7 @@ static void add_devices(struct amounts *m, const cJSON *request, bool worst)
         amounts_add(m, name, n);
 }
 
-/* Of alternatives the most each class could give counts. */
+/* Of alternatives, each class counts with the most it could allocate. */
 static void of_device_claim(struct amounts *m, const cJSON *claim)
 {
     json_each(request, json_path(claim, "spec.devices.requests"))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named quantities and how objects add up to them: what ResourceQuota and LimitRanger both count
- * with. Internal to vapi/admission. */
+/* Named quantities and the sums objects add to them, for ResourceQuota and LimitRanger. Internal to
+ * vapi/admission. */
 #pragma once
 
 #include <sublet/json.h>
@@ -21,9 +21,8 @@ void amounts_max(struct amounts *m, struct str name, struct quantity q); /* rais
 const struct quantity *amounts_get(const struct amounts *m, struct str name);
 struct quantity amount_one(void);
 /* requests or limits (`which`) of a whole pod as the scheduler counts: the larger of the containers
- * with sidecars and the init containers' peak, plus overhead. Of its spec: what nodes say is not in
- * it. */
+ * with sidecars and the init containers' peak, plus overhead. From the spec alone, without the
+ * status. */
 void amounts_of_pod(struct amounts *m, const cJSON *spec, const char *which);
-/* What one object uses of a quota's resources; zero for what does not count any more (finished
- * pods). */
+/* Usage of one object in a quota; zero for objects that no longer count (finished pods). */
 void amounts_of_object(struct amounts *m, struct str group, struct str plural, const cJSON *object);

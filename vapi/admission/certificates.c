@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificate signing requests: who asks is who sent it, and deciding or signing needs leave for
- * the signer. Must never let anybody ask the cluster's CA for more than a role could give: whoever
- * gets system:masters is outside of all roles. Source: plugin/pkg/admission/certificates,
- * pkg/registry/certificates of Kubernetes 1.36. */
+/* Certificate signing requests: records the requesting user, and requires permission on the signer
+ * for approving or signing. Must never let a user request a certificate of the cluster's CA beyond
+ * what a role could grant: system:masters bypasses all roles. Source:
+ * plugin/pkg/admission/certificates, pkg/registry/certificates of Kubernetes 1.36. */
 #include "plugins.h"
 
 #include <sublet/encode.h>
@@ -14,7 +14,7 @@ static bool concerns(const struct admission_call *c, const cJSON *object)
     return object && admits(c, "certificates.k8s.io", "certificatesigningrequests");
 }
 
-/* What a client says about itself is not asked for. */
+/* Overwrites the user a client claims to be. */
 int certificate_request_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                               struct err *err)
 {
@@ -39,7 +39,7 @@ int certificate_request_admit(const struct admission_call *c, cJSON *object, con
     return 0;
 }
 
-/* The signers trust that whoever asks has the key. */
+/* The signers trust that the requesting user holds the key. */
 static int check_subject(const struct admission_call *c, const cJSON *object, struct err *err)
 {
     const cJSON *text = json_path(object, "spec.request");
@@ -78,7 +78,7 @@ static bool may(const struct admission_call *c, const char *verb, struct str nam
     return auth_authorize(vapi_auth(c->api), c->arena, c->user, &what, NULL);
 }
 
-/* For this signer, or for all of its domain. */
+/* Permission for this signer, or for all of its domain. */
 static int check_signer(const struct admission_call *c, const cJSON *old, const char *verb,
                         const char *doing, struct err *err)
 {

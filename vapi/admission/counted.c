@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A quota is checked against the sum over all objects of its namespace, in every create: reading
- * each of them anew would cost more than all the rest. What a version of an object counts never
- * changes, so it is kept, in a table of a fixed size where a newcomer takes the place of what
- * collides with it. Must never answer for another version: revisions that were never committed may
- * come again, so the bytes themselves are part of the key. */
+/* Every create checks a quota against the sum over all objects of its namespace: parsing each of
+ * them again would dominate its cost. The usage of a version of an object never changes, so it is
+ * cached, in a table of a fixed size where an entry replaces the one it collides with. Must never
+ * answer for another version: revisions that were never committed may be used again, so the bytes
+ * themselves are part of the key. */
 #include "counted.h"
 
 #include <assert.h>
@@ -16,9 +16,9 @@
 #define N_CLASSES  (sizeof(((struct counted *)NULL)->classes) / sizeof(struct str))
 
 struct entry {
-    _Alignas(struct amount) uint64_t key; /* the amounts follow */
+    _Alignas(struct amount) uint64_t key; /* the quantities follow */
     uint64_t check;
-    struct counted counted; /* all it points to follows in the same allocation */
+    struct counted counted; /* everything it points to follows in the same allocation */
 };
 
 struct admission_memo {
@@ -84,7 +84,7 @@ static void read_classes(const cJSON *claim, struct counted *ret)
         ret->classes[i] = json_str_at(claim, places[i]);
 }
 
-/* --- device claims in place of extended resources --- */
+/* ---- device claims instead of extended resources ---- */
 
 static const cJSON *pod_of(const cJSON *claim)
 {
@@ -133,7 +133,7 @@ void counted_read(struct arena *a, const struct resource *r, const cJSON *object
     ret->priority_class = json_str_at(object, "spec.priorityClassName");
 }
 
-/* --- remembering --- */
+/* ---- cache ---- */
 
 static struct str put(char **at, struct str s)
 {

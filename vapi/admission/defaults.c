@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small plug-ins that fill in what the cluster decides: priority, toleration seconds, the classes
- * of claims and ingresses. */
+/* Small plug-ins that set cluster-wide defaults: priority, toleration seconds, the classes of
+ * claims and ingresses. */
 #include "plugins.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static bool on_class(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* What a pod may say of its priority itself is what its class says. */
+/* A pod's own priority must equal that of its class. */
 static int set_priority(const struct admission_call *c, cJSON *spec, const cJSON *class,
                         struct err *err)
 {
@@ -56,7 +56,7 @@ static int set_priority(const struct admission_call *c, cJSON *spec, const cJSON
     return 0;
 }
 
-/* It was decided when the pod came; who leaves it out of an update means no other. */
+/* The priority is decided at creation; an update that omits it keeps it. */
 static void keep_priority(const struct admission_call *c, cJSON *spec, const cJSON *old)
 {
     static const char *const fields[] = {"priority", "preemptionPolicy"};
@@ -96,7 +96,7 @@ int priority_admit(const struct admission_call *c, cJSON *object, const cJSON *o
     return set_priority(c, spec, vapi_tree(c->arena, o), err);
 }
 
-/* The control plane's own pods are of these classes. */
+/* The control plane's own pods use these classes. */
 static int keep_system_class(const struct admission_call *c, const cJSON *class, struct err *err)
 {
     static const char *const names[] = {"system-node-critical", "system-cluster-critical"};
@@ -110,7 +110,7 @@ static int keep_system_class(const struct admission_call *c, const cJSON *class,
     return 0;
 }
 
-/* There is one default at most, and the system's classes stay. */
+/* There is at most one default, and the system classes cannot be deleted. */
 int priority_class_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                             struct err *err)
 {
@@ -156,7 +156,7 @@ int toleration_seconds_admit(const struct admission_call *c, cJSON *object, cons
 
     (void)old;
     (void)err;
-    /* An update, too: an apply of a list without them must not seem to take them off. */
+    /* Updates, too: an apply of a list without them must not remove them. */
     if (c->subresource.n || !admits(c, "", "pods") || !spec)
         return 0;
     for (size_t i = 0; i < 2; i++) {
@@ -177,7 +177,7 @@ int toleration_seconds_admit(const struct admission_call *c, cJSON *object, cons
 
 struct newest {
     struct arena *arena;
-    const char *mark; /* the annotation of a default */
+    const char *mark; /* the annotation that marks a default */
     struct str name, created;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quotas of extended resources (requests.example.com/gpu) that devices stand for: what a claim
- * counts under the name of its class, it counts under the class's extended resource, too, less what
- * the pod it was made for counts already. That depends on classes and pods, so nothing of it is
- * remembered. Must never let a claim off for a pod that another claim was made for. Source:
+/* Quotas of extended resources (requests.example.com/gpu) that devices provide: the devices a claim
+ * counts under its class, it also counts under the class's extended resource, minus what its pod
+ * already counts. That depends on classes and pods, so nothing of it is cached. Must never exempt a
+ * claim because of a pod that another claim was made for. Source:
  * pkg/quota/v1/evaluator/core/resource_claims.go of Kubernetes 1.36. */
 #include "counted.h"
 #include "plugins.h"
@@ -22,7 +22,7 @@ static const struct resource *resource_of(struct vapi *api, const char *group, c
     return registry_find_group_resource(vapi_registry(api), str_c(group), str_c(plural));
 }
 
-/* --- the names a class has --- */
+/* ---- the names of a class ---- */
 
 static void add_class(struct claim *c, const struct amount *devices)
 {
@@ -41,7 +41,7 @@ static void add_class(struct claim *c, const struct amount *devices)
                     devices->q);
 }
 
-/* --- the pod it was made for --- */
+/* ---- the pod of a claim ---- */
 
 struct siblings {
     const struct claim *claim;
@@ -49,7 +49,7 @@ struct siblings {
     bool first;
 };
 
-/* The oldest of a pod's claims is the one; of the same age, the first by name. */
+/* A pod's oldest claim counts; of the same age, the first by name. */
 static bool on_sibling(void *ctx, const struct store_object *o)
 {
     struct siblings *s = ctx;
@@ -83,7 +83,7 @@ static bool is_first(const struct claim *c)
     return s.first;
 }
 
-/* What the pod counts; NULL: there is none that stands for this claim. */
+/* The usage of the claim's pod; NULL when no pod counts for this claim. */
 static const struct amounts *counted_by_pod(const struct claim *c)
 {
     const struct resource *pods = resource_of(c->api, "", "pods");
@@ -102,7 +102,7 @@ static const struct amounts *counted_by_pod(const struct claim *c)
     return &counted_of(vapi_admission_memo(c->api), pods, o)->amounts;
 }
 
-/* --- both --- */
+/* ---- combined ---- */
 
 void extended_add(struct vapi *api, struct str ns, const struct counted *claim, struct amounts *to)
 {
@@ -117,7 +117,7 @@ void extended_add(struct vapi *api, struct str ns, const struct counted *claim, 
         if (str_has_suffix(claim->amounts.items[i].name, STR(DEVICES)))
             add_class(&c, &claim->amounts.items[i]);
     }
-    /* From here on `claim` may be forgotten: the pod is looked up in the same memory. */
+    /* This may evict `claim` from the cache: the pod is looked up in the same table. */
     pod = c.more.n ? counted_by_pod(&c) : NULL;
     for (size_t i = 0; i < c.more.n; i++) {
         struct amount *m = &c.more.items[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NamespaceLifecycle: nothing is created in a namespace that is not there or is going away, and the
- * namespaces the cluster needs stay. */
+/* NamespaceLifecycle: nothing is created in a namespace that does not exist or is terminating, and
+ * required namespaces cannot be deleted. */
 #include "plugins.h"
 
 #include <sublet/object.h>
@@ -40,7 +40,7 @@ int lifecycle_admit(const struct admission_call *c, cJSON *object, const cJSON *
     const struct store_object *ns = stored(c, "", "namespaces", STR(""), c->ns);
     if (!ns)
         return err_not_found(err, STR(""), STR("namespaces"), c->ns);
-    /* The word decides whether a tree is worth building. */
+    /* Without the key in the bytes no tree is built. */
     if (!str_contains(ns->bytes, STR("\"deletionTimestamp\"")))
         return 0;
     cJSON *tree = vapi_tree(c->arena, ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LimitRanger: defaults for containers that say nothing, and bounds for those that say too much or
- * too little. Source of the semantics and words: plugin/pkg/admission/limitranger. */
+/* LimitRanger: defaults for containers without requests or limits, and bounds for all. Source of
+ * the semantics and messages: plugin/pkg/admission/limitranger. */
 #include "amounts.h"
 #include "plugins.h"
 
@@ -50,7 +50,7 @@ static int by_name(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* What was filled in is told in an annotation, names in order. */
+/* An annotation lists the defaults that were set, names sorted. */
 static void note(struct buf *notes, const char **names, size_t n, const char *what,
                  const char *whose, const cJSON *container)
 {
@@ -135,7 +135,7 @@ int limit_ranger_default(const struct admission_call *c, cJSON *object, const cJ
         struct buf notes = BUF_INIT(MAX_NOTES);
 
         fill_pod(a, spec, range, &notes);
-        if (buf_str(&notes).n && !notes.failed) /* of the last range that did anything */
+        if (buf_str(&notes).n && !notes.failed) /* of the last range that changed anything */
             json_set_str(
                 a, json_ensure_object(a, json_ensure_object(a, object, "metadata"), "annotations"),
                 ANNOTATION, arena_str(a, buf_str(&notes)));
@@ -154,7 +154,7 @@ struct bounds {
     size_t n;
 };
 
-/* Whether a problem was told in these words: containers may share them. */
+/* Whether the same message was already reported: containers may share it. */
 static bool told(struct str all, struct str text)
 {
     for (struct str rest = all; rest.n >= text.n;) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes are told and asked. TaintNodesByCondition: a node comes not ready, so that nothing is
- * scheduled to it before somebody who watches its conditions (the controllers' node_taint.c, or
- * upstream's manager) takes the taint away. Must leave alone what this process shows itself: nodes
- * of another cluster are as that one says. NodeDeclaredFeatureValidator: a change of a running pod
- * needs a kubelet that knows how. Source: plugin/pkg/admission/{nodetaint,nodedeclaredfeatures},
+/* Checks and defaults of nodes. TaintNodesByCondition: a node is created not ready, so that no pod
+ * is scheduled to it before a controller that watches its conditions (the controllers'
+ * node_taint.c, or upstream's manager) removes the taint. Must not change nodes the syncer mirrors:
+ * their taints are the host's. NodeDeclaredFeatureValidator: a change of a running pod needs a
+ * kubelet with the feature. Source: plugin/pkg/admission/{nodetaint,nodedeclaredfeatures},
  * k8s.io/component-helpers/nodedeclaredfeatures. */
 #include "plugins.h"
 
@@ -62,7 +62,7 @@ static bool init_changed(const cJSON *pod, const cJSON *old)
     return false;
 }
 
-/* What an update needs the kubelet for. */
+/* Features a kubelet needs for an update. */
 static const struct feature {
     const char *name;
     bool (*needed)(const cJSON *pod, const cJSON *old);
@@ -76,7 +76,7 @@ static bool declares(const cJSON *node, const char *feature)
     return json_list_has(json_path(node, "status.declaredFeatures"), str_c(feature));
 }
 
-/* An unknown node is refused by the plug-in after this one. */
+/* The next plug-in refuses an unknown node. */
 int node_features_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                            struct err *err)
 {

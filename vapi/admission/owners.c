@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plug-ins that ask the authorizer: who may tie an owner's deletion to a dependent, and who may
- * hand out roles. */
+/* Plug-ins that call the authorizer: setting ownerReferences with blockOwnerDeletion, and
+ * escalating roles. */
 #include "plugins.h"
 
 static bool blocks(const cJSON *ref)
@@ -18,7 +18,7 @@ static bool had(const cJSON *old, const cJSON *ref)
     return false;
 }
 
-/* Who may update the finalizers of everything is not asked what the owner is. */
+/* A user who may update finalizers of all resources needs no check of each owner. */
 static bool finalizes_all(const struct admission_call *c)
 {
     struct attributes what = {.verb = "update",
@@ -75,7 +75,7 @@ int owner_references_validate(const struct admission_call *c, cJSON *object, con
     return 0;
 }
 
-/* A new role has no name yet when this is asked, unless the path names it. Source:
+/* A created role may have no name yet, unless the path names it. Source:
  * pkg/registry/rbac/escalation_check.go. */
 static bool may_escalate(const struct admission_call *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in admission plug-ins and what they share. A plug-in returns 0, or -1 with err.
+/* The built-in admission plug-ins and their shared helpers. A plug-in returns 0, or -1 with err.
  * Internal to vapi/admission. */
 #pragma once
 
@@ -50,12 +50,12 @@ int certificate_request_admit(const struct admission_call *c, cJSON *object, con
 int certificate_request_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                                  struct err *err);
 
-/* What a refusal calls an object, which may have no name yet. */
+/* The name of an object in a refusal; it may have none yet. */
 struct str shown_name(struct str name);
 bool admits(const struct admission_call *c, const char *group, const char *plural);
 bool is_create(const struct admission_call *c);
 bool is_new_pod(const struct admission_call *c);
-/* Against `latest`: what is under way counts. */
+/* Reads `latest`: writes in progress count. */
 const struct store_object *stored(const struct admission_call *c, const char *group,
                                   const char *plural, struct str ns, struct str name);
 void each_stored(const struct admission_call *c, const char *group, const char *plural,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PodSecurity: namespaces say by labels what their pods may be. What `enforce` forbids is refused,
- * what `warn` forbids is a Warning, what `audit` forbids an annotation of the audit event; objects
- * with a pod template are warned about and never refused. There are no exemptions, as in upstream's
- * default configuration: whoever could configure them could leave the fence. The administrator's
- * own level for all pods of a tenant (policy.podSecurity) is another fence, in translate. Source:
- * k8s.io/pod-security-admission admission, api. */
+/* PodSecurity: labels of a namespace set the Pod Security Standard of its pods. Violations of
+ * `enforce` are refused, those of `warn` are warnings, those of `audit` annotations of the audit
+ * event; objects with a pod template only produce warnings. There are no exemptions, as in
+ * upstream's default configuration: a tenant who could configure them could bypass the standard.
+ * The administrator's own level for all pods of a tenant (policy.podSecurity) is a separate check,
+ * in translate. Source: k8s.io/pod-security-admission admission, api. */
 #include "pod_security.h"
 #include "plugins.h"
 
@@ -16,7 +16,7 @@
 #include <sublet/object.h>
 
 #define PREFIX "pod-security.kubernetes.io/"
-/* Of a new enforce level: how many pods are looked at, and for how long. */
+/* Limits of the check of existing pods against a changed enforce level: pods, and time. */
 #define MAX_PODS   3000
 #define MAX_POD_MS 1000
 
@@ -50,7 +50,7 @@ static bool parse_level(struct str text, enum security_level *ret)
     return false;
 }
 
-/* "latest" or "v1.x"; x is as Go's strconv takes it, without leading zeros. */
+/* "latest" or "v1.x"; x in the form strconv accepts, without leading zeros. */
 static bool parse_version(struct str text, struct security_policy *ret)
 {
     struct str digits = str_from(text, 3);
@@ -69,7 +69,7 @@ static bool parse_version(struct str text, struct security_policy *ret)
     return true;
 }
 
-/* What one pair of labels makes of p; true when the level was set, and rightly. */
+/* Applies one pair of labels to p; true when the level was set, and valid. */
 static bool read_mode(struct field_errors *e, const cJSON *labels, const char *level_key,
                       const char *version_key, enum security_level when_bad,
                       struct security_policy *p)
@@ -92,8 +92,7 @@ static bool read_mode(struct field_errors *e, const cJSON *labels, const char *l
     return set;
 }
 
-/* Labels that make no sense are as strict as can be where pods are refused, and silent elsewhere.
- */
+/* Invalid labels mean the strictest level for enforce, and no effect elsewhere. */
 static struct policies policies_of(struct field_errors *e, const cJSON *labels)
 {
     static const struct security_policy open = {SECURITY_PRIVILEGED, true, 0};
@@ -103,7 +102,7 @@ static struct policies policies_of(struct field_errors *e, const cJSON *labels)
 
     read_mode(e, labels, PREFIX "audit", PREFIX "audit-version", SECURITY_PRIVILEGED, &p.audit);
     read_mode(e, labels, PREFIX "warn", PREFIX "warn-version", SECURITY_PRIVILEGED, &p.warn);
-    /* Who enforces without a word about warnings wants them for templates, too. */
+    /* Where enforce is set without warn, templates are warned about at that level. */
     if (enforces && !json_get(labels, PREFIX "warn") && p.enforce.level > p.warn.level) {
         p.warn.level = p.enforce.level;
         if (!json_get(labels, PREFIX "warn-version")) {
@@ -130,7 +129,7 @@ static bool same_errors(const struct field_errors *a, const struct field_errors 
     return !x && !y;
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 static void annotate(const struct admission_call *c, const char *key, struct str value)
 {
@@ -169,7 +168,7 @@ static void annotate_errors(const struct admission_call *c, const struct field_e
 
 /* ---- pods and templates ---- */
 
-/* A pod as three policies see it, each judged once. */
+/* A pod under three policies, each evaluated once. */
 struct judging {
     const struct admission_call *call;
     const cJSON *metadata, *spec;
@@ -242,7 +241,7 @@ static const cJSON *find_named(const cJSON *list, struct str name)
     return NULL;
 }
 
-/* Of what can change in a pod only images and new containers matter. */
+/* Of the mutable fields of a pod only images and additional containers matter. */
 static bool significant(const cJSON *spec, const cJSON *before)
 {
     if (other_images(spec, before, "containers") || other_images(spec, before, "initContainers"))
@@ -258,7 +257,7 @@ static bool significant(const cJSON *spec, const cJSON *before)
     return false;
 }
 
-/* Every subresource but these shows the pod itself: one that is new here is judged. */
+/* Every other subresource contains the pod itself: an unknown one is checked. */
 static bool harmless_subresource(struct str name)
 {
     static const char *const harmless[] = {"exec", "attach",      "binding", "eviction",
@@ -270,8 +269,8 @@ static bool harmless_subresource(struct str name)
     return false;
 }
 
-/* The policies of the namespace; false when there is none. The bytes decide whether a tree is worth
- * building: most namespaces have no such label. */
+/* The policies of the namespace; false when there is none. A search of the bytes decides whether to
+ * parse them: most namespaces have no such label. */
 static bool policies_at(const struct admission_call *c, struct field_errors *e,
                         struct policies *ret)
 {
@@ -308,7 +307,7 @@ static int check_pod(const struct admission_call *c, const cJSON *pod, const cJS
     return evaluate(c, &p, json_get(pod, "metadata"), json_get(pod, "spec"), true, err);
 }
 
-/* Where the kinds that make pods keep what they make them of. */
+/* The path of the pod template in kinds that create pods. */
 static const struct {
     const char *group, *plural, *template;
 } TEMPLATES[] = {
@@ -338,7 +337,7 @@ static int check_template(const struct admission_call *c, const cJSON *template,
 
 /* ---- namespaces ---- */
 
-/* Pods that a new level forbids, by what they do wrong. */
+/* Existing pods that violate the level, grouped by violation. */
 struct wrong {
     struct str reasons, pod; /* pod: the first by name */
     size_t n;
@@ -351,9 +350,9 @@ struct sweep {
     int64_t deadline;
     struct wrong *wrongs;
     size_t n_wrongs, n_pods, n_checked, n_later, n_owners;
-    /* One pod of each controller goes first, its siblings are like it. */
+    /* One pod of each controller is checked first; its siblings are alike. */
     const struct store_object *later[MAX_PODS];
-    uint64_t owners[MAX_PODS]; /* hashes of uids: a collision only changes an order */
+    uint64_t owners[MAX_PODS]; /* hashes of uids: a collision changes only the order */
 };
 
 static void note_wrong(struct sweep *s, struct str pod, struct str reasons)
@@ -387,7 +386,7 @@ static void sweep_pod(struct sweep *s, const struct store_object *o, const cJSON
         note_wrong(s, o->name, v.reasons);
 }
 
-/* True for the second pod and all later ones of one controller. */
+/* True for all but the first pod of one controller. */
 static bool has_sibling(struct sweep *s, const cJSON *pod)
 {
     const cJSON *owner = owner_controller(pod);
@@ -415,7 +414,7 @@ static bool on_pod(void *ctx, const struct store_object *o)
     if (!has_sibling(s, pod))
         sweep_pod(s, o, pod);
     else if (s->n_later < MAX_PODS)
-        s->later[s->n_later++] = o; /* the loop does not turn before they are used */
+        s->later[s->n_later++] = o; /* valid: the loop does not run before they are used */
     return true;
 }
 
@@ -449,7 +448,7 @@ static void tell_wrongs(struct sweep *s)
         warn(c, lines[i]);
 }
 
-/* Nobody is evicted by a new level; who sets it is told whom it would have kept out. */
+/* A changed level evicts no pod; its author is warned about existing pods that violate it. */
 static void sweep_namespace(const struct admission_call *c, const struct security_policy *policy)
 {
     struct sweep *s = ARENA_NEW(c->arena, struct sweep);

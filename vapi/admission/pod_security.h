@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pod Security Standards: what a pod may be at a level, as each version of Kubernetes had it.
+/* Pod Security Standards: the restrictions of each level, as of each version of Kubernetes.
  * Internal to vapi/admission. */
 #pragma once
 
@@ -14,7 +14,7 @@ struct security_policy {
     int64_t minor; /* 0 with latest */
 };
 
-/* What a pod does that the policy forbids; in upstream's words and order. */
+/* Violations of a policy by a pod; with upstream's messages, in upstream's order. */
 struct security_verdict {
     bool allowed;
     struct str reasons; /* "host namespaces, privileged" */

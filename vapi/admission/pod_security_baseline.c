@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the baseline level forbids: known ways out of a container. Each check has upstream's words
- * (k8s.io/pod-security-admission policy); the table in pod_security_rules.c says since when. A
- * check must never change its mind: a policy may name the version it came with. */
+/* The checks of the baseline level: known privilege escalations. Each check has upstream's message
+ * (k8s.io/pod-security-admission policy); the table in pod_security_rules.c has its first version.
+ * A check must never change: a policy may name the version it came with. */
 #include "pod_security_look.h"
 
 #include <sublet/encode.h>

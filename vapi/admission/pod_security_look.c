@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking through a pod for what the Pod Security Standards mind, and saying who did it: lists of
- * names and values, in upstream's words. Must never decide what is bad: checks do. */
+/* Helpers of the checks: visiting a pod's containers, and naming the violating ones: lists of names
+ * and values, in upstream's form. Must never decide what is a violation: checks do. */
 #include "pod_security_look.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- lists of texts ---- */
+/* ---- lists of strings ---- */
 
 void security_texts_add(struct texts *t, struct str s)
 {
@@ -22,7 +22,7 @@ void security_texts_add(struct texts *t, struct str s)
     t->items[t->n++] = s;
 }
 
-/* Makes a set of a list: sorted, each once. */
+/* Makes the list a set: sorted, without duplicates. */
 void security_texts_unite(struct texts *t)
 {
     size_t kept = 0;
@@ -68,7 +68,7 @@ struct str security_named(const char *one, const char *many, const struct texts 
                         STR_F(security_join_quoted(t)));
 }
 
-/* ---- looking at containers ---- */
+/* ---- visiting containers ---- */
 
 struct found security_found(const struct check *k)
 {
@@ -130,7 +130,7 @@ bool security_is_windows(const struct check *k)
     return str_eqc(json_str_at(k->spec, "os.name"), "windows");
 }
 
-/* The pod has users of its own: who is root there is nobody outside. */
+/* The pod has a user namespace: its root has no privileges on the node. */
 bool security_own_users(const struct check *k)
 {
     return security_is_false(json_get(k->spec, "hostUsers"));
@@ -144,7 +144,7 @@ bool security_listed(struct str s, const char *const *list)
     return false;
 }
 
-/* Adds what of list is not in allowed to the values; true when there was any. */
+/* Adds the items of list that are not in allowed to the values; true when there were any. */
 bool security_others(struct found *f, const cJSON *list, const char *const *allowed)
 {
     bool bad = false;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the checks of the Pod Security Standards share, and the checks themselves. Internal to the
+/* Helpers of the checks of the Pod Security Standards, and the checks themselves. Internal to the
  * pod_security_*.c files. */
 #pragma once
 
 #include "pod_security.h"
 
-/* One check of one pod. A check that returns false has set reason, and detail where it has any. */
+/* One check of one pod. A check that returns false has set reason, and detail if it has any. */
 struct check {
     struct arena *arena;
     const cJSON *metadata, *spec;
@@ -20,14 +20,14 @@ struct texts {
 };
 
 void security_texts_add(struct texts *t, struct str s);
-void security_texts_unite(struct texts *t); /* makes a set of it: sorted, each once */
+void security_texts_unite(struct texts *t); /* makes it a set: sorted, without duplicates */
 struct str security_join(const struct texts *t, const char *separator);
 struct str security_join_quoted(const struct texts *t); /* "a", "b"; nothing is escaped */
 const char *security_plural(size_t n, const char *one, const char *many);
 /* `container "a"`; `containers "a", "b"` */
 struct str security_named(const char *one, const char *many, const struct texts *t);
 
-/* What was found bad: in the pod itself, in these containers, these values. */
+/* Violations: by the pod itself, by these containers, these values. */
 struct found {
     struct arena *arena;
     void *ctx; /* the check's own */
@@ -36,14 +36,14 @@ struct found {
 };
 
 struct found security_found(const struct check *k);
-/* True when the container is bad; may add to values. */
+/* True when the container violates the check; may add to values. */
 typedef bool (*look_cb)(struct found *f, const cJSON *container);
-/* Every container: init, usual, ephemeral. */
+/* Visits every container: init, regular, ephemeral. */
 void security_look(const struct check *k, struct found *f, look_cb bad);
 bool security_any(const struct found *f);
 struct str security_bad_containers(const struct found *f);
 struct str security_setters(const struct found *f); /* `pod and containers "a", "b"` */
-/* Adds what of list is not in allowed to the values; true when there was any. */
+/* Adds the items of list that are not in allowed to the values; true when there were any. */
 bool security_others(struct found *f, const cJSON *list, const char *const *allowed);
 
 bool security_refuse(struct check *k, const char *reason, struct str detail); /* false */
@@ -53,8 +53,8 @@ bool security_is_windows(const struct check *k);
 bool security_own_users(const struct check *k); /* hostUsers: false */
 bool security_listed(struct str s, const char *const *list);
 
-/* pod_security_baseline.c: true when the pod passes; named as upstream's, with the minor version
- * since which the form holds where there are several. */
+/* pod_security_baseline.c: true when the pod passes; named as upstream's, with the first minor
+ * version of this form where there are several. */
 bool security_apparmor(struct check *k);
 bool security_capabilities_baseline(struct check *k);
 bool security_host_namespaces(struct check *k);

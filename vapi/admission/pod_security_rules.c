@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Pod Security Standards as one table: which check is made since which version of Kubernetes,
- * at which level. A policy that names a version is judged as that version did it, so a row must
- * never change: a new form is added to it. Source: k8s.io/pod-security-admission policy. */
+/* The Pod Security Standards as one table: each check with its level and the first version of
+ * Kubernetes that has it. A policy that names a version is evaluated as of that version, so a row
+ * must never change: a changed check gets another row. Source: k8s.io/pod-security-admission
+ * policy. */
 #include "pod_security_look.h"
 
 #include <assert.h>
@@ -19,13 +20,13 @@ struct form {
 struct rule {
     const char *id;
     enum security_level level;
-    const char *instead_of; /* the baseline rule that this one says, too */
+    const char *instead_of; /* the baseline check that this one includes */
     struct form forms[MAX_FORMS];
 };
 
 #define B SECURITY_BASELINE
 #define R SECURITY_RESTRICTED
-/* In the order of messages: the level, then the id. */
+/* In the order of messages: by level, then by id. */
 static const struct rule RULES[] = {
     {"appArmorProfile", B, NULL, {{0, security_apparmor}}},
     {"capabilities_baseline", B, NULL, {{0, security_capabilities_baseline}}},
@@ -76,7 +77,7 @@ static const struct form *form_at(const struct rule *r, int64_t minor)
     return form;
 }
 
-/* Restricted rules that say what a baseline rule says stand for it. */
+/* A restricted check that includes a baseline check replaces it. */
 static bool replaced(const struct rule *baseline, const struct security_policy *p, int64_t minor)
 {
     if (p->level != SECURITY_RESTRICTED)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ResourceQuota, exactly: what is used is summed over `latest`, in the same turn of the loop in
- * which the write is handed to the store, so that any number of racing creates stops at the limit.
- */
+/* ResourceQuota, exactly: usage is summed over `latest`, in the same turn of the loop in which the
+ * write is passed to the store, so that any number of racing creates stops at the limit. */
 #include "counted.h"
 #include "plugins.h"
 
@@ -10,9 +9,9 @@
 
 #define DEVICES ".deviceclass.resource.k8s.io/devices"
 
-/* --- which quota concerns what --- */
+/* ---- which quota applies to which object ---- */
 
-/* A scope named without an expression asks for any class. */
+/* A scope without an expression selects any class. */
 static bool selects_class(const cJSON *expression, struct str class)
 {
     struct str op = json_str_at(expression, "operator");
@@ -73,8 +72,7 @@ static bool claim_scope_holds(struct str scope, const cJSON *expression,
     return !n && selects_class(expression, STR(""));
 }
 
-/* A quota with scopes counts pods that all its scopes hold for; by class of volume attributes,
- * claims. */
+/* A quota with scopes counts pods that match all of them; for VolumeAttributesClass, claims. */
 static bool quota_concerns(const cJSON *quota, const struct resource *r, const struct counted *c)
 {
     static const cJSON exists = {.valuestring = NULL};
@@ -100,7 +98,7 @@ static bool quota_concerns(const cJSON *quota, const struct resource *r, const s
     return true;
 }
 
-/* --- what is used --- */
+/* ---- usage ---- */
 
 struct sum {
     struct vapi *api;
@@ -129,7 +127,7 @@ static bool on_counted(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* Does the quota limit anything that objects of this resource use? */
+/* Whether the quota limits anything that objects of this resource consume. */
 static bool names_resource(const cJSON *hard, const struct resource *r)
 {
     struct arena *a = arena_new(0);
@@ -169,7 +167,7 @@ static void sum_resource(struct vapi *api, struct str ns, const cJSON *quota,
     store_scan_latest(vapi_store(api), r->storage, ns, on_counted, &s);
 }
 
-/* Extended resources are used by pods and by claims of devices. */
+/* Pods and device claims consume extended resources. */
 static void sum_other(struct vapi *api, struct str ns, const cJSON *quota, const struct resource *r,
                       struct amounts *total)
 {
@@ -224,12 +222,12 @@ cJSON *admission_quota_used(struct vapi *api, struct arena *a, struct str ns, co
 struct check {
     const struct admission_call *call;
     const cJSON *object, *old;
-    struct counted wanted, had; /* of object and old; read when the first quota asks */
+    struct counted wanted, had; /* of object and old; computed when the first quota needs them */
     struct err *err;
     bool refused, read;
 };
 
-/* Containers must say what a quota on compute resources counts. */
+/* Containers must set the compute resources that a quota counts. */
 static void missing_for(const struct check *k, const char *which, const char *resource,
                         const char *key, struct buf *missing)
 {
@@ -254,7 +252,7 @@ static void missing_for(const struct check *k, const char *which, const char *re
         buf_printf(missing, "%s%.*s", i ? "," : "", STR_F(names[i]));
 }
 
-/* Where the pod itself is given something its containers need not say. */
+/* True when the pod sets pod-level resources, which its containers then need not. */
 static bool says_itself(const cJSON *pod)
 {
     const cJSON *resources = json_path(pod, "spec.resources");
@@ -325,8 +323,7 @@ static void refuse(struct check *k, const cJSON *quota, struct amounts *requeste
     buf_fini(&text);
 }
 
-/* What the write adds beyond what the old object used, of the quota's resources; n == 0: nothing.
- */
+/* Usage that the write adds to the old object's, of the quota's resources; n == 0: none. */
 static struct amounts added(struct check *k, const cJSON *quota)
 {
     const struct resource *r = k->call->resource;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What grows: claims, where their class lets them, and running pods, within their node. Source:
+/* Resizes: of claims, where their class allows it, and of running pods, within their node. Source:
  * plugin/pkg/admission/storage/persistentvolume/resize, plugin/pkg/admission/podresize. */
 #include "amounts.h"
 #include "plugins.h"
@@ -61,7 +61,7 @@ static int refuse(const struct admission_call *c, const char *cause, struct str 
     return -1;
 }
 
-/* What is too much for the node, in its unit; nothing where it fits. */
+/* Describes the excess over the node's capacity, in its unit; nothing when it fits. */
 static void compare(struct buf *text, const struct amounts *requests, const cJSON *allocatable,
                     const char *name, bool in_milli)
 {

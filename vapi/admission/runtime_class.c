@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RuntimeClass: a pod that names one must name one that exists, and gets its overhead, its node
- * selector and its tolerations. Source: plugin/pkg/admission/runtimeclass. Must never decide what
- * runs a pod on the host: there the pool's class does. */
+/* RuntimeClass: a pod may only name an existing class, and gets its overhead, its node selector and
+ * its tolerations. Source: plugin/pkg/admission/runtimeclass. Must never decide the runtime class
+ * on the host: the pool does. */
 #include "plugins.h"
 
 #define MISMATCH "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
@@ -102,7 +102,7 @@ static bool lasts_longer(const cJSON *wide, const cJSON *narrow)
     return json_i64(json_get(narrow, "tolerationSeconds"), &seconds) && seconds <= limit;
 }
 
-/* Whether `wide` tolerates all that `narrow` does. */
+/* Whether `wide` tolerates everything that `narrow` does. */
 static bool covers(const cJSON *wide, const cJSON *narrow)
 {
     struct str op = json_str_at(wide, "operator"), effect = json_str_at(wide, "effect");
@@ -136,7 +136,7 @@ static bool is_redundant(const cJSON *kept, const cJSON *t)
     return false;
 }
 
-/* Of two of which one tolerates what the other does, the wider stays. */
+/* Of two tolerations where one includes the other, the wider stays. */
 static void add_tolerations(const struct admission_call *c, cJSON *spec, const cJSON *more)
 {
     const cJSON *own = json_get(spec, "tolerations");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ServiceAccount: a pod runs as an account that exists, pulls images with its secrets, and finds a
- * token, the cluster's CA and its namespace where client libraries look for them. */
+/* ServiceAccount: a pod runs as an existing account, uses its image pull secrets, and gets a token,
+ * the cluster's CA and its namespace where client libraries look for them. */
 #include "plugins.h"
 
 #define MOUNT_PATH    "/var/run/secrets/kubernetes.io/serviceaccount"

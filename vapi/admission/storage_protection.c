@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StorageObjectInUseProtection: claims, volumes and their classes are born with the finalizer that
- * keeps them while they are in use. Who takes it away again is the controllers'
- * storage_protection.c, or upstream's manager. Source: plugin/pkg/admission/storage/
- * storageobjectinuseprotection. */
+/* StorageObjectInUseProtection: claims, volumes and their classes are created with the finalizer
+ * that keeps them while they are in use. The controllers' storage_protection.c, or upstream's
+ * manager, removes it. Source: plugin/pkg/admission/storage/storageobjectinuseprotection. */
 #include "plugins.h"
 
 static const char *finalizer_of(const struct admission_call *c)

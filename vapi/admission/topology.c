@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PodTopologyLabels: a pod that gets a node gets the node's zone and region as labels, where the
- * downward API can tell them to it. Source: plugin/pkg/admission/podtopologylabels. */
+/* PodTopologyLabels: a pod bound to a node gets the node's zone and region as labels, where the
+ * downward API exposes them. Source: plugin/pkg/admission/podtopologylabels. */
 #include "plugins.h"
 
 static const char *const LABELS[] = {"topology.kubernetes.io/zone",
