@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The objects every cluster is born with: its namespaces, the two system priority classes, the
- * FlowSchemas and their levels. What is there already stays as it is. It must never overwrite what
- * the tenant changed. Source: k8s.io/kubernetes pkg/controlplane/controller/systemnamespaces,
- * pkg/apis/scheduling/v1. */
+ * The objects every cluster has from the start: its namespaces, the two system priority classes,
+ * the FlowSchemas and their priority levels. Existing objects stay unchanged. It must never
+ * overwrite changes of the tenant. Source: k8s.io/kubernetes
+ * pkg/controlplane/controller/systemnamespaces, pkg/apis/scheduling/v1. */
 #include "control_plane.h"
 
 #include "../api/flow/flow.h"
@@ -100,7 +100,7 @@ void bootstrap_objects(struct vapi *api, void (*done)(void *ctx, const struct er
     b->api = api;
     b->done = done;
     b->ctx = ctx;
-    b->under_way = 1; /* ours, until the loop's next turn: done() is never called from here */
+    b->under_way = 1; /* one count for this function: done() is never called from here */
     err_init(&b->err, NULL);
     for (size_t i = 0; i < N_SEEDS; i++)
         create_seed(b, &SEEDS[i]);

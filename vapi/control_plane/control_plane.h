@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi/control_plane)
  *
- * What the control plane starts with and keeps up by itself. */
+ * Shared by the files that start and maintain the control plane. */
 #pragma once
 
 #include "../core/calls.h"
@@ -10,10 +10,10 @@
 extern const struct call_handlers API_HANDLERS;
 
 /* bootstrap.c */
-/* The objects every cluster has; done() once they are durable. */
+/* Creates the objects every cluster has; calls done() once they are durable. */
 void bootstrap_objects(struct vapi *api, void (*done)(void *ctx, const struct err *err), void *ctx);
 
 /* renewal.c */
 void renewal_serving_tls(struct vapi *api, struct net_tls *ret);
 void renewal_start(struct vapi *api);
-void renewal_check(struct vapi *api); /* what the timer does; sets it anew */
+void renewal_check(struct vapi *api); /* called by the timer, which it sets again */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Which function serves which verb, subresource and endpoint, and answers. The control plane
- * registers the table, so that a call can be run and answered from below: by the in-process client,
- * by authentication, by the queue of a flow. */
+ * The functions that serve verbs, subresources and endpoints, and that answer. The control plane
+ * registers the table, so that lower folders can run and answer a call: the in-process client,
+ * authentication, the queue of a flow. */
 #include "control_plane.h"
 
 #include "../api/discovery/discovery.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Certificates end; this process makes new ones at two thirds of their life, without a restart and
- * without cutting a connection. One timer for all of them, set to the next one that is due, so that
- * an idle cluster does nothing. Must never renew the CA: every kubeconfig and pod trusts it by
- * itself, and how long it lasts is told instead, in the log and in the metrics. */
+ * Renews certificates at two thirds of their lifetime, without a restart and without closing a
+ * connection. One timer serves all of them, set to the next due one, so that an idle cluster does
+ * nothing. Must never renew the CA: kubeconfigs and pods trust it directly; its remaining lifetime
+ * is reported in the log and in the metrics instead. */
 
 #include "control_plane.h"
 
@@ -14,7 +14,7 @@
 #include <sublet/metrics.h>
 #include <sublet/net.h>
 
-#define MOST_WAIT_S  (24 * 3600) /* the wall clock may have been set meanwhile */
+#define MOST_WAIT_S  (24 * 3600) /* the wall clock may be set meanwhile */
 #define RETRY_S      60
 #define CA_WARNING_S (180LL * 24 * 3600)
 
@@ -22,7 +22,7 @@ struct vapi_renewals {
     struct vapi *api;
     struct vapi_renewal items[VAPI_MOST_RENEWALS];
     size_t n;
-    int64_t ca_told; /* when its end was logged last */
+    int64_t ca_told; /* when its expiry was logged last */
 };
 
 static int64_t due(const struct vapi_renewal *r)
@@ -54,7 +54,7 @@ static void ca_life(void *ctx, int64_t *ret_from, int64_t *ret_end)
     pki_life(((struct vapi *)ctx)->o.pki, PKI_CA, ret_from, ret_end);
 }
 
-/* Connections go on with what they have; new handshakes get the new one. */
+/* Open connections keep their certificate; new handshakes use the renewed one. */
 static int renew_serving(void *ctx, struct err *err)
 {
     struct vapi *api = ctx;
@@ -116,7 +116,7 @@ static void set_timer(struct vapi_renewals *all)
     for (size_t i = 0; i < all->n; i++) {
         int64_t left = due(&all->items[i]) - now;
 
-        /* What could not be renewed is due already. */
+        /* A failed renewal stays due. */
         if (left < wait)
             wait = left > 0 ? left : RETRY_S;
     }
@@ -156,7 +156,7 @@ static void write_metrics(void *ctx, struct buf *out)
     }
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 void vapi_add_renewal(struct vapi *api, const struct vapi_renewal *r)
 {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The control plane as a whole: what it owns, how it starts, how it ends.
+ * The control plane as a whole: its parts, its start, its end.
  *
- *   new -> starting: CRDs, bootstrap objects, roles, controllers -> serving -> draining: network
- * and controllers -> stopping: CRDs, last calls, handles -> closed
+ *   new -> starting: CRDs, bootstrap objects, roles, controllers
+ *       -> serving
+ *       -> draining: network and controllers
+ *       -> stopping: CRDs, last calls, handles
+ *       -> closed
  *
- * It must never listen before what the API promises is in place, and never free anything while a
- * call, a controller or a uv handle could still come back. */
+ * It must never listen before everything the API promises exists, and never free anything while a
+ * call, a controller or a uv handle could still call back. */
 #include "control_plane.h"
 
 #include "../api/discovery/discovery.h"
@@ -109,7 +112,7 @@ static int listen_now(struct vapi *api, struct err *err)
     return 0;
 }
 
-/* Roles live in namespaces: the objects came first. */
+/* Roles need namespaces: those objects are created first. */
 static void on_roles(void *ctx, const struct err *failure)
 {
     struct vapi *api = ctx;
@@ -198,7 +201,8 @@ static void on_own_closed(void *ctx)
     api_handle_closed(ctx);
 }
 
-/* Nothing comes back any more: no part is closing, no call is under way, nothing is deferred. */
+/* Nothing can call back any more: no part is closing, no call is in progress, nothing is
+ * deferred. */
 static void finish_close(struct vapi *api)
 {
     if (api->state != API_STOPPING || api->closing_parts || api->first || api->deferred ||
@@ -271,7 +275,8 @@ void vapi_close(struct vapi *api, void (*closed)(void *ctx), void *ctx)
         vapi_set_read_only(api, store_read_only(api->o.store));
     if (api->expiry)
         expiry_stop(api->expiry);
-    /* One count is ours, so that a part that closes at once does not end the phase too early. */
+    /* One count for this function, so that a part that closes at once does not end the phase too
+     * early. */
     api->closing_parts = 1;
     if (api->server) {
         api->closing_parts++;
