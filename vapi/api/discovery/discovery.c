@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Discovery: which groups, versions and resources there are, in the aggregated form (v2) and in the
- * older three documents. Both are made from the registry when asked for, as JSON, YAML or
- * protobuf; the ETag of the aggregated form is the hash of its text, so that clients that cache
- * (kubectl does) ask for a 304. It must never name what is not served. Source: apiserver
+/* Discovery: the served groups, versions and resources, in the aggregated form (v2) and in the
+ * three older documents. Both are built from the registry on request, as JSON, YAML or protobuf.
+ * The ETag of the aggregated form is the hash of its JSON, so that clients with a cache (kubectl)
+ * get a 304. It must never name anything that is not served. Source: apiserver
  * pkg/endpoints/discovery. */
 #include "discovery.h"
 
@@ -40,7 +40,7 @@ static cJSON *verbs_of(struct arena *a, unsigned verbs)
     return list;
 }
 
-/* Of custom resources the verbs stand in the order in which upstream's handler was given them. */
+/* For custom resources the verbs are in the order of upstream's handler. */
 static cJSON *resource_verbs(struct arena *a, const struct resource *r)
 {
     static const char *const custom[] = {"delete", "deletecollection", "get",    "list",
@@ -75,8 +75,8 @@ static struct str group_version(struct arena *a, struct str group, struct str ve
 
 struct walk {
     struct arena *arena;
-    struct str group;   /* only this one; p == NULL: all but core; "" core */
-    struct str version; /* only this one; p == NULL: all */
+    struct str group;   /* this group only; p == NULL: all but core; "" core */
+    struct str version; /* this version only; p == NULL: all */
     cJSON *groups, *versions, *resources;
     struct str last_group, last_version;
     void (*open_group)(struct walk *w, struct str group);
@@ -106,7 +106,7 @@ static bool on_walk(void *ctx, const struct resource *r)
 
 /* --- aggregated, apidiscovery.k8s.io/v2 --- */
 
-/* Group and version are empty where they are the list's own. */
+/* Group and version are omitted where they equal the list's own. */
 static void kind_ref(struct arena *a, cJSON *object, struct str group, struct str version,
                      struct str kind)
 {
@@ -149,7 +149,7 @@ static void v2_subresources(struct walk *w, cJSON *item, const struct resource *
 
         own |= str_eqc(r->group, s->group) && str_eqc(r->version, s->version);
         json_set_str(w->arena, sub, "subresource", str_c(s->name));
-        if (own) /* upstream leaves the built-in ones to the reader */
+        if (own) /* upstream omits those of built-in kinds */
             kind_ref(w->arena, sub, r->crd ? r->group : STR(""), r->crd ? r->version : STR(""),
                      str_c(s->object_kind));
         else
@@ -237,7 +237,7 @@ static cJSON *group_list(struct call *c, struct str only)
     return w.groups;
 }
 
-/* Of the kind as it is stored: a change tells clients that objects should be written anew. */
+/* Of the stored kind: clients rewrite their objects when it changes. */
 static struct str storage_hash(struct arena *a, const struct resource *r)
 {
     struct str version = r->storage_version, group = STR("");
@@ -309,7 +309,7 @@ static cJSON *api_versions(struct call *c)
 
 /* --- answers --- */
 
-/* The first media range we have decides; NULL: one of the older documents. */
+/* The first supported media range decides; NULL: one of the older documents. */
 static const char *aggregated_form(struct call *c)
 {
     static const char *const forms[] = {"application/json", "application/yaml", PROTOBUF, NULL};
@@ -336,7 +336,7 @@ static const char *aggregated_form(struct call *c)
     return NULL;
 }
 
-/* The hash is of the JSON text, in whatever form it is told. */
+/* The hash of the JSON form, for every form. */
 static struct str aggregated_etag(struct call *c, struct str text)
 {
     unsigned char digest[32];
@@ -367,7 +367,7 @@ static void answer_aggregated(struct call *c, bool core, const char *form)
     if (str_eqc(str_c(form), PROTOBUF)) {
         bool encoded = proto_encode(a, list, &text);
 
-        assert(encoded); /* the table has it */
+        assert(encoded); /* the table has its message */
     } else if (str_eqc(str_c(form), "application/yaml")) {
         yaml_print(&other, list);
         text = arena_str(a, buf_str(&other));
@@ -376,7 +376,7 @@ static void answer_aggregated(struct call *c, bool core, const char *form)
     call_raw(c, 200, type, text);
 }
 
-/* The older documents take any form an object takes. */
+/* The older documents are available in every form of an object. */
 static void answer(struct call *c, cJSON *document_, const struct err *unacceptable)
 {
     if (unacceptable->kind)
@@ -431,7 +431,7 @@ static void handle_group(struct call *c, struct str group, const struct err *una
     answer(c, found, unacceptable);
 }
 
-/* --- / names the paths there are --- */
+/* --- / lists the paths --- */
 
 struct paths {
     struct arena *arena;
@@ -453,7 +453,7 @@ static void add_path(struct paths *p, struct str path)
     p->path[p->n++] = path;
 }
 
-/* For each kind of it; in_order() says it once. */
+/* Called for each kind of a group; in_order() removes duplicates. */
 static bool path_of_kind(void *ctx, const struct resource *r)
 {
     struct paths *p = ctx;
@@ -520,7 +520,7 @@ static void answer_index(struct call *c)
     call_tree(c, 200, index);
 }
 
-/* What stands behind the last name says nothing: upstream's router leaves it away. */
+/* Trailing slashes are ignored, as in upstream's router. */
 static struct str less_slashes(struct str path)
 {
     while (path.n && path.p[path.n - 1] == '/')
@@ -533,7 +533,7 @@ bool discovery_handle(struct call *c, struct str path)
     const struct err *unacceptable = call_entry(c)->unacceptable;
     struct str rest = path, root, group, version;
 
-    str_cut(&rest, '/'); /* what stands before the first slash: nothing */
+    str_cut(&rest, '/'); /* before the first slash: nothing */
     if (!rest.p)
         return false;
     if (!rest.n || str_eqc(path, "/index.html")) {
@@ -541,7 +541,7 @@ bool discovery_handle(struct call *c, struct str path)
         return true;
     }
     if (str_has_prefix(rest, STR("apis//")))
-        return false; /* the group without a name is not here */
+        return false; /* the core group is not in /apis */
     rest = less_slashes(rest);
     root = str_cut(&rest, '/');
     bool core = str_eqc(root, "api");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi)
  *
- * What the API says of itself: discovery, OpenAPI, and the checks behind /healthz, /livez and
- * /readyz, under the names upstream gives them. */
+ * Discovery, OpenAPI, and the checks behind /healthz, /livez and /readyz, with upstream's names. */
 #pragma once
 
 #include "../../core/calls.h"
@@ -27,11 +26,11 @@ extern const struct health_path {
 struct health_check {
     const char *name;
     unsigned endpoints;
-    /* NULL when fine, else why not. Answers from what is known. */
+    /* NULL when healthy, otherwise the reason. Never waits for a result. */
     const char *(*failure)(struct vapi *api, enum health_endpoint which);
 };
 
-/* In upstream's order, except for the one that comes last. */
+/* In upstream's order, except for the last one. */
 extern const struct health_check HEALTH_CHECKS[];
 extern const size_t N_HEALTH_CHECKS;
 extern const struct health_check HEALTH_LAST;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /healthz, /livez, /readyz with detail per check, and /version. What is checked is in
- * health_checks.c. It must never tell everybody why a check failed, only who asks for that one.
+/* /healthz, /livez, /readyz with detail per check, and /version. health_checks.c has the checks. It
+ * must never reveal why a check failed, except to a client authorized to read that one check.
  * Source: apiserver pkg/server/healthz. */
 #include "discovery.h"
 
@@ -15,7 +15,7 @@
 
 #define TEXT STR("text/plain; charset=utf-8")
 
-/* What was asked, and what became of it. */
+/* The request, and its result. */
 struct health {
     struct call *call;
     struct query query;
@@ -33,11 +33,11 @@ static bool excluded(const struct health *h, struct str name)
     return false;
 }
 
-/* Called for every check there is; false ends it. failure() is only asked where it matters: it may
- * begin something. */
+/* Called for every check; false ends the iteration. failure() is called only for checks that count,
+ * because it may start work. */
 struct health_item {
     struct str name;
-    const struct health_check *check; /* NULL: the process's own */
+    const struct health_check *check; /* NULL: a check of the process, not of the table */
     const struct api_check *own;
 };
 typedef bool (*each_check_cb)(struct health *h, const struct health_item *item, void *ctx);
@@ -65,7 +65,7 @@ static void each_check(struct health *h, each_check_cb each, void *ctx)
     one_check(h, &HEALTH_LAST, each, ctx);
 }
 
-/* The others of the process are no reason to start it anew. */
+/* Failures of the process's other checks are no reason for a restart. */
 static const char *failure_of(const struct health *h, const struct health_item *item)
 {
     if (item->check)
@@ -73,7 +73,7 @@ static const char *failure_of(const struct health *h, const struct health_item *
     return h->which == READYZ ? item->own->check(item->own->ctx) : NULL;
 }
 
-/* Everybody may ask this, so the reason is told only where the one check is asked for. */
+/* Anyone may request this, so the reason is reported only by the single check's path. */
 static bool report(struct health *h, const struct health_item *item, void *ctx)
 {
     const char *failure;
@@ -94,7 +94,7 @@ static bool report(struct health *h, const struct health_item *item, void *ctx)
 
 struct named {
     struct str name;
-    struct health_item item; /* name.p == NULL: there is none */
+    struct health_item item; /* name.p == NULL: no such check */
 };
 
 static bool on_named(struct health *h, const struct health_item *item, void *ctx)
@@ -116,7 +116,7 @@ static bool is_check(struct health *h, struct str name)
     return n.item.name.p != NULL;
 }
 
-/* The excluded names that no check has, each once and in order. */
+/* The excluded names without a check, sorted, without duplicates. */
 static void warn_unknown(struct health *h)
 {
     struct arena *a = h->call->arena;
@@ -184,7 +184,8 @@ static void answer_one(struct health *h, struct str name)
     }
 }
 
-/* Standing notices with their messages: no check, since none of them makes it unready. */
+/* Lists standing notices with their messages. They are no checks, because none makes the process
+ * unready. */
 static void answer_warnings(struct health *h)
 {
     notices_messages(h->call->api, &h->out);
@@ -205,7 +206,7 @@ static void answer_health(struct call *c, const struct health_path *e, struct st
     buf_fini(&h.out);
 }
 
-/* /metrics/slis: the same as numbers, for alerts. */
+/* /metrics/slis: the same results as metrics, for alerts. */
 static bool sample(struct health *h, const struct health_item *item, void *ctx)
 {
     const struct health_path *e = ctx;

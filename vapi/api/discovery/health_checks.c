@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a control plane's health, by the names that scripts, dashboards and upstream's
- * own end-to-end test ask an API server for. Each name stands for what it does upstream, or for
- * what does that here. A check must never wait, and none may fail over what a restart cannot mend
- * where a restart is the answer (/livez). Source: apiserver pkg/server, controlplane and
- * kube-aggregator, where they call AddPostStartHook and AddHealthChecks. */
+/* The health checks, under the names that scripts, dashboards and upstream's own end-to-end test
+ * request from an API server. Each name means the same as upstream, or its equivalent here. A check
+ * must never wait, and /livez must never fail for a condition that a restart does not repair.
+ * Source: apiserver pkg/server, controlplane and kube-aggregator, where they call AddPostStartHook
+ * and AddHealthChecks. */
 #include "discovery.h"
 
 const struct health_path HEALTH_PATHS[N_HEALTH_PATHS] = {
     {"healthz", HEALTHZ}, {"livez", LIVEZ}, {"readyz", READYZ}};
 
-/* How long the store may be silent: until readers had better look elsewhere, and until only a new
- * process can help. Disks of a cloud pause for seconds. */
+/* How long the store may not respond: until readers should use another endpoint, and until only a
+ * restart can help. Cloud disks pause for seconds. */
 #define STORE_READY_MS 5000
 #define STORE_LIVE_MS  60000
 
-/* Always true: that it answers is the check, or it is about work that is done as part of each
- * request and cannot be behind. */
+/* Always true: either the response itself is the check, or the work is part of each request and
+ * cannot lag. */
 static const char *always(struct vapi *api, enum health_endpoint which)
 {
     (void)api;
@@ -23,23 +23,23 @@ static const char *always(struct vapi *api, enum health_endpoint which)
     return NULL;
 }
 
-/* Nobody is listened to before all of this was done (vapi.c), and a failure of it ends the process:
- * the store was read whole, and with it the CRDs; the objects, the roles and the levels every
- * cluster has are there; the controllers run, which read the store as it is. */
+/* The API listens only after all of this (vapi.c), and a failure ends the process: the store is
+ * read completely, including the CRDs; the objects, roles and priority levels every cluster has
+ * exist; the controllers run, and they read the store directly. */
 static const char *started(struct vapi *api, enum health_endpoint which)
 {
     (void)which;
     return api->state >= API_SERVING ? NULL : "not finished";
 }
 
-/* Once it drains, a load balancer should look elsewhere. */
+/* While it drains, a load balancer should use another endpoint. */
 static const char *not_draining(struct vapi *api, enum health_endpoint which)
 {
     (void)which;
     return api->state == API_SERVING ? NULL : "process is shutting down";
 }
 
-/* Renewed long before its end: it ended because nothing could be renewed. */
+/* It is renewed long before it expires: an expired one means that renewal failed. */
 static const char *certificate_good(struct vapi *api, enum health_endpoint which)
 {
     int64_t from, end;
@@ -55,13 +55,13 @@ static void on_store_answered(void *ctx, const struct err *err)
 {
     struct vapi *api = ctx;
 
-    /* A refused write is an answer: of a full disk all can be read (etcd does as much). */
+    /* A refused write is a response: a full disk can still be read (etcd does the same). */
     (void)err;
     api->store_asked = false;
     api->call_ended(api);
 }
 
-/* Who asks for it now learns what became of the question before. */
+/* Reports the result of the previous probe, and starts the next one. */
 static const char *store_answers(struct vapi *api, enum health_endpoint which)
 {
     int64_t now = clock_mono_ms(api->o.clock);
@@ -80,7 +80,7 @@ static const char *store_answers(struct vapi *api, enum health_endpoint which)
 
 const struct health_check HEALTH_CHECKS[] = {
     {"ping", ALL, always},
-    {"log", ALL, always}, /* messages are not queued */
+    {"log", ALL, always}, /* log messages are not queued */
     {"loopback-serving-certificate", HEALTHZ | LIVEZ, certificate_good},
     {"etcd", ALL, store_answers},
     {"etcd-readiness", READYZ, store_answers},
@@ -96,22 +96,23 @@ const struct health_check HEALTH_CHECKS[] = {
     {HOOK "start-system-namespaces-controller", ALL, started},
     {HOOK "peer-endpoint-reconciler-controller", ALL, always}, /* one process: no peers */
     {HOOK "start-cluster-authentication-info-controller", ALL, started},
-    {HOOK "start-kube-apiserver-identity-lease-controller", ALL, always}, /* nor leases of them */
+    {HOOK "start-kube-apiserver-identity-lease-controller", ALL,
+     always}, /* and no leases for peers */
     {HOOK "start-kube-apiserver-identity-lease-garbage-collector", ALL, always},
     {HOOK "storage-readiness", ALL, started},
     {HOOK "start-legacy-token-tracking-controller", ALL, started},
-    {HOOK "start-service-ip-repair-controllers", ALL, always}, /* the host gives them */
+    {HOOK "start-service-ip-repair-controllers", ALL, always}, /* the host assigns them */
     {HOOK "rbac/bootstrap-roles", ALL, started},
     {HOOK "scheduling/bootstrap-system-priority-classes", ALL, started},
     {HOOK "priority-and-fairness-config-producer", ALL, started},
     {HOOK "bootstrap-controller", ALL, started},
     {HOOK "start-kubernetes-service-cidr-controller", ALL, started},
-    {HOOK "aggregator-reload-proxy-client-cert", ALL, always}, /* none is aggregated: */
+    {HOOK "aggregator-reload-proxy-client-cert", ALL, always}, /* there are no aggregated APIs: */
     {HOOK "start-kube-aggregator-informers", ALL, always},
     {HOOK "apiservice-status-local-available-controller", ALL, started},
     {HOOK "apiservice-status-remote-available-controller", ALL, always},
     {HOOK "apiservice-registration-controller", ALL, started},
-    {HOOK "apiservice-discovery-controller", ALL, always}, /* made when asked for, as OpenAPI */
+    {HOOK "apiservice-discovery-controller", ALL, always}, /* built on request, like OpenAPI */
     {HOOK "kube-apiserver-autoregistration", ALL, started},
     {"autoregister-completion", ALL, started},
     {HOOK "apiservice-openapi-controller", ALL, always},

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * /openapi/v2 and /openapi/v3: which document in which form, hashes and redirects, and the wait for
- * the host's descriptions. Documents are made when somebody asks, told apart by a hash of what they
- * are made of (so that "not modified" costs no document) and shared while they are in use. Must
- * never promise a document by its hash that it could not make: without the host's text it has
- * another. Source: kube-openapi pkg/handler and pkg/handler3.
+ * /openapi/v2 and /openapi/v3: choice of document and form, hashes and redirects, and the wait for
+ * the host's descriptions. Documents are built on request, identified by a hash of their inputs (so
+ * that "not modified" costs no document) and shared while they are in use. Must never announce a
+ * hash for a document it could not build: without the host's descriptions the hash differs. Source:
+ * kube-openapi pkg/handler and pkg/handler3.
  *
- *   v2     -> made of what we have
- *   v3     -> host's index, for the hash -> 304 | 301 | kept | host's text -> made */
+ *   v2     -> built from local data
+ *   v3     -> host's index, for the hash -> 304 | 301 | cached | host's descriptions -> built */
 #include "openapi.h"
 
 #include "../respond/respond.h"
@@ -32,7 +32,7 @@ struct openapi {
     struct cache *cache;
     struct texts *texts;
     unsigned char table[OPENAPI_DIGEST];
-    uint64_t generation; /* of the registry, and when it was seen first */
+    uint64_t generation; /* of the registry, and when it was first seen */
     int64_t modified_s;
     void (*closed)(void *ctx);
     void *ctx;
@@ -46,8 +46,9 @@ struct ask {
     struct str root; /* v3: empty for the index */
     struct str etag; /* without quotes */
     struct str known,
-        asked;    /* If-None-Match, ?hash=: the request may be gone when they are looked at */
-    bool by_hash; /* the client named the right hash */
+        asked;    /* If-None-Match, ?hash=; copies, because the request may be freed before they are
+                * used */
+    bool by_hash; /* the client sent the current hash */
 };
 
 static struct openapi *openapi_of(struct vapi *api)
@@ -72,7 +73,7 @@ static struct openapi *openapi_of(struct vapi *api)
 
 /* ---- hashes ---- */
 
-/* In capitals, as upstream prints them. */
+/* In upper case, as upstream prints them. */
 static struct str digest_text(struct arena *a, const unsigned char digest[OPENAPI_DIGEST])
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -150,7 +151,7 @@ static void add_headers(const struct ask *q)
     call_header(c, "expires", http_date(c->arena, clock_wall_s(vapi_clock(c->api)) + YEAR_S));
 }
 
-/* True when the client has it already, and was told so. */
+/* True when the client's copy is current, and 304 was answered. */
 static bool answer_unchanged(const struct ask *q)
 {
     if (!matches(q->known, q->etag))
@@ -160,7 +161,7 @@ static bool answer_unchanged(const struct ask *q)
     return true;
 }
 
-/* A document has one key per form. */
+/* A document has one cache key per form. */
 static struct str key_of(const struct ask *q)
 {
     return arena_printf(q->c->arena, "%.*s%s", STR_F(q->etag), q->protobuf ? "+" : "");
@@ -248,7 +249,7 @@ static void answer_index(struct ask *q)
     call_raw(q->c, 200, STR("application/json"), text);
 }
 
-/* The host told nothing after all: this is another document than the hash promised. */
+/* The host sent no descriptions after all: this document differs from the announced one. */
 static void on_text(void *ctx, const cJSON *schemas)
 {
     struct ask *q = ctx;
@@ -297,7 +298,7 @@ static bool accepts(struct str clause, const char *subtype)
            (str_eqc(rest, subtype) || str_eqc(rest, "*"));
 }
 
-/* False when the client takes none of the forms there are. */
+/* False when the client accepts none of the available forms. */
 static bool choose_form(struct ask *q)
 {
     static const char *const forms[2][2] = {
@@ -384,7 +385,7 @@ bool openapi_handle(struct call *c, struct str path)
     return true;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static void on_cache_closed(void *ctx)
 {

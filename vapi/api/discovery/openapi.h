@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi/api/discovery)
  *
- * The OpenAPI documents, from the type table, the registry and the CRDs to bytes; the README says
- * which file makes what. */
+ * The OpenAPI documents, from the type table, the registry and the CRDs to bytes; the README lists
+ * the purpose of each file. */
 #pragma once
 
 #include "discovery.h"
 
 #define OPENAPI_MAX_DOCUMENT (64u * 1024 * 1024)
 
-/* A document in the making. Trees are made part by part in `arena`, printed, and dropped. */
+/* A document under construction. Trees are built part by part in `arena`, printed, and dropped. */
 struct document {
     struct vapi *api;
     bool v2, protobuf;
-    struct str group, version; /* v3: whose document; empty both for v2 */
-    bool of_group;             /* v3: that of a group or of nobody: no schemas of kinds */
+    struct str group, version; /* v3: group and version of the document; both empty for v2 */
+    bool of_group;             /* v3: of a group, or of no group: no schemas of kinds */
     const cJSON *text;         /* components.schemas of the host's, or NULL */
-    struct arena *keep;        /* of the resource at hand */
-    struct arena *arena;       /* of the part in the making; emptied when it is added */
-    unsigned char *seen;       /* per built-in node: its component is made or waits */
+    struct arena *keep;        /* of the current resource */
+    struct arena *arena;       /* of the current part; emptied when the part is added */
+    unsigned char *seen;       /* per built-in node: its component is built or queued */
     uint32_t *todo;
     size_t n_todo;
     struct buf paths, schemas; /* members, or NamedX messages */
@@ -30,16 +30,16 @@ struct openapi_request {
     struct str root; /* v3: "apis/apps/v1", "api", "version", ... */
     const cJSON *text;
 };
-/* Heap bytes (mem_free), empty when there is no such document or it is beyond all bounds. */
+/* Heap bytes (mem_free), empty when there is no such document or it exceeds the limit. */
 struct str openapi_document(struct vapi *api, const struct openapi_request *q);
 /* Adds a path or a schema; the tree is in d->arena, which is empty afterwards. */
 void document_add_path(struct document *d, struct str name, const cJSON *tree);
 void document_add_schema(struct document *d, const char *name, const cJSON *tree);
-/* Every root v3 serves, in order. */
+/* Every root that v3 serves, in order. */
 void openapi_each_root(struct vapi *api, void (*each)(void *ctx, struct str root), void *ctx);
-/* What root holds is built in: its text may be looked up at the host. */
+/* True when root holds built-in kinds: the host may have descriptions of them. */
 bool openapi_is_builtin(struct vapi *api, struct str root);
-/* A digest of what root's document (v2: empty) is made of, less the host's text. */
+/* A digest of the inputs of root's document (v2: empty), except the host's descriptions. */
 #define OPENAPI_DIGEST 32
 void openapi_hash_table(unsigned char ret[OPENAPI_DIGEST]);
 void openapi_hash(struct vapi *api, const unsigned char table[OPENAPI_DIGEST], struct str root,
@@ -49,10 +49,10 @@ void openapi_hash(struct vapi *api, const unsigned char table[OPENAPI_DIGEST], s
 void openapi_resource_paths(struct document *d, const struct resource *r);
 void openapi_version_path(struct document *d, bool core, struct str group, struct str version);
 void openapi_group_path(struct document *d, struct str group);
-/* Documents that are one path: "api", "apis", "version", ... False when root is none. all: v2. */
+/* Documents with a single path: "api", "apis", "version", ... False when root is none. all: v2. */
 bool openapi_single_path(struct document *d, struct str root);
 extern const char *const OPENAPI_SINGLE_ROOTS[]; /* NULL-ended */
-/* "io.k8s.api.apps.v1.Deployment", wanted in the document from now on. */
+/* "io.k8s.api.apps.v1.Deployment"; adds it to the components to build. */
 const char *openapi_kind(struct document *d, struct str group, struct str version, struct str kind);
 /* "com.example.stable.v1.CronTab" of group stable.example.com. */
 const char *openapi_custom_kind(struct arena *a, const struct resource *r, struct str kind);
@@ -73,9 +73,10 @@ struct openapi_operation {
     openapi_params params;
     const char *body, *answer; /* components; NULL: no body, a string */
     bool body_optional;
-    unsigned answers;                              /* beside 200 and 401 */
+    unsigned answers;                              /* besides 200 and 401 */
     const char *const *consumes, *const *produces; /* NULL-ended; NULL: none */
-    struct str group, version, kind;               /* of the extension; kind empty: none */
+    struct str group, version,
+        kind; /* of the x-kubernetes-group-version-kind extension; kind empty: none */
 };
 #define OPENAPI_MAX_OPERATIONS 7
 
@@ -84,26 +85,26 @@ struct openapi_path {
     struct openapi_operation operations[OPENAPI_MAX_OPERATIONS];
     size_t n;
 };
-/* Parameters of all operations are told once. */
+/* Parameters shared by all operations are listed once. */
 void openapi_add_path(struct document *d, const struct openapi_path *p);
 /* v2: the members of "parameters". */
 cJSON *openapi_parameters(struct arena *a);
 
 /* openapi_schema.c */
-/* {"$ref": ...}; the component must be in the document by other means. */
+/* {"$ref": ...}; the caller makes sure that the component is in the document. */
 cJSON *openapi_ref(struct document *d, const char *component);
-/* Wanted in the document from now on; its component's name. */
+/* Adds it to the components to build; returns the component's name. */
 const char *openapi_want(struct document *d, uint32_t node);
 const char *openapi_want_type(struct document *d, const char *type); /* by its component's name */
-/* Makes what is wanted, and what that refers to. */
+/* Builds the queued components, and those they refer to. */
 void openapi_make_wanted(struct document *d);
 cJSON *openapi_gvk(struct arena *a, struct str group, struct str version, struct str kind);
-/* What the host says of a built-in type, or of its field (NULL: of itself); else, of what every
- * object has, a few words of our own. May be empty. */
+/* The host's description of a built-in type, or of its field (NULL: of the type); without it, a
+ * short one of our own for the fields of every object. May be empty. */
 struct str openapi_describe(struct document *d, const char *type, const char *field);
 
 /* openapi_crd.c */
-/* The components of a custom resource: it and its list. */
+/* The components of a custom resource: its object and its list. */
 void openapi_add_custom(struct document *d, const struct resource *r);
 
 /* openapi_gnostic.c */
@@ -115,12 +116,12 @@ enum gnostic {
 };
 /* Appends a named entry of a map as a field of its message. */
 void gnostic_add_named(struct buf *out, enum gnostic what, struct str name, const cJSON *tree);
-/* The Document around the parts: head is it without paths and schemas, as a tree. */
+/* The Document around the parts: head is the tree without paths and schemas. */
 void gnostic_document(struct buf *out, bool v2, const cJSON *head, struct str paths,
                       struct str schemas);
 
 /* openapi_cache.c */
-/* Finished documents, shared by the answers that are on their way. */
+/* Finished documents, shared by the answers being sent. */
 struct blob;
 struct str blob_bytes(const struct blob *b);
 struct blob *blob_ref(struct blob *b);
@@ -128,22 +129,22 @@ void blob_unref(void *blob); /* takes NULL; the shape of a slice's release() */
 
 struct cache;
 struct cache *cache_new(struct vapi *api);
-/* NULL when it is not there any more. Borrowed. */
+/* NULL when it is not cached. Borrowed. */
 struct blob *cache_get(struct cache *c, struct str key);
-/* Takes the bytes. Borrowed: good until control returns to the loop. */
+/* Takes the bytes. Borrowed: valid until control returns to the loop. */
 struct blob *cache_put(struct cache *c, struct str key, struct str bytes);
 void cache_close(struct cache *c, void (*closed)(void *ctx), void *ctx);
 
 /* openapi_text.c */
-/* Descriptions from the host. Every callback comes exactly once, perhaps before the call returned:
- * a host that does not answer in a second or two is taken as one that tells nothing. */
+/* Descriptions from the host. Every callback runs exactly once, perhaps before the call returned: a
+ * host that does not respond within a second or two counts as one without descriptions. */
 struct texts;
 struct texts *texts_new(struct vapi *api);
 struct texts *texts_free(struct texts *t);
-/* Learns what documents the host has. */
+/* Fetches the list of the host's documents. */
 void texts_want_index(struct texts *t, void (*done)(void *ctx), void *ctx);
-/* What tells the host's document for our root apart; empty when there is none. After the index. */
+/* The hash of the host's document for our root; empty when there is none. After the index. */
 struct str texts_hash(const struct texts *t, struct str root);
-/* components.schemas of it, good until done() returned; NULL when it cannot be had. */
+/* components.schemas of the document, valid until done() returned; NULL when unavailable. */
 typedef void (*texts_cb)(void *ctx, const cJSON *schemas);
 void texts_want(struct texts *t, struct str root, texts_cb done, void *ctx);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Finished OpenAPI documents. They are big and asked for in bursts: kept while they are used, gone
- * half a minute later. Must never hold more than MAX_BYTES, nor wake an idle process: the timer
- * runs only while something is kept. */
+ * Finished OpenAPI documents. They are large and requested in bursts: kept while in use, and
+ * dropped half a minute later. Must never hold more than MAX_BYTES, nor wake an idle process: the
+ * timer runs only while a document is cached. */
 #include "openapi.h"
 
 #include <assert.h>
@@ -129,7 +129,7 @@ struct blob *cache_put(struct cache *c, struct str key, struct str bytes)
     return b;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 struct cache *cache_new(struct vapi *api)
 {

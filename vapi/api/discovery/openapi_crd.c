@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The schema of a custom resource as OpenAPI tells it: v3 nearly as it was written, v2 without what
- * v2 cannot say or old clients trip over. Works on a copy parsed from the version's text, so that
- * nothing stays compiled. Must never take a description from the host for what a tenant named.
- * Source: apiextensions-apiserver pkg/controller/openapi and pkg/apiserver/schema. */
+ * The schema of a custom resource in OpenAPI: v3 nearly unchanged, v2 without what v2 cannot
+ * express or old clients fail on. Works on a copy parsed from the version's schema, so that nothing
+ * stays compiled. Must never use the host's descriptions for a tenant's own types. Source:
+ * apiextensions-apiserver pkg/controller/openapi and pkg/apiserver/schema. */
 #include "openapi.h"
 
 #include <string.h>
 
 #include <sublet/crd.h>
 
-/* Where the host tells what metadata is: a small document with nothing else of interest. */
+/* A small document of the host that contains the descriptions of metadata. */
 #define SAMPLE      "io.k8s.api.scheduling.v1.PriorityClass"
 #define SAMPLE_LIST "io.k8s.api.scheduling.v1.PriorityClassList"
 #define OBJECT_META "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -20,7 +20,7 @@
 #define EMBEDDED    "x-kubernetes-embedded-resource"
 #define INT_OR_STR  "x-kubernetes-int-or-string"
 
-/* ---- what every object has ---- */
+/* ---- fields of every object ---- */
 
 static void add_text_property(struct document *d, cJSON *schema, const char *name)
 {
@@ -69,7 +69,7 @@ static cJSON *either(struct arena *a)
     return list;
 }
 
-/* int-or-string says in v3's own words what it is, unless its author did. */
+/* Expands int-or-string to v3's own form, unless its author did. */
 static void unfold(struct arena *a, cJSON *schema)
 {
     cJSON *any_of = json_get(schema, "anyOf"), *all_of = json_get(schema, "allOf");
@@ -89,7 +89,7 @@ static void unfold(struct arena *a, cJSON *schema)
     json_set(a, schema, "allOf", list);
 }
 
-/* Members that say nothing are not published. */
+/* Empty members are not published. */
 static void drop_empty(cJSON *schema)
 {
     cJSON *next;
@@ -128,7 +128,7 @@ static void remove_all(cJSON *schema, const char *const *keys)
         json_remove(schema, *keys);
 }
 
-/* What v2 has no words for: junctors, null, objects with more fields than it knows. */
+/* Drops what v2 cannot express: junctors, null, objects with unknown fields. */
 static void reduce_v2(struct arena *a, cJSON *schema)
 {
     static const char *const never[] = {"allOf", "anyOf", "oneOf", "not", "default", NULL};
@@ -171,7 +171,7 @@ static void add_embedded(struct document *d, cJSON *schema)
         json_append(required, json_new_string(d->arena, STR("apiVersion")));
 }
 
-/* The depth is bounded by what a CRD may have. */
+/* The limits of a CRD bound the depth. */
 static void publish_node(struct document *d, cJSON *schema)
 {
     cJSON *values = json_get(schema, "additionalProperties"), *items;
@@ -209,7 +209,7 @@ static cJSON *object_schema(struct document *d, const struct resource *r)
     if (!text.n || json_parse(d->arena, text, &schema, &ignored))
         return untyped(d->arena);
     if (d->v2 && (crd_preserves_all(r->crd) || json_true(json_get(schema, PRESERVE))))
-        return untyped(d->arena); /* any property told would forbid all others */
+        return untyped(d->arena); /* listing any property would forbid all others */
     publish_node(d, schema);
     add_common(d, schema, OBJECT_META, SAMPLE);
     return schema;

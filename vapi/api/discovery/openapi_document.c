@@ -2,9 +2,9 @@
  * room: vapi
  *
  * One OpenAPI document from the registry: v2 of everything, v3 of one group and version, or of one
- * of the few endpoints that are no resources. Parts are made as small trees and printed at once, as
- * JSON or protobuf, so that a document costs hardly more than its bytes. Must never grow beyond
- * OPENAPI_MAX_DOCUMENT, whatever a tenant's CRDs hold. */
+ * of the few endpoints that are no resources. Parts are built as small trees and printed at once,
+ * as JSON or protobuf, so that a document needs little more memory than its bytes. Must never grow
+ * beyond OPENAPI_MAX_DOCUMENT, whatever a tenant's CRDs hold. */
 #include "openapi.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include <sublet/crd.h>
 #include <sublet/encode.h>
 
-/* Of every hash: grows when the same table and CRDs make another document. */
+/* Part of every hash: incremented when the same inputs produce another document. */
 #define OPENAPI_FORM "2"
 #define CRD_TITLE    "Kubernetes CRD Swagger"
 #define CRD_VERSION  "v0.1.0"
@@ -47,7 +47,7 @@ void document_add_schema(struct document *d, const char *name, const cJSON *tree
     arena_reset(d->arena);
 }
 
-/* ---- what belongs to a root ---- */
+/* ---- resources of a root ---- */
 
 /* "apis/apps/v1" -> apps, v1; "api/v1" -> "", v1; "apis/apps" -> apps, no version. */
 static void split_root(struct str root, struct str *group, struct str *version)
@@ -94,7 +94,7 @@ struct roots {
     struct vapi *api;
     void (*each)(void *ctx, struct str root);
     void *ctx;
-    struct str group, version; /* told last */
+    struct str group, version; /* the previous one */
     struct arena *arena;
 };
 
@@ -160,7 +160,7 @@ static bool is_group(struct vapi *api, struct str group)
     return b.any && !b.custom;
 }
 
-/* ---- around the parts ---- */
+/* ---- members around the parts ---- */
 
 static void add_info(struct arena *a, cJSON *head, bool custom)
 {
@@ -180,7 +180,7 @@ static cJSON *security(struct arena *a)
     return schemes;
 }
 
-/* All but paths and schemas. */
+/* All members but paths and schemas. */
 static cJSON *head_of(struct arena *a, bool v2, bool custom)
 {
     cJSON *head = json_new_object(a), *list;
@@ -205,7 +205,7 @@ static void add_object(struct buf *out, const char *name, struct str members)
     buf_char(out, '}');
 }
 
-/* The members of head, with those of paths and schemas in their places. */
+/* The members of head, with paths and schemas inserted in order. */
 static void print_json(struct buf *out, const struct document *d, const cJSON *head)
 {
     const cJSON *schemes = json_path(head, "components.securitySchemes");
@@ -247,7 +247,7 @@ static struct str finish(struct document *d, bool custom)
 
 /* ---- documents ---- */
 
-/* What stands beside resources. False when root is of none of these kinds. */
+/* Paths other than resources. False when root is of none of these kinds. */
 static bool add_plain_paths(struct document *d, struct str root, bool has_resources)
 {
     if (openapi_single_path(d, root))
@@ -322,7 +322,7 @@ struct str openapi_document(struct vapi *api, const struct openapi_request *q)
 struct hash {
     struct str group, version;
     bool all;
-    unsigned char digest[OPENAPI_DIGEST]; /* of all before */
+    unsigned char digest[OPENAPI_DIGEST]; /* chained over all inputs so far */
 };
 
 static struct str bytes(const void *p, size_t n)
@@ -355,7 +355,7 @@ static bool hash_custom(void *ctx, const struct resource *r)
     return true;
 }
 
-/* The built-in table is a part of the program, which a version does not always tell apart. */
+/* Hashes the built-in table: the program's version does not always identify it. */
 void openapi_hash_table(unsigned char ret[OPENAPI_DIGEST])
 {
     const struct schema *s = &SCHEMA_BUILTIN;

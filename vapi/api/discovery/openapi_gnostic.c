@@ -2,9 +2,9 @@
  * room: vapi
  *
  * Trees of OpenAPI documents as messages of gnostic's protobuf (github.com/google/gnostic-models,
- * openapiv2 and openapiv3), by tables of field numbers. Only what our documents hold is in the
- * tables; a member without a row is left out. Extensions and free values travel as YAML text inside
- * the messages, as gnostic has them. Must never be given a tree that nests without a bound. */
+ * openapiv2 and openapiv3), by tables of field numbers. The tables hold only what our documents
+ * contain; a member without a row is omitted. Extensions and free values are YAML strings inside
+ * the messages, as in gnostic. Must never receive a tree with unbounded nesting. */
 #include "openapi.h"
 
 #include <assert.h>
@@ -18,12 +18,12 @@ enum shape {
     NUMBER,  /* double */
     INTEGER, /* int64 */
     TEXTS,   /* repeated string */
-    TYPE,    /* v2: a message of repeated string; the value is one text */
+    TYPE,    /* v2: a message of repeated string; the value is one string */
     ONE,     /* a message */
     MANY,    /* repeated message */
     INSIDE,  /* the only field of a message of its own */
     NAMED,   /* a message of repeated {1: name, 2: message} */
-    ENTRIES, /* repeated {1: name, 2: message}, straight here */
+    ENTRIES, /* repeated {1: name, 2: message}, directly in this message */
     ALLOWED, /* additionalProperties: {1: schema} or {2: bool} */
     FREE,    /* Any: {2: YAML} */
     FREES,   /* repeated Any */
@@ -41,7 +41,7 @@ struct row {
 struct message {
     const struct row *rows; /* by number; ended by key NULL */
     unsigned extensions;    /* number of repeated NamedAny for x-...; 0: none */
-    /* One of several: the tree itself is a field of this message. */
+    /* One of several messages: the tree itself is a field of this message. */
     const struct row *(*choose)(const cJSON *tree);
 };
 
@@ -408,7 +408,7 @@ static void put_text(struct buf *b, unsigned number, struct str text)
     buf_add(b, text);
 }
 
-/* A message is written behind its key; its length is put between when it is known. */
+/* A message follows its key; its length is inserted between once it is known. */
 static size_t message_begin(struct buf *b, unsigned number)
 {
     put_key(b, number, LENGTH);

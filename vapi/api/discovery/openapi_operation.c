@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Paths and operations as v2 and v3 tell them. They differ in where a body stands (v2: among the
- * parameters), in media types (v2: of the operation) and in that v2 keeps parameters in one place.
- * Must never tell a sentence of upstream's: what an operation is for is in its id.
- * Source: kube-openapi pkg/builder and pkg/builder3. */
+ * Paths and operations in v2 and v3. They differ in the position of a body (v2: among the
+ * parameters), in media types (v2: of the operation) and in that v2 lists parameters in one place.
+ * Must never copy a sentence of upstream's: the id describes an operation. Source: kube-openapi
+ * pkg/builder and pkg/builder3. */
 #include "openapi.h"
 
 #include <string.h>
 
-/* In the order of names, which is the order they are told in. */
+/* Sorted by name, the order in which they are published. */
 #define PARAMETERS(X)                                                                              \
     X(BOOKMARKS, "allowWatchBookmarks", "query", "boolean")                                        \
     X(COMMAND, "command", "query", "string")                                                       \

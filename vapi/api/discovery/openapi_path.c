@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Which paths and operations a resource has, from its descriptor: verbs, subresources, scope. Must
- * never ask for the name of a kind; only the few connections, whose options are parameters, are
- * known by name. Source: apiserver pkg/endpoints/installer.go, pkg/endpoints/openapi, and
- * apiextensions-apiserver pkg/controller/openapi/builder for custom resources. */
+ * The paths and operations of a resource, from its descriptor: verbs, subresources, scope. Must
+ * never compare the name of a kind, except for the few connections whose options are parameters.
+ * Source: apiserver pkg/endpoints/installer.go, pkg/endpoints/openapi, and apiextensions-apiserver
+ * pkg/controller/openapi/builder for custom resources. */
 #include "openapi.h"
 
 #include <ctype.h>
@@ -32,7 +32,7 @@ static const char *const CUSTOM_PATCHES[] = {"application/json-patch+json",
                                              "application/merge-patch+json",
                                              "application/apply-patch+yaml", NULL};
 
-/* What the operations of one resource have in common. */
+/* Shared by the operations of one resource. */
 struct paths {
     struct document *d;
     const struct resource *r;
@@ -166,7 +166,8 @@ static void add_post(const struct paths *p, struct openapi_path *path, struct st
     op->answers = ANSWER_CREATED | ANSWER_ACCEPTED;
 }
 
-/* A namespace is answered with while it empties, which upstream does not tell. */
+/* DELETE of a namespace returns the namespace while it terminates, but upstream's document says
+ * Status. */
 static bool delete_tells_object(const struct resource *r)
 {
     return !r->crd && r->flags & RES_DELETE_RETURNS_OBJECT && !resource_sub(r, STR("finalize"));
@@ -193,12 +194,12 @@ static void add_delete_all(const struct paths *p, struct openapi_path *path)
 
     op->answer = p->status;
     if (p->r->crd)
-        return; /* upstream tells no options of custom resources here */
+        return; /* upstream publishes no options of custom resources here */
     op->body = p->options;
     op->body_optional = true;
 }
 
-/* get, put and patch, of an object or of one of its parts. */
+/* get, put and patch, of an object or of a subresource. */
 static void add_access(const struct paths *p, struct openapi_path *path, unsigned verbs,
                        const char *suffix, const char *component)
 {
@@ -310,7 +311,7 @@ static void add_item(const struct paths *p)
     openapi_add_path(p->d, &path);
 }
 
-/* What a subresource's body is: a kind of its own, or the object. */
+/* The type of a subresource's body: a kind of its own, or the object. */
 static const char *sub_component(const struct paths *p, const struct subresource *s)
 {
     struct str group = str_c(s->group), version = str_c(s->version);

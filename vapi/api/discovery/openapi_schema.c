@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Built-in types as OpenAPI tells them, from the type table. v3 wraps references that have siblings
- * in allOf and knows defaults; v2 knows neither, and unions of types become strings. Descriptions
- * are the host's. Must never make a component that nothing of the document refers to.
- * Source: kube-openapi pkg/generators, pkg/builder and pkg/builder3. */
+ * Built-in types in OpenAPI, from the type table. v3 wraps references that have siblings in allOf
+ * and knows defaults; v2 knows neither, and unions of types become strings. Descriptions are the
+ * host's. Must never build a component that nothing in the document refers to. Source: kube-openapi
+ * pkg/generators, pkg/builder and pkg/builder3. */
 #include "openapi.h"
 
 #include <assert.h>
@@ -63,7 +63,7 @@ static const struct {
      "\"serviceAccount\":\"ServiceAccount\",\"user\":\"User\"}}]"},
 };
 
-/* What every object has, in our words, for when no host tells its own. */
+/* Descriptions of our own for the fields of every object, when the host has none. */
 #define META "io.k8s.apimachinery.pkg.apis.meta.v1."
 static const struct {
     const char *type, *field, *text; /* type NULL: any; field NULL: the type itself */
@@ -141,7 +141,7 @@ static void describe(struct document *d, cJSON *schema, const char *type, const 
 {
     struct str text = openapi_describe(d, type, field);
 
-    /* A cut may fall into a character. */
+    /* The cut may split a character. */
     while (text.n && !str_is_utf8(text))
         text.n--;
     if (text.n)
@@ -210,7 +210,7 @@ static cJSON *zero_value(struct arena *a, const struct schema_node *n)
     }
 }
 
-/* What Go's decoder leaves where nothing was sent, when the field is no pointer. */
+/* The zero value of Go's decoder, for a field that is not a pointer. */
 static void add_field_default(struct document *d, cJSON *out, const struct schema_field *f)
 {
     const struct schema_node *n = schema_node(&SCHEMA_BUILTIN, f->node);
@@ -269,8 +269,8 @@ static cJSON *list_schema(struct document *d, const struct schema_node *n)
     return out;
 }
 
-/* Of a place where a map or an object stands; objects that are atomic everywhere say so themselves.
- */
+/* For a field that holds a map or an object; objects that are atomic everywhere declare it
+ * themselves. */
 static void add_map_type(struct document *d, cJSON *out, const struct schema_node *n)
 {
     bool is_map = n->kind == SCHEMA_MAP || n->kind == SCHEMA_OBJECT;
@@ -305,7 +305,7 @@ static cJSON *scalar_schema(struct document *d, const struct schema_node *n)
     return out;
 }
 
-/* Types that OpenAPI knows by name; others are told in place. */
+/* Types that OpenAPI knows by name; others are expanded in place. */
 static bool is_component(const struct schema_node *n)
 {
     switch ((enum schema_kind)n->kind) {
@@ -362,7 +362,7 @@ static void add_fields(struct document *d, cJSON *out, const struct schema_node 
         const struct schema_field *f = &SCHEMA_BUILTIN.fields[i];
 
         if (f->flags & FIELD_INLINE)
-            continue; /* its members stand beside it in the table */
+            continue; /* its members follow it in the table */
         add_property(d, properties, text_at(n->type_name), f);
         if (f->flags & FIELD_REQUIRED)
             json_append(required, json_new_string(d->arena, str_c(text_at(f->name))));
@@ -386,7 +386,7 @@ static void add_unions(struct document *d, cJSON *out, const char *type)
     }
 }
 
-/* v3: what is one of two types. */
+/* v3: a value of one of two types. */
 static cJSON *either_of(struct document *d, const char *format, const char *first,
                         const char *second)
 {
@@ -412,7 +412,7 @@ static cJSON *component_schema(struct document *d, const struct schema_node *n)
     if (n->kind == SCHEMA_INT_OR_STRING && !d->v2)
         return either_of(d, "int-or-string", "integer", "string");
     out = scalar_schema(d, n);
-    /* RawExtension is an object of any shape; JSON and its like are anything. */
+    /* RawExtension is an object of any shape; JSON and similar types are any value. */
     if (n->kind == SCHEMA_OBJECT || (n->kind == SCHEMA_ANY && n->list_type == LIST_ATOMIC))
         json_set_str(d->arena, out, "type", STR("object"));
     if (n->kind == SCHEMA_OBJECT) {
@@ -470,7 +470,7 @@ static void add_kinds(struct document *d, cJSON *out, uint32_t node)
         bool nameless = str_eqc(name.group, GROUP_NAMELESS);
 
         if (nameless && !str_has_prefix(name.kind, STR("API")))
-            continue; /* the body of a patch, the answer of /version: of no group */
+            continue; /* the body of a patch, the answer of /version: without a group */
         if (nameless || str_eqc(name.group, GROUP_ANY))
             add_common_kind(d, list, name.kind);
         else
@@ -480,7 +480,7 @@ static void add_kinds(struct document *d, cJSON *out, uint32_t node)
         json_set(d->arena, out, "x-kubernetes-group-version-kind", list);
 }
 
-/* A type has several nodes where its uses differ: they are one component. */
+/* A type whose uses differ has several nodes: they are one component. */
 const char *openapi_want(struct document *d, uint32_t node)
 {
     const struct schema_node *wanted = schema_node(&SCHEMA_BUILTIN, node);
@@ -507,7 +507,7 @@ const char *openapi_want_type(struct document *d, const char *type)
 
     while (i < SCHEMA_BUILTIN.n_nodes && strcmp(text_at(SCHEMA_BUILTIN.nodes[i].type_name), type))
         i++;
-    assert(i < SCHEMA_BUILTIN.n_nodes); /* we know the types we name */
+    assert(i < SCHEMA_BUILTIN.n_nodes); /* the named types are in the table */
     return openapi_want(d, i);
 }
 

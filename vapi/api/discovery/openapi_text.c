@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * What the host tells of built-in types, by the hook the syncer registered: its index of OpenAPI
- * documents, and of these the ones a request needs. Nothing is kept but the index; a document is
- * looked at once, while ours is made of it. Must never ask for a document of a tenant's groups, nor
- * let a request wait for long: a host that fails once is left alone for a while.
+ * The host's descriptions of built-in types, through the hook the syncer registered: its index of
+ * OpenAPI documents, and those documents a request needs. Only the index is kept; a document is
+ * used once, while ours is built. Must never request a document of a tenant's groups, nor let a
+ * request wait for long: after one failure the host gets no request for a while.
  *
- *   index   NONE -> ASKED -> KNOWN (for INDEX_MS) | FAILED (for RETRY_MS) -> ASKED
- *   wanted  waits -> asked (MAX_ASKED at once) -> told */
+ *   index   NONE -> REQUESTED -> KNOWN (for INDEX_MS) | FAILED (for RETRY_MS) -> REQUESTED
+ *   wanted  queued -> requested (at most MAX_ASKED) -> delivered */
 #include "openapi.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@
 #define MAX_ROOTS   128
 #define MAX_HASH    256
 
-/* Custom resources have metadata too: this small document tells what that is. */
+/* Custom resources have metadata too: this small document describes it. */
 #define META_ROOT "apis/scheduling.k8s.io/v1"
 
 enum index_state { INDEX_NONE, INDEX_ASKED, INDEX_KNOWN, INDEX_FAILED };
@@ -85,7 +85,7 @@ static void forget_index(struct texts *t)
     t->n_told = 0;
 }
 
-/* Only what we serve from the built-in table: names of other groups are none of a tenant's. */
+/* Only groups that the built-in table serves: other names belong to tenants. */
 static void learn(struct texts *t, struct str root, struct str url)
 {
     struct str rest = url, hash;
@@ -226,7 +226,7 @@ static void on_text(void *ctx, struct str body, const struct err *failure)
     ask_next(t);
 }
 
-/* The next that waits; those that cannot be asked for any more are told nothing. */
+/* Requests the next queued document; those that became unavailable are delivered without one. */
 static void ask_next(struct texts *t)
 {
     const struct vapi_hooks *hooks = hooks_of(t);
@@ -274,7 +274,7 @@ void texts_want(struct texts *t, struct str root, texts_cb done, void *ctx)
     ask_next(t);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 struct texts *texts_new(struct vapi *api)
 {

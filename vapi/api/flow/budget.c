@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Memory of the whole process. Why: a container over its limit is killed, and every tenant request
- * with it; one that answers 429 in time only makes its clients wait. What is in use is counted by
- * the heap itself (mem_in_use()) and checked against the kernel's view; what a request will need
- * is reserved from its arrival to its end. The bound is for those who ask: controllers of this
- * process, health checks, deletes and reads of one object pass, so that it can get out again. It
- * must never refuse because of memory that is free. */
+ * Memory of the whole process. Why: a container over its limit is killed with all its requests; one
+ * that answers 429 in time only makes its clients wait. Usage is counted by the heap itself
+ * (mem_in_use()) and checked against the kernel's figure; the memory a request will need is
+ * reserved from its arrival to its end. The bound does not apply to the in-process controllers,
+ * health checks, deletes and reads of one object, so that usage can go down again. It must never
+ * refuse because of memory that is free. */
 #include "flow.h"
 
 #include <stdio.h>
@@ -16,25 +16,25 @@
 #include <sublet/notice.h>
 
 #define MIB             ((size_t)1 << 20)
-#define PER_CONNECTION  (48u * 1024) /* of TLS and HTTP/2, which is not in our count */
+#define PER_CONNECTION  (48u * 1024) /* of TLS and HTTP/2, which the heap does not count */
 #define PROGRAM         (16 * MIB)   /* its pages, SQLite's cache */
-#define WRITE_FACTOR    16 /* a body's tree, the object's before and after it, its bytes */
+#define WRITE_FACTOR    16           /* a body's tree, the object's before and after, its bytes */
 #define WRITE_FLOOR     (64u * 1024)
 #define LIST_COST       MIB /* a piece, a row's trees, a compressor */
 #define WATCH_COST      (64u * 1024)
 #define LEAST_CALL      (16 * MIB) /* of one call's arena */
-#define RESIDENT_MS     100        /* how long the kernel's figure is good for */
+#define RESIDENT_MS     100        /* how long the kernel's figure is valid */
 #define TRIM_MS         2000
-#define CALM_MS         5000 /* without a refusal, before it is said to be over */
+#define CALM_MS         5000 /* without a refusal, until the notice ends */
 #define CGROUP_MAX      4096
-#define UNLIMITED_BYTES ((uint64_t)1 << 60) /* version 1 says so by a number close to 2^63 */
+#define UNLIMITED_BYTES ((uint64_t)1 << 60) /* no limit in version 1 is close to 2^63 */
 
 struct budget {
     size_t limit;    /* 0: none */
-    size_t reserved; /* for requests under way */
+    size_t reserved; /* for requests in progress */
     size_t resident;
     uint64_t resident_ms, trimmed_ms;
-    int64_t refused_ms; /* when it did last */
+    int64_t refused_ms; /* the last refusal */
     bool refusing;
 };
 
@@ -51,7 +51,7 @@ static bool read_number(const char *path, uint64_t *ret)
     return n && str_to_u64(str_trim((struct str){text, n}), ret) && *ret < UNLIMITED_BYTES;
 }
 
-/* The least of a group and of those around it, from path upwards. */
+/* The lowest limit of a group and its ancestors, from path upwards. */
 static void least_of(const char *root, struct str path, const char *file, uint64_t *least)
 {
     char name[CGROUP_MAX + 128];
@@ -80,7 +80,7 @@ static void read_group(struct str line, uint64_t *least)
         least_of("/sys/fs/cgroup/memory", rest, "memory.limit_in_bytes", least);
 }
 
-/* 0: the process may have all there is. */
+/* 0: no limit. */
 static uint64_t container_limit(void)
 {
     char text[CGROUP_MAX];
@@ -126,7 +126,7 @@ void budget_free(struct vapi *api)
     api->budget = mem_free(api->budget);
 }
 
-/* ---- what is in use ---- */
+/* ---- usage ---- */
 
 static size_t counted(const struct vapi *api)
 {
@@ -146,7 +146,8 @@ static size_t resident(struct vapi *api)
         return b->resident;
     b->resident_ms = now;
     b->resident = mem_resident();
-    /* What a burst left free is not in use; it goes back now, for what holds it is short. */
+    /* Memory freed after a burst is still resident; returns it to the kernel, since its holders are
+     * short-lived. */
     if (b->resident > b->limit - b->limit / 8 && now - b->trimmed_ms >= TRIM_MS) {
         b->trimmed_ms = now;
         mem_trim();
@@ -166,8 +167,8 @@ static size_t used(struct vapi *api)
 
 enum class { FREE, ORDINARY, MENDING };
 
-/* What it may cost, and whether it passes anyway. Updates may be what a deletion waits for: they
- * have the last sixteenth for themselves. */
+/* Classifies by cost, and whether it is always admitted. Updates may be what a deletion waits for:
+ * the last sixteenth is reserved for them. */
 static enum class classify(struct call *c, const struct attributes *what, size_t *ret_cost) {
     size_t body = c->request->body.n; struct str verb = str_c(what->verb);
 
@@ -223,7 +224,7 @@ static bool reserve(struct call *c, size_t cost, size_t most)
     size_t in_use = used(c->api);
 
     if (in_use + b->reserved + cost > most) {
-        /* One that is too large by itself says nothing about the others. */
+        /* A request that is too large by itself says nothing about the others. */
         if (in_use + b->reserved + LIST_COST > most)
             report(c->api, in_use);
         return false;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The end of a request's patience. Why: what waits (for the host, for a slow disk, for its turn)
- * must not wait for ever, and its client must hear so while it still listens. One timer stands for
- * all calls, and only for those that outlive the turn of the loop they came in: the rest never see
- * it. It must never take an answer back, nor undo a write: that goes on and answers nobody.
- * Source: k8s.io/apiserver pkg/endpoints/filters/request_deadline.go. */
+ * The deadline of a request. Why: a request that waits (for the host, for a slow disk, in a queue)
+ * must not wait for ever, and its client must be answered while it still listens. One timer serves
+ * all calls, and only those that outlive the turn of the loop they arrived in: the others never
+ * touch it. It must never withdraw an answer, nor undo a write: that continues, and its answer is
+ * dropped. Source: k8s.io/apiserver pkg/endpoints/filters/request_deadline.go. */
 #include "flow.h"
 
 #include <assert.h>
@@ -32,7 +32,7 @@ static size_t digits(struct str *rest)
     return n;
 }
 
-/* What Go's time.ParseDuration says of a text that is none. */
+/* The error of Go's time.ParseDuration about an invalid string. */
 static struct str duration_problem(struct arena *a, struct str value)
 {
     static const char *const units[] = {"ns", "us", "\xc2\xb5s", "\xce\xbcs", "ms", "s", "m", "h"};
@@ -63,7 +63,7 @@ static struct str duration_problem(struct arena *a, struct str value)
     return arena_printf(a, "invalid duration \"%.*s\"", STR_F(value));
 }
 
-/* *ret_ms is 0 for none, and for one that says nothing. */
+/* *ret_ms is 0 when there is none, or it is empty. */
 static int asked_ms(struct arena *a, const struct query *q, int64_t *ret_ms, struct err *err)
 {
     struct str value = query_get(q, "timeout");
@@ -81,9 +81,9 @@ static int asked_ms(struct arena *a, const struct query *q, int64_t *ret_ms, str
     return 0;
 }
 
-/* ---- the end ---- */
+/* ---- expiry ---- */
 
-/* As upstream prints it: a Status without its kind, as text. */
+/* As upstream prints it: a Status without its kind, as a string. */
 static const char LATE[] =
     "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"Timeout: request did not complete "
     "within the allotted timeout\",\"reason\":\"Timeout\",\"details\":{},\"code\":504}\n";
@@ -116,7 +116,7 @@ static bool waits(const struct call_entry *e)
 
 static void on_deadline(uv_timer_t *timer);
 
-/* The next one that is due; calls are in order of their arrival, not of their ends. */
+/* Sets the timer to the earliest deadline; calls are in order of arrival, not of deadline. */
 static void arm(struct vapi *api)
 {
     int64_t next = INT64_MAX, now = now_ms(api);
@@ -180,7 +180,7 @@ void deadline_restore(struct call *c)
     call_entry(c)->due_ms = call_entry(c)->final_due_ms;
 }
 
-/* c came through its first turn without an answer. */
+/* Called after c's first turn without an answer. */
 void deadline_watch(struct call *c)
 {
     struct vapi *api = c->api;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Fairness between users. Why: requests run one after another on one loop, so whoever sends a
- * hundred lists in one packet has it for as long as they take. What upstream bounds by seats is
- * bounded here by time: a flow may use a slice of it per turn of the loop, what is left of its
- * requests waits, and waiting flows take turns, levels by their shares. Seats (requests whose
- * answers wait for the disk or the host) are bounded as well. The usual case, a flow with nothing
- * waiting that has time left, costs a look-up and reads the clock. It must never make a flow wait
- * for itself alone, and never queue without a bound. Source for names and limits: k8s.io/apiserver
- * pkg/util/flowcontrol. */
+ * Fairness between users. Why: requests run one after another on one loop, so a client that sends a
+ * hundred lists in one packet occupies it for all of them. Upstream limits seats; here time is
+ * limited: a flow may use a slice of it per turn of the loop, its other requests wait, and waiting
+ * flows take turns, levels by their shares. Seats (requests whose answers wait for the disk or the
+ * host) are limited as well. The usual case, a flow with an empty queue and time left, costs one
+ * look-up and reads the clock. It must never make a flow wait for itself alone, and never queue
+ * without a bound. Source for names and limits: k8s.io/apiserver pkg/util/flowcontrol. */
 #include "flow.h"
 
 #include <assert.h>
@@ -17,17 +16,17 @@
 #include <sublet/metrics.h>
 #include <sublet/net.h>
 
-#define SLICE_US        2000 /* of the loop, for one flow in one turn */
-#define TURN_US         8000 /* for all that waited, before the loop looks at its sockets again */
-#define MOST_WAITING    1500 /* of all flows; below net's own limit of requests under way */
-#define MOST_BYTES      (64u << 20) /* of answers made for one flow and not gone */
-#define MOST_BODIES     (16u << 20) /* of one flow's requests that wait; net holds 64 MiB in all */
+#define SLICE_US        2000 /* of the loop, per flow and turn */
+#define TURN_US         8000 /* for all queued requests, before the loop polls its sockets again */
+#define MOST_WAITING    1500 /* over all flows; below net's own limit of requests in progress */
+#define MOST_BYTES      (64u << 20) /* of answers of one flow that are not sent */
+#define MOST_BODIES     (16u << 20) /* of queued requests of one flow; net holds 64 MiB in all */
 #define IDLE_FLOWS      256         /* kept for their next request */
 #define DEFAULT_WRITES  200
 #define DEFAULT_READS   400
 #define DEFAULT_STREAMS 2000 /* of one user */
-#define DEFAULT_ALL     4000 /* streams of all of them */
-#define WAIT_PART       4    /* of the deadline is the longest wait, as upstream */
+#define DEFAULT_ALL     4000 /* streams of all users */
+#define WAIT_PART       4    /* the longest wait is this part of the deadline, as upstream */
 
 struct flows {
     struct vapi *api;
@@ -126,7 +125,7 @@ void flow_free(struct vapi *api)
     api->flows = mem_free(f);
 }
 
-/* ---- which flow ---- */
+/* ---- flow of a request ---- */
 
 static void sweep_idle(struct flows *f)
 {
@@ -164,8 +163,8 @@ static struct str distinguish(const struct flow_schema *s, const struct call *c,
     return s->by == FLOW_BY_USER ? c->user.name : STR("");
 }
 
-/* One look-up, no allocation. Reads and writes of a user are two flows: what waits for a seat of
- * the one kind must not stand before the other. */
+/* One look-up, no allocation. Reads and writes of a user are two flows: a read that waits for a
+ * seat must not block a write, nor the reverse. */
 static struct flow *find_flow(struct flows *f, struct call *c, const struct flow_schema *s,
                               const struct attributes *what)
 {
@@ -193,7 +192,7 @@ static struct flow *find_flow(struct flows *f, struct call *c, const struct flow
     return flow;
 }
 
-/* ---- may it run? ---- */
+/* ---- seats ---- */
 
 static unsigned kind_of(const struct call_entry *e)
 {
@@ -237,7 +236,7 @@ static void run_now(struct flows *f, struct call_entry *e)
     flow->running++;
     level->running++;
     level->dispatched++;
-    flow->refs++; /* whatever becomes of the call */
+    flow->refs++; /* keeps the flow, whatever happens to the call */
     e->run(e->run_ctx);
     charge(flow, now_us() - began);
     flow->refs--;
@@ -278,7 +277,7 @@ void flow_leave(struct call *c)
 void flow_stream(struct call *c)
 {
     flow_leave(c);
-    budget_leave(c); /* what it holds from now on is counted as it is */
+    budget_leave(c); /* from here on its memory is counted by the heap */
 }
 
 void flow_answer_bytes(struct call *c, size_t n)
@@ -312,7 +311,7 @@ static void cancel_wait(struct call *c)
     unqueue(c->api->flows, call_entry(c));
 }
 
-/* A level that was quiet does not get what it did not use. */
+/* A level that was idle does not receive its unused share. */
 static void catch_up(struct flows *f, struct flow_level *level)
 {
     uint64_t least = UINT64_MAX;
@@ -370,7 +369,7 @@ void flow_timed_out(struct call *c)
     call_entry(c)->flow->level->rejected++;
 }
 
-/* The head of a flow's queue that may go now; whether only time is missing is told as well. */
+/* The head of a flow's queue if it may run now; also returns whether it only lacks time. */
 static struct call_entry *ready_head(struct flows *f, struct flow *flow, bool *ret_soon)
 {
     struct call_entry *e = TAILQ_FIRST(&flow->queue);
@@ -400,7 +399,7 @@ static struct call_entry *next_in_level(struct flows *f, struct flow_level *l, b
     return NULL;
 }
 
-/* Of the level that had least by its share; of it the flow whose turn it is. */
+/* Picks the level with the least time by its share; within it, the next flow in turn. */
 static struct call_entry *next_entry(struct flows *f, bool *ret_soon)
 {
     struct call_entry *best = NULL;
@@ -445,7 +444,7 @@ static void wake(struct flows *f)
         uv_idle_start(&f->idle, on_idle);
 }
 
-/* ---- the way in and out ---- */
+/* ---- entering and leaving ---- */
 
 static void know_rules(struct flows *f)
 {
@@ -517,7 +516,7 @@ void flow_end(struct call *c)
         wake(f);
 }
 
-/* ---- telling ---- */
+/* ---- metrics ---- */
 
 static void tell_levels(const struct flows *f, struct buf *out, const char *name,
                         enum metric_type type, const char *help,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi)
  *
- * Whose turn it is. A request belongs to a flow (a user, or what its FlowSchema tells flows apart
- * by), a flow to a priority level. A flow that asks for more than its share of the loop's time, or
- * while all seats are taken, waits in its own queue; queues take turns.
+ * Priority and fairness. A request belongs to a flow (a user, or the distinguisher of its
+ * FlowSchema), a flow to a priority level. A flow that needs more than its share of the loop's
+ * time, or arrives while all seats are taken, waits in its own queue; queues take turns.
  *
  *   flow_enter --runs at once--> seated --answered, or streams--> flow_leave --> flow_end
  *        '------> waits --its turn--^   '--> 429: too many wait, or for too long */
@@ -16,19 +16,19 @@
 #include "../../core/calls.h"
 #include "../../core/target.h"
 
-#define FLOW_NAME 64 /* of schemas and levels; longer ones are cut, and still told apart by uid */
+#define FLOW_NAME 64 /* of schemas and levels; longer ones are truncated, and identified by uid */
 
 struct flow_level {
     char *name;
     char uid[64];
     bool exempt;    /* waits for no seat, and is not refused */
     bool reject;    /* does not wait */
-    int64_t shares; /* of the loop's time, while others want some */
+    int64_t shares; /* of the loop's time, while levels compete */
     int64_t most_waiting;
     unsigned running, waiting, refs;
     uint64_t virtual_us; /* time used, by share */
     uint64_t dispatched, rejected;
-    TAILQ_HEAD(, flow) ring; /* flows that wait, in order of their turns */
+    TAILQ_HEAD(, flow) ring; /* waiting flows, in order of their turns */
     struct flow_level *next;
 };
 
@@ -52,8 +52,8 @@ struct flow {
     TAILQ_ENTRY(flow) in_ring;
     TAILQ_HEAD(, call_entry) queue;
     unsigned waiting, running, streams, refs;
-    size_t answer_bytes;  /* made for it, not yet gone */
-    size_t waiting_bytes; /* bodies of what waits */
+    size_t answer_bytes;  /* of its answers, not sent yet */
+    size_t waiting_bytes; /* bodies of queued requests */
     uint64_t turn_ms, spent_us;
 };
 
@@ -61,52 +61,52 @@ struct flow {
 struct flow_rules;
 struct flow_rules *flow_rules_load(struct vapi *api, struct flow_level **levels);
 struct flow_rules *flow_rules_free(struct flow_rules *r);
-/* The first that matches; never NULL. */
+/* The first match; never NULL. */
 const struct flow_schema *flow_rules_match(const struct flow_rules *r, const struct user *u,
                                            const struct attributes *what);
 
-/* flow_keep.c: the objects every cluster has stay, and say whether their level exists. */
+/* flow_keep.c: keeps the objects every cluster has, and sets the condition on missing levels. */
 struct flow_keep;
 struct flow_keep *flow_keep_start(struct vapi *api); /* NULL where the kinds are not served */
-bool flow_keep_changed(struct flow_keep *k);         /* since it was asked last */
+bool flow_keep_changed(struct flow_keep *k);         /* since the last call */
 void flow_keep_close(struct flow_keep *k);           /* takes NULL; counts in api->open_handles */
 void flow_keep_seeds(void (*each)(void *ctx, const char *resource, cJSON *object), void *ctx);
 
 /* flow.c */
 void flow_open(struct vapi *api);
-void flow_start(struct vapi *api); /* the objects are there */
+void flow_start(struct vapi *api); /* after the objects were created */
 void flow_close(struct vapi *api); /* its handles count in api->open_handles */
 void flow_free(struct vapi *api);  /* after that */
-/* run() now, later or never: then c was answered or is gone. */
+/* Calls run() now, later, or never when c was answered or disconnected. */
 void flow_enter(struct call *c, const struct attributes *what, void (*run)(void *ctx), void *ctx);
-void flow_leave(struct call *c);  /* it needs no seat any more */
+void flow_leave(struct call *c);  /* it needs its seat no more */
 void flow_stream(struct call *c); /* it streams from now on */
 void flow_end(struct call *c);
-/* Time that was spent for a flow outside of its requests' turns; it is held meanwhile. */
+/* Charges time spent for a flow outside of its requests' turns; the flow must be held. */
 void flow_hold(struct flow *flow);
 void flow_spend(struct vapi *api, struct flow *flow, uint64_t us);
 void flow_answer_bytes(struct call *c, size_t n);
 int flow_too_many(struct err *err) MUST_CHECK; /* 429 */
-void flow_timed_out(struct call *c);           /* it waited for too long */
+void flow_timed_out(struct call *c);           /* it waited too long */
 void flow_metrics(struct vapi *api, struct buf *out);
 
 /* deadline.c */
-/* Ends c with 504 at its time, unless it is answered before. -1: ?timeout= is no duration. */
+/* Ends c with 504 at its deadline, unless it is answered before. -1: ?timeout= is no duration. */
 int deadline_set(struct call *c, const struct query *q, struct err *err) MUST_CHECK;
-/* c was not answered at once: somebody must look at the clock. */
+/* c was not answered in its first turn: its deadline needs the timer. */
 void deadline_watch(struct call *c);
-/* While it waits for its turn: a part of its time; then the rest. */
+/* While it is queued: a part of its time; then all of it. */
 void deadline_shorten(struct call *c, int64_t part);
 void deadline_restore(struct call *c);
 
-/* budget.c: the memory of the process, and who still gets some of it */
+/* budget.c: the memory of the process */
 void budget_open(struct vapi *api); /* by the configuration, else by the container's limit */
 void budget_free(struct vapi *api);
 /* Reserves what the request may need, until budget_leave(); false: 429. */
 bool budget_enter(struct call *c, const struct attributes *what);
-/* The same for what shows only when it is answered: with what it has, until budget_leave(). */
+/* The same for memory known only when answering; adds to the reservation, until budget_leave(). */
 bool budget_more(struct call *c, size_t bytes);
 void budget_leave(struct call *c);
-/* Nothing that can wait is to be held for anybody. */
+/* True when memory is short: nothing optional should be kept. */
 bool budget_tight(struct vapi *api);
 void budget_metrics(struct vapi *api, struct buf *out);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The FlowSchemas and priority levels every cluster has, and the condition that says whether a
- * schema's level exists. Why: users look at them, and tools that write their own expect these.
- * `exempt` and `catch-all` cannot be lost; the others are brought back and up to date unless their
- * annotation says they are the tenant's now. Nothing polls: it acts on changes, a moment later. It
- * must never fight a tenant who took one over. Source: k8s.io/apiserver
+ * The FlowSchemas and priority levels every cluster has, and the Dangling condition of a schema
+ * without its level. Why: users read them, and tools that write their own expect these. `exempt`
+ * and `catch-all` cannot be removed; the others are restored and updated unless their annotation
+ * says that the tenant maintains them. Nothing polls: it acts on changes, a moment later. It must
+ * never overwrite an object a tenant took over. Source: k8s.io/apiserver
  * pkg/apis/flowcontrol/bootstrap default.go, pkg/registry/flowcontrol/ensurer. */
 #include "flow.h"
 
@@ -14,7 +14,7 @@
 #include <sublet/object.h>
 
 #define KEEP_MAGIC 0x666c6b70u
-#define CALM_MS    200 /* after a change, before looking */
+#define CALM_MS    200 /* after a change, before the check */
 #define AUTOUPDATE "apf.kubernetes.io/autoupdate-spec"
 
 #define ALL_RULES                                                                                  \
@@ -128,11 +128,11 @@ void flow_keep_seeds(void (*each)(void *ctx, const char *resource, cJSON *object
     arena_free(a);
 }
 
-/* ---- keeping ---- */
+/* ---- maintenance ---- */
 
 static void on_written(void *ctx, const struct err *err, const struct store_object *object)
 {
-    (void)ctx; /* what failed is looked at again with the next change */
+    (void)ctx; /* a failed write is retried with the next change */
     (void)err;
     (void)object;
 }
@@ -227,11 +227,11 @@ static void look(struct flow_keep *k)
     err_init(&err, a);
     if (store_scan(k->api->o.store, k->schemas->storage, STR_NULL, STR_NULL, STR_NULL, 0, on_schema,
                    k, &err))
-        err_clear(&err); /* the present is always there */
+        err_clear(&err); /* the latest revision always exists */
     arena_free(a);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -282,7 +282,7 @@ struct flow_keep *flow_keep_start(struct vapi *api)
     k->timer.data = k;
     api->open_handles++;
     open = open_watch(k, levels, &k->watches[0]) && open_watch(k, schemas, &k->watches[1]);
-    assert(open); /* the present is never too old */
+    assert(open); /* the latest revision is never compacted */
     uv_timer_start(&k->timer, on_timer, CALM_MS, 0);
     return k;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * FlowSchemas and priority levels, compiled from the store whenever they changed. A cluster without
- * them (or with none that matches) has one level for everybody, told apart by user. It must never
- * trust their number: what is beyond a bound is left out. Source: k8s.io/apiserver
+ * FlowSchemas and priority levels, compiled from the store after every change. A cluster without
+ * them (or a request that matches none) uses one level for all users, with a flow per user. It must
+ * never trust their number: those beyond a bound are left out. Source: k8s.io/apiserver
  * pkg/util/flowcontrol rule.go; the order of schemas: apf_controller.go. */
 #include "flow.h"
 
@@ -152,7 +152,7 @@ static struct flow_level *find_level(struct flow_level *list, struct str name)
     return list;
 }
 
-/* A level stays once it was there: flows may still be in it. */
+/* A level is never removed: flows may still refer to it. */
 static struct flow_level *make_level(struct flow_rules *r, struct str name)
 {
     struct flow_level *l = find_level(*r->levels, name);
@@ -207,7 +207,7 @@ static bool on_level(void *ctx, const struct store_object *o)
                              l->exempt ? "spec.exempt.nominalConcurrencyShares"
                                        : "spec.limited.nominalConcurrencyShares",
                              30);
-        /* Nobody of its users shall find that the others are served and they are not. */
+        /* Otherwise a level without shares would be starved by the others. */
         if (l->exempt)
             l->shares = 100;
         hand = positive(tree, "spec.limited.limitResponse.queuing.handSize", 6);
@@ -332,7 +332,7 @@ static void scan(struct flow_rules *r, const char *plural, store_scan_cb each)
         return;
     err_init(&err, r->arena);
     if (store_scan(api->o.store, res->storage, STR_NULL, STR_NULL, STR_NULL, 0, each, r, &err))
-        err_clear(&err); /* the present is always there */
+        err_clear(&err); /* the latest revision always exists */
 }
 
 struct flow_rules *flow_rules_load(struct vapi *api, struct flow_level **levels)
@@ -342,7 +342,7 @@ struct flow_rules *flow_rules_load(struct vapi *api, struct flow_level **levels)
     struct flow_level *everybody;
 
     *r = (struct flow_rules){.arena = a, .api = api, .levels = levels};
-    everybody = make_level(r, STR("catch-all")); /* before others take its place */
+    everybody = make_level(r, STR("catch-all")); /* before others use up the bound */
     assert(everybody);
     scan(r, "prioritylevelconfigurations", on_level);
     if (!everybody->uid[0])

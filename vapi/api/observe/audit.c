@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Requests as events of the audit log. Why: who did what must be told the way kube-apiserver tells
- * it. It must cost one test of a pointer where nothing is audited, and never tell of a call from
- * inside. Source: k8s.io/apiserver pkg/endpoints/filters/audit.go, pkg/audit/request.go. */
+ * Requests as events of the audit log, in kube-apiserver's form. It must cost one test of a pointer
+ * where nothing is audited, and never record an in-process call. Source: k8s.io/apiserver
+ * pkg/endpoints/filters/audit.go, pkg/audit/request.go. */
 #include "observe.h"
 
 #include <arpa/inet.h>
@@ -14,7 +14,7 @@
 
 #define MAX_AGENT       1024
 #define MAX_SOURCES     16
-#define MAX_OBJECT      (1u << 20) /* of a request or an answer; a bigger one is left out */
+#define MAX_OBJECT      (1u << 20) /* of a request or an answer; a bigger one is omitted */
 #define BUFFER_BYTES    (16u << 20)
 #define MAX_ANNOTATIONS 32
 #define MAX_ANNOTATION  (16u * 1024)
@@ -23,18 +23,18 @@
 struct api_audit {
     struct audit_policy *policy;
     struct audit_log *log;
-    bool refuse; /* what could not be told */
+    bool refuse; /* when an event cannot be recorded */
     uint64_t events, rejected;
     struct buf line;
 };
 
-/* In the call's arena. */
+/* Lives in the call's arena. */
 struct call_audit {
     struct audit_event event;
     struct audit_annotation annotations[MAX_ANNOTATIONS];
     size_t n_annotations;
     bool answered, streaming;
-    bool failed; /* before it was known who asks: it is told once, by its answer */
+    bool failed; /* authentication failed: one event, with the answer */
 };
 
 static struct call_audit *audit_of(const struct call *c)
@@ -149,7 +149,7 @@ static struct str peer_host(struct str peer)
     return host.n > 2 && host.p[0] == '[' ? str_sub(host, 1, host.n - 2) : host;
 }
 
-/* X-Forwarded-For, X-Real-Ip and the peer: where it came from, by its own account and ours. */
+/* X-Forwarded-For, X-Real-Ip and the peer: the source as claimed and as observed. */
 static void set_sources(struct call *c, struct audit_event *e)
 {
     struct arena *a = c->arena;
@@ -238,14 +238,14 @@ int audit_asked(struct call *c, const struct target *t, const struct user *user,
     if (a->failed)
         return 0;
     emit(c, AUDIT_REQUEST_RECEIVED);
-    /* Upstream finds out about it only then. */
+    /* Upstream sets it only after impersonation. */
     a->event.impersonated = user != real ? user : NULL;
     if (user != real)
         a->event.impersonation_constraint = user->constraint;
     return 0;
 }
 
-/* ---- what is added on the way ---- */
+/* ---- annotations and objects ---- */
 
 void audit_annotate(struct call *c, struct str key, struct str value)
 {
@@ -268,7 +268,7 @@ void audit_authorized(struct call *c, bool allowed, struct str reason)
     audit_annotate(c, STR("authorization.k8s.io/reason"), reason.p ? reason : STR(""));
 }
 
-/* JSON as it goes into the event; empty when it is too long. */
+/* The JSON for the event; empty when it is too long. */
 static struct str fit_object(struct call *c, struct str json)
 {
     const struct call_audit *a = audit_of(c);
@@ -287,7 +287,7 @@ static void refer(struct str *to, struct arena *a, const cJSON *object, const ch
         *to = arena_str(a, json_str_at(object, path));
 }
 
-/* Their kind may be left out by clients. */
+/* Clients may omit the kind. */
 static const cJSON *delete_options(struct arena *a, const cJSON *object)
 {
     cJSON *whole;
@@ -402,7 +402,7 @@ void audit_answer(struct call *c, int status, struct str content_type, const str
     if (e->decision.level >= AUDIT_LEVEL_REQUEST_RESPONSE && e->has_ref && !e->answer_object.n &&
         str_eqc(content_type, "application/json"))
         e->answer_object = fit_object(c, join(c, body, n));
-    /* What may run for long is told when its answer begins, whatever becomes of it. */
+    /* A long-running request is recorded when its answer begins, whatever its result. */
     if (a->failed || (call_entry(c)->long_running && !a->streaming))
         emit(c, AUDIT_RESPONSE_STARTED);
     if (!a->failed)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Counters, under the names that dashboards of kube-apiserver know, and GET /metrics. Why: an
- * operator's graphs and alerts work for a virtual cluster as they are. What is counted per request
- * costs one look-up; the number of series is bounded, whatever kinds a tenant makes up, and there
- * is no memory for them before the first request. It must never cost an idle cluster anything.
- * Source: k8s.io/apiserver pkg/endpoints/metrics/metrics.go. */
+ * Counters with kube-apiserver's names, and GET /metrics. Why: an operator's dashboards and alerts
+ * work for a virtual cluster unchanged. A request costs one look-up; the number of series is
+ * bounded, whatever kinds a tenant creates, and memory is allocated with the first request. It must
+ * never cost an idle cluster anything. Source: k8s.io/apiserver
+ * pkg/endpoints/metrics/metrics.go. */
 #include "observe.h"
 
 #include "../flow/flow.h"
@@ -20,13 +20,13 @@
 #define MAX_SERIES 2048
 #define MAX_CODES  10
 #define N_BOUNDS   (sizeof(SECONDS) / sizeof(SECONDS[0]))
-#define SLI_FROM   2 /* the first of SECONDS that objectives are measured by */
+#define SLI_FROM   2 /* the first of SECONDS that service level objectives use */
 #define N_SLI      (N_BOUNDS - SLI_FROM)
 
 static const double SECONDS[] = {0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1,  1.25, 1.5, 2,
                                  3,     4,     5,    6,   8,   10,  15,  20,  30, 45,   60};
 
-/* The names of what is not a resource; the rest counts as one. Source: where upstream's routes call
+/* Path labels of non-resource requests; other paths share one. Source: where upstream's routes call
  * InstrumentHandlerFunc. */
 static const struct path_name {
     const char *prefix, *name, *component;
@@ -56,19 +56,19 @@ struct series {
         uint64_t n;
     } codes[MAX_CODES];
     size_t n_codes;
-    unsigned running; /* of long-running ones */
+    unsigned running; /* long-running requests in progress */
     uint64_t counts[N_BOUNDS + 1];
     uint64_t sum_us;
-    uint64_t sli_counts[N_SLI + 1]; /* without what it waited for its turn; no dry runs */
+    uint64_t sli_counts[N_SLI + 1]; /* without time spent in a queue; no dry runs */
     uint64_t sli_us;
-    /* What the key is made of, to find it without printing it. */
+    /* The parts of the key, to find it without printing it. */
     unsigned storage;
     unsigned char verb, scope, dry_run, apply;
     const struct path_name *path;
-    char *resource, *version, *sub; /* ids of resources are used again: the name decides */
+    char *resource, *version, *sub; /* ids of resources are reused: the name decides */
 };
 
-/* The last few that were found, by what a call has at hand. */
+/* The most recent look-ups, by properties of the call. */
 #define RECENT 64
 
 struct api_metrics {
@@ -104,7 +104,7 @@ struct api_metrics *api_metrics_free(struct api_metrics *m)
     return mem_free(m);
 }
 
-/* ---- which series ---- */
+/* ---- series ---- */
 
 static enum scope scope_of(const struct call *c)
 {
@@ -250,12 +250,12 @@ void metrics_request(struct call *c, int code, int64_t took_us, int64_t waited_u
     s->counts[bucket_of(SECONDS, N_BOUNDS, took_us)]++;
     s->sum_us += (uint64_t)took_us;
     if (c->options.dry_run)
-        return; /* its labels would be those of the real ones */
+        return; /* its labels would equal those of real requests */
     s->sli_counts[bucket_of(SECONDS + SLI_FROM, N_SLI, own_us)]++;
     s->sli_us += (uint64_t)own_us;
 }
 
-/* By its series at the beginning: the request may be gone at the end. */
+/* Uses the series found at the beginning: the request may be freed at the end. */
 void metrics_long_running(struct call *c, int by)
 {
     struct call_entry *e = call_entry(c);
@@ -268,7 +268,7 @@ void metrics_long_running(struct call *c, int by)
         e->series = NULL;
 }
 
-/* ---- telling ---- */
+/* ---- exposition ---- */
 
 static void tell_totals(const struct api_metrics *m, struct buf *out)
 {
@@ -305,7 +305,7 @@ static void tell_durations(const struct api_metrics *m, struct buf *out)
     }
 }
 
-/* The labels of a series for a family that has no dry_run. */
+/* The labels of a series for a family without dry_run. */
 static struct str other_labels(const struct series *s, struct buf *ret)
 {
     struct str rest = {s->labels, s->n_labels};
@@ -362,7 +362,7 @@ static bool tell_object(void *ctx, const struct resource *r)
     struct objects *o = ctx;
     struct buf labels = BUF_INIT(0);
 
-    /* Once for all versions of it, and only what can be stored. */
+    /* Once for all versions, and only for stored kinds. */
     if (r->flags & RES_REVIEW || !(r->verbs & VERB_LIST) ||
         registry_by_storage(vapi_registry(o->api), r->storage) != r)
         return true;
@@ -452,7 +452,7 @@ bool metrics_handle(struct call *c, struct str path)
     audit_metrics(api, &out);
     notices_metrics(api, &out);
     metrics_process(&out);
-    /* Once it drains, those who wrote may be gone. */
+    /* While draining, the registered writers may be closed. */
     for (size_t i = 0; api->state == API_SERVING && i < api->n_metric_writers; i++)
         api->metric_writers[i].write(api->metric_writers[i].ctx, &out);
     call_raw(c, 200, STR("text/plain; version=0.0.4; charset=utf-8; escaping=underscores"),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * What the kernel knows of this process, under the names of Prometheus' own client libraries. It
- * must never be read but when somebody asks. */
+ * The kernel's figures about this process, with the names of Prometheus' own client libraries. It
+ * must be read only for a scrape. */
 #include "observe.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-/* The columns of /proc/self/stat behind the name in brackets, from `state`. Source: proc(5). */
+/* The columns of /proc/self/stat after the name in brackets, from `state`. Source: proc(5). */
 enum { STAT_UTIME = 11, STAT_STIME = 12, STAT_START = 19, STAT_VSIZE = 20, STAT_RSS = 21 };
 #define STAT_COLUMNS 22
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The one place that knows when a request was asked, answered and over; the audit log and the
- * counters are told from here. It must never change what is answered, but for a request that could
- * not be told where the configuration wants all of them told. */
+ * The one place that knows when a request began, was answered and ended; it calls the audit log and
+ * the counters. It must never change an answer, except for a request that cannot be audited where
+ * the configuration requires it. */
 #include "observe.h"
 
 #include "../flow/flow.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which headers cross. It must never pass on what a server on the way believes about who asks:
- * the request goes on under another identity, and the tenant's own words about that end here. */
+ * Selects the headers that are forwarded. It must never forward a claim of identity: the request
+ * continues with another identity, and the tenant's headers about it end here. */
 #include "impl.h"
 
 #include <string.h>
 
-/* Of one connection (RFC 9110 7.6.1), of whoever asks, or made anew. A '*' ends a prefix. */
+/* Hop-by-hop (RFC 9110 7.6.1), identifying the client, or written by the proxy. A '*' ends a
+ * prefix. */
 static const char *const NOT_ON[] = {
     "authorization",
     "connection",
@@ -32,7 +33,7 @@ static const char *const NOT_BACK[] = {
     "audit-id", "connection", "content-length",    "date",    "keep-alive", "proxy-*",
     "te",       "trailer",    "transfer-encoding", "upgrade", "warning",    "x-kubernetes-pf-*",
 };
-/* All an upgrade to a stream needs. */
+/* The only headers an upgrade to a stream needs. */
 static const char *const STREAM[] = {
     "sec-websocket-extensions", "sec-websocket-key",         "sec-websocket-protocol",
     "sec-websocket-version",    "x-stream-protocol-version",
@@ -56,7 +57,7 @@ static bool listed(struct str name, const char *const *list, size_t n)
     return false;
 }
 
-/* Browsers put a bearer token among the subprotocols: it is the tenant's, and ends here. */
+/* Browsers put a bearer token among the subprotocols: it is the tenant's, and is removed here. */
 static struct str without_tokens(struct arena *a, struct str protocols)
 {
     struct buf b = BUF_INIT(0);
@@ -98,7 +99,7 @@ void proxy_read_headers(struct call *c, struct proxy_request *r)
     r->headers = list;
 }
 
-/* Nothing of NOT_BACK, but what an upgrade is about. */
+/* Drops the headers of NOT_BACK, but keeps those of an upgrade. */
 static size_t copy_headers(struct net_header *to, const struct net_header *from, size_t n,
                            bool upgrade)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options of logs and streams: read from the query as a kube-apiserver reads them, refused in
- * its words, and written anew, so that nothing goes on that was not understood. Source:
+ * The options of logs and streams: read from the query as kube-apiserver does, refused with its
+ * messages, and re-encoded, so that no option is forwarded that was not parsed. Source:
  * k8s.io/kubernetes pkg/registry/core/pod/strategy.go, pkg/apis/core/validation (PodLogOptions). */
 #include "impl.h"
 
@@ -10,7 +10,7 @@
 #include <sublet/clock.h>
 #include <sublet/encode.h>
 
-#define MAX_COMMAND 4096 /* words */
+#define MAX_COMMAND 4096 /* arguments */
 
 struct options {
     struct call *call;
@@ -35,7 +35,7 @@ static bool next_pair(struct arena *a, struct str *rest, struct str *name, struc
     return false;
 }
 
-/* The first value of a name; STR_NULL without. */
+/* The first value of a name; STR_NULL when absent. */
 static struct str option(const struct options *o, const char *wanted)
 {
     struct str rest = o->call->request->query, name, value;
@@ -112,7 +112,7 @@ static int read_since_time(struct options *o, struct err *err)
     return 0;
 }
 
-/* "All" is what a host does that knows nothing of the option. */
+/* "All" is the behaviour of a host that does not know the option. */
 static void read_stream(struct options *o, bool tail)
 {
     static const char *const streams[] = {"All", "Stderr", "Stdout", NULL};
@@ -213,7 +213,7 @@ static int read_container(struct options *o, struct err *err)
 
 /* ---- streams ---- */
 
-/* Every value of a name goes on, in order. */
+/* Forwards every value of a name, in order. */
 static int pass_all(struct options *o, const char *wanted, struct err *err)
 {
     struct str rest = o->call->request->query, name, value;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a proxied request: checked here, answered by whoever registered the hook, piece by
- * piece and without a copy of the whole anywhere.
+ * The lifecycle of a proxied request: checked here, answered by the registered hook, piece by piece
+ * and without a copy of the whole anywhere.
  *
  *   call -> target, object, options -> connect() --+-- proxy_refuse()                    -> over
  *                                                  |-- proxy_begin() ---- write ... end  -> over
  *                                                  |-- proxy_upgrade() -- write ... end  -> over
  *                                                  '-- client gone: closed()             -> over
  *
- * It must never hand on a request whose caller may not make it, nor touch p after it is over. */
+ * It must never forward a request its user has no permission for, nor touch p after it is over. */
 #include "impl.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ const struct proxy_request *proxy_request(const struct proxy *p)
     return &p->request;
 }
 
-/* ---- what the answering side is told ---- */
+/* ---- events for the answering side ---- */
 
 void proxy_on(struct proxy *p, const struct proxy_events *events, void *ctx)
 {
@@ -52,7 +52,7 @@ static void on_drained(struct call *c)
         p->events->drained(p->ctx);
 }
 
-/* A call's address is what net_on() was given. */
+/* net_on() was given the call's address. */
 static void on_received(void *ctx, struct str bytes)
 {
     struct proxy *p = proxy_of(ctx);
@@ -63,7 +63,7 @@ static void on_received(void *ctx, struct str bytes)
 
 /* ---- answers ---- */
 
-/* p is dead from here on; its memory is the call's. */
+/* p is invalid from here on; its memory is the call's. */
 static struct call *take_call(struct proxy *p)
 {
     struct call *c = p->call;
@@ -156,9 +156,9 @@ int proxy_waiting(const struct proxy *p, const char *reason, struct err *err)
     return err_set(err, &ERR_BAD_REQUEST, "pod %.*s does not have a host assigned", STR_F(r->name));
 }
 
-/* ---- the way in ---- */
+/* ---- requests ---- */
 
-/* An upgrade by GET lets its caller act in the pod, as a POST does: both need `create`. Source:
+/* An upgrade by GET lets the client act in the pod, as a POST does: both need `create`. Source:
  * k8s.io/kubernetes pkg/registry/core/pod/rest/authorize.go. */
 static int authorize_stream(struct call *c, const struct proxy_request *r, struct err *err)
 {
@@ -189,7 +189,7 @@ static int find_object(struct call *c, struct proxy_request *r, struct err *err)
     return 0;
 }
 
-/* Exec, attach and port-forward are nothing without an upgrade. */
+/* Exec, attach and port-forward require an upgrade. */
 static int check_upgrade(const struct proxy_request *r, struct err *err)
 {
     if (r->kind == PROXY_LOG || r->kind == PROXY_POD || r->kind == PROXY_SERVICE || r->upgrade.n)

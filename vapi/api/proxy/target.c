@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the URL of a proxied request names. It must never let a path through that another server
- * could read as leaving the pod or service it begins at, nor anything of a node: what is behind
- * a node is the host's, and every tenant's. */
+ * The target in the URL of a proxied request. It must never forward a path that another server
+ * could read as leaving the pod or service, nor anything of a node: the host and every tenant are
+ * behind a node. */
 #include "impl.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static const struct {
     {"pods", "proxy", PROXY_POD},     {"services", "proxy", PROXY_SERVICE},
 };
 
-/* The label of a port or its number: DNS-1123 letters. */
+/* A port name or number: DNS-1123 letters. */
 static bool port_ok(struct str port)
 {
     for (size_t i = 0; i < port.n; i++)
@@ -49,7 +49,7 @@ static bool is_dots(struct str part)
     return str_eqc(part, ".") || str_eqc(part, "..");
 }
 
-/* Decoded once, as whoever is next may do. A backslash is a slash to some. */
+/* Decoded once, as the next server may do. Some servers treat a backslash as a slash. */
 static bool path_ok(struct arena *a, struct str path)
 {
     struct str text, part;
@@ -67,7 +67,7 @@ static bool path_ok(struct arena *a, struct str path)
     return true;
 }
 
-/* Only what a URL may carry as it is goes on as it came. */
+/* Only characters a URL may carry unencoded are forwarded unchanged. */
 static bool is_plain(struct str path)
 {
     for (size_t i = 0; i < path.n; i++)
@@ -77,7 +77,7 @@ static bool is_plain(struct str path)
     return true;
 }
 
-/* Cuts the next part of a raw path, which must decode to what it was read as. */
+/* Cuts the next part of a raw path, which must decode to the wanted string. */
 static bool is_part(struct arena *a, struct str *rest, struct str wanted)
 {
     struct str part;
@@ -85,8 +85,8 @@ static bool is_part(struct arena *a, struct str *rest, struct str wanted)
     return url_decode(a, str_cut(rest, '/'), false, &part) && str_eq(part, wanted);
 }
 
-/* What follows ".../proxy" as it was sent: the decoded path was what access was decided on, so its
- * parts before that must be the raw ones. */
+/* The path after ".../proxy" as sent: access was decided on the decoded path, so the parts before
+ * it must match the raw ones. */
 static int read_path(struct call *c, struct proxy_request *r, struct err *err)
 {
     const struct str head[] = {STR(""), STR("api"),          STR("v1"), STR("namespaces"),
