@@ -7,7 +7,7 @@
  * request wait for long: after one failure the host gets no request for a while.
  *
  *   index   NONE -> REQUESTED -> KNOWN (for INDEX_MS) | FAILED (for RETRY_MS) -> REQUESTED
- *   wanted  queued -> requested (at most MAX_ASKED) -> delivered */
+ *   wanted  queued -> requested (at most MAX_REQUESTED) -> delivered */
 #include "openapi.h"
 
 #include <assert.h>
@@ -18,14 +18,14 @@
 #define RETRY_MS    10000
 #define INDEX_WAIT  1000
 #define TEXT_WAIT   2000
-#define MAX_ASKED   2
+#define MAX_REQUESTED   2
 #define MAX_ROOTS   128
 #define MAX_HASH    256
 
 /* Custom resources have metadata too: this small document describes it. */
 #define META_ROOT "apis/scheduling.k8s.io/v1"
 
-enum index_state { INDEX_NONE, INDEX_ASKED, INDEX_KNOWN, INDEX_FAILED };
+enum index_state { INDEX_NONE, INDEX_REQUESTED, INDEX_KNOWN, INDEX_FAILED };
 
 struct told {
     struct str root, url, hash; /* heap */
@@ -60,7 +60,7 @@ struct texts {
     size_t n_told;
     struct index_waiter *waiters;
     struct wanted *wanted;
-    unsigned n_asked;
+    unsigned n_requested;
 };
 
 static int64_t now_ms(const struct texts *t)
@@ -153,9 +153,9 @@ void texts_want_index(struct texts *t, void (*done)(void *ctx), void *ctx)
     w = NEW(struct index_waiter);
     *w = (struct index_waiter){t->waiters, done, ctx};
     t->waiters = w;
-    if (t->state == INDEX_ASKED)
+    if (t->state == INDEX_REQUESTED)
         return;
-    t->state = INDEX_ASKED;
+    t->state = INDEX_REQUESTED;
     hooks->openapi(hooks->ctx, STR("/openapi/v3"), INDEX_WAIT, on_index, t);
 }
 
@@ -216,7 +216,7 @@ static void on_text(void *ctx, struct str body, const struct err *failure)
 
     assert(t->magic == TEXTS_MAGIC && w->asked);
     err_init(&err, a);
-    t->n_asked--;
+    t->n_requested--;
     if (failure || json_parse(a, body, &tree, &err)) {
         t->state = INDEX_FAILED;
         t->until_ms = now_ms(t) + RETRY_MS;
@@ -232,7 +232,7 @@ static void ask_next(struct texts *t)
     const struct vapi_hooks *hooks = hooks_of(t);
     struct wanted *w = t->wanted;
 
-    while (w && t->n_asked < MAX_ASKED) {
+    while (w && t->n_requested < MAX_REQUESTED) {
         const struct told *told = t->state != INDEX_FAILED ? told_of(t, w->root) : NULL;
 
         if (w->asked) {
@@ -241,7 +241,7 @@ static void ask_next(struct texts *t)
         }
         if (told && hooks->openapi) {
             w->asked = true;
-            t->n_asked++;
+            t->n_requested++;
             hooks->openapi(hooks->ctx, told->url, TEXT_WAIT, on_text, w);
         } else {
             wanted_done(w, NULL);

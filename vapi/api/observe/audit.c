@@ -211,7 +211,7 @@ static int refuse_untold(struct api_audit *audit, struct err *err)
     return -1;
 }
 
-int audit_asked(struct call *c, const struct target *t, const struct user *user, struct err *err)
+int audit_attributes(struct call *c, const struct target *t, const struct user *user, struct err *err)
 {
     struct api_audit *audit = c->api->audit;
     const struct user *real = user && user->real ? user->real : user;

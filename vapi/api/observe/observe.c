@@ -48,9 +48,9 @@ void observe_begin(struct call *c)
     call_entry(c)->began_us = now_us();
 }
 
-int observe_asked(struct call *c, const struct target *t, const struct user *user, struct err *err)
+int observe_attributes(struct call *c, const struct target *t, const struct user *user, struct err *err)
 {
-    return audit_asked(c, t, user, err);
+    return audit_attributes(c, t, user, err);
 }
 
 void observe_answer(struct call *c, int status, struct str content_type,

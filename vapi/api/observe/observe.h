@@ -18,7 +18,7 @@
 void observe_begin(struct call *c);
 /* The user is known (NULL: authentication failed with err), and the attributes. -1: must not be
  * served, because it cannot be audited. */
-int observe_asked(struct call *c, const struct target *t, const struct user *user,
+int observe_attributes(struct call *c, const struct target *t, const struct user *user,
                   struct err *err) MUST_CHECK;
 /* The answer as sent, before compression. */
 void observe_answer(struct call *c, int status, struct str content_type,
@@ -31,7 +31,7 @@ bool observe_long_running(const struct call *c, const struct target *t);
 struct api_audit;
 int audit_open(struct vapi *api, struct err *err) MUST_CHECK; /* by the configuration */
 void audit_close(struct vapi *api);
-int audit_asked(struct call *c, const struct target *t, const struct user *user,
+int audit_attributes(struct call *c, const struct target *t, const struct user *user,
                 struct err *err) MUST_CHECK;
 void audit_authorized(struct call *c, bool allowed, struct str reason);
 /* The request object, once it is decoded; the first one stays. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * A request's body as a tree: JSON, YAML or protobuf by its content type, bounded, with duplicate
- * and unknown fields noted. It must never hand on a tree of another kind than the URL is about.
- * Source: apiserver pkg/endpoints/handlers/{create,rest}.go, apimachinery pkg/runtime/serializer.
- */
+ * Decodes a request's body: JSON, YAML or protobuf by its content type, bounded, with duplicate and
+ * unknown fields recorded. It must never return a tree of another kind than the URL names. Source:
+ * apiserver pkg/endpoints/handlers/{create,rest}.go, apimachinery pkg/runtime/serializer. */
 #include "request.h"
 
 #include "../../core/meta.h"
@@ -56,7 +55,7 @@ static bool media_type(struct str header, struct str *ret)
 
 static int unsupported(const struct call *c, struct err *err)
 {
-    /* Protobuf is for kinds that have a message. */
+    /* Only kinds with a protobuf message accept it. */
     return err_set(err, &ERR_UNSUPPORTED_MEDIA_TYPE,
                    "the body of the request was in an unknown format - accepted media types "
                    "include: application/json, application/yaml%s",
@@ -90,7 +89,7 @@ int body_patch_type(struct call *c, struct err *err)
 
     type = str_trim(str_sub(type, 0, str_find(type, ';')));
     for (size_t i = 0; i < COUNT(PATCH_MEDIA); i++) {
-        /* Upstream's router compares the letters as they are, where there is one. */
+        /* Upstream's router, for built-in kinds, compares case-sensitively. */
         if (!(c->resource->crd ? str_eq_nocase(type, str_c(PATCH_MEDIA[i].type))
                                : str_eqc(type, PATCH_MEDIA[i].type)))
             continue;
@@ -150,7 +149,8 @@ static bool kind_exists(const struct call *c, struct str group, struct str versi
            schema_builtin_root(group, version, kind);
 }
 
-/* Why a body of this kind cannot be what is wanted, in the words of the scheme's converter. */
+/* Why a body of this kind cannot be converted to the wanted one, with the message of the scheme's
+ * converter. */
 static struct str kind_problem(struct call *c, struct str group, struct str version,
                                struct str kind)
 {
@@ -170,7 +170,7 @@ static struct str kind_problem(struct call *c, struct str group, struct str vers
                         STR_F(kind), STR_F(join_api_version(a, group, version)));
 }
 
-/* What a tree says it is; what it leaves out is what is expected. */
+/* The kind of a tree; missing parts are those expected. */
 struct said {
     struct str group, version, kind;
 };
@@ -197,7 +197,7 @@ static int compare_kind(struct call *c, const struct said *got)
     body_expected(c, &group, &version, &kind);
     if (!str_eq(got->kind, kind) || !str_eq(got->group, group))
         return 1;
-    /* The one version that is gone as an object and still taken as a body: clients of old drain. */
+    /* The one removed version that is still accepted as a body: old clients drain with it. */
     if (str_eq(got->version, version) ||
         (str_eqc(kind, "Eviction") && str_eqc(got->version, "v1beta1")))
         return 0;
@@ -245,7 +245,7 @@ int body_check_patched(struct call *c, cJSON *patched, struct err *err)
     if (differs)
         return body_refuse_patched(c, patched, kind_problem(c, got.group, got.version, got.kind),
                                    err);
-    /* Without a kind the message is about the fields alone, as upstream words it for patches. */
+    /* Without a kind the message names only the fields, as upstream's for patches. */
     json_remove(patched, "kind");
     failed = normalise(c, patched, true, err);
     body_set_kind(c, patched);
@@ -268,7 +268,7 @@ static void on_yaml_duplicate(void *ctx, struct str line)
 
 #define SUMMARY 30
 
-/* The beginning of what could not be read, for the message. */
+/* The beginning of an unreadable body, for the message. */
 static struct str summary(struct arena *a, struct str body)
 {
     struct str head = str_sub(body, 0, SUMMARY);
@@ -316,7 +316,7 @@ static int too_large(struct err *err)
     "%sjson: cannot unmarshal %s into Go value of type struct { APIVersion string "                \
     "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }"
 
-/* kind and apiVersion are read on their own before anything else, as upstream does. */
+/* Reads kind and apiVersion first, on their own, as upstream does. */
 static int check_type_meta(struct call *c, struct str body, struct err *err)
 {
     static const char *const keys[] = {"kind", "apiVersion"};
@@ -340,7 +340,7 @@ static int check_type_meta(struct call *c, struct str body, struct err *err)
     return unrecognised(c, body, "", err);
 }
 
-/* A custom resource says what it is: nothing stands in for its kind or version. */
+/* A custom resource must have both kind and version: there are no defaults. */
 static int check_custom(struct call *c, struct str body, struct err *err)
 {
     if (!c->resource->crd || (c->sub && c->sub->object_kind))
@@ -414,7 +414,7 @@ static int decode_patch(struct call *c, struct str body, struct err *err)
     return 0;
 }
 
-/* DELETE may have DeleteOptions of any group: they are the same. */
+/* DELETE accepts DeleteOptions of any group: they are the same. */
 static int decode_delete_options(struct call *c, struct str body, struct err *err)
 {
     enum body_format format;
@@ -439,10 +439,9 @@ static int decode_delete_options(struct call *c, struct str body, struct err *er
     return options_from_body(c, c->body, err);
 }
 
-/* ---- the shape of what was decoded ---- */
+/* ---- normalising ---- */
 
-/* A custom resource's metadata has the shape every object's has: it is looked at as a ConfigMap's.
- */
+/* A custom resource's metadata has the schema of every object's: it is checked as a ConfigMap's. */
 static int normalise_metadata(struct call *c, cJSON *object, struct err *err)
 {
     uint32_t root = schema_builtin_root(STR(""), STR("v1"), STR("ConfigMap"));
@@ -462,9 +461,9 @@ static int normalise_metadata(struct call *c, cJSON *object, struct err *err)
     return 0;
 }
 
-/* Go tells an empty list from none: it asks for managedFields to be forgotten. So does one empty
- * entry, which survives. Of a custom resource, which is no Go struct, an empty list says nothing.
- */
+/* Go distinguishes an empty list from none: it requests that managedFields be reset. So does one
+ * empty entry, which survives. In a custom resource, which is no Go struct, an empty list means
+ * nothing. */
 static void keep_reset(struct call *c, cJSON *object)
 {
     cJSON *entries = json_path(object, "metadata.managedFields");
@@ -546,7 +545,7 @@ static struct str strict_text(struct call *c)
     return arena_printf(c->arena, "strict decoding error: %.*s", STR_F(strict_join(&c->strict)));
 }
 
-/* As upstream encodes it: what it is comes first, and stored objects do not carry their kind. */
+/* As upstream encodes it: the kind first, because stored objects omit it. */
 static struct str patched_text(struct call *c, const cJSON *patched)
 {
     struct str version = json_str_at(patched, "apiVersion"), kind = json_str_at(patched, "kind");
@@ -570,7 +569,7 @@ int body_refuse_patched(struct call *c, const cJSON *patched, struct str why, st
     struct field_errors e;
 
     field_errors_init(&e, c->arena);
-    /* Of a strategic patch upstream shows the patch. */
+    /* For a strategic patch upstream shows the patch. */
     field_invalid_str(&e, FIELD(NULL, "patch"),
                       c->patch == PATCH_TYPE_STRATEGIC ? patch_print(c->arena, c->body)
                                                        : patched_text(c, patched),
@@ -578,7 +577,7 @@ int body_refuse_patched(struct call *c, const cJSON *patched, struct str why, st
     return field_errors_to_err(&e, STR(""), STR(""), STR(""), err);
 }
 
-/* Of custom resources upstream tells duplicates first, as they were found. */
+/* For custom resources upstream reports duplicates first, in the order they were found. */
 static void order_strict(struct call *c)
 {
     enum body_format format;

@@ -2,9 +2,9 @@
  * room: vapi
  *
  * Query parameters and DeleteOptions, with the conversions and the refusals of upstream's parameter
- * codec. Which combinations a LIST or WATCH allows is decided by their handlers. It must never let
- * a value pass that upstream refuses: clients rely on a misspelt dryRun not being a real write.
- * Source: apimachinery pkg/runtime/conversion.go, pkg/apis/meta/v1/validation. */
+ * codec. The handlers of LIST and WATCH check which combinations are valid. It must never accept a
+ * value that upstream refuses: clients rely on the error for a misspelt dryRun. Source:
+ * apimachinery pkg/runtime/conversion.go, pkg/apis/meta/v1/validation. */
 #include "request.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 
 /* ---- converters, one per type of parameter ---- */
 
-/* *ret_set is left alone when the parameter is absent. */
+/* *ret_set is unchanged when the parameter is absent. */
 static void take_bool(const struct query *q, const char *name, bool *ret, bool *ret_set)
 {
     struct str value = query_get(q, name);
@@ -67,7 +67,7 @@ static const char *const OPTION_KINDS[CALL_N_VERBS] = {
     [CALL_DELETECOLLECTION] = "DeleteOptions",
 };
 
-/* Upstream prints the whole list as the offending value, which is no string: hence by hand. */
+/* Upstream prints the whole list as the invalid value, which is no string: hence by hand. */
 static void refuse_dry_run(struct field_errors *e, struct arena *a, const cJSON *values)
 {
     struct err_cause *cause = ARENA_NEW(a, struct err_cause);
@@ -164,7 +164,7 @@ static int parse_write(struct call *c, const struct query *q, struct err *err)
     return finish_write_options(c, &e, err);
 }
 
-/* ---- options of removals ---- */
+/* ---- options of deletions ---- */
 
 static void check_propagation(struct call *c, bool orphan_set, bool orphan, struct field_errors *e)
 {
@@ -181,7 +181,7 @@ static void check_propagation(struct call *c, bool orphan_set, bool orphan, stru
         c->options.propagation = orphan ? STR("Orphan") : STR("Background");
 }
 
-/* Negative values mean "at once, but gracefully". */
+/* Negative values mean "immediately, but gracefully". */
 static void set_grace(struct call *c, int64_t seconds)
 {
     c->options.grace_seconds = seconds < 0 ? 1 : seconds;
@@ -207,7 +207,7 @@ static int parse_removal(struct call *c, const struct query *q, struct err *err)
     return finish_write_options(c, &e, err);
 }
 
-/* Members of DeleteOptions: what they must be, and what Go calls that. */
+/* Members of DeleteOptions: their types, and Go's names of these. */
 static const struct delete_member {
     const char *path, *owner, *type;
     bool (*is)(const cJSON *node);
@@ -271,7 +271,7 @@ int options_from_body(struct call *c, const cJSON *body, struct err *err)
     check_propagation(c, json_is_bool(orphan), json_true(orphan), &e);
     check_dry_run(c, json_get(body, "dryRun"), &e);
     c->options.uid = arena_str(c->arena, json_str_at(body, "preconditions.uid"));
-    /* One that is no revision of ours cannot match. */
+    /* A string that is no revision cannot match. */
     if (rv.n)
         c->options.delete_rv =
             str_to_u64(rv, &revision) && revision <= INT64_MAX && revision ? (int64_t)revision : -1;
@@ -281,7 +281,7 @@ int options_from_body(struct call *c, const cJSON *body, struct err *err)
 
 /* ---- options of reads ---- */
 
-/* GET and WATCH answer 500 for a revision that is no number, as upstream does. */
+/* GET and WATCH answer 500 for an invalid revision, as upstream does. */
 static int bad_revision(const struct call *c, struct str value, struct err *err)
 {
     bool list = c->verb == CALL_LIST;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * From an HTTP request to a call with its handler. The order is upstream's: who, may they, does it
- * exist, which form, which options, which body. It must never reveal whether something exists to
- * somebody who may not ask, so everything but the path is looked at after authorisation. */
+ * From an HTTP request to a call with its handler. The order is upstream's: authentication,
+ * authorization, resource, form of the answer, options, body. It must never reveal whether
+ * something exists to a client without permission, so everything but the path is read after
+ * authorization. */
 #include "request.h"
 
 #include "../flow/flow.h"
@@ -16,7 +17,7 @@
 #include <sublet/crd.h>
 #include <sublet/net.h>
 
-#define MAX_AUDIT_ID 1024 /* bytes; it stands in each event of the audit log */
+#define MAX_AUDIT_ID 1024 /* bytes; it is part of each event of the audit log */
 
 struct route {
     struct call *call;
@@ -58,12 +59,12 @@ static int no_such_method(struct err *err)
                    "the server does not allow this method on the requested resource");
 }
 
-/* What upstream's router serves, beside /apis/GROUP and /apis/GROUP/VERSION: below these it knows
- * what there is and answers in Statuses, and at these themselves it takes GET alone. */
+/* The routes of upstream's router, besides /apis/GROUP and /apis/GROUP/VERSION: below these it
+ * knows the resources and answers with Statuses; at these paths themselves it accepts only GET. */
 static const char *const ROUTED[] = {"/api", "/version", "/openid/v1/jwks",
                                      "/.well-known/openid-configuration"};
 
-/* The group of /apis/GROUP/...; STR_NULL when there is nothing behind it. */
+/* The group of /apis/GROUP/...; STR_NULL when nothing follows it. */
 static struct str group_of(struct str path, struct str *ret_rest)
 {
     struct str rest = path, group;
@@ -114,10 +115,10 @@ static void answer_unknown(struct route *r)
     call_error(r->call, &r->err);
 }
 
-/* ---- who and what ---- */
+/* ---- target and attributes ---- */
 
-/* A GET without a name is a list or a watch; a field selector on one name narrows what is asked
- * for. */
+/* A GET without a name is a list or a watch; a field selector on one name restricts the request to
+ * that name. */
 static void refine_verb(struct route *r)
 {
     struct target *t = &r->target;
@@ -154,7 +155,7 @@ static int authorize(struct route *r)
     return auth_forbidden(&r->err, c->arena, &c->user, &what, reason);
 }
 
-/* ---- does it exist ---- */
+/* ---- resource look-up ---- */
 
 /* Connections (log, exec, proxy, ...): their bodies are no objects. */
 static bool is_connection(const struct subresource *s)
@@ -167,13 +168,13 @@ static bool has_paths_below(const struct subresource *s)
     return is_connection(s) && str_eqc(str_c(s->name), "proxy");
 }
 
-/* Whether the URL has the shape of something of this resource. */
+/* Whether the URL has a form this resource serves. */
 static bool shape_exists(const struct resource *res, const struct subresource *sub,
                          const struct target *t)
 {
     bool in_namespace = t->ns.n && !(str_eqc(t->resource, "namespaces") && str_eq(t->ns, t->name));
 
-    /* The prefixes of old: /watch/ ends at a name, /proxy/ is gone. */
+    /* Deprecated prefixes: /watch/ ends at a name, /proxy/ was removed. */
     if (t->by_path_watch ? t->sub.n || !(res->verbs & VERB_WATCH)
                          : str_eqc(str_c(t->verb), "proxy"))
         return false;
@@ -181,7 +182,7 @@ static bool shape_exists(const struct resource *res, const struct subresource *s
         return false;
     if (resource_namespaced(res) && !t->ns.n && t->path_name.n)
         return false;
-    /* Across namespaces there is only reading, and of some there is nothing to read. */
+    /* Across namespaces there are only reads, and some resources have none. */
     if (resource_namespaced(res) && !t->ns.n && !(res->verbs & VERBS_READ))
         return false;
     if (t->sub.n && (!sub || !t->path_name.n))
@@ -189,8 +190,8 @@ static bool shape_exists(const struct resource *res, const struct subresource *s
     return !t->rest.n || has_paths_below(sub);
 }
 
-/* Across namespaces there is only reading; a POST names its object in the body, unless it is for a
- * subresource, and a PUT or PATCH in the path. */
+/* Across namespaces only reads are allowed. A POST names its object in the body, unless it is to a
+ * subresource; a PUT or PATCH in the path. */
 static bool method_allowed(const struct resource *res, const struct subresource *sub,
                            const struct target *t, const struct verb_bit *verb)
 {
@@ -208,7 +209,7 @@ static bool method_allowed(const struct resource *res, const struct subresource 
            verb->verb == CALL_WATCH;
 }
 
-/* 0 with c->resource set; 1 when there is no such thing; -1 with 405. */
+/* 0 with c->resource set; 1 when there is no such resource; -1 with 405. */
 static int find_resource(struct route *r)
 {
     struct call *c = r->call;
@@ -237,7 +238,7 @@ static void take_names(struct route *r)
     c->name = arena_str(c->arena, t->path_name);
 }
 
-/* What cannot be the last part of a path is nobody's name. */
+/* A name must be valid as the last part of a path. */
 static int check_name(const struct call *c, struct err *err)
 {
     const char *why = c->name.n ? name_check_path_segment(c->name) : NULL;
@@ -248,7 +249,7 @@ static int check_name(const struct call *c, struct err *err)
                    why);
 }
 
-/* Whether the selector asks for one name, and for this one. */
+/* Whether the selector requires exactly this name. */
 static bool selects_name(const struct selector *s, struct str name)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -291,7 +292,7 @@ static void warn_deprecated(struct call *c)
         call_warn(c, text);
 }
 
-/* Whole objects are told with their defaults (write.c). */
+/* write.c reports the use of deprecated versions with whole objects, after defaulting. */
 static bool told_by_writer(const struct call *c)
 {
     return (c->verb == CALL_CREATE || c->verb == CALL_UPDATE) &&
@@ -326,7 +327,7 @@ static int read_request(struct route *r)
         return -1;
     if (c->body && !told_by_writer(c))
         audit_request(c, c->body);
-    /* Other handlers write, and write.c looks at the shape of what it is given. */
+    /* Other writes are checked by write.c. */
     if (c->verb != CALL_CREATE || !c->sub)
         return 0;
     return body_take(c, &r->err) || admit_part(c, &r->err) ? -1 : 0;
@@ -340,7 +341,7 @@ static void run_plain(struct route *r)
     struct err *unacceptable = ARENA_NEW(c->arena, struct err);
 
     err_init(unacceptable, c->arena);
-    /* Each endpoint reads Accept in its own way: most have one form only. */
+    /* Each endpoint negotiates in its own way: most have only one form. */
     if (respond_negotiate(c, &r->query, unacceptable) == 0)
         err_clear(unacceptable);
     call_entry(c)->unacceptable = unacceptable;
@@ -367,14 +368,14 @@ static void run_resource(struct route *r)
         call_run(r->call);
 }
 
-/* ---- the way in ---- */
+/* ---- requests ---- */
 
 static void set_audit_id(struct call *c)
 {
     struct str given = net_header(c->request, "audit-id");
     char uuid[37];
 
-    /* Whatever it is: those who follow a request through several servers know it by this. */
+    /* Any value is accepted: clients correlate a request across several servers by it. */
     if (given.n && given.n <= MAX_AUDIT_ID) {
         call_entry(c)->audit_id = arena_str(c->arena, given);
         return;
@@ -383,7 +384,7 @@ static void set_audit_id(struct call *c)
     call_entry(c)->audit_id = arena_str(c->arena, str_c(uuid));
 }
 
-/* Its turn has come. */
+/* Called when flow control lets the request run. */
 static void run(void *ctx)
 {
     struct route *r = ctx;
@@ -406,7 +407,7 @@ static void admit(struct route *r)
         auth_authenticate(vapi_auth(c->api), c->arena, c->request, &what, &c->user, &r->err);
 
     err_init(&untold, c->arena);
-    if (observe_asked(c, &r->target, c->user.name.p ? &c->user : NULL, &untold)) {
+    if (observe_attributes(c, &r->target, c->user.name.p ? &c->user : NULL, &untold)) {
         call_error(c, &untold);
         return;
     }
@@ -418,7 +419,7 @@ static void admit(struct route *r)
     deadline_watch(c);
 }
 
-/* The keys that the token needs were fetched, or could not be. */
+/* The keys that the token needs were fetched, or fetching failed. */
 static void on_keys(void *ctx)
 {
     struct route *r = ctx;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list as it is sent. Why: the rows of a list can be many times what a process may hold as trees,
- * so each is read, turned to the form that was asked for and printed by itself; where stored bytes
- * are that form they go by reference. The objects are held by reference until the end, so a slow
- * reader gets the list of one revision. What is sent must be, byte for byte, the list printed as
- * one tree. */
+/* Sends a list. Why: as trees, the rows of a list can take many times the memory a process may use,
+ * so each is parsed, converted to the requested form and printed by itself; where stored bytes have
+ * that form they are sent by reference. References to the objects are held until the end, so a slow
+ * reader gets the list of one revision. The bytes sent must equal those of the list printed as one
+ * tree. */
 #include "respond.h"
 
 #include "../flow/flow.h"
@@ -15,9 +15,9 @@
 #include <sublet/proto.h>
 #include <sublet/yaml.h>
 
-#define BY_ROWS_FROM (1u << 20) /* bytes of a list that goes by reference, a batch at a time */
+#define BY_ROWS_FROM (1u << 20) /* bytes of a list that is sent by reference in batches */
 #define BATCH_BYTES  (4 * STREAM_PIECE)
-/* A row with indents, in a buffer that grew to hold it. */
+/* The size of a row with indentation, times its stored size. */
 #define PRINTED_FACTOR 4
 
 void list_release(struct list *l)
@@ -38,7 +38,7 @@ static cJSON *list_metadata(struct list *l)
     cJSON *meta = json_new_object(a);
 
     json_set_str(a, meta, "resourceVersion", arena_printf(a, "%lld", (long long)l->revision));
-    /* A list of custom resources has no Go type that would leave it out. */
+    /* A list of custom resources has no Go type with omitempty. */
     if (!l->more && l->call->resource->crd && l->call->output == OUTPUT_OBJECT)
         json_set_first(a, meta, "continue", json_new_string(a, STR("")));
     if (!l->more)
@@ -64,7 +64,7 @@ static struct str rows_head(struct list *l)
 
 #define ROWS_TAIL STR("]}\n")
 
-/* A row and what stands before it; the number of slices. */
+/* A row and the bytes before it; returns the number of slices. */
 static size_t row_slices(const struct list *l, size_t i, struct net_slice *ret)
 {
     const struct store_object *o = l->objects[i];
@@ -107,7 +107,7 @@ struct batches {
     struct list *list;
     struct str head;
     size_t next;
-    bool tail_given; /* the list goes with it */
+    bool tail_given; /* the list is released with it */
 };
 
 static size_t batch_slices(void *ctx, struct net_slice *ret)
@@ -162,7 +162,7 @@ static void answer_stored(struct list *l)
 
 enum form { FORM_JSON, FORM_PRETTY, FORM_YAML, FORM_PROTOBUF };
 
-/* What follows a last item "x", whatever list it ends. */
+/* The bytes after a last item "x", for each kind of list. */
 static const struct {
     struct str type, end, separator;
 } FORMS[] = {
@@ -177,17 +177,17 @@ struct rows {
     struct call *call;
     enum form form;
     const char *key; /* of the list of rows */
-    cJSON *frame;    /* all but the rows */
+    cJSON *frame;    /* the list without its rows */
     struct str head; /* of the frame, printed */
-    size_t before;   /* of a row that stands in nothing but an object and a list */
+    size_t before;   /* bytes before a row printed in a list with nothing else */
     size_t next;
     int64_t now;
     struct arena *scratch; /* one row's trees */
-    struct buf text;       /* one row, printed with what is around it */
-    bool counting;         /* protobuf: how long all of them are */
+    struct buf text;       /* one row, printed with its frame */
+    bool counting;         /* protobuf: the total length is being computed */
     struct proto_list proto;
     size_t counted;
-    struct buf kept; /* the rows that were counted, while they are short */
+    struct buf kept; /* rows printed while counting, if they are short */
     struct buf told; /* the answer for the audit log */
     bool telling;
 };
@@ -223,7 +223,7 @@ static void print(enum form form, struct buf *b, const cJSON *tree)
         json_print(b, tree);
 }
 
-/* The bytes before the only item "x" of tree's list, as they are printed. */
+/* The bytes printed before the only item "x" of tree's list. */
 static struct str printed_head(struct rows *r, cJSON *tree)
 {
     struct str mark = r->form == FORM_YAML ? STR("x") : STR("\"x\"");
@@ -240,7 +240,7 @@ static struct str printed_head(struct rows *r, cJSON *tree)
     return head;
 }
 
-/* {key: [row]} in the form and version that were asked for, in the scratch arena. */
+/* {key: [row]} in the requested form and version, in the scratch arena. */
 static cJSON *around_row(struct rows *r, const struct store_object *o)
 {
     struct call *c = r->call;
@@ -262,7 +262,7 @@ static cJSON *around_row(struct rows *r, const struct store_object *o)
     return around;
 }
 
-/* What around_row() made, without what is around the row. */
+/* The output of around_row() without the bytes around the row. */
 static struct str inner(struct str printed, size_t before, struct str end)
 {
     return str_sub(printed, before, printed.n - before - end.n);
@@ -366,7 +366,8 @@ static bool next_proto(struct rows *r, struct buf *out)
     return false;
 }
 
-/* A row's trees are many times its bytes, and the reader may stop here for as long as it likes. */
+/* A row's trees take many times its bytes, and the reader may pause here for any time: frees them
+ * first. */
 static bool next_row(void *ctx, struct buf *out)
 {
     struct rows *r = ctx;
@@ -420,7 +421,7 @@ static struct rows *rows_new(struct list *l)
     return r;
 }
 
-/* What a slow reader leaves with us is one row at least, however long it is printed. */
+/* The memory a slow reader holds is at least one printed row. */
 static size_t largest_row(const struct list *l)
 {
     size_t most = 0;
@@ -450,7 +451,7 @@ static void answer_rows(struct list *l)
     respond_source(c, 200, FORMS[r->form].type, &source, -1);
 }
 
-/* ---- which of them ---- */
+/* ---- choice of the form ---- */
 
 static bool all_as_stored(const struct list *l)
 {

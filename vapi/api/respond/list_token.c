@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Continue tokens: where a list in chunks goes on, and of which revision it is. A key is told from
- * the list's own beginning, "/name" in a namespace and "/namespace/name" across them. A token comes
- * back from the client: it must never lead out of the list it is used for. Source: apiserver
+ * Continue tokens: the position at which a chunked list continues, and its revision. A key is
+ * relative to the list, "/name" in a namespace and "/namespace/name" across them. A token comes
+ * back from the client: it must never lead out of its list. Source: apiserver
  * pkg/storage/continue.go. */
 #include "respond.h"
 
@@ -15,9 +15,9 @@
 
 /* --- age --- */
 
-/* Upstream compacts every five minutes, and clients are told that a token lasts about so long: they
- * are made to be ready for its end. We keep more history; where a chunked list began too long ago,
- * its revision counts as gone all the same. The marks say which revision there was when. */
+/* Upstream compacts every five minutes, and its documentation says that a token lasts about that
+ * long: clients handle its expiry. Our history is longer; a chunked list that began more than five
+ * minutes ago expires all the same. The marks record the revision at points in time. */
 enum { TOKEN_MS = 300 * 1000, MARK_EVERY_MS = 20 * 1000 };
 
 static void take_mark(struct vapi *api)
@@ -35,7 +35,7 @@ static void take_mark(struct vapi *api)
         return;
     m->mark[m->n].at_ms = now;
     m->mark[m->n++].revision = store_revision(vapi_store(api));
-    /* Upstream's own writes see to it that a list begun anew is of a later revision. */
+    /* Upstream's own writes guarantee that a restarted list has a later revision. */
     store_advance(vapi_store(api));
 }
 
@@ -45,7 +45,7 @@ bool list_token_expired(const struct call *c, int64_t revision)
     return revision > 0 && revision <= c->api->tokens.floor;
 }
 
-/* --- the text --- */
+/* --- encoding --- */
 
 struct str list_token(const struct call *c, int64_t revision, struct str ns, struct str name)
 {
@@ -70,7 +70,7 @@ static int token_error(struct err *err, const char *why)
                    why);
 }
 
-/* Where Go's decoder stops. */
+/* The position where Go's decoder stops. */
 static size_t first_odd(struct str s)
 {
     size_t i = 0;
@@ -80,7 +80,7 @@ static size_t first_odd(struct str s)
     return i;
 }
 
-/* What path.Clean would change, upstream refuses. */
+/* Upstream refuses a key that path.Clean would change. */
 static bool is_clean(struct str key)
 {
     if (key.n && key.p[0] == '/')

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Which form an answer takes: Accept with its transformations, pretty printing, compression.
- * Answers are JSON or YAML where the client lists one of them: stored bytes are JSON, and who
- * prefers protobuf understands JSON by the answer's content type. Protobuf goes to those who list
- * nothing else. It must never choose a form the client did not list. Source: apiserver
+ * The form of an answer: Accept with its transformations, pretty printing, compression. Answers are
+ * JSON or YAML where the client lists one of them: stored bytes are JSON, and a client that prefers
+ * protobuf recognizes JSON by the content type. Protobuf is for clients that list nothing else. It
+ * must never choose a form the client did not list. Source: apiserver
  * pkg/endpoints/handlers/negotiation/negotiate.go. */
 #include "respond.h"
 
@@ -19,7 +19,7 @@ struct clause {
     bool pretty, unusable;
 };
 
-/* "0.85" -> 850; what is no number counts as 1, as upstream's parser skips it. */
+/* "0.85" -> 850; an invalid number counts as 1, as upstream's parser skips it. */
 static int quality(struct str s)
 {
     int value = 0, digit = 100;
@@ -68,7 +68,7 @@ static struct clause read_clause(struct str text)
     return c;
 }
 
-/* The clauses by falling quality; equal ones as listed. */
+/* The clauses by descending quality; equal ones as listed. */
 static size_t read_accept(struct str accept, struct clause *clauses)
 {
     size_t n = 0;
@@ -98,7 +98,7 @@ size_t respond_accepted(struct str accept, struct str *types, size_t max)
     return n;
 }
 
-/* ---- what a clause asks for ---- */
+/* ---- evaluation of a clause ---- */
 
 static bool type_usable(const struct clause *c, bool *ret_yaml)
 {
@@ -135,7 +135,7 @@ static bool form_usable(const struct call *call, const struct clause *c, enum ou
     return str_eqc(c->as, "PartialObjectMetadata") || str_eqc(c->as, "PartialObjectMetadataList");
 }
 
-/* Custom resources have no message but as their metadata. */
+/* Custom resources have no protobuf message except for their metadata. */
 static bool has_message(const struct call *call, enum output_form form)
 {
     return form == OUTPUT_PARTIAL || !call->resource || !call->resource->crd;
@@ -163,7 +163,7 @@ static bool choose(struct call *call, const struct clause *clauses, size_t n, bo
     return false;
 }
 
-/* ---- the rest of the form ---- */
+/* ---- pretty printing and compression ---- */
 
 static bool human_client(struct str agent)
 {
@@ -237,7 +237,8 @@ bool respond_routable(const struct call *c, const char *const *types)
     return false;
 }
 
-/* Built-in resources have a route each, which names what it produces; whole words, as they are. */
+/* Built-in resources have a route each, with the media types it produces; compared as whole
+ * strings. */
 static int check_route(const struct call *c, struct err *err)
 {
     static const char *const types[] = {"application/json", "application/yaml",
@@ -250,7 +251,7 @@ static int check_route(const struct call *c, struct err *err)
     return respond_unroutable(err, JSON_YAML PROTOBUF);
 }
 
-/* The name of a kind's Go type, which upstream shows: of the group's package. */
+/* The name of a kind's Go type, which upstream shows: in its group's package. */
 static struct str go_type(const struct call *c, struct str kind)
 {
     struct str rest = c->resource->group, package = str_cut(&rest, '.');
@@ -263,7 +264,7 @@ static struct str go_type(const struct call *c, struct str kind)
     return arena_concat(c->arena, 3, (struct str[]){package, STR("."), kind});
 }
 
-/* A list is not asked for as one object, nor one object as a list. */
+/* A list cannot be requested as one object, nor one object as a list. */
 static int check_partial(const struct call *c, const struct clause *chosen, struct err *err)
 {
     bool list = c->verb == CALL_LIST || c->verb == CALL_DELETECOLLECTION;
@@ -291,7 +292,7 @@ static int choose_form(struct call *c, struct err *err)
     n = read_accept(accept, clauses);
     if (!choose(c, clauses, n, false, &chosen) && !choose(c, clauses, n, true, &chosen))
         return not_acceptable(c, err);
-    /* There is no stream of YAML documents; what else the client takes is not looked at. */
+    /* There is no stream of YAML documents; other types in Accept are ignored. */
     if (c->resource && c->verb == CALL_WATCH && c->yaml)
         return not_acceptable(c, err);
     return check_partial(c, chosen, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Answers: a stored object by reference where its bytes are what was asked for, else a tree printed
- * in the negotiated form. A call from inside gets its answer handed over instead. Each function
+ * Answers: a stored object by reference where its bytes have the requested form, otherwise a tree
+ * printed in the negotiated form. An in-process call receives its answer directly. Each function
  * ends the call's handler; it must never be called twice for one call. Source: apiserver
  * pkg/endpoints/handlers/responsewriters. */
 #include "respond.h"
@@ -35,7 +35,7 @@ static void header(struct headers *h, const char *name, struct str value)
         h->list[h->n++] = (struct net_header){str_c(name), value};
 }
 
-/* 299 - "text", quoted as RFC 7234 wants it; control characters become blanks. */
+/* 299 - "...", quoted as RFC 7234 requires; control characters become blanks. */
 static struct str warning_value(struct arena *a, struct str text)
 {
     struct buf b = BUF_INIT(0);
@@ -149,7 +149,7 @@ static void drop(const struct net_slice *body, size_t n)
             body[i].release(body[i].ctx);
 }
 
-/* False when there is nobody to answer over the network any more; the pieces are released then. */
+/* False when no client is left to answer; the pieces are released then. */
 static bool listening(struct call *c, const struct net_slice *body, size_t n)
 {
     if (c->exchange)
@@ -167,7 +167,7 @@ static struct str content_type_of(const struct headers *h)
     return STR("");
 }
 
-/* Pieces that are there, for a stream. */
+/* Existing pieces, as the source of a stream. */
 struct given {
     struct net_slice *slices;
     size_t n, next;
@@ -202,7 +202,7 @@ static void given_release(void *ctx)
     drop(g->slices + g->next, g->n - g->next);
 }
 
-/* Compressed while it is sent: a list of megabytes has the loop for some milliseconds at once. */
+/* Compresses while sending: a list of megabytes occupies the loop for milliseconds at a time. */
 static void send_packed(struct call *c, int status, const struct headers *h,
                         const struct net_slice *body, size_t n, size_t size)
 {
@@ -304,7 +304,8 @@ void respond_error(struct call *c, const struct err *err)
     assert(err->kind);
     if (err->kind->code >= 500 && err->kind != &ERR_UNKNOWN && !c->gone &&
         !disk_excuses(c->api, err) &&
-        !(err->kind == &ERR_UNAVAILABLE && store_read_only(c->api->o.store))) /* has a notice */
+        !(err->kind == &ERR_UNAVAILABLE &&
+          store_read_only(c->api->o.store))) /* there is a notice for it */
         log_warn("request failed verb=%s resource=%.*s ns=%.*s name=%.*s code=%d error=\"%.*s\"",
                  CALL_VERBS[c->verb], STR_F(c->resource ? c->resource->group_resource : STR("")),
                  STR_F(c->ns), STR_F(c->name), err->kind->code, STR_F(err->message));
@@ -428,7 +429,7 @@ void call_stored(struct call *c, int status, const struct store_object *o)
 
 /* ---- pieces, raw bytes, streams ---- */
 
-/* For people, YAML and protobuf the pieces are read back into a tree: rare, and the list is
+/* For pretty JSON, YAML and protobuf the pieces are parsed into a tree again: rare, and the list is
  * bounded. */
 static bool send_reread(struct call *c, int status, const struct net_slice *body, size_t n)
 {
@@ -472,7 +473,7 @@ void respond_slice(struct call *c, int status, struct str content_type, struct n
     if (!listening(c, &body, 1))
         return;
     common_headers(c, &h, content_type);
-    /* As Go's http.Error: a browser is not to guess what an error text is. */
+    /* As Go's http.Error: a browser must not guess the type of an error message. */
     if (status == 404 && str_has_prefix(content_type, STR("text/plain")))
         header(&h, "x-content-type-options", STR("nosniff"));
     send_body(c, status, &h, &body, 1);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Long answers in pieces. Why: a list of 90 MB as a Table, as YAML or compressed must cost neither
- * its size in memory nor the loop for as long as it takes to make. Each stream has a slice of time
- * in a turn of the loop and pauses while its reader has something to read. What it reads from is
- * held by reference, so that the answer is of one revision however long it takes. It must never
- * fail half way: what can fail is looked at before the first byte. */
+ * Long answers in pieces. Why: a list of 90 MB as a Table, as YAML or compressed must neither be
+ * held in memory as a whole nor block the loop while it is produced. Each stream has a slice of
+ * time per turn of the loop and pauses while its client has unread bytes. Its objects are held by
+ * reference, so that the answer is of one revision however long it takes. It must never fail half
+ * way: everything that can fail is checked before the first byte. */
 #include "respond.h"
 
 #include "../flow/flow.h"
@@ -18,10 +18,10 @@
 #define STREAM_MAGIC 0x7374726du
 #define GZIP_LEVEL   4 /* upstream's choice: most of the gain for a third of the time */
 #define GZIP_WINDOW  (15 + 16)
-#define MOST_PACKING 32   /* compressors at once, 270 KiB each; more answers go as they are */
-#define SLICE_US     2000 /* of the loop, for one answer in one turn */
-#define TURN_US      4000 /* for all of them */
-#define STREAM_COST  (512u * 1024) /* what one counts in its flow */
+#define MOST_PACKING 32 /* compressors at once, 270 KiB each; further answers are not compressed */
+#define SLICE_US     2000          /* of the loop, per answer and turn */
+#define TURN_US      4000          /* for all answers */
+#define STREAM_COST  (512u * 1024) /* charged to the flow for one stream */
 
 struct stream {
     unsigned magic;
@@ -29,7 +29,7 @@ struct stream {
     struct stream_source source;
     int status;
     int64_t length;
-    struct net_header *headers; /* with room for two more */
+    struct net_header *headers; /* with capacity for two more */
     size_t n_headers;
     z_stream z;
     struct buf raw, out;
@@ -41,7 +41,7 @@ struct stream {
 struct streaming {
     struct vapi *api;
     uv_idle_t idle;
-    TAILQ_HEAD(, stream) ring; /* those that can go on, in order of their turns */
+    TAILQ_HEAD(, stream) ring; /* streams that can continue, in order of their turns */
     unsigned open, packing;
     uint64_t begun;
 };
@@ -135,7 +135,7 @@ static void unpack(struct stream *s)
     s->call->api->streaming->packing--;
 }
 
-/* What was made so far goes through the compressor first. */
+/* The bytes produced so far go through the compressor first. */
 static void start_packing(struct stream *s)
 {
     struct streaming *all = s->call->api->streaming;
@@ -156,7 +156,7 @@ static void start_packing(struct stream *s)
     buf_fini(&made);
 }
 
-/* ---- the end ---- */
+/* ---- end ---- */
 
 static void leave_ring(struct stream *s)
 {
@@ -165,7 +165,7 @@ static void leave_ring(struct stream *s)
     s->waiting_turn = false;
 }
 
-/* Gives back all but s itself, which is the call's. */
+/* Frees everything but s itself, which the call owns. */
 static void stream_fini(struct stream *s)
 {
     struct call *c = s->call;
@@ -216,13 +216,13 @@ static void begin(struct stream *s)
     s->begun = true;
     call_entry(c)->streaming = true;
     c->api->streaming->begun++;
-    flow_leave(c); /* whoever reads slowly has no seat */
+    flow_leave(c); /* a slow reader holds no seat */
     if (s->length < 0)
         flow_answer_bytes(c, STREAM_COST + s->source.piece);
     net_begin_whole(c->exchange, s->status, s->headers, s->n_headers, s->packing ? -1 : s->length);
 }
 
-/* All is made: the call is answered. */
+/* Everything is produced: the call is answered. */
 static void finish(struct stream *s)
 {
     struct call *c = s->call;
@@ -262,7 +262,7 @@ static void make_packed(struct stream *s)
         deflate_into(s, STR(""), true);
 }
 
-/* By reference, as it is. */
+/* Sends pieces by reference, unchanged. */
 static void pass_slices(struct stream *s)
 {
     struct net_slice slices[STREAM_BATCH];
@@ -309,7 +309,7 @@ static uint64_t now_us(void)
 
 enum outcome { OUT_OF_TIME, OUT_OF_ROOM, OVER };
 
-/* A slice of time, as long as the reader keeps up. */
+/* Produces for one slice of time, while the reader keeps up. */
 static enum outcome stream_step(struct stream *s)
 {
     uint64_t began = now_us();
@@ -317,7 +317,7 @@ static enum outcome stream_step(struct stream *s)
     assert(s->magic == STREAM_MAGIC && s->call->exchange);
     do {
         if (s->begun && net_backlog(s->call->exchange) >= STREAM_PIECE)
-            return OUT_OF_ROOM; /* drained() goes on */
+            return OUT_OF_ROOM; /* drained() continues */
         make_piece(s);
         if (s->made) {
             finish(s);
@@ -372,7 +372,7 @@ static void stream_drained(struct call *c)
     want_turn(s);
 }
 
-/* ---- the way in ---- */
+/* ---- begin ---- */
 
 void stream_answer(struct call *c, int status, const struct net_header *headers, size_t n,
                    const struct stream_source *source, int64_t length)

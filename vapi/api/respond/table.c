@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forms in which an object can be asked for besides itself: a row of a meta.k8s.io/v1 Table,
- * and PartialObjectMetadata. Columns and cells come from the resource's descriptor. */
+/* The other forms of an object: a row of a meta.k8s.io/v1 Table, and PartialObjectMetadata. Columns
+ * and cells come from the resource's descriptor. */
 #include "respond.h"
 
 #include <sublet/crd.h>
@@ -30,7 +30,7 @@ cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, b
     meta = json_ensure_object(a, table, "metadata");
     if (revision)
         json_set_str(a, meta, "resourceVersion", arena_printf(a, "%lld", (long long)revision));
-    /* Null, not none: what Go prints of a list that was not made. */
+    /* Null, not absent: Go prints a nil list so. */
     cJSON *columns = json_set(a, table, "columnDefinitions",
                               with_columns ? json_new_array(a) : json_new_null(a));
     if (with_columns) {

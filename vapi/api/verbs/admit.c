@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The shape checks of the syncer on pods and claims, and on the templates of them inside other
- * kinds. A pod or claim is refused; a template is only warned about, because what is made of it is
- * judged again. It must find pod templates by the type table, so that no kind with one is
- * forgotten. */
+ * The syncer's checks of pods and claims, and of their templates in other kinds. A pod or claim is
+ * refused; a template only causes a warning, because its pods are checked again. It must find pod
+ * templates by the type table, so that no kind with one is missed. */
 #include "verbs.h"
 
 #define TEMPLATE_TYPE "io.k8s.api.core.v1.PodTemplateSpec"
 
-/* Where templates are; a place counts when the table says there is one. */
+/* Paths of templates; a path counts when the type table has it. */
 static const char *const PLACES[] = {"spec.template", "spec.jobTemplate.spec.template", "template"};
 
 static uint32_t node_at(const struct schema *s, uint32_t node, const char *path)
@@ -79,8 +78,8 @@ static int admit_claim_shape(struct call *c, const struct vapi_hooks *h, const c
     return 0;
 }
 
-/* While gates hold a pod back, its nodes may still be chosen: such a choice is judged as that of a
- * new pod. */
+/* While scheduling gates hold a pod, its node selection may still change: it is checked like that
+ * of a created pod. */
 static const cJSON *pod_to_judge(struct call *c, const cJSON *object, const cJSON *old)
 {
     static const char *const placement[] = {"spec.nodeSelector", "spec.affinity"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The apply patch: what a configuration must be, the merge (vapi/types/fields), and kubectl's
- * annotation kept in step. Must never take a configuration of another kind than the URL is about.
+ * The apply patch: validation of a configuration, the merge (vapi/types/fields), and the update of
+ * kubectl's annotation. Must never accept a configuration of another kind than the URL names.
  * Source: apimachinery
  * pkg/util/managedfields/internal/{structuredmerge,versioncheck,lastappliedupdater,
  * skipnonapplied}.go. */
@@ -114,7 +114,8 @@ static size_t annotations_size(const cJSON *annotations)
     return n;
 }
 
-/* Client-side apply may follow: the annotation says what was applied. Too long, it goes. */
+/* Client-side apply may follow: the annotation holds the last applied configuration. It is dropped
+ * when it gets too long. */
 static void update_annotation(const struct managed *m, cJSON *object)
 {
     struct call *c = m->call;
@@ -136,7 +137,7 @@ static void update_annotation(const struct managed *m, cJSON *object)
 
 /* ---- the apply ---- */
 
-/* Somebody has to own what nobody tracked. */
+/* Fields of an untracked object need an owner. */
 static int own_what_is_there(const struct managed *m, const cJSON *live, struct managers *managers,
                              struct err *err)
 {
@@ -169,7 +170,7 @@ static int merge(struct managed *m, cJSON *live, cJSON **ret, struct err *err)
     json_remove(json_get(live, "metadata"), "managedFields");
     if (own_what_is_there(m, live, &managers, err) ||
         managers_apply(&m->write, &managers, live, c->body, c->options.force, &made, err)) {
-        /* An object whose own lists cannot be told apart. */
+        /* Lists of the live object have duplicate keys. */
         if (err->kind == &ERR_BAD_REQUEST)
             err->kind = &ERR_UNKNOWN;
         return -1;
@@ -194,9 +195,9 @@ static int refuse_uid(const struct call *c, const cJSON *made, struct err *err)
                             .p);
 }
 
-/* The merged tree has what the client wrote: it gets the form of everything that is stored. Of a
- * custom resource that is its metadata; nulls stay for the schema to refuse. Messages are about the
- * fields alone when there is no kind. */
+/* The merged tree contains the client's input: it is normalised like everything that is stored. For
+ * a custom resource that is its metadata; the schema refuses nulls. Messages name only the fields
+ * when there is no kind. */
 static int normalise(struct call *c, cJSON *made, struct err *err)
 {
     struct strict_errors said = c->strict;
@@ -224,7 +225,7 @@ static int normalise(struct call *c, cJSON *made, struct err *err)
                    STR_F(config_name(c)), STR_F(kind_name(c)), STR_F(why));
 }
 
-/* Only duplicate keys are left to complain about: unknown fields were refused. */
+/* Only duplicate keys are left: unknown fields were refused. */
 static int check_strict(struct call *c, struct err *err)
 {
     if (!c->strict.n || c->options.validation == VALIDATION_IGNORE)

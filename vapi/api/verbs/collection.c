@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * DELETE of a collection: every object that matches is deleted like by a request of its own, with
- * the caller's rights and options; the answer is the list as it was. It is not atomic, as upstream.
- * It must never have more removals under way than its window, however large the collection. */
+ * DELETE of a collection: every matching object is deleted as if by a request of its own, with the
+ * user's permissions and options; the answer is the list before. It is not atomic, as upstream. It
+ * must never have more deletions in progress than its window, however large the collection. */
 #include "verbs.h"
 
 #include "../respond/respond.h"
@@ -17,7 +17,7 @@
 
 struct collection {
     struct call *call;
-    struct list *list; /* what matches, as it was */
+    struct list *list; /* the matching objects, before */
     size_t next, under_way;
     bool pumping, failed;
     struct err *err; /* the first failure */
@@ -33,7 +33,7 @@ static void finish(struct collection *d)
     }
 }
 
-/* ---- one after the other, WINDOW at a time ---- */
+/* ---- WINDOW deletions at a time ---- */
 
 static void pump(struct collection *d);
 

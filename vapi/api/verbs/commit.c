@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The last step of every write and removal: quota, the syncer's say, the revision baked into the
- * bytes, the store. All of it happens without returning to the loop, so that what was checked is
- * what is stored. It must never hand anything to the store that the hooks did not see. */
+ * The last step of every write and deletion: quota, the syncer's hook, the revision inside the
+ * bytes, the store. All of it happens without returning to the loop, so that the checked object is
+ * the stored one. It must never pass anything to the store that the hooks did not see. */
 #include "verbs.h"
 
 #include "../../core/meta.h"
@@ -15,7 +15,7 @@
 #include <sublet/admission.h>
 #include <sublet/crd.h>
 
-/* What etcd takes of one object; clients and backups are made for no more. */
+/* etcd's limit for one object; clients and backups expect no more */
 #define MAX_OBJECT (1536u * 1024)
 
 static bool has_type(const struct resource *r, const char *type)
@@ -60,9 +60,9 @@ const struct resource *commit_hub(struct call *c)
     return asked;
 }
 
-/* ---- the form that is stored ---- */
+/* ---- the stored form ---- */
 
-/* Built-ins were turned into their stored version before (commit_hub); the versions of a custom
+/* Built-ins were converted to their stored version before (commit_hub); the versions of a custom
  * resource differ in apiVersion. */
 static cJSON *stored_tree(struct call *c, cJSON *object)
 {
@@ -77,8 +77,8 @@ static cJSON *stored_tree(struct call *c, cJSON *object)
     return object;
 }
 
-/* Watchers are told of a removal with the object as it last was, not as the writer who took its
- * last finalizer off wanted it. */
+/* Watchers receive a deleted object as it last was, not as the writer changed it when removing the
+ * last finalizer. */
 static cJSON *removed_tree(struct call *c, const cJSON *before, int64_t revision)
 {
     cJSON *tree = json_copy(c->arena, before);
@@ -99,7 +99,7 @@ static int print_object(const cJSON *tree, struct buf *b, struct err *err)
 
 /* ---- the store ---- */
 
-/* The store's errors carry no names. */
+/* Adds the object's name to an error of the store. */
 static int explain(struct call *c, struct str name, struct err *err)
 {
     const struct resource *r = c->resource;

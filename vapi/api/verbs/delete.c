@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * DELETE: what is marked, what leaves at once. An object with finalizers, and a pod with time left,
- * stays with a deletionTimestamp; the rest is gone with the commit. It must never remove an object
- * whose finalizers were not all taken off.
+ * DELETE: which objects are marked, and which are removed at once. An object with finalizers, and a
+ * pod with a grace period, stays with a deletionTimestamp; any other is removed by the commit. It
+ * must never remove an object that still has finalizers.
  *
- *   preconditions -> admission -> plan: KEEP as it is | MARK (update) | REMOVE -> commit -> answer
+ *   preconditions -> admission -> plan: KEEP unchanged | MARK (update) | REMOVE -> commit -> answer
  *
  * Source: apiserver pkg/registry/generic/registry/store.go, pkg/registry/rest/delete.go, and the
  * pod and namespace strategies of k8s.io/kubernetes. */
@@ -33,15 +33,15 @@ struct removal {
     const cJSON *old;
     cJSON *object;
     enum fate fate;
-    bool marked;     /* object has another time to go than old */
-    bool unreadable; /* base is not readable: old says no more than what it is */
+    bool marked;     /* object has another deletionTimestamp than old */
+    bool unreadable; /* base is unreadable: old only identifies it */
     const struct store_object *stored;
     struct err err;
 };
 
 /* ---- preconditions ---- */
 
-/* Namespaces are checked by their own storage, which says it in other words. */
+/* The storage of namespaces checks them itself, with another message. */
 static int namespace_precondition(struct call *c, const char *what, struct str wanted,
                                   struct str is, struct err *err)
 {
@@ -111,13 +111,13 @@ static bool wants_foreground(const struct removal *d, const cJSON *finalizers)
     return json_list_has(finalizers, STR(FOREGROUND));
 }
 
-/* The collector's two finalizers are set anew; others keep their places. */
+/* The collector's two finalizers are recomputed; others keep their positions. */
 static void set_collector_finalizers(struct removal *d)
 {
     struct arena *a = d->call->arena;
     cJSON *metadata = meta_of(a, d->object);
     const cJSON *before = json_get(metadata, "finalizers");
-    /* No collector looks at what expires: a finalizer of its would keep an Event for ever. */
+    /* The collector ignores resources that expire: its finalizer would keep an Event for ever. */
     bool expires = d->call->resource->flags & RES_EXPIRES;
     bool orphan = !expires && wants_orphan(d, before);
     bool foreground = !expires && wants_foreground(d, before);
@@ -167,7 +167,7 @@ static int64_t marked_at(const cJSON *object)
     return time_parse(json_str_at(object, "metadata.deletionTimestamp"), &us) ? us / 1000000 : 0;
 }
 
-/* Finalizers keep it: marked with no time left, unless it is marked already. */
+/* Finalizers keep the object: marks it with a grace period of 0, unless it is marked already. */
 static void mark_for_finalizers(struct removal *d)
 {
     int64_t now = now_s(d), at = marked_at(d->object);
@@ -177,7 +177,7 @@ static void mark_for_finalizers(struct removal *d)
 
 /* ---- pods ---- */
 
-/* Seconds a pod gets that is deleted for the first time. */
+/* The grace period of a pod that is deleted for the first time. */
 static int64_t first_grace(const struct removal *d)
 {
     int64_t grace = d->call->options.grace_seconds;
@@ -189,7 +189,7 @@ static int64_t first_grace(const struct removal *d)
     return grace < 0 ? 1 : grace;
 }
 
-/* An object on its way out may only be hurried. True when there is nothing to do. */
+/* The grace period of a terminating pod may only be shortened. True when there is nothing to do. */
 static bool shorten(struct removal *d, int64_t *ret_grace)
 {
     int64_t left = json_i64_at(d->old, "metadata.deletionGracePeriodSeconds", 0);
@@ -208,8 +208,8 @@ static bool shorten(struct removal *d, int64_t *ret_grace)
     return false;
 }
 
-/* *ret_grace: seconds it stays for; 0 when it need not. Returns false when a deletion is pending
- * already. */
+/* *ret_grace: its grace period in seconds; 0 when it needs none. Returns false when a deletion is
+ * pending already. */
 static bool plan_graceful(struct removal *d, int64_t *ret_grace)
 {
     *ret_grace = 0;
@@ -241,7 +241,7 @@ static enum fate plan_namespace(struct removal *d)
     return MARK;
 }
 
-/* ---- kinds that hold themselves (CRDs): the first delete only marks ---- */
+/* ---- kinds with finalizers of their own (CRDs): the first delete only marks ---- */
 
 static bool plan_held(struct removal *d)
 {
@@ -255,8 +255,8 @@ static bool plan_held(struct removal *d)
     return true;
 }
 
-/* Kinds whose content or instances go first still hold themselves; nothing else is known that could
- * keep it. */
+/* Kinds whose content or instances are deleted first still wait for that; nothing else is known
+ * that could keep it. */
 static enum fate plan_unreadable(struct removal *d)
 {
     struct arena *a = d->call->arena;
@@ -292,10 +292,10 @@ static enum fate plan(struct removal *d)
     return grace > 0 ? MARK : REMOVE;
 }
 
-/* ---- the answer ---- */
+/* ---- answers ---- */
 
-/* 202 is what clients get that say in the old way that dependents go first, of what stays for now.
- */
+/* 202 for an object that stays for now, if the client used the deprecated
+ * orphanDependents=false. */
 static int code(const struct removal *d)
 {
     const cJSON *orphan = json_get(d->call->body, "orphanDependents");
@@ -347,7 +347,7 @@ static void on_committed(void *ctx, const struct err *err)
     answer(d);
 }
 
-/* ---- the way ---- */
+/* ---- execution ---- */
 
 static int admit(struct removal *d)
 {
@@ -360,8 +360,8 @@ static int admit(struct removal *d)
                : 0;
 }
 
-/* Watchers see that a pod's time is up before it is gone, both in one transaction. What leaves
- * without having been marked is shown as it was stored. */
+/* Watchers see a pod with grace period 0 before it is removed, both in one transaction. An object
+ * removed without having been marked is shown as it was stored. */
 static int remove_now(struct removal *d)
 {
     struct call *c = d->call;
@@ -410,7 +410,8 @@ static void run(struct removal *d)
 
 void delete_warn(struct call *c)
 {
-    /* Of the two kinds whose dependents stay, upstream warns about the one people expect to go. */
+    /* Of the two kinds whose dependents are orphaned by default, upstream warns about the one where
+     * users expect cascading. */
     if (c->exchange && (c->resource->flags & RES_ORPHAN_DEFAULT) && c->resource->group.n &&
         !c->options.propagation.p)
         call_warn(c, STR("child pods are preserved by default when jobs are deleted; set "

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * metadata.managedFields of a write: who it counts for, what it may count for (an endpoint that
- * cannot change a field cannot own it), and the versions the entries speak of. The merge itself is
- * vapi/types/fields. A write must never fail because its fields cannot be tracked: then they are
- * not. Source: apimachinery pkg/util/managedfields/internal/{fieldmanager,skipnonapplied}.go,
- * apiserver pkg/endpoints/handlers/{create,patch}.go. */
+ * metadata.managedFields of a write: the manager, the fields it may own (an endpoint that cannot
+ * change a field cannot own it), and the versions of the entries. vapi/types/fields has the merge
+ * itself. A write must never fail because its fields cannot be tracked: then they are not. Source:
+ * apimachinery pkg/util/managedfields/internal/{fieldmanager,skipnonapplied}.go, apiserver
+ * pkg/endpoints/handlers/{create,patch}.go. */
 #include "managed.h"
 
 #include "../../core/meta.h"
@@ -17,9 +17,9 @@
 
 #define MAX_MANAGER 128
 
-/* ---- who ---- */
+/* ---- manager ---- */
 
-/* What stands before the slash, without what cannot be printed. */
+/* The part before the slash, without unprintable characters. */
 static struct str from_user_agent(struct arena *a, struct str agent)
 {
     struct str head = str_sub(agent, 0, str_find(agent, '/'));
@@ -49,14 +49,14 @@ static struct str manager_of(const struct call *c)
         return from_user_agent(c->arena, net_header(c->request, "user-agent"));
     if (!c->done)
         return STR_NULL;
-    /* From inside: the names of upstream's programs, which users' tools know. */
+    /* In-process writes have the names of upstream's programs, which users' tools know. */
     return c->api->state < API_SERVING ? STR("kube-apiserver") : STR("kube-controller-manager");
 }
 
-/* ---- what an endpoint cannot change ---- */
+/* ---- fields an endpoint cannot change ---- */
 
-/* Beside the rule that the object's endpoint does not change the status, and that of the status no
- * spec. Source: GetResetFields of the strategies under pkg/registry. */
+/* Besides the rules that the object's endpoint does not change the status, and the status endpoint
+ * no spec. Source: GetResetFields of the strategies under pkg/registry. */
 static const struct reset {
     const char *resource, *sub;
     const char *without[4];
@@ -197,18 +197,18 @@ cJSON *managed_empty(const struct managed *m)
     json_set_str(a, object, "apiVersion", m->write.version);
     err_init(&err, a);
     if (node && schema_normalise(a, &SCHEMA_BUILTIN, node, object, NULL, &err))
-        return json_new_object(a); /* an empty object has no wrong types */
+        return json_new_object(a); /* an empty object has no type errors */
     return object;
 }
 
-/* `[{}]` asks for all to be forgotten; an empty list was made one by body_normalise(). */
+/* `[{}]` requests a reset; body_normalise() turned an empty list into it. */
 static bool is_reset(const cJSON *entries)
 {
     return json_count(entries) == 1 && json_is_object(json_first(entries)) &&
            !json_first(json_first(entries));
 }
 
-/* The entries that a write starts from: those it sent, else those that are stored. */
+/* The entries a write starts from: those it sent, otherwise the stored ones. */
 static void starting_entries(const struct managed *m, const cJSON *sent, const cJSON *stored,
                              struct managers *ret)
 {
@@ -252,7 +252,7 @@ void managed_track(struct managed *m, const cJSON *stored, const cJSON *old, con
 
     err_init(&err, a);
     starting_entries(m, sent, json_path(stored, "metadata.managedFields"), &managers);
-    /* What was there before anybody tracked it stays so until somebody applies. */
+    /* Untracked fields stay untracked until the first apply. */
     if (stored && !managers.n)
         return;
     if (managers_update(&m->write, &managers, old, now, &err) == 0)

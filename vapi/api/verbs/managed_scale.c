@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * managedFields of an object as those of its Scale, and back: who owns the replica count. Entries
- * keep upstream's form, its losses included: an updater's claim made through one endpoint is not
- * recognised by the other. Source: apimachinery pkg/util/managedfields/scalehandler.go. */
+ * managedFields of an object as those of its Scale, and back: the managers of the replica count.
+ * Entries keep upstream's form, including its losses: an updater's ownership gained through one
+ * endpoint is not recognized by the other. Source: apimachinery
+ * pkg/util/managedfields/scalehandler.go. */
 #include "managed.h"
 
 #include "../../core/meta.h"
 
 #include <string.h>
 
-/* The path of the count in a version. False: there is no such version; *ret NULL: it has no scale.
- */
+/* The path of the count in a version. False: there is no such version; *ret NULL: it has no
+ * scale. */
 static bool replicas_in(const struct managed *m, struct str version, const char **ret)
 {
     const struct resource *r = managed_in_version(m, version);
@@ -84,7 +85,7 @@ static struct manager *find(struct managers *m, const struct manager *like)
     return NULL;
 }
 
-/* An entry of the object after the scale was written: it may have lost the count. */
+/* An entry of the object after the scale was written: it may lose the count. */
 static void keep_parent(const struct managed *m, const struct manager *entry, struct managers *mine,
                         struct managers *out)
 {

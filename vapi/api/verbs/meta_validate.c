@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The rules every object's metadata obeys, in upstream's words and order. It must never change the
- * object. Source: apimachinery pkg/api/validation/objectmeta.go, pkg/apis/meta/v1/validation. */
+ * The validation of every object's metadata, with upstream's messages and order. It must never
+ * change the object. Source: apimachinery pkg/api/validation/objectmeta.go,
+ * pkg/apis/meta/v1/validation. */
 #include "verbs.h"
 
 #include "../../core/meta.h"
@@ -44,7 +45,7 @@ static void check_name(struct field_errors *e, const struct field_path *p, const
                name);
 }
 
-/* A prefix may end in a dash that a finished name may not. */
+/* A prefix may end in a dash, a name may not. */
 static struct str mask_dash(struct arena *a, struct str s)
 {
     char *copy;
@@ -64,7 +65,7 @@ static void check_prefix(struct field_errors *e, const struct resource *r, const
         check_name(e, FIELD(&METADATA, "generateName"), r, prefix, mask_dash(e->arena, prefix));
 }
 
-/* Whatever the kind: it becomes part of a path. */
+/* For every kind: the name becomes part of a path. */
 static void check_prefix_segment(struct field_errors *e, const cJSON *metadata)
 {
     struct str prefix = json_str(json_get(metadata, "generateName"));
@@ -196,7 +197,7 @@ static void check_finalizers(struct field_errors *e, const cJSON *finalizers)
                       "finalizer orphan and foregroundDeletion cannot be both set");
 }
 
-/* The texts of a list, sorted: lists may be as long as a body. */
+/* The strings of a list, sorted: lists may be as long as a body. */
 static struct str *sorted_texts(struct arena *a, const cJSON *list, size_t *ret_n)
 {
     size_t n = json_count(list), i = 0;
@@ -259,8 +260,8 @@ static void check_managed(struct field_errors *e, const cJSON *entries)
     }
 }
 
-/* The kinds of k8s.io/api take finalizers with a domain, and upstream's three without; those of
- * apiextensions and the aggregator, and custom resources, take any. */
+/* The kinds of k8s.io/api accept finalizers with a domain, and upstream's three without; those of
+ * apiextensions and the aggregator, and custom resources, accept any. */
 static bool has_strict_finalizers(const struct resource *r)
 {
     if (r->crd || !r->node || r->flags & RES_ANY_FINALIZER)
@@ -292,7 +293,8 @@ static void check_finalizer_forms(struct field_errors *e, const cJSON *finalizer
     }
 }
 
-/* Custom resources may have any; what is unwise is said. Source: apiextensions validator.go. */
+/* Custom resources may have any finalizer; warnings advise a qualified one. Source: apiextensions
+ * validator.go. */
 void meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old)
 {
     const cJSON *before = json_path(old, "metadata.finalizers");
@@ -315,7 +317,7 @@ void meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- complete metadata ---- */
 
 static void check_generation(struct field_errors *e, const cJSON *metadata)
 {

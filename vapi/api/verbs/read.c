@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET and LIST: what is read, and as of when; list_rows.c sends a list. A read never builds a tree
- * unless another form or version was asked for: GET is the stored row, by reference. A read must
- * never answer with a state older than the resourceVersion it names, nor with one that is not yet
- * durable. */
+/* GET and LIST: which objects are read, and at which revision; list_rows.c sends a list. A read
+ * never builds a tree unless another form or version is requested: GET is the stored row, by
+ * reference. A read must never answer with a state older than the resourceVersion it names, nor
+ * with one that is not yet durable. */
 #include "verbs.h"
 
 #include "../respond/respond.h"
@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* 410 with a token that goes on from the same key at whatever revision there is now. */
+/* 410 with a token that continues from the same key at the latest revision. */
 static void tell_expired(struct call *c, const struct list_position *at, struct err *err)
 {
     if (c->options.cont.n) {
@@ -69,7 +69,7 @@ int read_check_options(struct call *c, struct err *err)
     return index_select(c, err);
 }
 
-/* At which revision to read; `at` says where to go on. */
+/* The revision to read; `at` has the position to continue from. */
 static int read_position(struct call *c, struct list_position *at, struct err *err)
 {
     *at = (struct list_position){0};
@@ -140,7 +140,7 @@ static bool on_row(void *ctx, const struct store_object *o)
     if (l->limit && l->n == l->limit) {
         l->more = true;
         l->rest++;
-        return !selective; /* counting the rest only makes sense without selectors */
+        return !selective; /* the remaining count is only reported without selectors */
     }
     list_keep(l, o);
     return true;

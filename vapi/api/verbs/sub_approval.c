@@ -2,7 +2,7 @@
  * room: vapi
  *
  * certificatesigningrequests/approval: the decision on a request. Only conditions change; a
- * decision once made stays. Source: k8s.io/kubernetes
+ * decision cannot be reverted. Source: k8s.io/kubernetes
  * pkg/registry/certificates/certificates/strategy.go, its validation in
  * pkg/apis/certificates/validation. */
 #include "verbs.h"
@@ -68,7 +68,7 @@ static void validate(struct field_errors *e, const cJSON *object, const cJSON *o
     json_each(condition, now)
     {
         check_condition(e, FIELD_INDEX(p, i++), now, condition);
-        /* The second one is too many. */
+        /* Reported at the second one. */
         if (yes && no &&
             ((condition == no && comes_after(yes, no)) ||
              (condition == yes && comes_after(no, yes))))
@@ -78,7 +78,7 @@ static void validate(struct field_errors *e, const cJSON *object, const cJSON *o
     check_decisions_stay(e, p, now, json_path(old, "status.conditions"));
 }
 
-/* Times a client left out. */
+/* Sets timestamps the client omitted. */
 static void fill_times(struct call *c, cJSON *conditions, const cJSON *before)
 {
     struct str now = time_format_s(c->arena, clock_wall_s(vapi_clock(c->api)));

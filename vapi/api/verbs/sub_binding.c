@@ -14,7 +14,7 @@ static int refuse(struct call *c, struct err *err, struct str why)
     return err_conflict(err, STR(""), STR("pods/binding"), c->name, why.p);
 }
 
-/* In the words of upstream's storage, where the precondition is looked at. */
+/* With the message of upstream's storage, which checks the precondition. */
 static int refuse_uid(struct call *c, struct err *err, struct str wanted, struct str is)
 {
     return err_conflict(
@@ -28,8 +28,8 @@ static int refuse_uid(struct call *c, struct err *err, struct str wanted, struct
             .p);
 }
 
-/* Upstream hands on what is wrong with a Binding without making it a refusal of an object: a 500
- * of the bare text. */
+/* Upstream returns the validation errors of a Binding as a plain error: a 500 with only the
+ * message. */
 static int as_plain(struct err *err)
 {
     static const struct str head = {" is invalid: ", 13};
@@ -150,7 +150,7 @@ static int bind_pod(struct call *c, cJSON *pod, cJSON **ret, struct err *err)
     return 0;
 }
 
-/* The assignment is no change the pod's own rules would allow a client. */
+/* The pod's own update rules do not allow this change to clients. */
 static void no_more_checks(struct field_errors *e, const cJSON *object, const cJSON *old)
 {
     (void)e;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * pods/ephemeralcontainers: containers for debugging, added to a running pod. Must never change
- * anything else of it. The rules are with those of pods, in vapi/kinds. */
+ * pods/ephemeralcontainers: adds containers for debugging to a running pod. Must never change any
+ * other field. The rules are with those of pods, in vapi/kinds. */
 #include "verbs.h"
 
 #include <sublet/kinds.h>

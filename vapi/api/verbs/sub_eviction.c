@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * pods/eviction: a removal that asks the pod's disruption budget first. The budget is charged
+ * pods/eviction: a deletion that the pod's disruption budget must allow. The budget is charged
  * before the pod is deleted, so that two evictions cannot share one allowance.
  *
  *   FIND pod and budget -> CHARGE the budget (retried on conflict) -> MARK the pod with the
- *   condition DisruptionTarget, which policies of Jobs look at -> DELETE it -> answered
+ *   condition DisruptionTarget, which Job policies match -> DELETE it -> answered
  *
  * Source: k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go. */
 #include "verbs.h"
@@ -26,8 +26,8 @@ struct eviction {
     const cJSON *pod;
     struct str uid;
     unsigned tries;
-    bool allowed; /* the request makes sense */
-    bool charged; /* the budget was: it is not asked again */
+    bool allowed; /* the request is valid */
+    bool charged; /* the budget was charged: not again */
     struct err err;
 };
 
@@ -57,7 +57,7 @@ static bool on_budget(void *ctx, const struct store_object *o)
     return s->n < 2;
 }
 
-/* -1: more than one, which nobody can decide. *ret NULL: none. */
+/* -1: more than one budget covers the pod, which is an error. *ret NULL: none. */
 static int find_budget(struct eviction *v, const struct store_object **ret)
 {
     struct call *c = v->call;
@@ -75,21 +75,22 @@ static int find_budget(struct eviction *v, const struct store_object **ret)
     return 0;
 }
 
-/* ---- may it go ---- */
+/* ---- evictable pods ---- */
 
 static bool pod_ready(const cJSON *pod)
 {
     return condition_is_true(json_path(pod, "status.conditions"), "Ready");
 }
 
-/* Pods that serve nobody are no disruption. */
+/* Pending, finished and terminating pods need no disruption budget. */
 static bool needs_no_budget(const cJSON *pod)
 {
     return pod_is_finished(pod) || str_eqc(json_str_at(pod, "status.phase"), "Pending") ||
            object_is_terminating(pod);
 }
 
-/* A pod that is not ready may go without a charge, by the budget's policy. */
+/* By the budget's unhealthyPodEvictionPolicy, a pod that is not ready may be evicted without a
+ * charge. */
 static bool unhealthy_may_go(const cJSON *pod, const cJSON *budget)
 {
     int64_t healthy = json_i64_at(budget, "status.currentHealthy", 0);
@@ -178,7 +179,7 @@ static void on_marked(void *ctx, const struct err *err, const struct store_objec
     struct eviction *v = ctx;
 
     if (!err) {
-        /* The revision the client named was met, and it is we who made the next one. */
+        /* The client's revision matched, and our own write made the next one. */
         if (v->call->options.delete_rv)
             v->call->options.delete_rv = object->revision;
         delete_pod(v);
@@ -189,7 +190,8 @@ static void on_marked(void *ctx, const struct err *err, const struct store_objec
     }
 }
 
-/* The pod as it was judged: a change since then is a conflict, and it is judged again. */
+/* Requires the revision that was checked: a concurrent change is a conflict, and the pod is checked
+ * again. */
 static void mark_pod(struct eviction *v, const struct store_object *pod)
 {
     struct call *c = v->call, *child;
@@ -261,7 +263,7 @@ static void evict(struct eviction *v)
         return;
     }
     v->pod = vapi_tree(c->arena, pod);
-    /* What was charged for is this pod, not one of its name. */
+    /* The charge was for this pod, not for another of the same name. */
     if (!v->charged)
         v->uid = arena_str(c->arena, pod->uid);
     if (find_budget(v, &found)) {

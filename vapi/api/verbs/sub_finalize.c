@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * namespaces/finalize: the only way spec.finalizers of a namespace change. Taking the last one off
- * a namespace that is being deleted removes it (write.c sees that). Source: k8s.io/kubernetes
+ * namespaces/finalize: the only way to change spec.finalizers of a namespace. Removing the last one
+ * from a terminating namespace deletes it (in write.c). Source: k8s.io/kubernetes
  * pkg/registry/core/namespace/strategy.go. */
 #include "verbs.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The whole object, status included, from inside the process (vapi_replace()). Must never be in a
- * resource's list of subresources, where a request could name it. */
+ * Replaces the whole object, status included, for in-process callers (vapi_replace()). Must never
+ * be in a resource's list of subresources, where a request could name it. */
 #include "verbs.h"
 
 static int replace(struct call *c, cJSON *base, cJSON **ret, struct err *err)

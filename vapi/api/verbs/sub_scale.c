@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * /scale: a view of an object's replica count, made from paths and written back through them. It
- * must never change anything else of the object. Source: k8s.io/kubernetes
+ * /scale: a view of an object's replica count, built from paths and written back through them. It
+ * must never change any other field of the object. Source: k8s.io/kubernetes
  * pkg/registry/apps/deployment/storage (ScaleREST), autoscaling/v1 Scale. */
 #include "managed.h"
 
@@ -18,7 +18,7 @@ static int64_t number_at(const cJSON *object, const char *path)
     return path ? json_i64_at(object, path, 0) : 0;
 }
 
-/* A LabelSelector, a plain map (ReplicationController), or text (custom resources). */
+/* A LabelSelector, a plain map (ReplicationController), or a string (custom resources). */
 static struct str selector_text(struct arena *a, const cJSON *node)
 {
     struct selector s;
@@ -92,7 +92,7 @@ static int check(struct call *c, const cJSON *scale, int64_t replicas, struct er
                        "the name of the object (%.*s) does not match the name on the URL (%.*s)",
                        STR_F(name), STR_F(c->name));
     field_errors_init(&e, c->arena);
-    if (replicas < 0 && !c->resource->crd) /* crd_validate() looks at those */
+    if (replicas < 0 && !c->resource->crd) /* crd_validate() checks those */
         field_invalid(&e, FIELD(FIELD(NULL, "spec"), "replicas"), json_new_i64(c->arena, replicas),
                       "must be greater than or equal to 0");
     return field_errors_to_err(&e, STR("autoscaling"), STR("Scale"), c->name, err);
@@ -131,7 +131,7 @@ static void answer_scale(struct call *c, int status, cJSON *object)
     call_tree(c, status, scale_of(c, object));
 }
 
-/* A custom resource without a number of replicas has nothing to scale. */
+/* A custom resource without a replica count cannot be scaled. */
 static int no_replicas(const struct call *c, const cJSON *object, struct err *err)
 {
     const char *path = paths_of(c)->spec_replicas;

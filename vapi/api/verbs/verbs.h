@@ -2,7 +2,7 @@
  * room: vapi (private to vapi)
  *
  * The handlers of verbs and subresources, and what they share: one machine for writes, the commit,
- * what admission and field management add to it. */
+ * shape checks and field management. */
 #pragma once
 
 #include "../../core/calls.h"
@@ -23,41 +23,42 @@ void call_delete_collection(struct call *c);
 /* ListOptions and field selector of a list: 422 or 400. */
 int read_check_options(struct call *c, struct err *err) MUST_CHECK;
 
-/* Checks the options of a list and goes on with next(c) when its revision is there; else answers.
- */
+/* Checks the options of a list and calls next(c) when its revision is available; otherwise
+ * answers. */
 void read_list_when(struct call *c, void (*next)(struct call *c));
-/* What c's options choose, now. NULL with err when they cannot be met. */
+/* The objects that c's options select, now. NULL with err on failure. */
 struct list *list_scan(struct call *c, struct err *err) MUST_CHECK;
 
 /* write.c */
-/* How a subresource differs from a plain write. All members may be NULL. */
+/* The differences of a subresource from a plain write. All members may be NULL. */
 struct write_plan {
-    /* What is stored, from the base (a fresh tree, the handler's to change) and c->body. */
+    /* Makes the object to store, from the base (a fresh tree, the handler's to change) and
+     * c->body. */
     int (*make)(struct call *c, cJSON *base, cJSON **ret, struct err *err);
     /* Instead of ops->validate; old is never NULL. */
     void (*validate)(struct field_errors *e, const cJSON *object, const cJSON *old);
-    /* Instead of the object; it has its revision (the old one in a dry run). */
+    /* Replaces the answer; object has its revision (unchanged in a dry run). */
     void (*answer)(struct call *c, int status, cJSON *object);
-    /* Instead of ops->prepare_update: what is kept of the object. */
+    /* Instead of ops->prepare_update: the object with the fields to keep restored. */
     cJSON *(*prepare)(struct arena *a, cJSON *object, const cJSON *old);
-    bool uncounted; /* no change of the spec for metadata.generation */
-    bool whole;     /* the handler owns the whole object: no status split, no ops->prepare_update */
+    bool uncounted; /* does not increment metadata.generation */
+    bool whole; /* the handler writes the whole object: no status split, no ops->prepare_update */
 };
-/* By c->verb: create, update or patch; update of c->name with a plan that makes the object needs no
- * body. */
+/* By c->verb: create, update or patch; an update of c->name with a plan that makes the object needs
+ * no body. */
 void write_start(struct call *c, const struct write_plan *plan);
-/* body, merged, applied or as it is, onto object by c->patch (verb PATCH) or in its place (UPDATE).
- */
+/* The body, merged, applied or as it is, onto object by c->patch (verb PATCH) or in its place
+ * (UPDATE). */
 int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err) MUST_CHECK;
 
 /* commit.c */
-/* Prints object with the next revision and hands it to the store; uid, ns and name are the
- * object's. old: what it replaces, before: its tree; NULL for a create. *ret (may be NULL) gets a
- * reference to the new latest. */
+/* Prints object with the next revision and passes it to the store; uid, ns and name are the
+ * object's. old: the version it replaces, before: its tree; NULL for a create. *ret (may be NULL)
+ * receives a reference to the stored version. */
 int commit_object(struct call *c, enum store_op op, cJSON *object, const struct store_object *old,
                   const cJSON *before, const struct store_object **ret, struct err *err) MUST_CHECK;
-/* Turns a call about a built-in kind to the version that is stored; returns the one that was asked
- * for, which must be put back before the answer. */
+/* Switches a call about a built-in kind to the stored version; returns the requested one, which
+ * must be restored before the answer. */
 const struct resource *commit_hub(struct call *c);
 bool resource_is_pod(const struct resource *r);
 bool resource_is_namespace(const struct resource *r);
@@ -67,36 +68,36 @@ int commit_not_found(struct call *c, struct err *err) MUST_CHECK;
 int commit_modified(struct call *c, struct err *err) MUST_CHECK;
 
 /* managed.c, apply.c */
-/* Keeps managedFields of object in step with what a create (old NULL) or update changed. Both are
- * in the stored version; asked is that of the request. */
+/* Updates managedFields of object after a create (old NULL) or update. Both are in the stored
+ * version; asked is that of the request. */
 void managed_update(struct call *c, const struct resource *asked, const cJSON *old, cJSON *object);
-/* c->body applied to live (NULL: there is none yet), which is used up. */
+/* Applies c->body to live (NULL: there is none yet), which is consumed. */
 int managed_apply(struct call *c, cJSON *live, cJSON **ret, struct err *err) MUST_CHECK;
-/* An object that differs from the old one in the times of managedFields only gets those back. */
+/* If object differs from the old one only in the times of managedFields, restores those. */
 void managed_keep_times(struct arena *a, cJSON *object, const cJSON *old);
 
 /* admit.c */
-/* hooks.check_pod and check_claim on a pod or claim (refusal), or on the templates of them in
- * object (warning). old NULL: a create. */
+/* hooks.check_pod and check_claim on a pod or claim (refusal), or on their templates in object
+ * (warning). old NULL: a create. */
 int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct err *err) MUST_CHECK;
 
 /* sub_*.c */
 void sub_scale(struct call *c);
 void sub_replace(struct call *c);
-/* 201 and a Status Success without details: what binding and eviction answer. */
+/* 201 and a Status Success without details: the answer of binding and eviction. */
 void sub_answer_status(struct call *c);
-/* A condition of a pod becomes true, now unless it was. */
+/* Sets a condition of a pod to true, with the current time if it was not. */
 void sub_pod_condition(struct call *c, cJSON *pod, const char *type, struct str reason,
                        struct str message);
 /* delete.c */
-/* Why a removal would be refused: uid and revision preconditions against o. */
+/* Checks uid and revision preconditions against o; sets err on a mismatch. */
 int delete_preconditions(struct call *c, const struct store_object *o, struct err *err) MUST_CHECK;
-/* What upstream tells whoever deletes without saying what is to become of the dependents. */
+/* Upstream's warning about a delete without a propagation policy. */
 void delete_warn(struct call *c);
 
 /* meta_validate.c */
 void meta_validate(struct field_errors *e, const struct resource *r, const cJSON *object);
-/* What upstream looks at when a new object's kind found nothing wrong with it. */
+/* Upstream's checks of a created object that its kind's validation accepted. */
 void meta_validate_last(struct field_errors *e, const struct resource *r, const cJSON *object);
 void meta_validate_update(struct field_errors *e, const struct resource *r, const cJSON *object,
                           const cJSON *old, bool on_status);

@@ -4,12 +4,11 @@
  * Create, update and patch, as one machine. Every step may fail the call; only ADMIT may wait.
  *
  *   DECODE -> BASE -> MAKE -> META -> MUTATE -> PREPARE -> VALIDATE -> ADMIT -> CONFIRM -> COMMIT
- *              ^                                             (hook answers)               |
- * (durable)
- *              '------------- the base moved while ADMIT waited -------------------------'-->
- * answered
+ *              ^                                                                 |         |
+ *              '----- the base changed while a hook of ADMIT waited -------------'      answered
  *
- * A step must never change the base's tree, and nothing may be stored that VALIDATE did not see. */
+ * A step must never change the base's tree, and nothing may be stored that VALIDATE did not
+ * check. */
 #include "verbs.h"
 
 #include "../observe/observe.h"
@@ -53,11 +52,11 @@ struct write {
     const struct write_plan *plan;
     const struct store_object *base; /* a reference; NULL while creating */
     const cJSON *old;                /* its tree */
-    const cJSON *respelled;          /* old for who compares: its amounts as object spells them */
+    const cJSON *respelled;          /* old for comparisons: its quantities spelled as in object */
     cJSON *object;
     bool creating, generates_name, admitted;
     unsigned attempts, names_tried;
-    size_t warned; /* warnings there were before those of the kind */
+    size_t warned; /* number of warnings before those of the kind */
     const struct store_object *stored;
     struct err err;
 };
@@ -69,7 +68,7 @@ static bool on_status(const struct call *c)
     return c->sub && c->sub->kind == SUB_STATUS;
 }
 
-/* ---- the end ---- */
+/* ---- end ---- */
 
 static void undo_admission(struct write *w)
 {
@@ -80,7 +79,7 @@ static void undo_admission(struct write *w)
     w->admitted = false;
 }
 
-/* The call may be gone after this. */
+/* The call may be freed after this. */
 static void let_go(struct write *w)
 {
     w->call->resource = w->asked;
@@ -169,7 +168,7 @@ static enum outcome allow_create_on_update(struct write *w, struct err *err)
     return GO_ON;
 }
 
-/* An object goes where its URL says. */
+/* The object's name must be the URL's. */
 static int check_name(const struct call *c, const cJSON *object, struct err *err)
 {
     struct str name = json_str_at(object, "metadata.name");
@@ -186,7 +185,7 @@ static int check_name(const struct call *c, const cJSON *object, struct err *err
                    STR_F(name), STR_F(c->name));
 }
 
-/* Told before a name that is missing. */
+/* Reported before a missing name. */
 static int check_space(const struct call *c, struct err *err)
 {
     struct str ns = json_str_at(c->body, "metadata.namespace");
@@ -217,7 +216,7 @@ static enum outcome step_base(struct write *w, struct err *err)
     return GO_ON;
 }
 
-/* ---- MAKE: the object as the client wants it ---- */
+/* ---- MAKE: the object the client requests ---- */
 
 static int apply_patch(struct call *c, cJSON *object, cJSON **ret, struct err *err)
 {
@@ -248,7 +247,7 @@ int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err
     cJSON *made;
 
     if (c->verb != CALL_PATCH) {
-        /* Only a create that makes up its name is ever made twice. */
+        /* Only a create with a generated name is ever repeated. */
         bool once = c->verb == CALL_CREATE && !json_str_at(c->body, "metadata.generateName").n;
 
         why = kinds_unreadable(c->arena, c->resource, c->body);
@@ -264,7 +263,7 @@ int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err
     why = kinds_unreadable(c->arena, c->resource, made);
     if (why)
         return body_refuse_patched(c, made, str_c(why), err);
-    if (c->patch == PATCH_TYPE_STRATEGIC) /* it is about the fields of this kind alone */
+    if (c->patch == PATCH_TYPE_STRATEGIC) /* it names only the fields of this kind */
         body_set_kind(c, made);
     *ret = made;
     return c->patch == PATCH_TYPE_APPLY ? 0 : body_check_patched(c, made, err);
@@ -284,8 +283,7 @@ static void apply_defaults(struct write *w)
     schema_default(a, r->schema, r->node, w->object);
 }
 
-/* From here on the object has the version that is stored, for which the kind's rules are written.
- */
+/* From here on the object has the stored version, for which the kind's rules are written. */
 static void to_hub(struct write *w)
 {
     struct call *c = w->call;
@@ -298,8 +296,8 @@ static void to_hub(struct write *w)
     commit_hub(c);
 }
 
-/* An apply did it itself, as do writes to Scale; a POST to a subresource leaves the fields alone.
- */
+/* An apply tracked them itself, as do writes to Scale; a POST to a subresource does not change
+ * managedFields. */
 static bool tracks_fields(const struct call *c)
 {
     if (c->sub && (c->sub->kind == SUB_SCALE || c->verb == CALL_CREATE))
@@ -321,7 +319,7 @@ static enum outcome step_make(struct write *w, struct err *err)
     if (c->verb != CALL_PATCH && !w->plan->make)
         audit_request(c, c->resource == w->asked ? w->object : c->body);
     if (w->creating && c->verb == CALL_CREATE)
-        meta_wipe(c->arena, w->object); /* nobody comes to own what nobody can set */
+        meta_wipe(c->arena, w->object); /* fields the endpoint cannot set get no owner */
     if (tracks_fields(c))
         managed_update(c, w->asked, w->old, w->object);
     return GO_ON;
@@ -340,7 +338,7 @@ static enum outcome meta_create(struct write *w, struct err *err)
     cJSON *metadata = meta_of(c->arena, w->object);
     uint64_t revision;
 
-    /* What is no number counts as none, as upstream reads it. */
+    /* An invalid number counts as absent, as upstream reads it. */
     if (c->verb == CALL_CREATE && !c->options.dry_run &&
         str_to_u64(json_str(json_get(metadata, "resourceVersion")), &revision) && revision) {
         err_set(err, &ERR_UNKNOWN, "resourceVersion should not be set on objects to be created");
@@ -360,7 +358,8 @@ static enum outcome meta_create(struct write *w, struct err *err)
     return GO_ON;
 }
 
-/* The revision a client based its update on; a missing one is fine where the kind allows it. */
+/* Compares the revision the client's update is based on; it may be missing where the kind allows
+ * it. */
 static int check_revision(struct write *w, struct err *err)
 {
     struct call *c = w->call;
@@ -436,7 +435,7 @@ static enum outcome step_mutate(struct write *w, struct err *err)
     return GO_ON;
 }
 
-/* ---- PREPARE: what this kind of write cannot change comes from the old object ---- */
+/* ---- PREPARE: fields this kind of write cannot change come from the old object ---- */
 
 static void take_member(struct arena *a, cJSON *to, const cJSON *from, const char *key)
 {
@@ -448,8 +447,8 @@ static void take_member(struct arena *a, cJSON *to, const cJSON *from, const cha
         json_remove(to, key);
 }
 
-/* A write to /status: the status is new, the rest is old, labels and the like may change where the
- * kind lets them. Source: the status strategies under pkg/registry, apiextensions'
+/* A write to /status takes the status from the request and other fields from the old object; some
+ * kinds let metadata change, too. Source: the status strategies under pkg/registry, apiextensions'
  * status_strategy.go. */
 static void keep_status_only(struct write *w)
 {
@@ -514,7 +513,7 @@ static void prepare_update(struct write *w)
     }
 }
 
-/* Whether the spec stays the same but for its spelling. */
+/* Whether the spec changes only in its spelling. */
 static bool respell(struct write *w)
 {
     const struct resource *r = w->call->resource;
@@ -552,7 +551,7 @@ static enum outcome step_prepare(struct write *w, struct err *err)
 
 static void validate_kind(struct write *w, struct field_errors *e)
 {
-    const struct resource *r = w->asked; /* a newer version may ask for more */
+    const struct resource *r = w->asked; /* validation depends on the requested version */
 
     if (r->crd)
         crd_validate(r->crd, e, w->object, w->old);
@@ -566,7 +565,7 @@ static void validate_kind(struct write *w, struct field_errors *e)
     }
 }
 
-/* In upstream's order: what it does not reach when there are errors is not told. */
+/* In upstream's order: later checks do not run after errors. */
 static void validate_whole(struct write *w, struct field_errors *e)
 {
     const struct resource *r = w->asked;
@@ -585,7 +584,7 @@ static void validate_whole(struct write *w, struct field_errors *e)
         meta_validate_last(e, r, w->object);
 }
 
-/* Of objects that count changes of their spec only these are looked at again, but for pods. */
+/* For kinds with metadata.generation only changed specs produce warnings, except for pods. */
 static bool warns(const struct write *w)
 {
     unsigned flags = w->call->resource->flags;
@@ -605,7 +604,7 @@ static enum outcome step_validate(struct write *w, struct err *err)
     validate_whole(w, &e);
     if (field_errors_to_err(&e, r->group, r->kind, json_str_at(w->object, "metadata.name"), err)) {
         if (w->creating)
-            c->n_warnings = w->warned; /* what is unwise is told of what is right */
+            c->n_warnings = w->warned; /* warnings apply to valid objects only */
         return FAILED;
     }
     if (r->crd)
@@ -617,7 +616,7 @@ static enum outcome step_validate(struct write *w, struct err *err)
     return GO_ON;
 }
 
-/* ---- ADMIT: the syncer's say, which may take its time ---- */
+/* ---- ADMIT: the syncer's hook, which may wait ---- */
 
 static void write_tick(struct write *w);
 
@@ -709,7 +708,7 @@ static bool unchanged(const struct write *w)
     return json_equal(w->object, w->old);
 }
 
-/* The last finalizer of an object that is being deleted went away: so does the object. */
+/* Removing the last finalizer of a terminating object deletes the object. */
 static bool is_removal(const struct write *w)
 {
     const cJSON *before = json_get(w->old, "metadata");
@@ -729,7 +728,7 @@ static enum outcome commit_now(struct write *w, enum store_op op, struct err *er
 
     if (commit_object(c, op, w->object, w->base, w->old, stored, err))
         return FAILED;
-    if (op == STORE_DELETE) /* as it last was: only watchers learn the revision of the removal */
+    if (op == STORE_DELETE) /* as it last was: only watchers see the revision of the deletion */
         meta_set_revision(c->arena, w->object, w->base->revision);
     if (c->options.dry_run) {
         undo_admission(w);
@@ -741,7 +740,7 @@ static enum outcome commit_now(struct write *w, enum store_op op, struct err *er
     return ANSWERED;
 }
 
-/* Nothing to store, but the version that is shown must be durable. */
+/* Nothing to store, but the version in the answer must be durable. */
 static enum outcome answer_unchanged(struct write *w)
 {
     undo_admission(w);
@@ -772,7 +771,7 @@ static enum outcome step_commit(struct write *w, struct err *err)
     return unchanged(w) ? answer_unchanged(w) : commit_now(w, STORE_UPDATE, err);
 }
 
-/* ---- the machine ---- */
+/* ---- machine ---- */
 
 typedef enum outcome (*step_run)(struct write *w, struct err *err);
 
@@ -817,7 +816,7 @@ void write_start(struct call *c, const struct write_plan *plan)
     write_tick(w);
 }
 
-/* POST to bindings is the old form of POST to a pod's binding. */
+/* POST to bindings is the deprecated form of POST to a pod's binding. */
 static bool is_binding(struct call *c)
 {
     const struct resource *pods =
@@ -840,7 +839,7 @@ static void handle_review(struct call *c)
         call_error(c, &err);
         return;
     }
-    if (!c->done) /* who asks from inside means the uid */
+    if (!c->done) /* in-process callers mean the uid */
         meta_wipe(c->arena, c->body);
     if (is_binding(c))
         sub_binding(c);

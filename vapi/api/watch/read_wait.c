@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for a revision: a client has seen one elsewhere whose commit is still under way, or lists
- * an older state, parts of which are on disk only. Must never wait for long (three seconds for a
- * commit, as upstream; the disk answers or fails) nor outlive its call. */
+/* Waits for a revision: a client has seen one elsewhere whose commit is still in progress, or lists
+ * an older state, parts of which are only on disk. Must never wait for long (three seconds for a
+ * commit, as upstream; the disk responds or fails) nor outlive its call. */
 #include "watch.h"
 
 #include <assert.h>
@@ -113,7 +113,7 @@ void read_when_else(struct call *c, int64_t revision, void (*next)(struct call *
     err_init(&err, c->arena);
     int failed = store_watch_open(store, STORE_ALL_RESOURCES, store_revision(store), on_wait_wake,
                                   w, &w->watch, &err);
-    assert(!failed); /* the present is never too old */
+    assert(!failed); /* the latest revision is never compacted */
     uv_timer_init(vapi_loop(c->api), &w->timer);
     w->timer.data = w;
     uv_timer_start(&w->timer, on_wait_timeout, WAIT_MS, 0);

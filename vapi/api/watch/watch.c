@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WATCH: a cursor in the store's history, written out as it moves. Nothing is buffered per watcher
- * but what the kernel has not taken yet; above a limit writing pauses, and a watcher whose cursor
- * falls out of history gets the 410 it would get anyway and lists again. Must never skip an event
- * or send one twice, and must never send what is not durable.
+/* WATCH: a cursor in the store's history, written out as it advances. Nothing is buffered per
+ * watcher except the bytes the kernel has not accepted yet; above a limit writing pauses, and a
+ * watcher whose cursor falls out of history gets a 410 and lists again. Must never skip an event or
+ * send one twice, and must never send one that is not durable.
  *
- *   OPEN --> INITIAL (objects of revision R as ADDED, in chunks) --> LIVE (events after R) -->
- * ENDED
- *              '--- resourceVersion=N: straight to LIVE after N ---^        timeout, 410, close
- */
+ *   OPEN --> INITIAL (objects of revision R as ADDED, in chunks) --> LIVE (events after R) --.
+ *     '--- resourceVersion=N: straight to LIVE after N --------------^                        |
+ *                                               ENDED <-- timeout, 410, close --------------' */
 #include "watch.h"
 
 #include "../flow/flow.h"
@@ -24,7 +23,7 @@
 
 #define WATCH_MAGIC   0x77617463u
 #define BACKLOG_LIMIT (1u << 20)
-#define BACKLOG_TIGHT (16u << 10) /* where memory is short; who falls behind lists again */
+#define BACKLOG_TIGHT (16u << 10) /* when memory is short; a slow watcher lists again */
 #define BOOKMARK_MS   60000
 #define BOOKMARK_LEAD 2000
 #define INITIAL_CHUNK 512
@@ -40,14 +39,14 @@ struct watch {
     uv_timer_t timer;
     struct store_watch *cursor;
     struct store_recall *initial_state; /* keeps it while it is sent */
-    bool initial;                       /* state first, as ADDED */
-    bool mark_initial_end;              /* and then the bookmark that says so */
+    bool initial;                       /* sends the state first, as ADDED */
+    bool mark_initial_end;              /* and then the bookmark that marks its end */
     bool columns_sent, last_bookmark;
-    int64_t start;      /* revision the initial state is of, or that was asked for */
+    int64_t start;      /* revision of the initial state, or the requested one */
     int64_t ends_ms;    /* monotonic */
     int64_t bookmarked; /* revision of the last bookmark */
     struct str after_ns, after_name;
-    struct arena *scratch; /* one event's trees */
+    struct arena *scratch; /* trees of one event */
     size_t in_chunk;
 };
 
@@ -75,7 +74,7 @@ static int check_watch_options(struct call *c, struct err *err)
                         "provided");
     if (match.n && !not_older)
         field_not_supported(&e, path, match, matches);
-    /* Without a revision upstream asks itself for what is not older than nothing. */
+    /* Without a revision upstream sets resourceVersionMatch=NotOlderThan itself. */
     if (c->options.cont.n && (match.n || !c->options.rv_set || c->options.rv == 0))
         field_forbidden(&e, path, "resourceVersionMatch is forbidden when continue is provided");
     if (field_errors_to_err(&e, STR("meta.k8s.io"), STR("ListOptions"), STR(""), err))
@@ -106,7 +105,7 @@ static struct net_slice text_slice(struct buf *text)
     return (struct net_slice){bytes, on_text_sent, (void *)(uintptr_t)bytes.p};
 }
 
-/* What stands before n bytes of an event; the number of slices it takes. */
+/* The bytes before n bytes of an event; returns the number of slices. */
 static size_t head_slice(struct watch *w, size_t n, struct net_slice *ret)
 {
     unsigned char head[WATCH_SOCKET_HEAD];
@@ -128,7 +127,7 @@ static void send_text(struct watch *w, struct buf *text)
     net_write(w->call->exchange, slices, n);
 }
 
-/* False when the object has no message. */
+/* False when the object has no protobuf message. */
 static bool send_frame(struct watch *w, const char *type, const cJSON *object)
 {
     struct buf text = BUF_INIT(0);
@@ -136,7 +135,7 @@ static bool send_frame(struct watch *w, const char *type, const cJSON *object)
 
     if (!proto_encode_event(w->scratch, str_c(type), object, &frame))
         return false;
-    /* A message of a socket has its length already. */
+    /* A message of a WebSocket has its length already. */
     buf_add(&text, w->socket ? str_from(frame, 4) : frame);
     send_text(w, &text);
     return true;
@@ -155,7 +154,7 @@ static void send_tree(struct watch *w, const char *type, cJSON *object)
     json_print(&text, object);
     buf_addc(&text, "}\n");
     send_text(w, &text);
-    arena_reset(w->scratch); /* a quiet watch holds nothing of its last event */
+    arena_reset(w->scratch); /* an idle watch keeps nothing of its last event */
 }
 
 static void on_sent(void *ctx)
@@ -201,7 +200,7 @@ static cJSON *watch_form(struct watch *w, cJSON *object)
     return table;
 }
 
-/* revision: what the object is shown with; differs from its own where a selector was left. */
+/* revision: shown in the object; differs from its own when the object left the selector. */
 static void send_event(struct watch *w, enum store_event_type type, const struct store_object *o,
                        int64_t revision)
 {
@@ -261,7 +260,7 @@ static void on_timer_closed(uv_handle_t *h)
     mem_free(w);
 }
 
-/* Lets go of the call; what was written before still goes out. */
+/* Releases the call; bytes written before are still sent. */
 static struct call *watch_release(struct watch *w)
 {
     struct call *c = w->call;
@@ -290,7 +289,7 @@ static void watch_cancel(struct call *c)
     watch_release(c->state);
 }
 
-/* --- resources that come and go --- */
+/* --- resources that are removed or replaced --- */
 
 static bool is_stale(const struct call *c)
 {
@@ -300,7 +299,7 @@ static bool is_stale(const struct call *c)
            registry_find(vapi_registry(c->api), r->group, r->version, r->plural) != r;
 }
 
-/* One that ends may take others of its connection with it: each search starts anew. */
+/* Ending one may end others of its connection: each search restarts. */
 static void end_stale(void *ctx)
 {
     struct vapi *api = ctx;
@@ -315,9 +314,8 @@ static void end_stale(void *ctx)
     } while (e);
 }
 
-/* A changed CRD is served by other descriptors. Who watches with the old ones would be shown
- * objects by a schema that is no more; as with upstream the watch ends, and the client comes again.
- */
+/* A changed CRD has other descriptors. Watchers with a previous one would receive objects by an
+ * outdated schema; as with upstream the watch ends, and the client opens another. */
 void watch_registry_changed(void *ctx)
 {
     struct vapi *api = ctx;
@@ -353,7 +351,7 @@ static bool on_initial(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* Where the next chunk goes on. */
+/* Keeps the position of the next chunk. */
 static void keep_position(struct watch *w, struct chunk *chunk)
 {
     if (!chunk->last)
@@ -366,7 +364,7 @@ static void keep_position(struct watch *w, struct chunk *chunk)
     chunk->last = NULL;
 }
 
-/* The state as of w->start, whatever is written meanwhile: the cursor stands right behind it. */
+/* Sends the state as of w->start, whatever is written meanwhile: the cursor is right behind it. */
 static void initial_step(struct watch *w)
 {
     struct call *c = w->call;
@@ -388,7 +386,7 @@ static void initial_step(struct watch *w)
         }
     } while (chunk.full && has_room(w));
     if (chunk.full)
-        return; /* drained() goes on */
+        return; /* drained() continues */
     w->phase = WATCH_LIVE;
     w->initial_state = store_recall_close(w->initial_state);
     if (w->mark_initial_end)
@@ -404,7 +402,7 @@ static bool shows(struct watch *w, const struct store_object *o)
     return o && (!c->ns.n || str_eq(o->ns, c->ns)) && index_match(&c->options, o);
 }
 
-/* A selector turns leaving its set into DELETED (with the state from before) and entering into
+/* An object that leaves the selector's set is DELETED (with its previous state), one that enters is
  * ADDED. */
 static void live_event(struct watch *w, const struct store_event *e)
 {
@@ -502,7 +500,7 @@ static void on_timer(uv_timer_t *t)
 
 /* --- begin --- */
 
-/* Upstream spreads the ends of watches without a timeout over 30 to 60 minutes. */
+/* Upstream distributes the ends of watches without a timeout over 30 to 60 minutes. */
 static int64_t watch_seconds(struct call *c)
 {
     if (c->options.timeout_s > 0)
@@ -517,7 +515,7 @@ static struct watch *watch_new(struct call *c)
 
     *w = (struct watch){.magic = WATCH_MAGIC, .call = c, .scratch = arena_new(0)};
     w->initial = c->options.send_initial_set ? c->options.send_initial : from_now;
-    /* Whoever asks for the state gets its end marked, by whichever way it was asked for. */
+    /* The end of a requested initial state is always marked. */
     w->mark_initial_end = w->initial && c->options.bookmarks;
     bool at_present = w->initial || from_now;
     w->start = at_present ? store_revision(vapi_store(c->api)) : c->options.rv;
@@ -555,12 +553,12 @@ static void watch_begin(struct watch *w)
     w->socket = watch_socket_open(w->call, on_received);
     if (!w->socket)
         call_begin(w->call, 200, stream_type(w->call));
-    /* Thousands of watches live for an hour: nobody looks at their headers again. */
+    /* Thousands of watches live for an hour: their headers are not needed again. */
     net_forget_request(w->call->exchange);
 }
 
-/* The stream begins before it is known that its revision does not come, or that its time is over.
- */
+/* The stream begins before it is known that its revision will not come, or that its deadline
+ * passed. */
 static void watch_late(struct call *c, const struct err *err)
 {
     struct watch *w = watch_new(c);
@@ -577,7 +575,7 @@ static void watch_start(struct call *c)
 
     watch_begin(w);
     err_init(&err, c->arena);
-    /* A revision that history no longer reaches is told as an event: clients list again. */
+    /* A revision before the history is reported as an event: clients list again. */
     if (store_watch_open(vapi_store(c->api), c->resource->storage, w->start, on_wake, w, &w->cursor,
                          &err)) {
         send_error(w, &err);
@@ -607,8 +605,8 @@ void call_watch(struct call *c)
         watch_late(c, &err);
         return;
     }
-    /* The initial state must not be older than what the client has seen; a live watch just waits.
-     */
+    /* The initial state must not be older than the revision the client has seen; a live watch just
+     * waits. */
     read_when_else(c, c->options.send_initial && c->options.rv_set ? c->options.rv : 0, watch_start,
                    watch_late);
 }

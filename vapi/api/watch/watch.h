@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi)
  *
- * Watches, also over a WebSocket (RFC 6455) as consoles in browsers ask for it, and reads that wait
- * for a revision. */
+ * Watches, also over a WebSocket (RFC 6455) for consoles in browsers, and reads that wait for a
+ * revision. */
 #pragma once
 
 #include "../../core/calls.h"
@@ -12,34 +12,34 @@ void call_watch(struct call *c);
 void watch_registry_changed(void *ctx); /* the vapi; for registry_on_change() */
 
 /* read_wait.c */
-/* Goes on with next(c) once the committed revision is at least `revision`: at once, or after at
- * most three seconds; then 504 Timeout with cause ResourceVersionTooLarge. The call may be
- * cancelled meanwhile. */
+/* Calls next(c) once the committed revision is at least `revision`: at once, or after at most three
+ * seconds; then 504 Timeout with cause ResourceVersionTooLarge. The call may be cancelled
+ * meanwhile. */
 void read_when(struct call *c, int64_t revision, void (*next)(struct call *c));
-/* The same, where late gets the error of a revision that did not come. */
+/* The same, but late() receives the error of a revision that did not come. */
 void read_when_else(struct call *c, int64_t revision, void (*next)(struct call *c),
                     void (*late)(struct call *c, const struct err *err));
-/* Goes on with next(c) once the state of an older revision of c's resource can be scanned, or it is
- * known that it cannot: store_scan() says which. */
+/* Calls next(c) once an older revision of c's resource can be scanned, or it is known that it
+ * cannot: store_scan() reports which. */
 void read_past(struct call *c, int64_t revision, void (*next)(struct call *c));
 /* 504 as clients recognise it. */
 int read_too_large(struct err *err, int64_t wanted, int64_t current);
 
 /* watch_socket.c: one event a message */
-#define WATCH_SOCKET_HEAD 10 /* bytes a message begins with, at most */
+#define WATCH_SOCKET_HEAD 10 /* maximal length of the bytes before a message */
 
 enum socket_next { SOCKET_GO_ON, SOCKET_CLOSE };
 
 struct watch_socket;
-/* True when the request asks for one in a wrong way: it is answered. */
+/* True when the request for a WebSocket is invalid: it is answered. */
 bool watch_socket_refused(struct call *c);
-/* In place of call_begin(). NULL when none was asked for, or cannot be had (HTTP/2). received()
+/* In place of call_begin(). NULL when none is requested, or it is not possible (HTTP/2). received()
  * gets the call_entry. */
 struct watch_socket *watch_socket_open(struct call *c,
                                        void (*received)(void *ctx, struct str bytes));
-/* What stands before a message of n bytes; returns its length. */
+/* The bytes before a message of n bytes; returns their length. */
 size_t watch_socket_head(const struct call *c, size_t n, unsigned char ret[WATCH_SOCKET_HEAD]);
-/* What the client sent. It is to be closed when nothing more is wanted, or it made no sense. */
+/* Bytes from the client. The socket must be closed when it is done or violated the protocol. */
 enum socket_next watch_socket_receive(struct watch_socket *s, struct call *c, struct str bytes);
-/* The last words, before call_end(). */
+/* The closing frame, before call_end(). */
 void watch_socket_goodbye(struct call *c);

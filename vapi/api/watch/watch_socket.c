@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handshake and the frames of a watch over a WebSocket. Why: scripts in browsers cannot read a
- * stream of HTTP, so consoles watch by this, with a token among the subprotocols. What the client
- * sends is skipped, but for pings and its goodbye. Must never keep more of it than one ping, nor
- * answer pings faster than they are read. Source: apiserver pkg/endpoints/handlers/watch.go,
+ * stream of HTTP, so consoles watch with this, with a token among the subprotocols. Frames from the
+ * client are skipped, except for pings and its close. Must never keep more of them than one ping,
+ * nor answer pings faster than they are read. Source: apiserver pkg/endpoints/handlers/watch.go,
  * golang.org/x/net/websocket. */
 #include "watch.h"
 
@@ -16,7 +16,7 @@
 #include <sublet/encode.h>
 
 #define MOST_CONTROL 125          /* bytes of a control frame (RFC 6455 5.5) */
-#define MOST_PONGS   (64u * 1024) /* that wait to be read; further pings are not answered */
+#define MOST_PONGS   (64u * 1024) /* unread; further pings are not answered */
 #define TOKEN        "base64url.bearer.authorization.k8s.io."
 #define ACCEPT_GUID  "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
@@ -24,14 +24,14 @@ enum { OP_TEXT = 1, OP_BINARY = 2, OP_CLOSE = 8, OP_PING = 9, OP_PONG = 10 };
 #define FINAL  0x80
 #define MASKED 0x80
 
-/* The frame being read: its head, then so much of its payload. */
+/* The frame being read: its head, then its payload. */
 struct watch_socket {
     unsigned char head[14];
     size_t n_head;
     uint64_t left;
     unsigned char ping[MOST_CONTROL];
     size_t n_ping;
-    size_t at; /* in the payload, for the mask */
+    size_t at; /* position in the payload, for the mask */
 };
 
 /* ---- the handshake ---- */
@@ -45,7 +45,7 @@ static bool asks(const struct call *c)
            str_eq_nocase(net_header(r, "upgrade"), STR("websocket"));
 }
 
-/* The subprotocols but the one that carries a token; how many there are. */
+/* The subprotocols except the one with a token; returns their number. */
 static size_t protocols(const struct call *c, struct str *ret_first)
 {
     struct str rest = net_header(c->request, "sec-websocket-protocol");
@@ -63,7 +63,7 @@ static size_t protocols(const struct call *c, struct str *ret_first)
     return n;
 }
 
-/* An absolute URI: browsers tell one, and what tells none is not what this is for. */
+/* An absolute URI: browsers send one, and other clients need no WebSocket. */
 static bool is_origin(struct arena *a, struct str origin)
 {
     struct str decoded, scheme = str_sub(origin, 0, str_find(origin, ':'));
@@ -168,10 +168,10 @@ static void send_control(struct call *c, unsigned op, struct str payload)
 void watch_socket_goodbye(struct call *c)
 {
     if (c->exchange)
-        send_control(c, OP_CLOSE, (struct str){"\x03\xe8", 2}); /* 1000: done */
+        send_control(c, OP_CLOSE, (struct str){"\x03\xe8", 2}); /* 1000: normal closure */
 }
 
-/* Of a head of which two bytes are known: those of a longer length, and all. */
+/* The length of a head whose first two bytes are known: with a longer length field and the mask. */
 static size_t length_size(const struct watch_socket *s)
 {
     unsigned n = s->head[1] & 0x7f;
@@ -203,7 +203,7 @@ static void take_payload(struct watch_socket *s, struct str bytes)
     s->left -= bytes.n;
 }
 
-/* The frame is whole. */
+/* The frame is complete. */
 static enum socket_next end_frame(struct watch_socket *s, struct call *c)
 {
     unsigned op = s->head[0] & 0x0f;
@@ -228,7 +228,8 @@ enum socket_next watch_socket_receive(struct watch_socket *s, struct call *c, st
             s->head[s->n_head++] = (unsigned char)bytes.p[0];
             bytes = str_from(bytes, 1);
             if (s->n_head == 2 && !(s->head[1] & MASKED)) {
-                send_control(c, OP_CLOSE, (struct str){"\x03\xea", 2}); /* 1002: RFC 6455 5.1 */
+                send_control(c, OP_CLOSE,
+                             (struct str){"\x03\xea", 2}); /* 1002: protocol error (RFC 6455 5.1) */
                 return SOCKET_CLOSE;
             }
             if (head_complete(s))
