@@ -19,25 +19,26 @@ struct admission_call {
     bool dry_run;
     void (*warn)(void *ctx, struct str text);
     void *warn_ctx;
-    /* For the audit log; NULL: nobody listens. ctx is warn_ctx. */
+    /* For the audit log; may be NULL. ctx is warn_ctx. */
     void (*annotate)(void *ctx, struct str key, struct str value);
-    struct str path_name; /* as the request's path has it: empty for a POST */
+    struct str path_name; /* from the request's path: empty for a POST */
 };
 /* Changes object. old NULL for create; object NULL for delete. */
 int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON *old,
                      struct err *err) MUST_CHECK;
 int admission_validate(const struct admission_call *c, const cJSON *object, const cJSON *old,
                        struct err *err) MUST_CHECK;
-/* NamespaceLifecycle alone: what a POST to a subresource asks for (a binding, an eviction, a token)
- * is not given in a namespace that is not there or is going away. */
+/* NamespaceLifecycle alone: refuses a POST to a subresource (a binding, an eviction, a token) in a
+ * namespace that does not exist or is terminating. */
 int admission_lifecycle(const struct admission_call *c, cJSON *object, struct err *err) MUST_CHECK;
-/* ResourceQuota, exactly: against `latest`, right before the write is handed to the store. */
+/* ResourceQuota, exactly: against `latest`, right before the write is passed to the store. */
 int admission_quota(const struct admission_call *c, const cJSON *object, const cJSON *old,
                     struct err *err) MUST_CHECK;
-/* What a quota object counts now (for the controller that keeps status.used): {resource: quantity}.
- */
+/* Current usage of a quota (for the controller that maintains status.used): {resource:
+ * quantity}. */
 cJSON *admission_quota_used(struct vapi *api, struct arena *a, struct str ns, const cJSON *quota);
-/* What objects count, remembered by version; made when the first quota asks, freed with the API. */
+/* Usage of objects, cached by version; created when the first quota needs it, freed with the
+ * API. */
 struct admission_memo;
 struct admission_memo *admission_memo_new(const struct rng *rng);
 struct admission_memo *admission_memo_free(struct admission_memo *m); /* takes NULL */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi/audit
  *
- * The audit log: which requests are told (a policy as kube-apiserver's), what is told of them (an
- * event of audit.k8s.io/v1) and where (a file that is rotated, or the standard output). It knows no
+ * The audit log: a policy as kube-apiserver's selects requests, each becomes an event of
+ * audit.k8s.io/v1, and events go to a file that is rotated, or to the standard output. It knows no
  * requests: vapi/api/observe fills the events. Source: k8s.io/apiserver pkg/apis/audit/v1 types.go,
  * pkg/audit. */
 #pragma once
 
 #include <sublet/auth.h>
 
-/* In order: each level tells what those before it tell, and more. */
+/* In ascending order: each level contains those before it, and more. */
 enum audit_level {
     AUDIT_LEVEL_NONE,
     AUDIT_LEVEL_METADATA,
@@ -18,17 +18,17 @@ enum audit_level {
 };
 enum audit_stage {
     AUDIT_REQUEST_RECEIVED,
-    AUDIT_RESPONSE_STARTED, /* of long-running requests alone */
+    AUDIT_RESPONSE_STARTED, /* only of long-running requests */
     AUDIT_RESPONSE_COMPLETE,
-    AUDIT_PANIC, /* may be named in a policy; never happens here */
+    AUDIT_PANIC, /* may be in a policy; never happens here */
     AUDIT_N_STAGES
 };
 
 /* ---- the policy: immutable, owns its memory ---- */
 
 struct audit_policy;
-/* YAML or JSON of kind Policy, at most 1 MiB. BAD_REQUEST names the place: `rules[2].level: ...`;
- * unknown keys are errors. */
+/* YAML or JSON of kind Policy, at most 1 MiB. BAD_REQUEST names the position: `rules[2].level:
+ * ...`; unknown keys are errors. */
 int audit_policy_parse(struct str text, struct audit_policy **ret, struct err *err) MUST_CHECK;
 struct audit_policy *audit_policy_free(struct audit_policy *p); /* takes NULL, returns NULL */
 
@@ -37,7 +37,7 @@ struct audit_decision {
     unsigned omit_stages; /* bits: 1 << AUDIT_REQUEST_RECEIVED ... */
     bool omit_managed_fields;
 };
-/* The first rule that matches. user NULL: nobody knows who asks. */
+/* The first matching rule. user NULL: authentication failed. */
 void audit_decide(const struct audit_policy *p, const struct user *user,
                   const struct attributes *what, struct audit_decision *ret);
 
@@ -52,7 +52,7 @@ struct audit_event {
     const struct str *source_ips;
     size_t n_source_ips;
     const struct user *user;         /* NULL: unknown */
-    const struct user *impersonated; /* whom the user acts for; NULL: nobody */
+    const struct user *impersonated; /* the user acted for; NULL: no impersonation */
     struct str impersonation_constraint;
     bool has_ref; /* a request for a resource */
     struct str resource, ns, name, uid, group, version, revision, subresource;
@@ -67,31 +67,31 @@ struct audit_event {
 /* One line of JSON, with its end. */
 void audit_event_print(struct buf *out, const struct audit_event *e, enum audit_stage stage,
                        int64_t stage_us);
-/* A copy of an object, list or Table without metadata.managedFields; json as it is when it has
- * none or is none. */
+/* A copy of an object, list or Table without metadata.managedFields; json itself when it has none,
+ * or is no object. */
 struct str audit_without_managed_fields(struct arena *a, struct str json);
 
-/* ---- the log: lines go to a thread of its own in batches; the loop never waits for a disk ---- */
+/* ---- the log: a thread writes lines in batches; the loop never waits for a disk ---- */
 
 struct audit_log;
 struct audit_log_options {
     struct str path;      /* "-": the standard output */
-    int64_t max_bytes;    /* a file that would grow beyond it is put aside; 0: never */
-    int64_t max_backups;  /* files put aside that are kept; 0: all of them */
+    int64_t max_bytes;    /* a file that would grow beyond it is rotated; 0: never */
+    int64_t max_backups;  /* rotated files to keep; 0: all of them */
     int64_t max_age_days; /* ... and for how long; 0: for ever */
-    size_t buffer_bytes;  /* lines that wait for the disk; beyond it they are dropped */
+    size_t buffer_bytes;  /* lines waiting for the disk; further ones are dropped */
     const struct clock *clock;
 };
 struct audit_log_stats {
-    uint64_t written, dropped, failed; /* lines; failed: those a write error lost */
+    uint64_t written, dropped, failed; /* lines; failed: lost in a write error */
     size_t waiting;                    /* bytes */
 };
 int audit_log_open(const struct audit_log_options *options, struct audit_log **ret,
                    struct err *err) MUST_CHECK;
-/* False when half of the buffer is taken: who must not act unseen refuses new requests then, and
- * the other half is for what is under way. */
+/* False when half of the buffer is used: a server that must not act unaudited refuses new requests
+ * then, and the other half is for requests in progress. */
 bool audit_log_has_room(struct audit_log *log);
 void audit_log_write(struct audit_log *log, struct str line);
 void audit_log_stats(struct audit_log *log, struct audit_log_stats *ret);
-/* Writes what waits, for at most five seconds. Takes NULL, returns NULL. */
+/* Writes waiting lines, for at most five seconds. Takes NULL, returns NULL. */
 struct audit_log *audit_log_close(struct audit_log *log);

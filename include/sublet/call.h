@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * One request in the API's own terms, from the network or from inside. It lives in its arena from
- * routing to answer. Whoever has it must answer it exactly once: call_error(), call_object(), ...
+ * One request in the API's own terms, from the network or in-process. It lives in its arena from
+ * routing to answer. Its holder must answer it exactly once: call_error(), call_object(), ...
  *
- *   route -> authenticate -> authorize -> body decoded -> verb handler (read, write, delete,
- * subresource)
- *         -> answer (network: negotiated and sent; inside: vapi_done_cb) */
+ *   route -> authenticate -> authorize -> decode body -> verb handler (read, write, delete, ...)
+ *         -> answer (network: negotiated and sent; in-process: vapi_done_cb) */
 #pragma once
 
 #include <sublet/selector.h>
@@ -48,7 +47,7 @@ struct call_options {
     struct str rv_match, cont;
     int64_t limit, timeout_s;
     bool bookmarks, send_initial, send_initial_set, watch;
-    /* delete: from the body, else the query */
+    /* delete: from the body, otherwise the query */
     int64_t grace_seconds; /* -1: not given */
     struct str propagation, uid;
     int64_t delete_rv;         /* 0: not given */
@@ -59,7 +58,7 @@ struct call {
     unsigned magic;
     struct vapi *api;
     struct arena *arena;
-    struct net_exchange *exchange; /* NULL: from inside */
+    struct net_exchange *exchange; /* NULL: in-process */
     const struct net_request *request;
     struct user user;
     enum call_verb verb;
@@ -72,56 +71,59 @@ struct call {
     struct strict_errors strict;
     enum output_form output;
     enum table_include include;
-    bool pretty, yaml, protobuf; /* answer form; protobuf: the client takes nothing else */
-    struct str *warnings;        /* texts for Warning: 299 */
+    bool pretty, yaml, protobuf; /* form of the answer; protobuf: the client accepts nothing else */
+    struct str *warnings;        /* messages for Warning: 299 */
     size_t n_warnings;
-    vapi_done_cb done; /* from inside */
+    vapi_done_cb done; /* in-process */
     void *done_ctx;
-    void *state;                       /* the handler's own */
-    void (*cancel)(struct call *call); /* the client went away: let go of c, the frame frees it when
-                                          this returns; NULL: finish, answer into the void */
+    void *state; /* owned by the handler */
+    void (*cancel)(
+        struct call
+            *call); /* the client disconnected: release c, the frame frees it when this returns;
+                    * NULL: finish, the answer is dropped */
     void (*drained)(struct call *call); /* a streamed answer's backlog fell to zero */
-    bool gone;                          /* the client went away */
-    bool form_beta; /* Table or PartialObjectMetadata of meta.k8s.io/v1beta1, which are v1's */
+    bool gone;                          /* the client disconnected */
+    bool form_beta; /* Table or PartialObjectMetadata of meta.k8s.io/v1beta1, equal to v1's */
 };
 
-void call_warn(struct call *c, struct str text); /* at most 64; respond.c bounds them all */
-/* An annotation of the request's audit event. Both are copied; of one key the first value stays, as
- * upstream has it. At most 32, each value cut to 16 KiB. Nothing happens where nobody audits. */
+void call_warn(struct call *c, struct str text); /* at most 64; respond.c bounds their size */
+/* An annotation of the request's audit event. Both are copied; of equal keys the first value stays,
+ * as upstream. At most 32, each value cut to 16 KiB. Does nothing when the request is not
+ * audited. */
 void call_audit_annotate(struct call *c, struct str key, struct str value);
-/* One more header of the answer (name in lower case, at most 8); before the answer. */
+/* Adds a header to the answer (name in lower case, at most 8); before the answer. */
 void call_header(struct call *c, const char *name, struct str value);
-/* Answers. Each takes the call over: it may be freed at once. */
+/* Answers. Each takes over the call: it may be freed at once. */
 void call_error(struct call *c, const struct err *err);
-/* A stored object in the form that was asked for (bytes by reference where possible). */
+/* A stored object in the requested form (bytes by reference where possible). */
 void call_stored(struct call *c, int status, const struct store_object *o);
-/* A tree made by the handler (dry run, reviews, Scale). apiVersion and kind are in it. */
+/* A tree made by the handler (dry run, reviews, Scale), with apiVersion and kind. */
 void call_tree(struct call *c, int status, cJSON *object);
-/* Status Success with details of the resource, name and uid (after a removal). */
+/* Status Success with details of the resource, name and uid (after a deletion). */
 void call_success(struct call *c, struct str uid);
-/* Raw bytes of another type (openapi, discovery, health, metrics). headers: more of them. */
+/* Raw bytes of another type (openapi, discovery, health, metrics). headers: additional ones. */
 void call_raw(struct call *c, int status, struct str content_type, struct str body);
-/* A JSON answer in pieces, by reference (LIST). Falls back to a tree where YAML or pretty was asked
- * for. */
+/* A JSON answer in pieces, by reference (LIST). Falls back to a tree for YAML or pretty
+ * printing. */
 void call_slices(struct call *c, int status, const struct net_slice *body, size_t n);
 /* A streamed answer: headers now, then net_write(c->exchange, ...), then call_end(), which frees c.
  */
 void call_begin(struct call *c, int status, struct str content_type);
 void call_end(struct call *c);
-/* A handler that streams by itself (proxy.c) says so when it begins; call_begin() does. */
+/* A handler that streams by itself (proxy.c) calls it when it begins; call_begin() does. */
 void call_streams(struct call *c, int status);
 
 /* Shared by handlers. */
-/* err (INVALID etc.) as a metav1.Status tree / text. */
+/* err (INVALID etc.) as a metav1.Status, as a tree or as JSON. */
 cJSON *status_tree(struct arena *a, const struct err *err);
 int status_parse(struct arena *a, const cJSON *status,
-                 struct err *err); /* the reverse, from another server */
-/* Label set and selectable fields of an object, as the store keeps them. */
+                 struct err *err); /* the inverse, for the answer of another server */
+/* Label set and selectable fields of an object, in the store's form. */
 struct str index_labels(struct arena *a, const cJSON *object);
 struct str index_fields(struct arena *a, const struct resource *r, const cJSON *object);
 bool index_match(const struct call_options *o, const struct store_object *obj); /* both selectors */
-/* The object in a version other than stored (apiVersion rewritten; CRD pruning and defaults on
- * read). */
+/* The object in a version other than the stored one (apiVersion rewritten; CRD pruning and defaults
+ * on read). */
 cJSON *convert_tree(struct arena *a, const struct resource *r, const struct store_object *o);
 /* One row's cells; the Table, PartialObjectMetadata forms of objects. */
 cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
@@ -129,9 +131,9 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
 cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, bool with_columns);
 cJSON *partial_metadata(struct arena *a, const cJSON *object);
 
-/* From inside only: stores the whole object, status included, where the kind's rules for updates
- * would refuse it: fields that the host gave and gives anew. It carries the resourceVersion it was
- * made from. */
+/* In-process only: stores the whole object, status included, where the kind's update rules would
+ * refuse it: fields that the host assigns and reassigns. It carries the resourceVersion it was made
+ * from. */
 void vapi_replace(struct vapi *api, const struct resource *r, const cJSON *object,
                   vapi_done_cb done, void *ctx);
 
@@ -140,4 +142,4 @@ void sub_binding(struct call *c), sub_eviction(struct call *c), sub_finalize(str
 void sub_ephemeral_containers(struct call *c);
 void sub_resize(struct call *c);
 void sub_approval(struct call *c);
-void sub_proxy(struct call *c); /* log, exec, attach, portforward, proxy: what a host must do */
+void sub_proxy(struct call *c); /* log, exec, attach, portforward, proxy: served by the host */

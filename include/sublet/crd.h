@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi/crd
  *
- * CustomResourceDefinitions: what one may look like, and its versions compiled into schemas. */
+ * CustomResourceDefinitions: their validation, and their versions compiled into schemas. */
 #pragma once
 
 #include <sublet/resource.h>
@@ -12,18 +12,17 @@ struct crd_version; /* one served version, compiled */
  * names, versions, printer columns, ...), warnings. */
 extern const struct kind_ops CRD_OPS;
 
-/* What the write path asks of a custom resource's version. */
-/* Unknown fields: noted in strict (may be NULL) and removed unless preserved; metadata is checked
- * by the caller. */
+/* Checks of the write path for a version of a custom resource. */
+/* Removes unknown fields unless preserved, and records them in strict (may be NULL); the caller
+ * checks metadata. */
 void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
                struct strict_errors *strict);
 void crd_default(const struct crd_version *v, struct arena *a, cJSON *object);
-/* True when reading must go through crd_prune/crd_default: the schema has defaults, or it changed
- * since the CRD was made, so that objects may hold what it does not know. */
+/* True when reads must go through crd_prune/crd_default: the schema has defaults, or it changed
+ * since the CRD was created, so that objects may hold unknown fields. */
 bool crd_defaults_on_read(const struct crd_version *v);
-/* Of a version that is not the stored one. An object as the store has it: the stored version's
- * schema prunes and defaults it, v's only prunes. The other way nothing is filled in. apiVersion is
- * the caller's. */
+/* For a version other than the stored one. An object as stored: the stored version's schema prunes
+ * and defaults it, v's only prunes. The inverse sets no defaults. The caller sets apiVersion. */
 void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object);
 void crd_to_stored(const struct crd_version *v, struct arena *a, cJSON *object);
 void crd_validate(const struct crd_version *v, struct field_errors *e, const cJSON *object,
@@ -31,9 +30,9 @@ void crd_validate(const struct crd_version *v, struct field_errors *e, const cJS
 /* Fills cells after Name (printer columns by JSONPath, Age by default). */
 void crd_cells(const struct crd_version *v, struct arena *a, const cJSON *object, int64_t now,
                cJSON *cells);
-/* The OpenAPI v3 schema of the version as published (JSON text, borrowed). */
+/* The OpenAPI v3 schema of the version as published (borrowed). */
 const cJSON *crd_openapi(const struct crd_version *v);
-/* The same as text, without compiling anything; empty when there is none. */
+/* The same as a JSON string, without compiling anything; empty when there is none. */
 struct str crd_schema_text(const struct crd_version *v);
 /* spec.preserveUnknownFields, or no schema at all. */
 bool crd_preserves_all(const struct crd_version *v);
@@ -43,15 +42,15 @@ enum node_flags {
     NODE_CLOSED = 2,    /* additionalProperties: false */
     NODE_EMBEDDED = 4,  /* x-kubernetes-embedded-resource */
     NODE_FORMATTED = 8, /* a string with a format other than byte */
-    NODE_TYPE_SAID = 16 /* built-in: OpenAPI tells the list or map type here, though it may be the
-                         * default one or another than that of the type itself */
+    NODE_TYPE_SAID =
+        16 /* built-in: OpenAPI publishes the list or map type here, though it may be the default
+            * or differ from that of the type itself */
 };
-/* The compiled schema and its root, as walks by type need them; NULL when any object goes. */
+/* The compiled schema and its root, for walks by type; NULL when any object is valid. */
 const struct schema *crd_schema(const struct crd_version *v, uint32_t *ret_root);
-struct str crd_deprecation(const struct crd_version *v); /* warning text, or empty */
+struct str crd_deprecation(const struct crd_version *v); /* message of a warning, or empty */
 
-/* JSONPath as printer columns and scale paths use it: .a.b[0].c, ['x.y'], [*], filters
- * [?(@.a=="b")]. */
+/* JSONPath in printer columns and scale paths: .a.b[0].c, ['x.y'], [*], filters [?(@.a=="b")]. */
 struct jsonpath;
 int jsonpath_compile(struct arena *a, struct str text, struct jsonpath **ret,
                      struct err *err) MUST_CHECK;

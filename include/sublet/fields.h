@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi/types/fields
  *
- * Who owns which field: sets of paths, and the structured merge they steer (server-side apply).
- * Pure: trees in, trees and sets out, everything in the caller's arena.
- * Source: sigs.k8s.io/structured-merge-diff, apimachinery pkg/util/managedfields. */
+ * Field ownership: sets of paths, and the structured merge they control (server-side apply). Pure:
+ * trees in, trees and sets out, everything in the caller's arena. Source:
+ * sigs.k8s.io/structured-merge-diff, apimachinery pkg/util/managedfields. */
 #pragma once
 
 #include <sublet/schema.h>
@@ -30,13 +30,13 @@ struct element {
 int element_cmp(const struct element *a, const struct element *b);
 
 struct field_set;
-/* A step, whether the path up to here is in the set, and what lies below. */
+/* A step, whether the path up to here is in the set, and its children. */
 struct field_item {
     struct element element;
     bool member;
     struct field_set *below; /* NULL or not empty */
 };
-/* Sorted by element. Immutable once made: sets share what they have in common. */
+/* Sorted by element. Immutable: sets share common subtrees. */
 struct field_set {
     struct field_item *items;
     uint32_t n, cap;
@@ -45,9 +45,9 @@ struct field_set {
 /* NULL is the empty set, for all of these; results are NULL when empty. */
 struct field_set *set_union(struct arena *a, struct field_set *x, struct field_set *y);
 struct field_set *set_intersection(struct arena *a, struct field_set *x, struct field_set *y);
-/* Paths of x that are not in y; a parent does not stand for its children. */
+/* Paths of x that are not in y; a parent does not include its children. */
 struct field_set *set_difference(struct arena *a, struct field_set *x, struct field_set *y);
-/* The same, but a path of y takes everything below along. */
+/* The same, but a path of y also removes its children. */
 struct field_set *set_without(struct arena *a, struct field_set *x, struct field_set *y);
 const struct field_item *set_find(const struct field_set *x, const struct element *e);
 /* A set of dotted field names, {"spec", "metadata.labels", NULL}. */
@@ -55,46 +55,46 @@ struct field_set *set_of(struct arena *a, const char *const *paths);
 bool set_has_path(const struct field_set *x, const char *dotted);
 typedef void (*set_path_cb)(void *ctx, struct str path, const struct element *const *steps,
                             size_t n);
-/* Each path, parents first, as text. */
+/* Each path, parents first, as a string. */
 void set_each(struct arena *a, const struct field_set *x, set_path_cb each, void *ctx);
 bool set_has(const struct field_set *x, const struct element *const *steps, size_t n);
 
-/* fieldsV1: {"f:spec":{"f:replicas":{}}}. Reading: -1 for what is no such thing. */
+/* fieldsV1: {"f:spec":{"f:replicas":{}}}. Reading: -1 when it is invalid. */
 cJSON *set_to_json(struct arena *a, const struct field_set *x);
 int set_from_json(struct arena *a, const cJSON *fields, struct field_set **ret);
 
 /* ---- values by their type ---- */
 
-/* A type: a node of a schema, or what is known of a value without one. */
+/* A type: a node of a schema, or deduced from a value without one. */
 enum type_form { TYPE_NODE, TYPE_DEDUCED, TYPE_UNTYPED, TYPE_NONE };
 struct field_type {
     const struct schema *schema;
     uint32_t node;
     uint8_t form;
     bool preserve; /* below x-kubernetes-preserve-unknown-fields */
-    bool root;     /* a custom resource's: apiVersion, kind and metadata are known */
+    bool root;     /* of a custom resource: apiVersion, kind and metadata are known */
 };
 
 struct field_diff {
     struct field_set *removed, *modified, *added;
 };
 
-/* Errors are `.spec.ports: element 0: ...`, BAD_REQUEST by kind (callers choose their own). */
-/* Whether value has its type; duplicates in lists that are sets or maps are errors. */
+/* Errors are `.spec.ports: element 0: ...`, BAD_REQUEST by kind (callers may replace it). */
+/* Checks that value has its type; duplicates in lists that are sets or maps are errors. */
 int typed_validate(struct arena *a, struct field_type t, const cJSON *value,
                    struct err *err) MUST_CHECK;
-/* Leaves and items that value mentions. */
+/* Leaves and items present in value. */
 struct field_set *typed_set(struct arena *a, struct field_type t, const cJSON *value);
 int typed_compare(struct arena *a, struct field_type t, const cJSON *old, const cJSON *now,
                   struct field_diff *ret, struct err *err) MUST_CHECK;
-/* Puts config, which passed typed_validate(), over live. Both are used up. */
+/* Merges config, which passed typed_validate(), into live. Consumes both. */
 int typed_merge(struct arena *a, struct field_type t, cJSON *live, cJSON *config, cJSON **ret,
                 struct err *err) MUST_CHECK;
-/* Takes the items of x out of value, which is used up. */
+/* Removes the items of x from value, which is consumed. */
 cJSON *typed_remove(struct arena *a, struct field_type t, cJSON *value, const struct field_set *x);
-/* x, and the named fields of structs on the way to its members. */
+/* x, and the named fields of structs on the paths to its members. */
 struct field_set *typed_ensure_named(struct arena *a, struct field_type t, struct field_set *x);
-/* x as it is after lists or maps became atomic. */
+/* x after lists or maps of its type became atomic. */
 struct field_set *typed_reconcile(struct arena *a, struct field_type t, struct field_set *x);
 
 /* ---- managers ---- */
@@ -103,7 +103,7 @@ struct manager {
     struct str name, subresource, api_version;
     bool applied;
     struct field_set *set;
-    const cJSON *time; /* as it stands in the entry; NULL: none */
+    const cJSON *time; /* from the entry; NULL: none */
 };
 /* metadata.managedFields. At most MANAGERS_MAX entries are read. */
 #define MANAGERS_MAX 1024
@@ -112,13 +112,14 @@ struct managers {
     size_t n, cap;
 };
 
-/* What a resource's versions are to a merge. */
+/* The versions of a resource, for a merge. */
 struct field_versions {
     void *ctx;
-    /* object (of version from its apiVersion) in `to`, its own tree; NULL: no such version. */
+    /* object (whose version is its apiVersion) in `to`, as a tree of its own; NULL: no such
+     * version. */
     cJSON *(*convert)(void *ctx, struct arena *a, const cJSON *object, struct str to);
     bool (*type_of)(void *ctx, struct str version, struct field_type *ret);
-    /* Takes out what a write through this endpoint cannot change; may be NULL. */
+    /* Removes paths a write through this endpoint cannot change; may be NULL. */
     struct field_set *(*filter)(void *ctx, struct arena *a, struct field_set *x);
 };
 
@@ -131,15 +132,14 @@ struct field_write {
     struct str now; /* RFC 3339 */
 };
 
-/* {..., "managedFields": [...]} read; entries of one identity: the last counts. -1: not readable.
- */
+/* Reads {..., "managedFields": [...]}; of equal identities the last entry counts. -1: invalid. */
 int managers_read(struct arena *a, const cJSON *entries, struct managers *ret,
                   struct str *ret_why) MUST_CHECK;
 cJSON *managers_write(struct arena *a, struct managers *m); /* sorted; NULL when there are none */
 /* After an update other than apply: now against old (both in w->version). Caps the updaters. */
 int managers_update(const struct field_write *w, struct managers *m, const cJSON *old,
                     const cJSON *now, struct err *err) MUST_CHECK;
-/* Server-side apply of config onto live (used up). *ret is NULL when nothing changed. Errors:
+/* Server-side apply of config onto live (consumed). *ret is NULL when nothing changed. Errors:
  * CONFLICT with its causes, BAD_REQUEST, UNKNOWN. */
 int managers_apply(const struct field_write *w, struct managers *m, const cJSON *live,
                    const cJSON *config, bool force, cJSON **ret, struct err *err) MUST_CHECK;

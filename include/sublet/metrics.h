@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The Prometheus text format (version 0.0.4), for whoever has something to tell at /metrics. A
- * family is its HELP and TYPE lines and then its samples, all in one piece: a name is told once.
+ * The Prometheus text exposition format (version 0.0.4), for code that adds to /metrics. A family
+ * is its HELP and TYPE lines and then its samples, without interruption: a name appears once.
  *
  *   metrics_family(out, "sublet_certificate_expiry_seconds", METRIC_GAUGE, "when it ends, Unix");
  *   metrics_sample(out, "sublet_certificate_expiry_seconds", STR("name=\"serving\""), 1.8e9);
  *
- * What a tenant chooses (names, namespaces, user agents) must never become a label: the number of
- * samples is bounded by what is built in. */
+ * A string a tenant chooses (names, namespaces, user agents) must never become a label: the number
+ * of samples is bounded. */
 #pragma once
 
 #include <sublet/buf.h>
@@ -26,7 +26,7 @@ void metrics_label(struct buf *labels, const char *name, struct str value);
 
 /* A histogram of seconds with upper bounds in ascending order (upstream's per metric). */
 struct metrics_histogram {
-    uint64_t *counts; /* n_bounds + 1: the last is beyond all bounds */
+    uint64_t *counts; /* n_bounds + 1: the last is above all bounds */
     uint64_t sum_us;
 };
 void metrics_histogram(struct buf *out, const char *name, struct str labels, const double *bounds,

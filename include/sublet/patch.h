@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi/types
  *
- * Patches of trees: by operations, by merging, and by the type table. */
+ * Patches of trees: JSON patch, JSON merge patch, and strategic merge patch by the type table. */
 #pragma once
 
 #include <sublet/schema.h>
 
-/* Patches. Each returns a new tree (or the old one changed: the old tree must not be used after).
- * json: RFC 6902, at most 10,000 operations; errors in upstream's words (422 for a failed test or
- * missing path, 400 for a malformed patch). merge: RFC 7386. strategic: all directives. */
+/* Patches. Each returns another tree (or changes the old tree, which must not be used after). json:
+ * RFC 6902, at most 10,000 operations; upstream's messages (422 for a failed test or missing path,
+ * 400 for a malformed patch). merge: RFC 7386. strategic: all directives. */
 int patch_json(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret,
                struct err *err) MUST_CHECK;
 /* Unknown members of operations, as `json patch unknown field "[0].foo"`. */
@@ -17,5 +17,5 @@ int patch_merge(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret,
                 struct err *err) MUST_CHECK;
 int patch_strategic(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                     const cJSON *patch, cJSON **ret, struct err *err) MUST_CHECK;
-/* A strategic patch as that error's value shows it: Go's %v, "map[spec:map[replicas:x]]". */
+/* A strategic patch as that error shows it: Go's %v, "map[spec:map[replicas:x]]". */
 struct str patch_print(struct arena *a, const cJSON *patch);

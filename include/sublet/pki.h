@@ -3,8 +3,8 @@
  *
  * The keys of one virtual cluster: its CA, the serving certificate, client certificates, the
  * service account signing key, and JWTs. Keys live in the tenant's store (RECORD_PKI), so that one
- * file is the tenant and a restored copy is the same cluster. ECDSA P-256 for certificates, and for
- * tokens ES256. */
+ * file is the whole tenant and a restored copy is the same cluster. ECDSA P-256 for certificates,
+ * and ES256 for tokens. */
 #pragma once
 
 #include <sublet/clock.h>
@@ -22,28 +22,29 @@ struct pki_options {
     struct str cluster_uid;
     int64_t life_s; /* of the serving certificate and a kubeconfig's; 0: a year */
 };
-/* Makes what is missing (written to the store), loads the rest; reissues a serving certificate
- * whose names changed or which passed two thirds of its life. */
+/* Creates missing keys (written to the store), loads existing ones; reissues a serving certificate
+ * whose names changed or which passed two thirds of its lifetime. */
 int pki_open(struct store *s, const struct pki_options *options, struct pki **ret,
              struct err *err) MUST_CHECK;
 struct pki *pki_free(struct pki *p);
 
-/* Views: the CA's until pki_free(), the serving ones until pki_renew_serving(). */
+/* Views: the CA's valid until pki_free(), the serving ones until pki_renew_serving(). */
 struct str pki_ca_pem(const struct pki *p);
 struct str pki_serving_pem(const struct pki *p); /* leaf + CA */
 struct str pki_serving_key_pem(const struct pki *p);
-int64_t pki_serving_renew_at(const struct pki *p); /* wall clock seconds: two thirds of its life */
-/* When one was made and when it ends, wall clock seconds; of the kubeconfig that was made last, 0
+int64_t
+pki_serving_renew_at(const struct pki *p); /* wall clock seconds: two thirds of its lifetime */
+/* When one was issued and when it expires, wall clock seconds; for the kubeconfig issued last, 0
  * and 0 when none was. */
 enum pki_certificate { PKI_CA, PKI_SERVING, PKI_KUBECONFIG };
 void pki_life(const struct pki *p, enum pki_certificate which, int64_t *ret_from, int64_t *ret_end);
 int pki_renew_serving(struct pki *p, struct err *err) MUST_CHECK;
-/* A client certificate signed by the cluster's CA; PEM texts in arena. */
+/* A client certificate signed by the cluster's CA; PEM in arena. */
 int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct str *organizations,
                      size_t n, int64_t seconds, struct str *ret_cert, struct str *ret_key,
                      struct err *err) MUST_CHECK;
-/* Certificate signing requests (PKCS #10, PEM): BAD_REQUEST when it is none or not signed by its
- * key. Counts of alternative names by type (X.509's GeneralName). Texts in arena. */
+/* Certificate signing requests (PKCS #10, PEM): BAD_REQUEST when invalid or not signed by its key.
+ * Counts of alternative names by type (X.509's GeneralName). Strings in arena. */
 #define PKI_ALTERNATIVES 9
 struct pki_request {
     struct str cn;
@@ -53,13 +54,14 @@ struct pki_request {
 };
 int pki_read_request(struct arena *a, struct str pem, struct pki_request *ret,
                      struct err *err) MUST_CHECK;
-/* Signed by the cluster's CA, with usages as certificates.k8s.io names them. */
+/* Signed by the cluster's CA, with usages named as in certificates.k8s.io. */
 int pki_sign_request(struct pki *p, struct arena *a, struct str pem, const struct str *usages,
                      size_t n, int64_t seconds, struct str *ret_cert, struct err *err) MUST_CHECK;
-int64_t pki_certificate_end(struct str pem); /* notAfter in unix seconds; 0: it is none */
-/* Whether a text holds certificates as PEM and nothing that cannot be read; BAD_REQUEST. */
+int64_t pki_certificate_end(struct str pem); /* notAfter in unix seconds; 0: invalid */
+/* Checks that a string holds certificates as PEM and nothing unreadable; BAD_REQUEST. */
 int pki_check_bundle(struct str pem, struct err *err) MUST_CHECK;
-/* A self-signed CA whose key nobody has: named where one is wanted and nobody is to be trusted. */
+/* A self-signed CA whose private key was discarded: for places that require a CA where none is to
+ * be trusted. */
 int pki_nobodys_ca(struct arena *a, struct str cn, const struct clock *clock, const struct rng *rng,
                    struct str *ret_pem, struct err *err) MUST_CHECK;
 /* A kubeconfig (YAML) with inline certificates, cluster and context named `name`. */
@@ -67,12 +69,12 @@ int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str s
                    struct str cn, const struct str *organizations, size_t n, struct str *ret,
                    struct err *err) MUST_CHECK;
 
-/* Service account tokens: claims as Kubernetes writes them (iss, aud, exp, iat, nbf, jti, sub,
+/* Service account tokens: claims in Kubernetes' form (iss, aud, exp, iat, nbf, jti, sub,
  * kubernetes.io{namespace, serviceaccount{name,uid}, pod|secret|node{name,uid}, warnafter}). */
 struct token_claims {
     struct str ns, service_account, service_account_uid;
     struct str bound_kind, bound_name, bound_uid; /* "Pod" | "Secret" | "Node", or empty */
-    struct str node_name, node_uid;               /* with a pod: where it runs */
+    struct str node_name, node_uid;               /* with a pod: its node */
     const struct str *audiences;
     size_t n_audiences;
     int64_t issued, expires, not_before; /* seconds */
@@ -81,7 +83,8 @@ struct token_claims {
 };
 int pki_sign_token(struct pki *p, struct arena *a, const struct token_claims *claims,
                    struct str *ret_jwt, struct err *err) MUST_CHECK;
-/* Signature, issuer, times; not audiences, not whether the objects still exist. UNAUTHORIZED. */
+/* Checks signature, issuer, times; not audiences, nor whether the objects still exist.
+ * UNAUTHORIZED. */
 int pki_verify_token(const struct pki *p, struct arena *a, struct str jwt, struct token_claims *ret,
                      struct err *err) MUST_CHECK;
 struct str pki_issuer(const struct pki *p);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Read-only by order of what decides which process writes. Reads, watches, dry runs, logs,
- * TokenRequests and reviews are answered as ever; writes, exec, attach, port-forward and proxies
- * get a 503 with the reason and Retry-After, and controllers pause: no key is worked on, none backs
- * off, and all run again afterwards.
+ * Read-only mode, ordered by the component that decides which process writes. Reads, watches, dry
+ * runs, logs, TokenRequests and reviews are answered as usual; writes, exec, attach, port-forward
+ * and proxies get a 503 with the reason and Retry-After, and controllers pause: no key is
+ * processed, none backs off, and all run again afterwards.
  *
  *   writes are answered <--set(NULL)-- held --set(reason)--> read-only
  *            '-------------------hold()-^ ^------hold()--------'        and each into the other */
@@ -14,13 +14,14 @@
 
 struct vapi;
 
-/* From now on; NULL: writes are answered again. The reason is copied. A tenant reads it. */
+/* Takes effect at once; NULL: writes are answered again. The reason is copied, and shown to
+ * tenants. */
 void vapi_set_read_only(struct vapi *api, const char *reason);
-/* Writes wait, within their deadlines, until vapi_set_read_only() decides. Controllers go on. */
+/* Writes wait, within their deadlines, until vapi_set_read_only() decides. Controllers continue. */
 void vapi_hold_writes(struct vapi *api);
 
-/* Who pauses, then and while the disk takes nothing (store_disk.h). changed() comes when read_only
- * did; not from within a call of these functions. */
+/* A listener that pauses, also while the disk accepts nothing (store_disk.h). changed() is called
+ * when read_only changed; never from within a call of these functions. */
 struct vapi_order {
     struct vapi_order *next, **prev;
     bool read_only;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Which resources the API serves: a descriptor (resource.h) by group, version and plural or kind.
- */
+ * The resources the API serves: a descriptor (resource.h) by group, version and plural or kind. */
 #pragma once
 
 #include <sublet/resource.h>
 
-/* The registry. Built-ins are registered at start; CRDs come and go. A descriptor stays valid until
- * the loop's next turn after it was removed (watches of it are closed first). */
+/* The registry. Built-ins are registered at start; CRDs are added and removed. A descriptor stays
+ * valid until the loop's next turn after it was removed (watches of it are closed first). */
 struct registry;
 struct registry *registry_new(struct store *store);
 struct registry *registry_free(struct registry *g);
@@ -25,9 +24,10 @@ bool registry_has_group(const struct registry *g, struct str group,
 typedef bool (*registry_cb)(void *ctx, const struct resource *r);
 /* In discovery order: groups by priority, versions by preference, resources by name. */
 void registry_each(const struct registry *g, registry_cb each, void *ctx);
-/* For CRDs; on success the registry takes r (mem_alloc'ed, all it points to owned by r->crd). */
+/* For CRDs; on success the registry takes r (mem_alloc'ed, everything it points to owned by
+ * r->crd). */
 int registry_add(struct registry *g, struct resource *r, struct err *err) MUST_CHECK;
 void registry_remove(struct registry *g, struct resource *r, void (*freed)(void *ctx), void *ctx);
-/* Grows with every change; for ETags and caches. At most 8 listeners. */
+/* Increases with every change; for ETags and caches. At most 8 listeners. */
 uint64_t registry_generation(const struct registry *g);
 void registry_on_change(struct registry *g, void (*changed)(void *ctx), void *ctx);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * What the API serves: one descriptor per group, version and resource, built-in (tbl/resources.h)
- * or from a CRD. Code asks the descriptor; it does not ask for names of kinds. */
+ * The served resources: one descriptor per group, version and resource, built-in (tbl/resources.h)
+ * or from a CRD. Code tests properties of the descriptor, never the name of a kind. */
 #pragma once
 
 #include <sublet/field.h>
@@ -28,32 +28,34 @@ enum verb_bits {
 
 enum resource_flags {
     RES_NAMESPACED = 1,
-    RES_STATUS = 2,              /* spec and status are written apart */
+    RES_STATUS = 2,              /* spec and status are written separately */
     RES_GENERATION = 4,          /* metadata.generation counts spec changes */
     RES_CREATE_ON_UPDATE = 8,    /* PUT to an absent name creates */
-    RES_CONDITIONAL_UPDATE = 16, /* PUT needs a resourceVersion */
-    RES_GRACEFUL = 32,           /* pods: deletion takes its time */
+    RES_CONDITIONAL_UPDATE = 16, /* PUT requires a resourceVersion */
+    RES_GRACEFUL = 32,           /* pods: deletion has a grace period */
     RES_REVIEW = 64,             /* create only, never stored */
     RES_ORPHAN_DEFAULT = 128,    /* default propagation is Orphan (Job of batch/v1, rc) */
     RES_ITEM_TYPE_META = 256,    /* list items carry apiVersion and kind (CRs) */
     RES_DELETE_RETURNS_OBJECT = 512,
-    RES_SYSTEM_NAME = 1024,        /* path-segment names (RBAC) */
-    RES_STATUS_ON_CREATE = 2048,   /* a create may set status (nodes) */
-    RES_NAME_ON_UPDATE = 4096,     /* updates check generateName again */
-    RES_ANY_FINALIZER = 8192,      /* finalizers need no domain */
-    RES_STATUS_KEEPS_META = 16384, /* a write of status changes no labels, owners and the like */
-    RES_ANY_PREFIX = 32768,        /* generateName is checked last, and as a part of a path only */
-    RES_META_LAST = 65536,         /* a new one's metadata is looked at when the rest is right */
-    RES_EXPIRES = 131072           /* Events: removed when they are old */
+    RES_SYSTEM_NAME = 1024,      /* path-segment names (RBAC) */
+    RES_STATUS_ON_CREATE = 2048, /* a create may set status (nodes) */
+    RES_NAME_ON_UPDATE = 4096,   /* updates validate generateName again */
+    RES_ANY_FINALIZER = 8192,    /* finalizers need no domain */
+    RES_STATUS_KEEPS_META =
+        16384,              /* a write to status changes no labels, owners and similar metadata */
+    RES_ANY_PREFIX = 32768, /* generateName is checked last, and only as a part of a path */
+    RES_META_LAST =
+        65536, /* a created object's metadata is checked only when everything else is valid */
+    RES_EXPIRES = 131072 /* Events: expire */
 };
 
-/* Everything an object's kind decides beyond its schema. NULL means: nothing special. `user`
- * objects are trees in the request's arena, changed in place. */
+/* The behaviour of a kind beyond its schema. NULL members: default behaviour. `user` objects are
+ * trees in the request's arena, changed in place. */
 struct kind_ops {
     void (*defaults)(struct arena *a, cJSON *object);
     void (*prepare_create)(struct arena *a, cJSON *object); /* after generic metadata */
     void (*prepare_update)(struct arena *a, cJSON *object, const cJSON *old);
-    /* old NULL: create. What validate_first finds wrong, before metadata, is told alone. */
+    /* old NULL: create. Errors of validate_first, before metadata, are reported alone. */
     void (*validate_first)(struct field_errors *e, const cJSON *object, const cJSON *old);
     void (*validate)(struct field_errors *e, const cJSON *object, const cJSON *old);
     void (*validate_status)(struct field_errors *e, const cJSON *object, const cJSON *old);
@@ -63,10 +65,10 @@ struct kind_ops {
     void (*prepare_status)(struct arena *a, cJSON *object, const cJSON *old); /* spec is old's */
     /* Cells of one Table row after Name, in the order of `columns`; now in seconds. */
     void (*cells)(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);
-    /* The first delete of a kind that never leaves at once: adds what holds the object until its
-     * controller has done its part. The deletionTimestamp is set already. */
+    /* The first delete of a kind that is never removed at once: adds the finalizer that keeps the
+     * object until its controller is done. The deletionTimestamp is already set. */
     void (*prepare_delete)(struct arena *a, cJSON *object, int64_t now);
-    /* What prepare_create is about to hide. */
+    /* About fields that prepare_create drops. */
     void (*warnings_before_create)(struct arena *a, const cJSON *object,
                                    void (*warn)(void *, struct str), void *ctx);
 };
@@ -81,7 +83,7 @@ struct selectable_field {
     const char *path;      /* dotted; `a.b|c`: the first that is not empty */
     const char *otherwise; /* value when the path is absent */
 };
-/* One of a kind's further endpoints: data of the object, or an operation of its own. */
+/* A further endpoint of a kind: data of the object, or an operation of its own. */
 enum subresource_kind {
     SUB_STATUS, /* data: status and scale */
     SUB_SCALE,
@@ -93,7 +95,7 @@ enum subresource_kind {
     SUB_PROXY, /* log, exec, attach, portforward, proxy */
     SUB_RESIZE,
     SUB_TOKEN,
-    SUB_REPLACE, /* of the in-process client: no request can name it */
+    SUB_REPLACE, /* in-process only: no request can name it */
     N_SUBRESOURCES
 };
 struct subresource {
@@ -114,7 +116,7 @@ struct resource {
     const char *const *short_names, *const *categories;           /* NULL-ended, may be NULL */
     unsigned verbs, flags;
     unsigned storage;           /* id in the store; the same for all versions */
-    struct str storage_version; /* what apiVersion the stored bytes carry (group/version) */
+    struct str storage_version; /* apiVersion of the stored bytes (group/version) */
     const struct schema *schema;
     uint32_t node;
     const struct kind_ops *ops;
@@ -123,7 +125,7 @@ struct resource {
     const struct subresource *subresources;
     size_t n_subresources;
     struct crd_version *crd;   /* defaults, prunes, validates; NULL for built-ins */
-    struct str group_resource; /* "deployments.apps", "pods": the store's name, the messages' */
+    struct str group_resource; /* "deployments.apps", "pods": in the store and in messages */
     struct str api_version;    /* "apps/v1", "v1" */
     unsigned skip;             /* length of `{"kind":"..","apiVersion":"..",` as stored */
     const struct column *first_column; /* whose cell ops->cells replaces; NULL: Name */
@@ -131,6 +133,7 @@ struct resource {
 
 bool resource_namespaced(const struct resource *r);
 const struct subresource *resource_sub(const struct resource *r, struct str name);
-/* What kube-apiserver's aggregator gives its group and its version; more comes first. */
+/* The priorities kube-apiserver's aggregator gives its group and its version; higher comes
+ * first. */
 int resource_group_priority(const struct resource *r);
 int resource_version_priority(const struct resource *r);

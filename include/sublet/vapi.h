@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The tenant's control plane, as the rooms above it see it: open and close, the in-process client
- * that controllers and the syncer use, and the places where the syncer joins in (hooks). */
+ * The tenant's control plane for higher rooms: open and close, the in-process client that
+ * controllers and the syncer use, and the hooks through which the syncer takes part. */
 #pragma once
 
 #include <sublet/auth.h>
@@ -12,50 +12,50 @@
 struct uv_loop_s;
 struct proxy;
 
-/* What the syncer adds to the API. Any member may be NULL. The syncer registers before
+/* The syncer's part in the API. Any member may be NULL. The syncer registers before
  * vapi_start(). */
 struct vapi_hooks {
     void *ctx;
-    /* Asked right before a write is handed to the store, synchronously, for every resource: may
+    /* Called right before a write is passed to the store, synchronously, for every resource: may
      * refuse, may put store records that land in the same transaction. old NULL: create; object
      * NULL: delete. With dry_run nothing may be put. */
     int (*before_store)(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
                         const cJSON *old, bool dry_run, struct err *err);
-    /* Shape checks beyond Kubernetes' own, at admission: escapes, pools (pods and pod templates).
-     * Templates of workloads come as a pod (is_template) and its refusal becomes a Warning. warn()
-     * adds a Warning to an answer that is no refusal. */
+    /* Checks beyond Kubernetes' own, at admission: escapes, pools (pods and pod templates).
+     * Templates of workloads come as a pod (is_template); for them a refusal becomes a Warning.
+     * warn() adds a Warning to an answer that is no refusal. */
     int (*check_pod)(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
                      void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
                      struct err *err);
-    /* The same of a claim that is written (old NULL: created). Templates of claims in a StatefulSet
-     * come as a claim, and its refusal becomes a Warning. */
+    /* The same for a claim (old NULL: created). Templates of claims in a StatefulSet come as a
+     * claim, and a refusal becomes a Warning. */
     int (*check_claim)(void *ctx, struct arena *a, const cJSON *claim, const cJSON *old,
                        struct err *err);
-    /* May such a pod run on this node, whatever it tolerates? For controllers that choose nodes
-     * themselves. */
+    /* Whether such a pod may run on this node, whatever it tolerates; for controllers that choose
+     * nodes themselves. */
     bool (*node_admits)(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
                         struct str node);
-    /* May change the object and may take its time (a Service gets its host ClusterIP here). Must
-     * call done() exactly once, not before returning. err is NULL for success. The object stays
-     * valid until then. */
+    /* May change the object and may wait (a Service gets its host ClusterIP here). Must call done()
+     * exactly once, not before returning. err is NULL for success. The object stays valid until
+     * then. */
     void (*admit)(void *ctx, struct arena *a, const struct resource *r, cJSON *object,
                   const cJSON *old, bool dry_run,
                   void (*done)(void *done_ctx, const struct err *err), void *done_ctx);
     bool (*wants_admit)(void *ctx, const struct resource *r, const cJSON *object, const cJSON *old);
-    /* What admit() reserved is not going to be stored after all. */
+    /* The write for which admit() reserved something will not be stored. */
     void (*admit_undo)(void *ctx, const struct resource *r, const cJSON *object);
-    /* Logs, exec, attach, port-forward and proxies (proxy.h): authorised, checked, and of a pod or
-     * service that exists. Answers now or later. NULL: 501. */
+    /* Logs, exec, attach, port-forward and proxies (proxy.h): authorized, checked, of an existing
+     * pod or service. Answers now or later. NULL: 501. */
     void (*connect)(void *ctx, struct proxy *p);
     /* A document of the host's own OpenAPI v3 ("/openapi/v3", "/openapi/v3/apis/apps/v1?hash=..."),
-     * as JSON, within timeout_ms. done() exactly once, not before returning; err NULL: body is it,
-     * good until done() returned. NULL: built-in types are told without descriptions. */
+     * as JSON, within timeout_ms. done() exactly once, not before returning; err NULL: body is
+     * valid until done() returned. NULL: built-in types have no descriptions. */
     void (*openapi)(void *ctx, struct str path, int64_t timeout_ms,
                     void (*done)(void *done_ctx, struct str body, const struct err *err),
                     void *done_ctx);
 };
 
-/* During admit(): one more Warning in the answer of that request. done_ctx as admit() got it. */
+/* During admit(): adds a Warning to the answer of that request. done_ctx is admit()'s. */
 void vapi_admit_warn(void *done_ctx, struct str text);
 
 struct vapi_options {
@@ -65,22 +65,22 @@ struct vapi_options {
     const struct config *config;
     const struct clock *clock;
     const struct rng *rng;
-    struct str version; /* "v1.36.3" as /version tells it */
+    struct str version; /* "v1.36.3", for /version */
 };
 int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *err) MUST_CHECK;
 void vapi_set_hooks(struct vapi *api, const struct vapi_hooks *hooks);
-/* Bootstrap objects, CRDs from the store, controllers, then listens. ready() when /readyz says so.
- */
+/* Bootstrap objects, CRDs from the store, controllers, then listens. ready() when /readyz
+ * succeeds. */
 int vapi_start(struct vapi *api, void (*ready)(void *ctx, const struct err *err), void *ctx,
                struct err *err) MUST_CHECK;
 unsigned vapi_port(const struct vapi *api);
 void vapi_close(struct vapi *api, void (*closed)(void *ctx), void *ctx);
-/* A named check of /readyz and /livez ("host-sync"); at most 16. Returns NULL when fine, else why
- * not. */
+/* A named check of /readyz and /livez ("host-sync"); at most 16. Returns NULL when healthy,
+ * otherwise the reason. */
 void vapi_add_check(struct vapi *api, const char *name, const char *(*check)(void *ctx), void *ctx);
 
-/* Something that ends: renewed at two thirds of its life by the API's one timer, told by /metrics.
- * At most 8, once the API is ready. */
+/* A certificate that expires: renewed at two thirds of its lifetime by the API's one timer, exposed
+ * in /metrics. At most 8, once the API is ready. */
 #define VAPI_MOST_RENEWALS 8
 struct vapi_renewal {
     const char *name; /* "kubeconfig" */
@@ -90,15 +90,15 @@ struct vapi_renewal {
 };
 void vapi_add_renewal(struct vapi *api, const struct vapi_renewal *r);
 
-/* Where this API is reached: default/kubernetes, its Endpoints and its EndpointSlice are kept so,
- * whoever changes or removes them. No cluster_ip: the Service is headless; no endpoint_ip: nothing
- * stands behind it. Again whenever it changes; before and after vapi_start(). */
+/* The published address of this API: default/kubernetes, its Endpoints and its EndpointSlice are
+ * kept so, and restored after any change. No cluster_ip: the Service is headless; no endpoint_ip:
+ * no endpoints. Called again whenever it changes; before and after vapi_start(). */
 struct vapi_address {
     struct str cluster_ip, endpoint_ip; /* copied */
     unsigned port, target_port, endpoint_port;
 };
 void vapi_publish_address(struct vapi *api, const struct vapi_address *address);
-/* For the controller that does it: NULL before there is one; changed() when there is another. */
+/* For the controller that maintains it: NULL before there is one; changed() when it changed. */
 const struct vapi_address *vapi_published_address(const struct vapi *api);
 void vapi_on_address(struct vapi *api, void (*changed)(void *ctx), void *ctx);
 
@@ -110,14 +110,14 @@ const struct clock *vapi_clock(const struct vapi *api);
 const struct rng *vapi_rng(const struct vapi *api);
 struct uv_loop_s *vapi_loop(const struct vapi *api);
 const struct config *vapi_config(const struct vapi *api);
-/* Those that run with it (controller.h), for whoever owns the clock. */
+/* Its controllers (controller.h), for the owner of the clock. */
 struct controllers;
 struct controllers *vapi_controllers(const struct vapi *api);
 const struct vapi_hooks *vapi_get_hooks(const struct vapi *api);
 
-/* The in-process client. Every write goes the whole way of a request (defaults, admission,
+/* The in-process client. Every write passes through all steps of a request (defaults, admission,
  * validation, quota) as USER_INTERNAL. done() is called exactly once, never before the call
- * returned; object is the committed result (borrowed, NULL on error and for removals). Trees are
+ * returned; object is the committed result (borrowed, NULL on error and for deletions). Trees are
  * copied before returning. */
 typedef void (*vapi_done_cb)(void *ctx, const struct err *err, const struct store_object *object);
 
@@ -127,11 +127,10 @@ void vapi_create(struct vapi *api, const struct resource *r, struct str ns, cons
 void vapi_create_sub(struct vapi *api, const struct resource *r, struct str subresource,
                      struct str ns, struct str name, const cJSON *object, vapi_done_cb done,
                      void *ctx);
-/* PUT; object carries the resourceVersion it was computed from. subresource STR_NULL, "status", ...
- */
+/* PUT; object has the resourceVersion it was computed from. subresource STR_NULL, "status", ... */
 void vapi_update(struct vapi *api, const struct resource *r, struct str subresource,
                  const cJSON *object, vapi_done_cb done, void *ctx);
-/* JSON merge patch; retried inside on conflict unless the patch has a resourceVersion. */
+/* JSON merge patch; retried internally on conflict unless the patch has a resourceVersion. */
 void vapi_patch(struct vapi *api, const struct resource *r, struct str subresource, struct str ns,
                 struct str name, const cJSON *patch, vapi_done_cb done, void *ctx);
 struct vapi_delete {
@@ -142,7 +141,8 @@ struct vapi_delete {
 };
 void vapi_delete(struct vapi *api, const struct resource *r, struct str ns, struct str name,
                  const struct vapi_delete *options, vapi_done_cb done, void *ctx);
-/* Records an Event about an object (aggregated by upstream's key: count grows). Fire and forget. */
+/* Records an Event about an object (aggregated by upstream's key: count increases), without
+ * reporting failures. */
 void vapi_event(struct vapi *api, const cJSON *involved, const char *type, const char *reason,
                 struct str message, const char *component);
 /* The tree of a stored object. */
