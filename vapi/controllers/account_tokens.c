@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets of the type kubernetes.io/service-account-token: filled with a token of the account they
- * name, the CA and the namespace, and taken away with the account. The token lives as long as its
- * Secret does, by which it is known: deleting the Secret revokes it. Must never fill a Secret for
- * an account that is not there under the uid the Secret may name. Source of the rules:
- * pkg/controller/serviceaccount (tokens_controller) of Kubernetes 1.36. */
+ * name, the CA and the namespace, and deleted with the account. The token is bound to its Secret:
+ * deleting the Secret revokes it. Must never fill a Secret whose account does not exist under the
+ * uid the Secret may name. Source of the rules: pkg/controller/serviceaccount (tokens_controller)
+ * of Kubernetes 1.36. */
 #include "util.h"
 
 #include <sublet/encode.h>
@@ -23,7 +23,7 @@ static struct str annotation(const cJSON *secret, const char *key)
     return json_str(json_get(json_path(secret, "metadata.annotations"), key));
 }
 
-/* True when it was not so. */
+/* True when the value changed. */
 static bool set_data(struct arena *a, cJSON *data, const char *key, struct str value)
 {
     return text_set(a, data, key, base64_encode(a, value));
@@ -111,7 +111,7 @@ static bool on_secret(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* An account that came or went concerns the tokens of its namespace. */
+/* A created or deleted account affects the token Secrets of its namespace. */
 static void map_account(struct controller *c, const struct store_event *e)
 {
     struct vapi *api = controller_api(c);

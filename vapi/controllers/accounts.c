@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every namespace gets: the service account `default`, and the ConfigMap `kube-root-ca.crt` by
- * which pods know the API server. Both come back when deleted; the CA's text is kept right. */
+/* The default objects of every namespace: the service account `default`, and the ConfigMap
+ * `kube-root-ca.crt` with the CA of the API server. Both are recreated when deleted; the CA in the
+ * ConfigMap is kept correct. */
 #include "util.h"
 
 #include <sublet/object.h>

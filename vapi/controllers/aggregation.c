@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ClusterRoles that are the sum of others (admin, edit, view, and a tenant's own): their rules are
- * those of all roles that their selectors match. Must never take a role's own rules for a source,
- * and says everything once. */
+/* Aggregated ClusterRoles (admin, edit, view, and a tenant's own): their rules are the union of
+ * those of all roles that their selectors match. Must never use a role's own rules as a source, and
+ * lists every rule once. */
 #include "selector_index.h"
 #include "util.h"
 
@@ -10,7 +10,7 @@ static void on_sum(void *ctx, struct str ns, struct str name)
     controller_add_name(ctx, ns, name);
 }
 
-/* It may be a sum, or a source of some. */
+/* The role may be aggregated, or a source of others. */
 static void map_role(struct controller *c, const struct store_event *e)
 {
     struct selector_index *x = controller_state(c);

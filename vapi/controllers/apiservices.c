@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An APIService for every group version that is served here: tools look there for what a cluster
- * has, and whether it is available. What the tenant's definitions bring comes and goes with them.
- * Must leave alone what does not carry the label: those are the tenant's. Source: kube-aggregator
- * pkg/controllers/autoregister, pkg/apiserver/apiserver.go of kube-apiserver. */
+/* An APIService for every group version that is served: tools read the available APIs from them.
+ * Those of the tenant's CRDs are created and deleted with the CRDs. Must not touch APIServices
+ * without the label: those are the tenant's. Source: kube-aggregator pkg/controllers/autoregister,
+ * pkg/apiserver/apiserver.go of kube-apiserver. */
 #include "util.h"
 
 #define KEY      "/local"
 #define MANAGED  "kube-aggregator.kubernetes.io/automanaged"
-#define CALM_MS  300 /* the registry follows a definition a moment later */
+#define CALM_MS  300 /* the registry follows a CRD a moment later */
 #define MAX_NAME 512 /* of a version, a dot and a group */
 
-/* What ought to be there: a member per group version, by name. */
+/* The wanted APIServices: a member per group version, by name. */
 struct wanted {
     struct arena *arena;
     cJSON *services;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HorizontalPodAutoscaler as far as it can be told without metrics: the target is kept between
- * minReplicas and maxReplicas, and the conditions say, in upstream's words, that no metrics are
- * served here. Must never change the size of a target within its bounds: nobody measured anything.
- * It works by events; there is nothing to sample. Source of the rules: pkg/controller/podautoscaler
- * of Kubernetes 1.36. */
+/* HorizontalPodAutoscaler without metrics: the target is kept between minReplicas and maxReplicas,
+ * and the conditions report, with upstream's messages, that metrics are unavailable. Must never
+ * change the size of a target within its bounds, because there is no measurement. It works by
+ * events; there is nothing to sample. Source of the rules: pkg/controller/podautoscaler of
+ * Kubernetes 1.36. */
 #include "util.h"
 
 struct scaling {
@@ -73,7 +73,7 @@ static bool find_target(struct scaling *s)
     return s->target != NULL;
 }
 
-/* --- metrics that are not there --- */
+/* --- missing metrics --- */
 
 struct metric_words {
     const char *type, *reason, *field, *api;
@@ -116,7 +116,7 @@ static struct str why_not(struct scaling *s, const cJSON *metric, const struct m
                         STR_F(name));
 }
 
-/* What the whole is called in the last words, as upstream calls it for this type of metric. */
+/* The metric's name in the final message, as upstream has it for this type. */
 static struct str named(struct arena *a, const cJSON *metric, const struct metric_words *w)
 {
     const cJSON *source = json_get(metric, w->field);
@@ -284,8 +284,7 @@ static bool size_changed(const struct store_event *e, const struct scale_paths *
     return changed;
 }
 
-/* Anything that has a size may be a target; where nobody scales automatically this costs nothing.
- */
+/* Any object with a scale may be a target; without autoscalers this costs nothing. */
 static void map_target(struct controller *c, const struct store_event *e)
 {
     struct vapi *api = controller_api(c);
@@ -301,7 +300,7 @@ static void map_target(struct controller *c, const struct store_event *e)
     store_scan_latest(vapi_store(api), hpas->storage, e->object->ns, on_autoscaler, &s);
 }
 
-/* What we write into status is no reason to look again. */
+/* Our own status writes do not requeue it. */
 static void map_autoscaler(struct controller *c, const struct store_event *e)
 {
     struct arena *a;

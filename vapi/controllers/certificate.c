@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificate signing requests: approves what a node asks for itself, signs what was approved for
- * the signers of kubernetes.io with the cluster's CA, and forgets what is old. Must never sign
- * before somebody with leave approved, and looks at a signer's own rules first. Source of the
- * rules: pkg/controller/certificates of Kubernetes 1.36. */
+/* Certificate signing requests: approves requests of nodes for themselves, signs approved ones for
+ * the signers of kubernetes.io with the cluster's CA, and deletes expired requests. Must never sign
+ * a request that was not approved with permission, and checks the signer's own rules first. Source
+ * of the rules: pkg/controller/certificates of Kubernetes 1.36. */
 #include "util.h"
 
 #include <sublet/encode.h>
@@ -14,7 +14,7 @@
 #define LIFE_LEAST  600
 #define USAGES_MOST 64
 
-/* Of GeneralName (RFC 5280, 4.2.1.6). */
+/* Tags of GeneralName (RFC 5280, 4.2.1.6). */
 enum { NAME_EMAIL = 1, NAME_DNS = 2, NAME_URI = 6, NAME_IP = 7 };
 
 struct signing {
@@ -37,7 +37,7 @@ static bool holds(const struct signing *s, const char *type)
     return condition_is_true(json_path(s->csr, "status.conditions"), type);
 }
 
-/* --- the signers' rules: NULL when kept, else why not --- */
+/* --- the signers' rules: NULL when met, otherwise the reason --- */
 
 static bool has_usage(const struct signing *s, const char *usage)
 {
@@ -48,7 +48,7 @@ static bool has_usage(const struct signing *s, const char *usage)
     return false;
 }
 
-/* Exactly digital signature and `purpose`, and key encipherment or not. */
+/* Exactly digital signature and `purpose`, with or without key encipherment. */
 static bool usages_are(const struct signing *s, const char *purpose)
 {
     for (size_t i = 0; i < s->n_usages; i++) {
@@ -138,7 +138,7 @@ static const struct signer *find_signer(struct str name)
         if (str_eqc(name, SIGNERS[i].name))
             return &SIGNERS[i];
     }
-    return NULL; /* somebody else's */
+    return NULL; /* another component's signer */
 }
 
 /* --- signing --- */
@@ -155,11 +155,11 @@ static void say(struct signing *s, const char *type, const char *reason, struct 
 
 static int64_t life_of(const struct signing *s)
 {
-    int64_t asked = json_i64_at(s->csr, "spec.expirationSeconds", LIFE_S);
+    int64_t requested = json_i64_at(s->csr, "spec.expirationSeconds", LIFE_S);
 
-    if (asked > LIFE_S)
+    if (requested > LIFE_S)
         return LIFE_S;
-    return asked < LIFE_LEAST ? LIFE_LEAST : asked;
+    return requested < LIFE_LEAST ? LIFE_LEAST : requested;
 }
 
 static void sign(struct signing *s, const struct signer *signer)
@@ -181,7 +181,7 @@ static void sign(struct signing *s, const struct signer *signer)
     reconcile_update_status(s->run, s->res, s->csr);
 }
 
-/* --- approving: a node's own client certificate, when its roles allow --- */
+/* --- approval of a node's own client certificate, with permission --- */
 
 static void user_of(struct signing *s, struct user *ret)
 {
@@ -230,7 +230,7 @@ static void approve(struct signing *s)
     }
 }
 
-/* --- forgetting --- */
+/* --- deletion of expired requests --- */
 
 static int64_t decided_at(const struct signing *s, const char *type)
 {
@@ -245,7 +245,7 @@ static void earlier(int64_t *end, int64_t at, int64_t after)
         *end = at + after;
 }
 
-/* When the request is of no more use; INT64_MAX: never. */
+/* When the request may be deleted; INT64_MAX: never. */
 static int64_t end_of(struct signing *s)
 {
     struct arena *a = reconcile_arena(s->run);
@@ -262,7 +262,7 @@ static int64_t end_of(struct signing *s)
     return end;
 }
 
-/* True when it goes now. */
+/* True when it is deleted now. */
 static bool clean(struct signing *s)
 {
     int64_t end = end_of(s), now = reconcile_now_s(s->run);

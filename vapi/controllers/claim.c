@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which objects belong to an owner, and how new pods are made from its template. Must never take an
- * object that another controller has, nor adopt for an owner that is going away. */
+/* Ownership of objects, and pods made from an owner's template. Must never take an object that
+ * another controller owns, nor adopt for a terminating owner. */
 #include "util.h"
 
 struct claim {

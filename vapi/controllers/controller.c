@@ -2,8 +2,8 @@
  *
  * The frame of every controller: watches feed a queue, one function per key reads committed state
  * and issues writes, and the key is done when the last write was answered. It must never start a
- * key again while something of its last run is under way: that is what makes "read, compare, write"
- * right without expectations or a stale cache. */
+ * key while a write of its previous run is pending: this makes "read, compare, write" correct
+ * without expectations or a stale cache. */
 #include <sublet/controller.h>
 
 #include <assert.h>
@@ -30,7 +30,7 @@ static bool on_existing(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* A key that was refused would be forgotten for ever: remember that there is one. */
+/* A refused key would be lost: records that there was one. */
 static void notice_drops(struct controller *c)
 {
     size_t dropped = worker_dropped(c->worker);
@@ -84,7 +84,7 @@ static bool on_resource(void *ctx, const struct resource *r)
     return true;
 }
 
-/* (Re)opens the watch at the present and maps everything that exists. */
+/* (Re)opens the watch at the latest revision and maps every existing object. */
 static void source_scan(struct source *s)
 {
     struct controller *c = s->controller;
@@ -95,7 +95,7 @@ static void source_scan(struct source *s)
     err_init(&err, NULL);
     int failed =
         store_watch_open(store, s->storage, store_revision(store), on_wake, s, &s->watch, &err);
-    assert(!failed); /* the present is never too old */
+    assert(!failed); /* the latest revision is never compacted */
     if (s->storage != STORE_ALL_RESOURCES) {
         scan_storage(s, store, s->storage);
         return;
@@ -114,7 +114,7 @@ static unsigned source_storage(struct controller *c, const struct controller_sou
     return r->storage;
 }
 
-/* The queue was full and has drained: what was refused is found again. */
+/* The queue was full and has drained: maps every object again to find refused keys. */
 static void recover(struct controller *c)
 {
     if (!c->lossy || c->closing || worker_length(c->worker) > MAX_KEYS / 2)
@@ -127,8 +127,8 @@ static void recover(struct controller *c)
 
 /* ---- runs ---- */
 
-/* A key that keeps failing is logged ever more rarely, and all keys together boundedly: what a
- * tenant breaks must not fill the admin's disk. */
+/* A failing key is logged less and less often, and all keys together at a limited rate: a tenant's
+ * errors must not fill the admin's disk. */
 static bool may_log(struct reconcile *r)
 {
     struct controller *c = r->controller;
@@ -152,19 +152,19 @@ static void run_finish(struct reconcile *r)
     struct str key = r->key;
 
     assert(r->pending == 0);
-    if (c->order.read_only) { /* whatever became of it: all keys run again afterwards */
+    if (c->order.read_only) { /* whatever its result: all keys run again afterwards */
         r->failed = r->quiet_retry = false;
         worker_add(c->worker, key);
     }
     if (r->failed && may_log(r))
         log_warn("%s: %.*s: %.*s", c->def->name, STR_F(r->key), STR_F(r->err.message));
-    /* A failed run comes again by its backoff: what it asked for before it failed must not defeat
-     * that. */
+    /* A failed run is retried after its backoff; a delay it requested before it failed must not
+     * override that. */
     if (r->again_ms >= 0 && !r->failed && !c->closing)
         worker_add_after(c->worker, key, r->again_ms);
     worker_done(c->worker, key, r->failed || r->quiet_retry);
     r->magic = 0;
-    arena_free(r->arena); /* r and key lived in it */
+    arena_free(r->arena); /* frees r and key, too */
     c->n_runs--;
     recover(c);
     controller_maybe_closed(c);
@@ -203,7 +203,7 @@ static void on_work(void *ctx, struct worker *w, struct str key)
     run_release(r);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static void on_order(struct vapi_order *order)
 {

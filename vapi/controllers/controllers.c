@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All built-in controllers, started and closed together. Must know nothing of any of them. */
+/* Starts and closes all built-in controllers together. Must know nothing about any of them. */
 #include "util.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ static const struct controller_def *const DEFS[] = {
 };
 #define N_DEFS          (sizeof(DEFS) / sizeof(*DEFS))
 #define COUNT_ROW(name) +1
-enum { N_API_DEFS = 0 API_CONTROLLERS(COUNT_ROW) }; /* come first */
+enum { N_API_DEFS = 0 API_CONTROLLERS(COUNT_ROW) }; /* start first */
 #undef COUNT_ROW
 
 struct controllers {
@@ -35,7 +35,7 @@ static const struct {
     {"workqueue_depth", METRIC_GAUGE, "Current depth of workqueue"},
     {"workqueue_adds_total", METRIC_COUNTER, "Total number of adds handled by workqueue"},
     {"workqueue_retries_total", METRIC_COUNTER, "Total number of retries handled by workqueue"},
-    {"sublet_workqueue_working", METRIC_GAUGE, "Keys of a workqueue that are worked on"},
+    {"sublet_workqueue_working", METRIC_GAUGE, "Keys of a workqueue that are being processed"},
 };
 
 static uint64_t told_value(const struct worker_stats *s, enum told which)

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which names a CRD gets: first come, first served within a group, and a name that was given stays
- * given until its CRD is gone. Must never give a CRD the plural of a built-in kind. */
+/* The names a CRD gets: first come, first served within a group, and an accepted name stays
+ * accepted until its CRD is deleted. Must never give a CRD the plural of a built-in kind. */
 #include "crd_names.h"
 
 #include <stdlib.h>
 
 #include <sublet/controller.h>
 
-/* Names in order, each as often as it was added: a definition may ask for as many as fit into it.
- */
+/* A sorted set of names with counts: a CRD may list as many as fit into it. */
 struct name_set {
     struct str *items;
     size_t n, cap;
 };
 
-/* Of the built-in kinds of the group, and of its definitions as far as they matter. */
+/* Names of the built-in kinds of the group, and of its CRDs that matter. */
 struct names {
     struct name_set builtin, crds;
 };
@@ -22,15 +21,15 @@ struct names {
 struct taken {
     struct arena *arena;
     struct str group;
-    const cJSON *asked, *accepted; /* names of the CRD that is judged */
+    const cJSON *requested, *accepted; /* names of the CRD being checked */
     struct store *store;
     struct registry *registry;
     struct names resources, kinds; /* plurals, singulars and short names; kinds of objects, lists */
-    struct name_set quoted;        /* what was not accepted yet, as JSON has it */
+    struct name_set quoted;        /* names not accepted yet, quoted as in JSON */
     struct names_verdict *verdict;
 };
 
-/* Up to so many names are looked for in the bytes of a definition before it is read. */
+/* Up to this many names are searched in the bytes of a CRD before it is parsed. */
 #define FEW_NAMES 16
 
 /* --- sets --- */
@@ -67,7 +66,7 @@ static bool set_has(const struct name_set *set, struct str name)
     return set->n && bsearch(&name, set->items, set->n, sizeof(*set->items), by_name);
 }
 
-/* --- what is taken --- */
+/* --- names in use --- */
 
 static bool on_builtin(void *ctx, const struct resource *r)
 {
@@ -85,7 +84,7 @@ static bool on_builtin(void *ctx, const struct resource *r)
     return true;
 }
 
-/* Most definitions hold none of the names. */
+/* Most CRDs contain none of the names. */
 static bool may_hold(const struct taken *t, struct str bytes)
 {
     bool found = t->quoted.n > FEW_NAMES;
@@ -136,12 +135,12 @@ static void find_taken(struct taken *t, const struct name_set *accepted_short)
         t->registry, STR("apiextensions.k8s.io"), STR("customresourcedefinitions"));
 
     for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
-        struct str asked = json_str_at(t->asked, fields[i]);
+        struct str requested = json_str_at(t->requested, fields[i]);
 
-        if (!str_eq(asked, json_str_at(t->accepted, fields[i])))
-            want(t, asked);
+        if (!str_eq(requested, json_str_at(t->accepted, fields[i])))
+            want(t, requested);
     }
-    json_each(name, json_get(t->asked, "shortNames"))
+    json_each(name, json_get(t->requested, "shortNames"))
     {
         if (!set_has(accepted_short, json_str(name)))
             want(t, json_str(name));
@@ -160,14 +159,14 @@ static bool is_taken(const struct names *names, struct str name)
     return set_has(&names->builtin, name) || set_has(&names->crds, name);
 }
 
-/* --- the verdict --- */
+/* --- verdict --- */
 
 static struct str in_use(struct arena *a, struct str name)
 {
     return arena_printf(a, "\"%.*s\" is already in use", STR_F(name));
 }
 
-/* The last conflict is the one that is told, as upstream. */
+/* The last conflict is the one reported, as upstream. */
 static void refuse(struct taken *t, const char *reason, struct str message)
 {
     t->verdict->reason = reason;
@@ -186,23 +185,24 @@ static const struct wanted_name RULES[] = {{"plural", "PluralConflict", false},
 static void judge_name(struct taken *t, const struct wanted_name *rule)
 {
     const struct names *names = rule->kinds ? &t->kinds : &t->resources;
-    struct str asked = json_str_at(t->asked, rule->field);
+    struct str requested = json_str_at(t->requested, rule->field);
     struct str accepted = json_str_at(t->accepted, rule->field);
 
-    if (set_has(&names->builtin, asked) || (!str_eq(asked, accepted) && is_taken(names, asked))) {
-        refuse(t, rule->reason, in_use(t->arena, asked));
+    if (set_has(&names->builtin, requested) ||
+        (!str_eq(requested, accepted) && is_taken(names, requested))) {
+        refuse(t, rule->reason, in_use(t->arena, requested));
         return;
     }
-    json_set_str(t->arena, t->verdict->accepted, rule->field, asked);
+    json_set_str(t->arena, t->verdict->accepted, rule->field, requested);
 }
 
 static void judge_short_names(struct taken *t, const struct name_set *accepted)
 {
-    const cJSON *asked = json_get(t->asked, "shortNames");
+    const cJSON *requested = json_get(t->requested, "shortNames");
     struct buf all = BUF_INIT(0);
     size_t n = 0;
 
-    json_each(item, asked)
+    json_each(item, requested)
     {
         struct str name = json_str(item);
 
@@ -216,8 +216,8 @@ static void judge_short_names(struct taken *t, const struct name_set *accepted)
         refuse(t, "ShortNamesConflict",
                n > 1 ? arena_printf(t->arena, "[%.*s]", STR_F(buf_str(&all)))
                      : arena_str(t->arena, buf_str(&all)));
-    else if (asked)
-        json_set(t->arena, t->verdict->accepted, "shortNames", json_copy(t->arena, asked));
+    else if (requested)
+        json_set(t->arena, t->verdict->accepted, "shortNames", json_copy(t->arena, requested));
     else
         json_remove(t->verdict->accepted, "shortNames");
     buf_fini(&all);
@@ -228,12 +228,12 @@ struct names_verdict names_judge(struct vapi *api, struct arena *a, const cJSON 
     struct names_verdict verdict = {.accepted = json_new_object(a)};
     struct taken t = {.arena = a,
                       .group = json_str_at(crd, "spec.group"),
-                      .asked = json_path(crd, "spec.names"),
+                      .requested = json_path(crd, "spec.names"),
                       .accepted = json_path(crd, "status.acceptedNames"),
                       .store = vapi_store(api),
                       .registry = vapi_registry(api),
                       .verdict = &verdict};
-    const cJSON *categories = json_get(t.asked, "categories");
+    const cJSON *categories = json_get(t.requested, "categories");
     struct name_set accepted_short = {0};
     const struct resource *builtin;
 
@@ -250,18 +250,18 @@ struct names_verdict names_judge(struct vapi *api, struct arena *a, const cJSON 
     json_remove(verdict.accepted, "categories");
     if (categories)
         json_set(a, verdict.accepted, "categories", json_copy(a, categories));
-    builtin = registry_find_group_resource(t.registry, t.group, json_str_at(t.asked, "plural"));
+    builtin = registry_find_group_resource(t.registry, t.group, json_str_at(t.requested, "plural"));
     verdict.shadows = builtin && !builtin->crd;
     return verdict;
 }
 
 const cJSON *names_serving(struct arena *a, const cJSON *crd)
 {
-    const cJSON *asked = json_path(crd, "spec.names");
+    const cJSON *requested = json_path(crd, "spec.names");
     const cJSON *accepted = json_path(crd, "status.acceptedNames");
     cJSON *copy;
 
-    if (!json_str_at(accepted, "plural").n || json_equal(asked, accepted))
+    if (!json_str_at(accepted, "plural").n || json_equal(requested, accepted))
         return crd;
     copy = json_copy(a, crd);
     json_set(a, json_get(copy, "spec"), "names", json_copy(a, accepted));

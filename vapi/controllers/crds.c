@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serves what CRDs describe, live: checks that names are free, says so in conditions, registers
- * every served version, and takes all down again with the instances when a CRD is deleted. Must
- * never serve a resource whose names another one holds, nor let a CRD go while an instance is left.
- */
+/* Serves CRDs live: checks that their names are free, sets the conditions, registers every served
+ * version, and unregisters all after deleting the instances when a CRD is deleted. Must never serve
+ * a resource whose names another one holds, nor remove a CRD while an instance is left. */
 #include <sublet/controller.h>
 
 #include <assert.h>
@@ -76,8 +75,8 @@ static int put_up_version(struct crds *x, struct served *s, const cJSON *crd, co
     return 0;
 }
 
-/* What the checks ask of every definition before it is stored; one that was not written by them has
- * nothing to be served under. */
+/* Validation requires these fields before a CRD is stored; a damaged CRD without them cannot be
+ * served. */
 static bool is_complete(const cJSON *crd)
 {
     const cJSON *spec = json_get(crd, "spec"), *names = json_get(spec, "names");
@@ -86,8 +85,8 @@ static bool is_complete(const cJSON *crd)
            json_str_at(names, "kind").n && json_count(json_get(spec, "versions"));
 }
 
-/* Puts the served versions up, or changes them; nothing happens when the spec is the same. All or
- * none: a definition that cannot be registered is not served. */
+/* Registers the served versions, or updates them; does nothing when the spec is unchanged. All or
+ * none: a CRD that cannot be registered is not served. */
 static int put_up(struct crds *x, struct arena *a, const cJSON *stored, struct err *err)
 {
     const cJSON *crd = names_serving(a, stored), *versions = json_path(crd, "spec.versions");
@@ -144,7 +143,7 @@ static bool stored_versions(struct arena *a, cJSON *crd)
     return true;
 }
 
-/* Returns whether the CRD may be served; *changed: its status has to be written. */
+/* Returns whether the CRD may be served; *changed: its status must be written. */
 static bool judge(struct crds *x, struct arena *a, cJSON *crd, int64_t now, bool *changed)
 {
     cJSON *status = json_ensure_object(a, crd, "status");
@@ -161,7 +160,7 @@ static bool judge(struct crds *x, struct arena *a, cJSON *crd, int64_t now, bool
     else
         *changed |=
             say(a, crd, "NamesAccepted", true, "NoConflicts", STR("no conflicts found"), now);
-    /* What was established stays so, under the names it has. */
+    /* An established CRD stays established, with its accepted names. */
     if (v.reason && established && !v.shadows)
         return true;
     if (v.reason) {
@@ -194,7 +193,7 @@ static bool on_instance(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* One that cannot be read is deleted as it is. */
+/* An unreadable instance is deleted without its finalizers. */
 static bool on_unreadable(void *ctx, const struct store_object *o)
 {
     struct purge *p = ctx;
@@ -231,7 +230,7 @@ static void terminate(struct crds *x, struct reconcile *r, const struct resource
         reconcile_update_status(r, res, crd);
 }
 
-/* --- the loop --- */
+/* --- reconcile --- */
 
 struct neighbours {
     struct controller *controller;
@@ -250,7 +249,7 @@ static bool on_neighbour(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* Names may be free now that others of the group wait for. */
+/* Names other CRDs of the group wait for may be free now. */
 static void reconsider_group(struct reconcile *r, struct str name)
 {
     struct neighbours n = {reconcile_controller(r), name, name};
@@ -327,8 +326,8 @@ static void crd_reconcile(struct reconcile *r)
     reconsider_group(r, name);
 }
 
-/* An instance left, or one was made while its definition was on its way out; or, when events were
- * missed, the definition itself. */
+/* Requeues a terminating CRD when an instance was deleted or created; after missed events, the CRD
+ * itself. */
 static void map_any(struct controller *c, const struct store_event *e)
 {
     struct vapi *api = controller_api(c);
@@ -357,7 +356,7 @@ static const struct controller_def DEF = {
     .name = "crd-controller",
     .sources = SOURCES,
     .reconcile = crd_reconcile,
-    .workers = 1, /* names are judged one CRD at a time */
+    .workers = 1, /* names are decided for one CRD at a time */
 };
 
 static bool on_stored(void *ctx, const struct store_object *o)
@@ -367,7 +366,7 @@ static bool on_stored(void *ctx, const struct store_object *o)
     const cJSON *crd = vapi_tree(a, o);
     struct err err;
 
-    /* What cannot be registered is not served; its conditions say so once the controller ran. */
+    /* A CRD that cannot be registered is not served; the controller sets its conditions. */
     err_init(&err, a);
     if (is_complete(crd) && condition_is_true(json_path(crd, "status.conditions"), "Established"))
         (void)!put_up(x, a, crd, &err);
@@ -386,7 +385,7 @@ struct crds *crds_start(struct vapi *api)
     err_init(&err, NULL);
     int failed = store_scan(vapi_store(api), res->storage, STR_NULL, STR_NULL, STR_NULL, 0,
                             on_stored, x, &err);
-    assert(!failed); /* the present can always be read */
+    assert(!failed); /* the latest revision can always be read */
     x->controller = controller_start_with(api, &DEF, x);
     return x;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes many pods for one owner, slowly at first. Must never go on to a larger batch after a
- * refusal: a template that a quota or a policy refuses costs one request a try. */
+/* Creates many pods for one owner in growing batches. Must never start a larger batch after a
+ * refusal: a template that a quota or a policy refuses costs one request per attempt. */
 #include "util.h"
 
 static void on_created(struct reconcile *r, void *ctx, const struct err *err,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Schedules as sets of bits, searched day by day and then within the day: at most five years of
- * days, whatever was missed. Pure; must agree with what validation lets pass. */
+ * days, however many times were missed. Pure; must accept exactly what validation accepts. */
 #include "cron_schedule.h"
 
 #include "time_zone.h"
@@ -11,7 +11,7 @@
 
 #define DAY_S      86400
 #define DAYS_MOST  (5 * 366)
-#define SPANS_MOST 40 /* changes of clocks looked across */
+#define SPANS_MOST 40 /* limit of clock changes to search across */
 
 struct bounds {
     unsigned min, max;
@@ -45,7 +45,7 @@ static bool is_star(struct str text)
     return str_eqc(text, "*") || str_eqc(text, "?");
 }
 
-/* a, a-b, *, each with "/step"; a/step goes on to the end. */
+/* a, a-b, *, each with "/step"; a/step continues to the end. */
 static bool read_range(struct str text, const struct bounds *b, uint64_t *bits, bool *any)
 {
     struct str step_text = text, ends = str_cut(&step_text, '/');
@@ -160,7 +160,7 @@ static bool has(uint64_t bits, uint64_t n)
     return bits >> n & 1;
 }
 
-/* With both day fields given either will do. */
+/* With both day fields set either may match. */
 static bool day_matches(const struct cron_schedule *s, int64_t days)
 {
     struct date d = date_of(days);
@@ -171,7 +171,8 @@ static bool day_matches(const struct cron_schedule *s, int64_t days)
     return s->any_day || s->any_weekday ? day && weekday : day || weekday;
 }
 
-/* The minute of the day that is due, from `from` on in steps of 1 or -1; -1 when there is none. */
+/* The next matching minute of the day, from `from` on in steps of 1 or -1; -1 when there is
+ * none. */
 static int minute_of(const struct cron_schedule *s, int from, int step)
 {
     for (int m = from; m >= 0 && m < 1440; m += step) {
@@ -200,7 +201,7 @@ static int64_t search(const struct cron_schedule *s, int64_t minute, int step)
     return 0;
 }
 
-/* Between two changes of the clocks local time runs evenly: each stretch is searched by itself. */
+/* Between two clock changes local time is linear: each span is searched separately. */
 static int64_t search_zone(const struct cron_schedule *s, int64_t t, int step)
 {
     int64_t limit = DAYS_MOST * (int64_t)DAY_S, start = t;
@@ -218,7 +219,7 @@ static int64_t search_zone(const struct cron_schedule *s, int64_t t, int step)
         if (step > 0 ? span.to == INT64_MAX : span.from == INT64_MIN)
             return 0;
         t = step > 0 ? span.to - 1 : span.from - 1;
-        if (step > 0) { /* the change's own minute is of the next stretch */
+        if (step > 0) { /* the change's own minute belongs to the next span */
             struct time_span next = time_zone_at(s->zone, span.to);
             int64_t first = span.to + next.offset;
 

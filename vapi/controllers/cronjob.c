@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CronJob: makes a Job when its schedule is due, and forgets old ones. The name of a Job says which
- * time it is for, so that a time makes one Job however often it is tried. Must never start more
- * than the latest of several missed times. */
+/* CronJob: creates a Job at each scheduled time, and deletes old Jobs. The name of a Job contains
+ * its scheduled time, so that a time creates one Job however often it is tried. Must never start
+ * more than the latest of several missed times. */
 #include "util.h"
 
 #include "cron_schedule.h"
@@ -17,10 +17,10 @@ struct cron_run {
     cJSON *cron, *as_read, *status;
     cJSON **jobs;
     size_t n_jobs;
-    int64_t now, due; /* due: the time a Job is made for */
+    int64_t now, due; /* due: the scheduled time of the Job */
 };
 
-/* --- what it knows of its jobs --- */
+/* --- jobs --- */
 
 static bool has_ended(const cJSON *job, const char **ret_how)
 {
@@ -151,9 +151,9 @@ static void keep_some(struct cron_run *c, const char *which, const char *limit)
     }
 }
 
-/* --- making --- */
+/* --- creation --- */
 
-/* In the job's time zone, as it was meant: "2026-11-21T09:00:00+01:00". */
+/* The scheduled time in the CronJob's time zone: "2026-11-21T09:00:00+01:00". */
 static struct str due_text(struct cron_run *c)
 {
     struct arena *a = reconcile_arena(c->run);
@@ -213,7 +213,7 @@ static void started(struct cron_run *c, struct str name, struct str uid, struct 
     json_set_str(a, c->status, "lastScheduleTime", time_format_s(a, c->due));
 }
 
-/* Made by an earlier run that did not come to writing status. */
+/* An earlier run created it but did not write the status. */
 static void take_existing(struct cron_run *c)
 {
     const cJSON *job = reconcile_get(c->run, c->jobs_res, meta_ns(c->cron), job_name(c, c->due));
@@ -259,9 +259,9 @@ static void replace_active(struct cron_run *c)
     }
 }
 
-/* --- when --- */
+/* --- schedule --- */
 
-/* The latest time that was due and is not done; 0 when there is none. */
+/* The latest scheduled time without a Job; 0 when there is none. */
 static int64_t unmet(struct cron_run *c, const struct cron_schedule *s, int64_t start)
 {
     int64_t last = time_at_s(c->status, "lastScheduleTime");

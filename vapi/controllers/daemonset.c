@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DaemonSet: one pod on each node that it fits. Must never make a pod for a node that still has
- * one, even one that is going. Source of the rules: pkg/controller/daemon of Kubernetes 1.36. */
+/* DaemonSet: one pod on each matching node. Must never create a pod for a node that still has one,
+ * even a terminating one. Source of the rules: pkg/controller/daemon of Kubernetes 1.36. */
 #include "daemonset.h"
 
 #define TEMPLATE_LABEL "pod-template-generation"
@@ -42,7 +42,7 @@ static void make_template(struct ds *s)
 
 static struct ds_node *node_find(struct ds *s, struct str name)
 {
-    size_t low = 0, high = s->n_nodes; /* nodes are listed by name */
+    size_t low = 0, high = s->n_nodes; /* nodes are sorted by name */
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -58,7 +58,7 @@ static struct ds_node *node_find(struct ds *s, struct str name)
     return NULL;
 }
 
-/* A pod for a node that it may not run on would stay pending for ever. */
+/* A pod for a node it may not run on would stay pending for ever. */
 static bool is_admitted(const struct ds *s, struct str node)
 {
     const struct vapi_hooks *h = vapi_get_hooks(reconcile_api(s->run));
@@ -99,8 +99,8 @@ void ds_make(struct ds *s, const struct ds_node *node)
         s->make[s->batch.wanted++] = node->name;
 }
 
-/* Each node gets its part of one array, as large as its count. Pods for a node that is not there
- * any more go. */
+/* Each node gets its part of one array, as long as its count. Pods of nodes that no longer exist
+ * are deleted. */
 static void assign_pods(struct ds *s)
 {
     cJSON **places = arena_alloc(reconcile_arena(s->run), (s->n_pods + 1) * sizeof(*places));
@@ -240,7 +240,7 @@ static void map_revision(struct controller *c, const struct store_event *e)
     controller_map_owner(c, e, STR("DaemonSet"));
 }
 
-/* A heartbeat changes nothing here; labels and spec do. */
+/* A heartbeat does not matter; labels and spec do. */
 static bool node_changed(const struct store_event *e)
 {
     if (!e->previous || e->type == STORE_DELETED || !str_eq(e->previous->labels, e->object->labels))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run over a DaemonSet: daemonset.c finds nodes and pods and says what came of it,
- * daemonset_roll.c decides which pods go and where new ones are made. Internal to vapi/controllers.
- */
+/* One run over a DaemonSet: daemonset.c finds nodes and pods and writes the status,
+ * daemonset_roll.c decides which pods to delete and where to create pods. Internal to
+ * vapi/controllers. */
 #pragma once
 
 #include "daemonset_nodes.h"
@@ -9,7 +9,7 @@
 
 #define DS_BURST 250
 
-/* How often pods of a set failed on a node lately: the controller's state. */
+/* Recent failures of a set's pods per node: the controller's state. */
 #define DS_FAILURES 256u
 struct ds_failures {
     struct ds_failure {
@@ -22,7 +22,7 @@ struct ds_failures {
 struct ds_node {
     struct str name;
     bool run, stay;
-    cJSON **pods; /* the set's, of `n` */
+    cJSON **pods; /* the set's pods, `n` of them */
     size_t n;
 };
 

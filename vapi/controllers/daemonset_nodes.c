@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides where the pods of a DaemonSet belong: node selector, required affinity and taints, as the
- * scheduler would. Must stay pure: trees in, answers out. */
+/* Decides which nodes the pods of a DaemonSet run on: node selector, required affinity and taints,
+ * as the scheduler would. Must stay pure: trees in, answers out. */
 #include "daemonset_nodes.h"
 
 /* --- selector and affinity --- */
@@ -15,7 +15,7 @@ static bool compare_numbers(const cJSON *values, struct str value, bool greater)
     return greater ? has > wanted : has < wanted;
 }
 
-/* value.p NULL: there is none. */
+/* value.p NULL: the label is absent. */
 static bool requirement_holds(const cJSON *requirement, struct str value)
 {
     struct str op = json_str_at(requirement, "operator");
@@ -142,7 +142,7 @@ static const struct {
     {"node.kubernetes.io/network-unavailable", "NoSchedule", true},
 };
 
-/* What has the same key, effect, operator and value is not said twice. */
+/* A toleration equal in key, effect, operator and value is not repeated. */
 static cJSON *same_toleration(cJSON *list, const char *key, const char *effect)
 {
     json_each(t, list)

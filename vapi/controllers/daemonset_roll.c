@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of a DaemonSet's pods go, and where new ones are made: one pod on a node, or, while it
- * rolls with maxSurge, an old one and the new one that takes its place. Must never take more
- * available pods away than maxUnavailable allows. Source of the rules: pkg/controller/daemon
+/* Decides which of a DaemonSet's pods are deleted, and where pods are created: one per node, or,
+ * during a rolling update with maxSurge, an outdated pod and its replacement. Must never delete
+ * more available pods than maxUnavailable allows. Source of the rules: pkg/controller/daemon
  * (update, manage) of Kubernetes 1.36. */
 #include "daemonset.h"
 
@@ -16,7 +16,7 @@ void ds_bounds(struct ds *s)
     s->surge = scaled_value(json_get(rolling, "maxSurge"), s->desired, true, 0);
     s->unavailable = scaled_value(json_get(rolling, "maxUnavailable"), s->desired, true, 1);
     if (s->surge <= 0 && s->unavailable < 1)
-        s->unavailable = 1; /* something must be able to move */
+        s->unavailable = 1; /* the update must be able to progress */
 }
 
 static bool surges(const struct ds *s)
@@ -32,10 +32,10 @@ static bool is_older(const cJSON *a, const cJSON *b)
     return meta_created_s(a) < meta_created_s(b);
 }
 
-/* --- what is on a node in any case --- */
+/* --- independent of the update strategy --- */
 
-/* How long the failures of this set on this node ask to wait; 0: not now. A newcomer takes the
- * place of what collides with it: forgetting costs a pod more, never memory. */
+/* Remaining backoff after failures of this set on this node; 0: none. An entry replaces the one it
+ * collides with: losing one costs an extra pod, never memory. */
 static int64_t failure_delay(struct ds *s, const cJSON *pod)
 {
     struct ds_failures *all = controller_state(reconcile_controller(s->run));
@@ -56,8 +56,8 @@ static int64_t failure_delay(struct ds *s, const cJSON *pod)
     return 0;
 }
 
-/* An ended pod goes, and makes room for another: at once, or, where they keep failing, ever later.
- * True when it went now. */
+/* Deletes a finished pod to make room for another: at once, or, after repeated failures, with
+ * backoff. True when it was deleted now. */
 static bool drop_ended(struct ds *s, const cJSON *pod)
 {
     bool failed = str_eqc(json_str_at(pod, "status.phase"), "Failed");
@@ -86,7 +86,7 @@ static const cJSON *keep_oldest(struct ds *s, const cJSON *kept, const cJSON *po
     return !kept || older ? pod : kept;
 }
 
-/* An old pod has served when the new one can, or when it cannot itself. */
+/* Deletes an old pod when its replacement is available, or when it is unavailable itself. */
 static void relieve(struct ds *s, const cJSON *old, const cJSON *new)
 {
     if (old && new && (!pod_is_ready(old) || ds_is_available(s, new)))
@@ -113,7 +113,7 @@ void ds_tend(struct ds *s, struct ds_node *node)
             new = keep_oldest(s, new, pod);
     }
     relieve(s, old, new);
-    /* Without surge a pod that is going still holds its node. */
+    /* Without surge a terminating pod still occupies its node. */
     if (node->run && (surging ? !old && !new && !waiting : !node->n))
         ds_make(s, node);
 }
@@ -125,7 +125,7 @@ static const cJSON *only_pod(const struct ds_node *node)
     return node->n == 1 ? node->pods[0] : NULL;
 }
 
-/* What is old and not available goes at once, what is available only as far as allowed. */
+/* Old unavailable pods are deleted at once, available ones only as far as allowed. */
 static void replace(struct ds *s)
 {
     const cJSON **old = arena_alloc(reconcile_arena(s->run), (s->n_nodes + 1) * sizeof(*old));
@@ -150,7 +150,7 @@ static void replace(struct ds *s)
 
 /* --- rolling with surge --- */
 
-/* The old and the new pod of a node that are not going; false when there are more. */
+/* The old and the updated pod of a node that are not terminating; false when there are more. */
 static bool pair_of(const struct ds *s, const struct ds_node *node, const cJSON **old,
                     const cJSON **new)
 {
@@ -179,11 +179,11 @@ static void surge(struct ds *s)
         const cJSON *old, *new;
 
         if (!pair_of(s, node, &old, &new)) {
-            under_way++; /* tended first */
+            under_way++; /* counted as in progress */
         } else if (old && new) {
             under_way += !ds_is_available(s, new);
         } else if (old && node->run) {
-            /* Nothing is lost where the old one does not serve. */
+            /* Nothing is lost when the old pod is unavailable. */
             if (!ds_is_available(s, old))
                 ds_make(s, node);
             else

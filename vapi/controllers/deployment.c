@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deployment: one ReplicaSet per version of the template, and the way from the old to the new one.
- * Must never have fewer available pods than maxUnavailable allows nor more in all than maxSurge
- * allows, judged by committed state.
+/* Deployment: one ReplicaSet per version of the template, and the rollout from previous sets to the
+ * current one. Must never have fewer available pods than maxUnavailable allows nor more in all than
+ * maxSurge allows, judged by committed state.
  *
- *   read, adopt -> annotate the new set | scale | roll | recreate -> writes answered -> status */
+ *   read, adopt -> annotate the current set | scale | roll | recreate -> writes answered -> status
+ */
 #include "deployment.h"
 
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static cJSON *template_without_hash(struct arena *a, const cJSON *owner)
     return copy;
 }
 
-/* The same but for the hash; another spelling of an amount is no other template. */
+/* Equal except for the hash; another spelling of a quantity is the same template. */
 static bool same_template(const struct rollout *o, const cJSON *set, const cJSON *wanted)
 {
     uint32_t template_of = schema_builtin_root(STR(""), STR("v1"), STR("PodTemplate"));
@@ -87,7 +88,7 @@ static int by_creation(const void *pa, const void *pb)
     return order ? order : str_cmp(meta_name(a), meta_name(b));
 }
 
-/* Of several sets with the present template the oldest is the new one. */
+/* Of several sets with the current template the oldest is used. */
 static void collect(struct rollout *o, const struct selector *selector)
 {
     cJSON *all = objects_claim(o->run, o->rs_res, o->res, o->deployment, selector);
@@ -148,7 +149,7 @@ static struct str number(struct rollout *o, int64_t n)
     return arena_printf(o->arena, "%lld", (long long)n);
 }
 
-/* The revisions a set had before it was rolled back to; the oldest are forgotten. */
+/* The revisions a set had before rollbacks to it; the oldest are dropped. */
 static void keep_history(struct rollout *o, cJSON *annotations, struct str revision)
 {
     struct str history = json_str(json_get(annotations, REVISION_HISTORY));
@@ -162,7 +163,7 @@ static void keep_history(struct rollout *o, cJSON *annotations, struct str revis
     json_set_str(o->arena, annotations, REVISION_HISTORY, history);
 }
 
-/* What the new set takes over from the deployment, and its revision: the highest of all. */
+/* Annotations the current set copies from the deployment, and its revision: the highest of all. */
 static bool annotate_new(struct rollout *o, cJSON *rs)
 {
     cJSON *to = json_ensure_path(o->arena, rs, "metadata.annotations");
@@ -191,7 +192,7 @@ static bool annotate_sizes(struct rollout *o, cJSON *rs)
     return text_set(o->arena, to, MAX_REPLICAS, number(o, o->wanted + o->surge)) || changed;
 }
 
-/* --- a new set --- */
+/* --- the current set --- */
 
 static struct str set_name(struct rollout *o, struct str hash)
 {
@@ -217,8 +218,8 @@ static cJSON *set_spec(struct rollout *o, cJSON *rs, cJSON *template_, struct st
     return spec;
 }
 
-/* The same template gives the same name, so that a run after a crash finds what the last one made.
- */
+/* The same template gives the same name, so that a run after a crash finds the set of the previous
+ * run. */
 static cJSON *set_new(struct rollout *o, int64_t replicas)
 {
     struct arena *a = o->arena;
@@ -240,8 +241,8 @@ static cJSON *set_new(struct rollout *o, int64_t replicas)
     return rs;
 }
 
-/* The name is taken: by our own set, which the next run sees, or by one of another template; then
- * the next run hashes again. */
+/* The name is in use: by our own set, which the next run sees, or by one of another template; then
+ * the next run uses another hash. */
 static void on_collision(struct rollout *o, const cJSON *made)
 {
     const cJSON *there = reconcile_get(o->run, o->rs_res, meta_ns(o->deployment), meta_name(made));
@@ -307,9 +308,9 @@ bool rollout_scale(struct rollout *o, cJSON *rs, int64_t replicas)
     return now != replicas;
 }
 
-/* --- the deployment itself --- */
+/* --- the deployment --- */
 
-/* True when the new set was written: what follows needs its next version. */
+/* True when the current set was written: the next step needs its next version. */
 static bool sync_new_set(struct rollout *o)
 {
     if (!o->new_rs)
@@ -325,7 +326,7 @@ static bool sync_new_set(struct rollout *o)
     return changed;
 }
 
-/* The deployment shows its new set's revision, and since when it is under way. */
+/* Sets the revision of the current set on the deployment, and the start of the rollout. */
 static void show_new_set(struct rollout *o)
 {
     struct str revision =
@@ -348,7 +349,7 @@ static int by_revision(const void *pa, const void *pb)
     return a != b ? (a < b ? -1 : 1) : by_creation(pa, pb);
 }
 
-/* Old sets beyond the history limit go, the lowest revision first, when nothing is in them. */
+/* Deletes empty old sets beyond the history limit, the lowest revision first. */
 static void clean_history(struct rollout *o)
 {
     int64_t keep = json_i64_at(o->deployment, "spec.revisionHistoryLimit", INT32_MAX);
@@ -488,7 +489,7 @@ static void map_replica_set(struct controller *c, const struct store_event *e)
     map_dependent(c, e, "apps", "deployments", STR("Deployment"));
 }
 
-/* Recreate waits for the last old pod to be gone. */
+/* Recreate waits until the last old pod is deleted. */
 static void map_pod(struct controller *c, const struct store_event *e)
 {
     if (e->type != STORE_DELETED || !str_contains(e->object->bytes, STR("\"kind\":\"ReplicaSet\"")))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One run over a Deployment: deployment.c reads and writes its sets, rolling.c decides their sizes,
- * rollout_status.c says what came of it. Internal to vapi/controllers. */
+ * rollout_status.c writes the status. Internal to vapi/controllers. */
 #pragma once
 
 #include "util.h"
@@ -17,15 +17,15 @@ struct rollout {
     const struct resource *res, *rs_res;
     cJSON *deployment;
     const cJSON *as_read;
-    cJSON *new_rs; /* of the present template; NULL: not made yet */
-    cJSON **old;   /* by age */
+    cJSON *new_rs; /* of the current template; NULL: not created yet */
+    cJSON **old;   /* sorted by age */
     size_t n_old;
     int64_t wanted, surge, unavailable;
     int64_t deadline; /* seconds without progress; -1: none */
     bool recreate;
 };
 
-/* The i-th set, the new one last; i up to and with n_old. May be NULL. */
+/* The i-th set, the current one last; i up to and including n_old. May be NULL. */
 cJSON *rollout_set(const struct rollout *o, size_t i);
 int64_t rs_wanted(const cJSON *rs);
 int64_t rs_count(const cJSON *rs, const char *field);
@@ -33,7 +33,7 @@ int64_t rollout_wanted(const struct rollout *o);                   /* sum of spe
 int64_t rollout_total(const struct rollout *o, const char *field); /* sum of a status field */
 int64_t rollout_annotation(const cJSON *rs, const char *key);      /* -1 when it is no number */
 void rollout_create(struct rollout *o, int64_t replicas);
-/* Writes the size, and the annotations that go with it; true when the size changes. */
+/* Writes the size, and its annotations; true when the size changes. */
 bool rollout_scale(struct rollout *o, cJSON *rs, int64_t replicas);
 
 /* rolling.c */
@@ -48,5 +48,5 @@ void rollout_condition(struct rollout *o, const char *type, const char *status, 
                        struct str message);
 void rollout_pause(struct rollout *o);
 bool rollout_complete(const struct rollout *o);
-/* progress: whether to judge it (not while scaling, pausing or going). */
+/* progress: whether to evaluate it (not while scaling, paused or terminating). */
 void rollout_status(struct rollout *o, bool progress);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Services with a selector: which pods are behind them, said in Endpoints and in EndpointSlices, by
- * one run. Must never send traffic to a pod that is not ready, unless the service wants that.
- * Source of the rules: pkg/controller/endpoint, k8s.io/endpointslice of Kubernetes 1.36. The
- * annotation with the time of the last change, which only measures latency, is not kept. */
+/* Services with a selector: one run writes their pods to Endpoints and EndpointSlices. Must never
+ * list a pod that is not ready as ready, unless the service publishes unready addresses. Source of
+ * the rules: pkg/controller/endpoint, k8s.io/endpointslice of Kubernetes 1.36. The annotation with
+ * the time of the last change, which only measures latency, is not set. */
 #include "endpoints.h"
 
 #include "selector_index.h"
 #include "slices.h"
 
-/* --- a pod behind a service --- */
+/* --- a pod of a service --- */
 
 static int64_t named_port(const cJSON *containers, struct str name, struct str protocol,
                           bool only_sidecars)
@@ -123,7 +123,7 @@ static void select_pods(struct service_run *s)
     }
 }
 
-/* The service is gone: its Endpoints go by name. */
+/* The service was deleted: deletes its Endpoints by name. */
 static void remove_all(struct reconcile *r, struct str ns, struct str name)
 {
     const struct resource *res = reconcile_resource(r, "", "endpoints");
@@ -179,7 +179,7 @@ static bool same_text(const cJSON *a, const cJSON *b, const char *path)
     return str_eq(json_str_at(a, path), json_str_at(b, path));
 }
 
-/* Most changes of a pod say nothing new to those who send it traffic. */
+/* Most changes of a pod do not affect its endpoints. */
 static bool pod_matters(const struct store_event *e)
 {
     struct arena *a;
@@ -209,7 +209,7 @@ static void map_pod(struct controller *c, const struct store_event *e)
     selector_index_event(x, e, on_selecting, c);
 }
 
-/* Made again when they were deleted; those of no service are not ours to look after. */
+/* Recreates them when they were deleted; those without a service are not managed here. */
 static void map_endpoints(struct controller *c, const struct store_event *e)
 {
     struct vapi *api = controller_api(c);

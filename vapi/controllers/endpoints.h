@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run over a Service: its pods, and what Endpoints and EndpointSlices say of them. Internal to
+/* One run over a Service: its pods, and their Endpoints and EndpointSlices. Internal to
  * vapi/controllers. */
 #pragma once
 
@@ -15,13 +15,13 @@ struct service_run {
     bool publish_unready, headless; /* headless: without a cluster IP */
 };
 
-/* The number a service's port has in a pod; 0 when the pod has no such port. */
+/* The number of a service's port in a pod; 0 when the pod has no such port. */
 int64_t service_port_in(const cJSON *pod, const cJSON *service_port);
-/* [{name, port, protocol, appProtocol}] as they are in a pod. */
+/* [{name, port, protocol, appProtocol}] with the numbers of a pod. */
 cJSON *service_ports_of(struct service_run *s, const cJSON *pod, bool with_empty_names);
 bool service_names_host(const struct service_run *s, const cJSON *pod);
 cJSON *pod_reference(struct arena *a, const cJSON *pod);
-/* The service's labels without those that are set here; headless services get theirs. */
+/* The service's labels without those the controller sets; headless services get theirs. */
 cJSON *service_labels(struct service_run *s);
 
 void endpoints_write(struct service_run *s);       /* endpoints_object.c */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Endpoints object of a service: addresses by the ports they have, ready or not. Must never
- * write what is there already: every client of the cluster watches these. */
+/* The Endpoints object of a service: addresses by their ports, ready or not. Must never write an
+ * unchanged object: every node watches these. */
 #include "endpoints.h"
 
 #include <stdlib.h>
@@ -100,7 +100,7 @@ static int by_address(const void *pa, const void *pb)
                  : str_cmp(json_str_at(a, "targetRef.uid"), json_str_at(b, "targetRef.uid"));
 }
 
-/* The first `most` of a list in order. */
+/* The first `most` items of a sorted list. */
 static cJSON *cut(struct arena *a, const cJSON *list, size_t *most)
 {
     size_t n;
@@ -125,7 +125,7 @@ static int by_ports(const void *pa, const void *pb)
                    json_str_at(json_at(b->ports, 0), "name"));
 }
 
-/* Ready addresses first, in the order of their subsets, up to what one object holds. */
+/* Ready addresses first, in the order of their subsets, up to the limit of one object. */
 static cJSON *as_json(struct subsets *x, bool *ret_truncated)
 {
     struct arena *a = x->run->arena;

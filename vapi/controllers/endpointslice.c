@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What EndpointSlices say of the pods behind a service: all that have an address, those that are
- * ending too, each with its conditions, zone and hints. Must never call a pod ready that is ending,
- * unless the service wants unready ones. */
+/* The EndpointSlices of a service's pods: all with an address, terminating ones too, each with its
+ * conditions, zone and hints. Must never set a terminating pod ready, unless the service publishes
+ * unready addresses. */
 #include "endpoints.h"
 
 #include "slices.h"
@@ -62,8 +62,8 @@ static void add_hint(struct arena *a, cJSON *hints, const char *key, struct str 
     json_set_str(a, json_append(list, json_new_object(a)), "name", name);
 }
 
-/* Where the service wants traffic to stay near, each ready endpoint asks for its own zone and node.
- */
+/* Where the service prefers close traffic, each ready endpoint gets a hint for its own zone and
+ * node. */
 static void set_hints(struct service_run *s, cJSON *endpoint, struct str zone, struct str node)
 {
     struct str near = json_str_at(s->service, "spec.trafficDistribution");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Events live for an hour after they were last written. A watch tells that there are some; then a
- * timer runs until the oldest is due, and never while there are none. It must never remove anything
- * but Events. Source: k8s.io/kubernetes pkg/registry/core/event (TTL), --event-ttl. */
+ * Events expire an hour after they were last written. A watch reports that some exist; then a timer
+ * runs until the oldest is due, and never while there are none. It must never remove anything but
+ * Events. Source: k8s.io/kubernetes pkg/registry/core/event (TTL), --event-ttl. */
 #include "expiry.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 
 #define EXPIRY_MAGIC 0xE7E27771u
 #define LIFE_S       3600
-#define SLACK_S      30 /* removed together rather than one by one */
+#define SLACK_S      30 /* Events due within it are removed together */
 #define BATCH        256
 
 struct expiry {
@@ -38,7 +38,7 @@ struct sweep {
     bool more;
 };
 
-/* ---- when ---- */
+/* ---- expiry times ---- */
 
 static int64_t seconds_at(const cJSON *event, const char *path)
 {
@@ -96,7 +96,7 @@ static void arm(struct expiry *x, int64_t seconds)
     uv_timer_start(&x->timer, on_timer, (uint64_t)(seconds < 1 ? 1 : seconds) * 1000, 0);
 }
 
-/* There are events now. Only the first to come starts the clock. */
+/* There are Events now. Only the first one starts the timer. */
 static void on_wake(void *ctx)
 {
     struct expiry *x = ctx;
@@ -164,7 +164,7 @@ static void on_timer(uv_timer_t *timer)
     expiry_sweep(x);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 void expiry_watch(struct expiry *x)
 {
@@ -172,7 +172,7 @@ void expiry_watch(struct expiry *x)
     int failed = store_watch_open(store, x->events->storage, store_revision(store), on_wake, x,
                                   &x->watch, NULL);
 
-    /* From the newest revision on there is always history. */
+    /* The newest revision is always in the history. */
     assert(!failed);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi)
  *
- * Events have a time to live: what is due is removed. */
+ * Removes Events whose time to live has passed. */
 #pragma once
 
 #include <sublet/vapi.h>
@@ -9,7 +9,7 @@
 struct expiry;
 struct expiry *expiry_start(struct vapi *api); /* NULL when Events are not served */
 void expiry_watch(struct expiry *x);
-void expiry_sweep(struct expiry *x); /* removes what is due; the timer's work */
+void expiry_sweep(struct expiry *x); /* removes due Events; called by the timer */
 void expiry_stop(struct expiry *x);
-/* After expiry_stop(), when its removals were answered. */
+/* After expiry_stop(), once its removals were answered. */
 void expiry_close(struct expiry *x, void (*closed)(void *ctx), void *ctx);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bodies of a controller and of a run, shared by controller.c (watches, queue, life) and
- * reconcile.c (what a run reads and writes). Must not be included by a controller. */
+/* The state of a controller and of a run, shared by controller.c (watches, queue, lifecycle) and
+ * reconcile.c (reads and writes of a run). Must not be included by a controller. */
 #pragma once
 
 #include <sublet/controller.h>
@@ -25,11 +25,11 @@ struct controller {
     struct source *sources;
     size_t n_sources, n_runs;
     void *state;
-    size_t dropped; /* keys the full queue refused, as of the last look */
-    bool lossy;     /* some were refused: everything is mapped again when there is room */
+    size_t dropped; /* keys the full queue refused, at the last check */
+    bool lossy;     /* keys were refused: everything is mapped again when there is room */
     int64_t log_minute;
-    unsigned logged;         /* lines in that minute */
-    struct vapi_order order; /* read-only: no key is worked on */
+    unsigned logged;         /* log lines in that minute */
+    struct vapi_order order; /* read-only: no key is processed */
     bool closing, worker_closed;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -43,16 +43,16 @@ struct reconcile {
     struct arena *arena;
     struct str key;
     struct op *last;
-    unsigned pending; /* writes and holds under way, and 1 while a phase of the run itself runs */
+    unsigned pending; /* pending writes and holds, plus 1 while a phase of the run itself runs */
     bool failed, quiet_retry;
-    bool unreadable; /* met an object that cannot be read: it deletes nothing */
+    bool unreadable; /* met an unreadable object: it deletes nothing */
     struct err err;
-    int64_t again_ms; /* -1: not asked for */
+    int64_t again_ms; /* -1: not requested */
     reconcile_phase next;
     void *next_ctx;
 };
 
-/* One write under way. Lives in the run's arena. */
+/* A pending write. Lives in the run's arena. */
 struct op {
     unsigned magic;
     struct reconcile *run;
@@ -61,5 +61,5 @@ struct op {
     void *then_ctx;
 };
 
-/* One hold less; the last one starts the next phase or ends the run, and r is gone. */
+/* Releases one hold; the last one starts the next phase or ends the run and frees r. */
 void run_release(struct reconcile *r);

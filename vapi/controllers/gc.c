@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Garbage collection by ownerReferences: dependents of what is gone go too, at once, before or not
- * at all, as the deletion asked. Must never delete by a guess: an owner counts as gone only when
- * its removal was seen, or its kind is known and nothing of that name has its uid; an unknown kind
- * keeps its dependents.
+/* Garbage collection by ownerReferences: dependents of a deleted owner are deleted too, in the
+ * background, in the foreground, or orphaned, as its deletion requested. Must never delete without
+ * proof: an owner counts as deleted only when its deletion was observed, or its kind is served and
+ * no object of that name has its uid; dependents of an owner of an unknown kind stay.
  *
- * Keys: "<storage>/<ns>/<name>" of an object to look at. An index of owner uid -> dependents, kept
- * by watching everything, says whom an event concerns. Source of the rules:
+ * Keys: "<storage>/<ns>/<name>" of an object to check. An index of owner uid -> dependents,
+ * maintained from watches of all resources, maps an event to keys. Source of the rules:
  * pkg/controller/garbagecollector of Kubernetes 1.36. */
 #include "util.h"
 
@@ -15,7 +15,7 @@
 
 #define FOREGROUND "foregroundDeletion"
 #define ORPHAN     "orphan"
-#define EVERYTHING STR("*") /* the key that looks at every dependent again */
+#define EVERYTHING STR("*") /* the key that checks every dependent again */
 #define SETTLE_MS  1000
 
 static struct str object_key(struct arena *a, unsigned storage, struct str ns, struct str name)
@@ -68,7 +68,7 @@ static void wake_owners(struct controller *c, const struct store_object *o, cons
 
 static const cJSON *refs_of(struct arena *a, const struct store_object *o)
 {
-    /* Most objects have none: look for the word before building a tree. */
+    /* Most objects have none: searches the bytes before building a tree. */
     if (!o || !str_contains(o->bytes, STR("\"ownerReferences\"")))
         return NULL;
     return json_path(vapi_tree(a, o), "metadata.ownerReferences");
@@ -85,7 +85,7 @@ static void map_deleted(struct controller *c, struct arena *a, const struct stor
 {
     struct gc_index *index = controller_state(c);
 
-    if (!o->uid.n) { /* its row was damaged: nobody knows whose owner it was */
+    if (!o->uid.n) { /* its row was damaged: its uid is unknown */
         controller_add_after(c, EVERYTHING, SETTLE_MS);
         return;
     }
@@ -111,14 +111,14 @@ static void map_any(struct controller *c, const struct store_event *e)
     arena_free(a);
 }
 
-/* A kind that was unknown may be known now. */
+/* A kind that was unknown may be served now. */
 static void map_definition(struct controller *c, const struct store_event *e)
 {
     if (e->type == STORE_MODIFIED)
         controller_add_after(c, EVERYTHING, SETTLE_MS);
 }
 
-/* --- what is known of an object's owners --- */
+/* --- the owners of an object --- */
 
 enum owner_state { OWNER_SOLID, OWNER_WAITING, OWNER_GONE };
 
@@ -131,12 +131,12 @@ static enum owner_state owner_state(struct reconcile *r, struct str ns, const cJ
     if (gc_index_is_gone(index, uid))
         return OWNER_GONE;
     if (!res || (resource_namespaced(res) && !ns.n))
-        return OWNER_SOLID; /* not ours to judge */
+        return OWNER_SOLID; /* cannot be decided here */
     struct str where = resource_namespaced(res) ? ns : STR(""), name = json_str_at(ref, "name");
     struct store *store = vapi_store(reconcile_api(r));
     const struct store_object *o = store_get(store, res->storage, where, name);
     if (!o && !store_is_absent(store, res->storage, where, name))
-        return OWNER_SOLID; /* it cannot be read, but it is there */
+        return OWNER_SOLID; /* unreadable, but it exists */
     if (!o || !str_eq(o->uid, uid))
         return OWNER_GONE;
     if (!may_be_collecting(o))
@@ -170,7 +170,7 @@ static void on_circle(void *ctx, const struct gc_dependent *d)
         dependent && object_is_terminating(dependent) && finalizer_has(dependent, FOREGROUND);
 }
 
-/* Owners that wait for each other would wait for ever: this one blocks its owners no longer. */
+/* Owners that wait for each other would wait for ever: this object stops blocking its owners. */
 static bool break_circle(struct reconcile *r, const struct resource *res, const cJSON *object)
 {
     struct circle c = {.run = r};
@@ -203,7 +203,7 @@ static void collect(struct reconcile *r, const struct resource *res, const cJSON
     bool owns = gc_index_count(controller_state(reconcile_controller(r)), meta_uid(object)) > 0;
 
     if (waiting && owns && break_circle(r, res, object))
-        return; /* the patch brings the key back */
+        return; /* the event of the patch requeues the key */
     reconcile_delete_exact(r, res, object, waiting && owns ? "Foreground" : propagation_of(object));
 }
 
@@ -230,12 +230,12 @@ static void attend_dependent(struct reconcile *r, const struct resource *res, co
         owner_refs_write(r, res, object, kept);
 }
 
-/* --- one object as an owner that is going --- */
+/* --- an object as a terminating owner --- */
 
 struct going {
     struct reconcile *run;
     const cJSON *owner;
-    size_t left; /* dependents it still has to wait for */
+    size_t left; /* dependents it still waits for */
     bool orphan;
 };
 
@@ -281,7 +281,8 @@ static void on_dependent_of_going(void *ctx, const struct gc_dependent *d)
                                                                 str_c(d->ns), str_c(d->name)));
 }
 
-/* Without dependents left, the finalizer goes; each dependent's going brings this key back. */
+/* Without dependents left, the finalizer is removed; the deletion of each dependent requeues this
+ * key. */
 static void attend_owner(struct reconcile *r, const struct resource *res, const cJSON *owner)
 {
     struct gc_index *index = controller_state(reconcile_controller(r));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A graph in two hash maps: dependents by their uid, owners by theirs, and an edge for every
- * reference, in a list of its owner. Must hold nothing of objects that are gone, and take no time
- * that grows with the number of an owner's dependents. */
+ * reference, in a list of its owner. Must keep nothing of deleted objects, and take time
+ * independent of the number of an owner's dependents. */
 #include "gc_index.h"
 
 #include <assert.h>
@@ -49,7 +49,7 @@ struct gc_index *gc_index_new(void)
     return x;
 }
 
-/* A uid of another form is nobody's: no object has one. */
+/* No object has a uid of another form. */
 static bool uid_fits(struct str uid)
 {
     return uid.n && uid.n < UID_MAX;
@@ -121,7 +121,7 @@ static void link_edge(struct gc_index *x, struct dependent *d, const cJSON *ref)
     e->owner->n++;
 }
 
-/* The same owners in the same order, blocked as before. */
+/* The same owners in the same order, with equal blockOwnerDeletion. */
 static bool same_edges(const struct dependent *d, const cJSON *refs)
 {
     size_t i = 0;
@@ -210,7 +210,7 @@ void gc_index_remove(struct gc_index *x, struct str uid)
         dependent_free(x, d);
 }
 
-/* ---- questions ---- */
+/* ---- look-ups ---- */
 
 void gc_index_set_gone(struct gc_index *x, struct str uid)
 {

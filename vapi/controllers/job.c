@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Job: runs pods until enough of them succeeded, or too many failed. A run writes status first and
- * acts on it then: finalizers go and pods are made or deleted only once what they stand for is
- * committed. Must never leave its finalizer on a pod whose job is gone or finished. */
+/* Job: runs pods until enough of them succeeded, or too many failed. A run writes the status first
+ * and acts afterwards: finalizers are removed and pods are created or deleted only once the counts
+ * that include them are committed. Must never leave its finalizer on a pod whose job was deleted or
+ * finished. */
 #include "job.h"
 
 #define POD_KEY "pod:" /* no job's name has a colon */
@@ -16,7 +17,7 @@ void job_pod_untrack(struct reconcile *r, const struct resource *pods, const cJS
         finalizer_drop(r, pods, pod, JOB_FINALIZER);
 }
 
-/* --- pods whose job is another one, or none --- */
+/* --- pods whose job was replaced or deleted --- */
 
 static bool job_is_finished(const cJSON *job)
 {
@@ -32,7 +33,7 @@ static bool is_elsewhere(const cJSON *job)
     return by.n && !str_eqc(by, OURS);
 }
 
-/* Pods of the name's earlier bearers. */
+/* Pods of earlier jobs of the same name. */
 static void untrack_left_over(struct reconcile *r, const struct resource *pods, struct str ns,
                               struct str name, struct str uid)
 {
@@ -55,7 +56,7 @@ static void untrack_orphan(struct reconcile *r, const struct resource *pods, str
         job_pod_untrack(r, pods, pod);
 }
 
-/* --- one that is finished --- */
+/* --- a finished job --- */
 
 static void after_finish(struct job_run *j)
 {
@@ -76,7 +77,7 @@ static void after_finish(struct job_run *j)
         reconcile_delete_exact(j->run, j->res, j->job, "Foreground");
 }
 
-/* --- one that goes on --- */
+/* --- an active job --- */
 
 static void tell_finished(struct job_run *j)
 {
@@ -92,7 +93,7 @@ static void tell_finished(struct job_run *j)
                         "Too many succeeded pods running after completion count reached");
 }
 
-/* A pod that was adopted, or robbed of its finalizer, could end without being counted. */
+/* A pod that was adopted, or lost its finalizer, could end without being counted. */
 static void track(struct job_run *j)
 {
     for (size_t i = 0; i < j->n_active; i++) {
@@ -106,7 +107,7 @@ static void act(struct reconcile *r, void *ctx)
     struct job_run *j = ctx;
 
     if (!j->written)
-        return; /* conflict: the frame comes back */
+        return; /* conflict: the frame retries */
     if (j->finished_event)
         tell_finished(j);
     for (size_t i = 0; i < j->n_release; i++)

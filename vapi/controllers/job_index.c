@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of completed indexes and its text, "1,3-5,7". Must cost as much as there are intervals,
- * never as many as there are completions. */
+/* The set of completed indexes and its string, "1,3-5,7". Its cost must depend on the number of
+ * intervals, never on the number of completions. */
 #include "job.h"
 
 #include <stdlib.h>

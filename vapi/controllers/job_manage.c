@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes and deletes a job's pods. Must never make one for an index that has one or is complete, nor
- * sooner after failures than the delay says; a pod that is given up loses its finalizer first, so
- * that it does not count as failed. */
+/* Creates and deletes a job's pods. Must never create one for an index that has one or is complete,
+ * nor before the backoff after failures ends; a doomed pod loses its finalizer before it is
+ * deleted, so that it does not count as failed. */
 #include "job.h"
 
 #define BURST         500
 #define DELAY_S       10
 #define DELAY_MOST_S  600
-#define NAME_PART_MAX 58 /* of generateName, as names take five more characters up to 63 */
+#define NAME_PART_MAX 58 /* of generateName, to which names add five characters, up to 63 */
 
-/* --- the delay after failures --- */
+/* --- the backoff after failures --- */
 
-/* How long to wait: 10 s after a failure, twice as long after each further one. */
+/* How long to wait: 10 s after a failure, doubled after each further one. */
 static int64_t delay_after(const struct job_run *j, int64_t failures, int64_t last)
 {
     int64_t delay = DELAY_S, left;
@@ -22,10 +22,10 @@ static int64_t delay_after(const struct job_run *j, int64_t failures, int64_t la
         delay *= 2;
     delay = delay < DELAY_MOST_S ? delay : DELAY_MOST_S;
     left = last + delay - j->now;
-    return left < delay ? left : delay; /* a clock that lags asks for no more than that */
+    return left < delay ? left : delay; /* a clock that lags must not prolong it */
 }
 
-/* Of failures since the last success, told from the pods that are still there. */
+/* Of failures since the last success, among the pods that still exist. */
 static int64_t delay_left(const struct job_run *j)
 {
     int64_t success = 0, last = 0, failures = 0;
@@ -57,7 +57,7 @@ static const cJSON *held_of(const struct job_run *j, int64_t index)
     return NULL;
 }
 
-/* Keeps the indexes whose own delay is over; with none left the run comes back for the first. */
+/* Keeps the indexes whose own backoff is over; without any, the run is requeued for the first. */
 static size_t keep_due(struct job_run *j, size_t n)
 {
     int64_t first = INT64_MAX;
@@ -78,7 +78,7 @@ static size_t keep_due(struct job_run *j, size_t n)
     return kept;
 }
 
-/* --- making --- */
+/* --- creation --- */
 
 static void add_index_env(struct arena *a, cJSON *containers)
 {
@@ -143,12 +143,12 @@ static cJSON *make_pod(void *ctx, size_t i)
 
 static void on_made(struct reconcile *r, void *ctx)
 {
-    /* What was made shows in the next run, which the pods' events start. */
+    /* The pods' events requeue the job; the next run sees them. */
     (void)r;
     (void)ctx;
 }
 
-/* The lowest indexes that are neither complete nor under way; at most n of them. */
+/* The lowest indexes that are neither complete nor active; at most n of them. */
 static size_t choose_indexes(struct job_run *j, size_t n)
 {
     struct arena *a = reconcile_arena(j->run);
@@ -201,14 +201,14 @@ static void make(struct job_run *j, size_t missing)
     pods_create(&j->batch);
 }
 
-/* --- giving up --- */
+/* --- deletion --- */
 
 static void delete_doomed(struct reconcile *r, void *ctx)
 {
     struct job_run *j = ctx;
 
     if (j->still_tracked)
-        return; /* one has its finalizer yet and would count */
+        return; /* one still has its finalizer and would count */
     for (size_t i = 0; i < j->n_doomed; i++) {
         const cJSON *pod = j->doomed[i];
 
@@ -230,7 +230,7 @@ static void on_untracked(struct reconcile *r, void *ctx, const struct err *err,
     reconcile_take(r, err);
 }
 
-/* Those with no index that counts, or with one that another active pod or a completion has. */
+/* Pods without a valid index, or whose index another active pod or a completion has. */
 static void doom_repeated(struct job_run *j)
 {
     struct arena *a = reconcile_arena(j->run);

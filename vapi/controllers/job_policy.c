@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job's own rules make of its pods: which failures count, end an index or the job
- * (podFailurePolicy, backoffLimitPerIndex), and which indexes are success enough (successPolicy).
+/* The policies of a job: which failures count, and which fail an index or the job
+ * (podFailurePolicy, backoffLimitPerIndex), and which indexes suffice for success (successPolicy).
  * Must stay pure: trees in, answers out. Source of the rules: pkg/controller/job
  * (pod_failure_policy, success_policy, indexed_job_utils) of Kubernetes 1.36. */
 #include "job.h"
@@ -23,7 +23,7 @@ static bool code_matches(const cJSON *rule, int64_t code)
     return str_eqc(json_str_at(rule, "operator"), "In") ? listed : !listed;
 }
 
-/* The first container that ended badly as the rule says. */
+/* The first failed container that the rule matches. */
 static const cJSON *container_matching(const cJSON *pod, const cJSON *rule)
 {
     static const char *const lists[] = {"status.containerStatuses", "status.initContainerStatuses"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job's status says. Every pod is counted once: its uid is written to
- * uncountedTerminatedPods, then its finalizer is taken, then uid becomes count. Must never count a
- * pod that still has its finalizer, nor take the finalizer of one that status does not know. A
- * completed index needs no uid: it cannot complete twice. */
+/* A job's status. Every pod is counted once: its uid is written to uncountedTerminatedPods, then
+ * its finalizer is removed, then the uid becomes part of the count. Must never count a pod that
+ * still has its finalizer, nor remove the finalizer of one that is not in the status. A completed
+ * index needs no uid: it cannot complete twice. */
 #include "job.h"
 
 /* --- pods --- */
@@ -85,7 +85,7 @@ static bool uid_is_tracked(const struct job_run *j, struct str uid)
     return false;
 }
 
-/* Those whose finalizer is gone, or who are gone, become numbers. */
+/* Moves pods that lost their finalizer, or were deleted, into the counts. */
 static void count_released(struct job_run *j, const char *which)
 {
     struct arena *a = reconcile_arena(j->run);
@@ -116,8 +116,8 @@ static bool is_held(const struct job_run *j, const cJSON *pod)
     return false;
 }
 
-/* A pod with its finalizer that has ended, or has to, as the job has. True: its finalizer may go
- * once status is written. */
+/* A pod with its finalizer that has ended, or must end because the job has. True: its finalizer may
+ * be removed once status is written. */
 static bool tally(struct job_run *j, struct tally *t, const cJSON *pod)
 {
     struct arena *a = reconcile_arena(j->run);
@@ -140,7 +140,7 @@ static bool tally(struct job_run *j, struct tally *t, const cJSON *pod)
     return true;
 }
 
-/* The indexes of tracked pods that a predicate holds for, with those that status has. */
+/* The indexes of tracked pods that satisfy a predicate, with those already in status. */
 static struct job_indexes indexes_of(struct job_run *j, const char *field,
                                      bool (*holds)(const struct job_run *j, const cJSON *pod))
 {
@@ -173,8 +173,8 @@ static bool index_is_active(const struct job_run *j, int64_t index)
     return false;
 }
 
-/* Where failures count by index, the last failed pod of an index that is tried again stays until
- * the pod in its place knows how many there were. */
+/* When failures count per index, the last failed pod of a retried index stays until its replacement
+ * has the failure count. */
 static void hold(struct job_run *j, cJSON *pod)
 {
     int64_t index = job_pod_index(j, pod);
@@ -268,7 +268,7 @@ static bool restarted_too_often(const struct job_run *j, int64_t limit)
     return limit ? restarts >= limit : restarts > 0;
 }
 
-/* NULL: it has time left, and the run is asked for again at its end. */
+/* NULL: there is time left, and the run is requeued at the deadline. */
 static bool past_deadline(struct job_run *j)
 {
     int64_t seconds = json_i64_at(j->job, "spec.activeDeadlineSeconds", -1);
@@ -353,8 +353,8 @@ static const cJSON *target(const struct job_run *j)
     return NULL;
 }
 
-/* A pod that still runs when the job has failed counts as failed once its deletion is under way;
- * here are those that have not ended by themselves. */
+/* A pod that still runs when the job has failed counts as failed once its deletion is requested;
+ * counts those that have not ended by themselves. */
 static void count_rest(struct job_run *j, bool failed)
 {
     struct arena *a = reconcile_arena(j->run);
@@ -372,8 +372,8 @@ static void count_rest(struct job_run *j, bool failed)
     }
 }
 
-/* All its pods are gone or done, and counted: it is what it was going to be. One that ended while
- * it was suspended lost its start, which no finished job may lack. */
+/* All its pods are deleted or finished, and counted: sets the final condition. A job that ended
+ * while suspended has no startTime, which every finished job must have. */
 static void finish(struct job_run *j, const cJSON *as)
 {
     struct arena *a = reconcile_arena(j->run);

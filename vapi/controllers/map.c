@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Keys, and the maps from events to keys that most controllers need. They see every event of their
- * kind: must stay cheap, and build a tree only when the text says that there is something in it. */
+ * kind: must stay cheap, and build a tree only when the bytes contain something relevant. */
 #include "util.h"
 
 #include <assert.h>
@@ -39,7 +39,7 @@ void controller_map_self(struct controller *c, const struct store_event *e)
     controller_add_name(c, e->object->ns, e->object->name);
 }
 
-/* Most pods are not of the kind that is asked for: look for the words before building a tree. */
+/* Most pods have owners of another kind: searches the bytes before building a tree. */
 static bool may_be_owned_by(const struct store_object *o, struct str kind)
 {
     char needle[80];
@@ -67,7 +67,7 @@ void controller_map_owner(struct controller *c, const struct store_event *e, str
 
     if (may_be_owned_by(e->object, kind))
         now = map_owner_of(c, a, e->object, kind);
-    /* Its old owner has lost it. */
+    /* Its previous owner lost it. */
     if (e->previous && (!now.n || !str_contains(e->previous->bytes, now)) &&
         may_be_owned_by(e->previous, kind))
         map_owner_of(c, a, e->previous, kind);
@@ -104,8 +104,7 @@ static bool is_orphan(const struct store_object *o)
     return !str_contains(o->bytes, STR("\"controller\":true"));
 }
 
-/* A change of an orphan matters to those that may adopt it only when its labels or owners changed.
- */
+/* A change of an orphan matters to potential adopters only when its labels or owners changed. */
 static bool orphan_changed(const struct store_event *e)
 {
     return !e->previous || !is_orphan(e->previous) ||
@@ -128,5 +127,5 @@ void map_dependent(struct controller *c, const struct store_event *e, const char
     err_init(&err, NULL);
     if (store_scan(vapi_store(api), owners->storage, e->object->ns, STR_NULL, STR_NULL, 0, on_owner,
                    &s, &err))
-        assert(false); /* the present can always be read */
+        assert(false); /* the latest revision can always be read */
 }

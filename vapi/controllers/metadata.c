@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes to the metadata of objects that others write too: owners and finalizers. Every write names
- * the version that was read: what changed meanwhile must never be lost, it is decided again. */
+ * the version that was read: a concurrent change must never be lost, the decision is repeated. */
 #include "util.h"
 
 void metadata_write(struct reconcile *r, const struct resource *res, const cJSON *object,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Empties a namespace that is being deleted, pods first, and lets it go when nothing is left:
- * removes the `kubernetes` finalizer through /finalize. Must never let a namespace go while an
- * object is in it, and tells in its conditions what it is waiting for. It waits for events, not for
- * time: whatever leaves a namespace that is going brings its key back.
+/* Empties a terminating namespace, pods first, and removes the `kubernetes` finalizer through
+ * /finalize when it is empty. Must never finalize a namespace while an object is in it, and reports
+ * in its conditions what it waits for. It waits for events, not for time: every object deleted from
+ * a terminating namespace requeues its key.
  *
- *   delete pods -> any left? wait -> delete the rest -> count -> conditions -> none left: finalize
+ *   delete pods -> any left? wait -> delete other objects -> count -> conditions -> empty: finalize
  *
  * Source: pkg/controller/namespace/deletion of Kubernetes 1.36. */
 #include "util.h"
@@ -16,7 +16,7 @@
 #define DELETES_A_RUN 2000
 #define MESSAGE_MAX   8192
 
-/* What is left of one resource, or held by one finalizer. */
+/* The remaining objects of one resource, or with one finalizer. */
 struct tally {
     struct str name;
     size_t n;
@@ -87,7 +87,7 @@ static bool on_object(void *ctx, const struct store_object *o)
     return --c->budget > 0;
 }
 
-/* It has no marks that can be read; a delete ends it. */
+/* Its finalizers are unreadable; a delete removes it. */
 static bool on_unreadable(void *ctx, const struct store_object *o)
 {
     struct sweep *s = ctx;
@@ -128,7 +128,7 @@ static bool on_resource(void *ctx, const struct resource *res)
     return c->budget > 0;
 }
 
-/* Removes, or counts, all pods or all there is. */
+/* Removes, or counts, all pods or all objects. */
 static void sweep(struct content *c, bool removing, bool pods)
 {
     c->removing = removing;
@@ -197,7 +197,7 @@ static void set_conditions(struct content *c)
                         : STR("All content-preserving finalizers finished"));
 }
 
-/* --- the way --- */
+/* --- steps --- */
 
 static void finalize(struct content *c)
 {
@@ -227,7 +227,7 @@ static void judge(struct reconcile *r, void *ctx)
     status_commit(r, reconcile_resource(r, "", "namespaces"), c->ns, as_read);
 }
 
-/* What pods use must not be taken from under them. */
+/* Objects that pods use must not be deleted before the pods. */
 static void on_pods_asked(struct reconcile *r, void *ctx)
 {
     struct content *c = ctx;
@@ -270,7 +270,7 @@ static void map_namespace(struct controller *c, const struct store_event *e)
         controller_map_self(c, e);
 }
 
-/* What comes to or goes from a namespace that is going. */
+/* Objects created in or deleted from a terminating namespace. */
 static void map_content(struct controller *c, const struct store_event *e)
 {
     struct vapi *api = controller_api(c);

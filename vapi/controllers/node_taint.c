@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node says of itself keeps pods away from it: taints with the effect NoSchedule follow its
- * conditions and spec.unschedulable, and the one it was created with goes once it is ready. Who
- * decides that a silent node is gone, and moves its pods, is not here. Beside upstream's manager,
- * whose node controller is off where nodes are a host's, only the taint of a new node is taken
- * away. Must never touch a node that is shown as another cluster has it: its taints are that
- * cluster's. Source: doNoScheduleTaintingPass of pkg/controller/nodelifecycle of Kubernetes 1.36.
- */
+/* Taints nodes by their conditions: taints with the effect NoSchedule follow the conditions and
+ * spec.unschedulable, and the taint a node is created with is removed once it is ready. Eviction
+ * from unreachable nodes is not done here. Beside upstream's manager, whose node controller is
+ * disabled where nodes are mirrored from a host, only the taint of a created node is removed. Must
+ * never touch a mirrored node: its taints are the host's. Source: doNoScheduleTaintingPass of
+ * pkg/controller/nodelifecycle of Kubernetes 1.36. */
 #include "util.h"
 
 #define PREFIX "node.kubernetes.io/"
 #define EFFECT "NoSchedule"
 
-/* A taint stands while its condition has this status. */
+/* A taint is set while its condition has this status. */
 static const struct rule {
     const char *condition, *status, *taint;
 } RULES[] = {
@@ -21,10 +20,10 @@ static const struct rule {
     {"DiskPressure", "True", PREFIX "disk-pressure"},
     {"NetworkUnavailable", "True", PREFIX "network-unavailable"},
     {"PIDPressure", "True", PREFIX "pid-pressure"},
-    {NULL, NULL, PREFIX "unschedulable"}, /* what spec.unschedulable asks for */
+    {NULL, NULL, PREFIX "unschedulable"}, /* the taint of spec.unschedulable */
 };
 #define N_RULES   (sizeof(RULES) / sizeof(*RULES))
-#define NOT_READY 0 /* what admission gives a new node */
+#define NOT_READY 0 /* set by admission on a created node */
 
 static bool is_wanted(const cJSON *node, const struct rule *rule)
 {
@@ -43,7 +42,7 @@ static const struct rule *rule_of(const cJSON *taint)
     return NULL;
 }
 
-/* The taints as they should be; *ret_changed: they are not. */
+/* The correct taints; *ret_changed: the node's differ. */
 static cJSON *wanted_taints(struct reconcile *r, const cJSON *node, bool *ret_changed)
 {
     struct arena *a = reconcile_arena(r);

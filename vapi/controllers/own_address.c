@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* default/kubernetes and what stands behind it: where this API is reached, as the rooms above have
- * found out. A real server writes them anew every ten seconds; here a change brings them back, and
- * nothing ticks. Must never touch what a user added and no client of the API would miss. Source:
- * pkg/controlplane/controller/kubernetesservice and pkg/controlplane/reconcilers of
- * Kubernetes 1.36.
- */
+/* default/kubernetes and its endpoints: the address of this API, as higher rooms published it. A
+ * real server rewrites them every ten seconds; here a change restores them, and there is no timer.
+ * Must never touch fields a user added that clients of the API do not depend on. Source:
+ * pkg/controlplane/controller/kubernetesservice and pkg/controlplane/reconcilers of Kubernetes
+ * 1.36. */
 #include "util.h"
 
 #define NAMESPACE STR("default")
 #define NAME      STR("kubernetes")
 #define KEY       STR("default/kubernetes")
-/* Somebody who changes them again and again costs one write a second. */
+/* A client that changes them repeatedly costs one write a second. */
 #define RESTORE_MS 1000
 
-/* --- what is wanted --- */
+/* --- wanted objects --- */
 
 static cJSON *new_object(struct arena *a)
 {
@@ -86,14 +85,14 @@ static cJSON *want_slice(struct arena *a, const struct vapi_address *at)
     return object;
 }
 
-/* --- what there is --- */
+/* --- present objects --- */
 
 static const struct kept {
     const char *group, *plural;
-    cJSON *(*want)(struct arena *a, const struct vapi_address *at); /* NULL: nothing */
-    const char *fixed;                                              /* cannot be changed in place */
+    cJSON *(*want)(struct arena *a, const struct vapi_address *at); /* NULL: none */
+    const char *fixed;                                              /* immutable field */
     const char *parent; /* of own; NULL: the object itself */
-    const char *own[3]; /* brought back, or taken away again */
+    const char *own[3]; /* fields that are restored, or removed again */
     bool labels;
 } KEPT[] = {
     {"", "services", want_service, "spec.clusterIP", "spec", {"ports", "type", "selector"}, false},
@@ -107,7 +106,7 @@ static const struct kept {
      true},
 };
 
-/* A merge patch of what differs. */
+/* A merge patch of the differences. */
 static cJSON *difference(struct arena *a, const struct kept *k, const cJSON *now, const cJSON *want)
 {
     cJSON *patch = json_new_object(a);
@@ -160,7 +159,7 @@ static void address_reconcile(struct reconcile *r)
         keep(r, &KEPT[i], at);
 }
 
-/* --- when --- */
+/* --- events --- */
 
 static void map_own(struct controller *c, const struct store_event *e)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PodDisruptionBudgets: how many of the pods they select are healthy, how many should be, and so
- * how many may be evicted now. Evictions trust disruptionsAllowed: when the count cannot be made it
- * must become 0, never stay. */
+/* PodDisruptionBudgets: how many of the selected pods are healthy, how many should be, and so how
+ * many may be evicted now. Evictions trust disruptionsAllowed: when the count fails it must become
+ * 0, never stay. */
 #include "selector_index.h"
 #include "util.h"
 
@@ -16,10 +16,10 @@ struct budget {
     const cJSON *as_read;
     const cJSON *pods;
     int64_t expected, desired, healthy;
-    cJSON *disrupted; /* {pod: time} of those that are about to go */
+    cJSON *disrupted; /* {pod: time} of granted evictions */
 };
 
-/* --- how many there should be --- */
+/* --- expected pods --- */
 
 struct scale {
     struct str uid;
@@ -35,7 +35,7 @@ static const struct resource *resource_of_ref(struct reconcile *r, const cJSON *
 {
     struct str version = json_str_at(ref, "apiVersion"), group = str_cut(&version, '/');
 
-    if (!version.p) { /* "v1": there is no group */
+    if (!version.p) { /* "v1": the core group */
         version = group;
         group = STR("");
     }
@@ -55,7 +55,7 @@ static cJSON *owner_object(struct budget *b, const cJSON *ref, const struct reso
     return owner && str_eq(meta_uid(owner), json_str_at(ref, "uid")) ? owner : NULL;
 }
 
-/* What stands over a pod and can be scaled; a ReplicaSet gives way to its Deployment. */
+/* The scalable controller of a pod; a ReplicaSet's Deployment takes precedence. */
 static bool find_scale(struct budget *b, const cJSON *ref, struct scale *ret)
 {
     const struct resource *res;
@@ -79,8 +79,8 @@ static bool known(const struct scales *s, struct str uid)
     return false;
 }
 
-/* The replicas of all that stands over the pods. Pods without a controller do not count; one with
- * a controller that has no scale is an error. */
+/* The sum of replicas of the pods' controllers. Pods without a controller do not count; a
+ * controller without scale is an error. */
 static int expected_scale(struct budget *b, int64_t *ret, struct err *err)
 {
     struct arena *a = reconcile_arena(b->run);
@@ -134,9 +134,9 @@ static int expect(struct budget *b, struct err *err)
     return 0;
 }
 
-/* --- how many there are --- */
+/* --- current pods --- */
 
-/* Evictions that were granted, until the pod goes or two minutes have passed. */
+/* Granted evictions, until the pod is deleted or two minutes have passed. */
 static void sort_disrupted(struct budget *b)
 {
     struct arena *a = reconcile_arena(b->run);

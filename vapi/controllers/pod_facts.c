@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An owner of hundreds of pods is looked at after each of their changes: without this, every look
- * would parse all of them. Must hold nothing that another version of a pod says. */
+/* An owner of hundreds of pods is reconciled after each of their changes: without this cache, every
+ * run would parse all of them. Must never answer from another version of a pod. */
 #include "pod_facts.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 struct pod_facts_table {
     unsigned magic;
     struct arena *scratch;
-    struct pod_facts *slots; /* made with the first pod: a cluster without pods needs none */
+    struct pod_facts *slots; /* allocated with the first pod: a cluster without pods needs none */
 };
 
 struct pod_facts_table *pod_facts_new(void)

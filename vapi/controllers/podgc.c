@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removes pods that nobody will: ended ones beyond a number, the oldest first, and those whose node
- * was deleted. Must never take a node for gone that it did not see go and that is not back after a
- * while: where the host shows no nodes, pods run all the same. Source of the rules:
- * pkg/controller/podgc of Kubernetes 1.36.
+/* Deletes pods without another deleter: finished ones beyond a threshold, the oldest first, and
+ * those whose node was deleted. Must never treat a node as deleted unless its deletion was observed
+ * and it is still missing after a while: where the host shows no nodes, pods run all the same.
+ * Source of the rules: pkg/controller/podgc of Kubernetes 1.36.
  *
- * Keys: "/ended", and "node/<name>" of a node that was deleted. */
+ * Keys: "/ended", and "node/<name>" of a deleted node. */
 #include "util.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define NODE_SPACE    STR("node")
 #define BURST         500
 
-/* --- pods that ended --- */
+/* --- finished pods --- */
 
 struct ended {
     int64_t created;
@@ -87,7 +87,7 @@ static void collect_ended(struct reconcile *r, const struct resource *pods)
         reconcile_again_after(r, 0);
 }
 
-/* --- pods of a node that went --- */
+/* --- pods of a deleted node --- */
 
 static void on_marked(struct reconcile *r, void *ctx, const struct err *err,
                       const struct store_object *object)
@@ -102,7 +102,7 @@ static void on_marked(struct reconcile *r, void *ctx, const struct err *err,
                              meta_uid(pod));
 }
 
-/* It failed, and says why, before it goes: its owner may look. */
+/* Marks it Failed, with the reason, before deleting it: its owner may read that. */
 static void collect_orphan(struct reconcile *r, const struct resource *pods, cJSON *pod)
 {
     struct arena *a = reconcile_arena(r);
@@ -122,7 +122,7 @@ static void collect_orphan(struct reconcile *r, const struct resource *pods, cJS
 static void collect_of_node(struct reconcile *r, const struct resource *pods, struct str node)
 {
     if (reconcile_get(r, reconcile_resource(r, "", "nodes"), STR(""), node))
-        return; /* it is back */
+        return; /* it exists again */
     json_each(pod, reconcile_list(r, pods, STR_NULL, NULL))
     {
         if (str_eq(json_str_at(pod, "spec.nodeName"), node))

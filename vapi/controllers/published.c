@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an API server itself publishes, whoever runs the controllers: in kube-system the CA by which
- * others know its clients, what proves a request of its front proxy, and since when it counts the
- * use of old tokens; and the default ServiceCIDR. All come back when deleted; a key that is wrong
- * is set right. There is no front proxy: its CA is one whose key nobody has. Must leave alone what
- * else is in them. Source: pkg/controlplane/controller/{clusterauthenticationtrust,
- * legacytokentracking,defaultservicecidr} of Kubernetes 1.36. */
+/* Objects an API server itself publishes, whichever manager runs the controllers: in kube-system
+ * the CA of client certificates, the configuration of request headers of a front proxy, and the
+ * start of legacy token tracking; and the default ServiceCIDR. All are recreated when deleted; a
+ * wrong key is corrected. There is no front proxy: its CA is one whose private key was discarded.
+ * Must not touch other keys in them. Source:
+ * pkg/controlplane/controller/{clusterauthenticationtrust, legacytokentracking,defaultservicecidr}
+ * of Kubernetes 1.36. */
 #include "util.h"
 
 #define NAMESPACE  STR("kube-system")
@@ -15,7 +16,7 @@
 
 struct published {
     const char *name, *key;
-    const char *fixed; /* or what follows */
+    const char *fixed; /* or the result of the next member */
     struct str (*text)(struct reconcile *r);
     bool (*right)(struct reconcile *r, struct str value);
 };
@@ -76,7 +77,7 @@ static bool is_published(struct str name)
     return str_eqc(name, TRUST) || str_eqc(name, TRACKING);
 }
 
-/* Sets what is missing or wrong; true when something was. */
+/* Sets missing or wrong keys; true when there were any. */
 static bool set_keys(struct reconcile *r, cJSON *map, struct str name)
 {
     struct arena *a = reconcile_arena(r);
@@ -100,7 +101,7 @@ static void map_config(struct controller *c, const struct store_event *e)
         controller_add_name(c, NAMESPACE, e->object->name);
 }
 
-/* The namespace may come after us. */
+/* The namespace may be created later. */
 static void map_namespace(struct controller *c, const struct store_event *e)
 {
     if (e->type != STORE_ADDED || !str_eq(e->object->name, NAMESPACE))

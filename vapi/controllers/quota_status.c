@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status.hard and status.used of ResourceQuotas. What is refused is decided elsewhere, exactly and
- * without looking here; this only tells. Must not count more than twice a second however many
- * objects come and go, and costs next to nothing in a namespace without a quota. */
+/* status.hard and status.used of ResourceQuotas. Admission enforces quotas exactly and without
+ * reading the status; this only reports. Must not count more than twice a second however many
+ * objects change, and costs next to nothing in a namespace without a quota. */
 #include "util.h"
 
 #include <assert.h>
@@ -29,7 +29,7 @@ static const struct resource *resource_of(struct controller *c, const char *plur
     return registry_find_group_resource(vapi_registry(controller_api(c)), STR(""), str_c(plural));
 }
 
-/* Most changes of an object change nothing that is counted. */
+/* Most changes of an object do not change its usage. */
 static bool may_count(struct controller *c, const struct store_event *e)
 {
     static const char *const sized[] = {"pods", "services", "persistentvolumeclaims"};
@@ -60,7 +60,7 @@ static void map_any(struct controller *c, const struct store_event *e)
     err_init(&err, NULL);
     if (store_scan(vapi_store(controller_api(c)), quotas->storage, e->object->ns, STR_NULL,
                    STR_NULL, 0, on_quota, &s, &err))
-        assert(false); /* the present can always be read */
+        assert(false); /* the latest revision can always be read */
 }
 
 static void quota_reconcile(struct reconcile *r)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pods a controller gives up first. Must be a total order that does not depend on the order
- * of its input. Source: pkg/controller (ActivePodsWithRanks) of Kubernetes 1.36. */
+/* The order in which a controller deletes pods. Must be a total order that does not depend on the
+ * order of its input. Source: pkg/controller (ActivePodsWithRanks) of Kubernetes 1.36. */
 #include "util.h"
 
 #include <stdlib.h>
 
 struct ranked {
     cJSON *pod;
-    int64_t key[8]; /* compared in this order; lower goes first */
+    int64_t key[8]; /* compared in this order; lower is deleted first */
 };
 
 static int64_t phase_rank(const cJSON *pod)
@@ -23,7 +23,7 @@ static int64_t deletion_cost(const cJSON *pod)
                                         "controller.kubernetes.io/pod-deletion-cost"));
     int64_t cost = 0;
 
-    /* Upstream refuses a sign of plus and leading zeros; what it refuses counts as 0. */
+    /* Upstream refuses a plus sign and leading zeros; a refused value counts as 0. */
     if (!str_to_i64(text, &cost) || cost < INT32_MIN || cost > INT32_MAX)
         return 0;
     return cost;
@@ -42,8 +42,8 @@ static int64_t restarts_of(const cJSON *pod)
     return most;
 }
 
-/* Ages count in powers of two (of nanoseconds, as upstream), so that which of two old pods goes
- * does not follow from seconds. */
+/* Ages are compared by powers of two (of nanoseconds, as upstream), so that seconds do not decide
+ * between two old pods. */
 static int64_t age_rank(int64_t since_s, int64_t now_s)
 {
     int64_t age = now_s - since_s, rank = -1;

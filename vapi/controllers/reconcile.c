@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run reads and writes. Reads see committed state only; every write holds the run open until
- * it was answered. Must never let a refusal that another writer's progress explains look like a
- * failure. */
+ * Reads and writes of a run. Reads see committed state only; every write holds the run open until
+ * it was answered. Must never report a refusal caused by a concurrent writer as a failure. */
 #include <sublet/call.h>
 #include <sublet/controller.h>
 #include <sublet/store_quarantine.h>
@@ -13,7 +12,7 @@
 
 #include "frame.h"
 
-/* What another writer's progress explains is tried again without a word. */
+/* Errors caused by a concurrent writer are retried without a log line. */
 static bool error_is_quiet(const struct err *err, bool removes)
 {
     if (err->kind == &ERR_CONFLICT || err->kind == &ERR_ALREADY_EXISTS)
@@ -43,7 +42,7 @@ static bool namespace_is_going(const struct err *err)
 static void take_error(struct reconcile *r, const struct err *err, bool removes)
 {
     if (namespace_is_going(err))
-        return; /* nothing can be made there any more, and nothing needs to be */
+        return; /* nothing can or needs to be created there any more */
     if (error_is_quiet(err, removes))
         r->quiet_retry = true;
     else
@@ -62,7 +61,7 @@ static void on_answer(void *ctx, const struct err *err, const struct store_objec
 
     assert(op->magic == OP_MAGIC && r->magic == RECONCILE_MAGIC);
     if (err && op->removes && err->kind == &ERR_NOT_FOUND)
-        err = NULL; /* gone is what was wanted */
+        err = NULL; /* deleted, as wanted */
     if (op->then)
         op->then(r, op->then_ctx, err, object);
     else if (err)
@@ -120,7 +119,7 @@ static void issue_delete(struct reconcile *r, const struct resource *res, struct
 {
     struct op *op;
 
-    /* Nothing goes because an object that cannot be read seemed not to be there. */
+    /* Nothing is deleted because an unreadable object appeared to be missing. */
     if (r->unreadable) {
         r->last = ARENA_NEW(r->arena, struct op);
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ReplicaSet, and ReplicationController, which is the same with a plainer selector: keeps as many
- * pods as asked for, and counts them in status. Must never have more under way than are missing: a
- * run does not start before the last one's writes are visible, which stands for upstream's
+/* ReplicaSet, and ReplicationController, which differs only in its selector: keeps the requested
+ * number of pods, and counts them in status. Must never create more pods than are missing: a run
+ * does not start before the previous one's writes are visible, which replaces upstream's
  * expectations. */
 #include "pod_facts.h"
 
@@ -24,8 +24,8 @@ struct replicas {
     const struct flavour *flavour;
     const struct resource *res, *pods_res;
     cJSON *owner, *as_read;
-    cJSON *pod;     /* what is made more of */
-    cJSON **active; /* of what it owns, those that count */
+    cJSON *pod;     /* template of the pods to create */
+    cJSON **active; /* of its pods, those that are active */
     size_t n_active;
     struct counts counts;
     int64_t wanted;
@@ -35,8 +35,8 @@ struct replicas {
 
 /* --- creating and deleting --- */
 
-/* Active pods of all sets of the same owner: those of a Deployment's other versions crowd a node
- * too. */
+/* Active pods of all sets of the same owner: those of a Deployment's other versions share the
+ * nodes. */
 static cJSON **relatives(struct replicas *s, size_t *ret_n)
 {
     struct arena *a = reconcile_arena(s->run);
@@ -104,7 +104,7 @@ static void count_active(struct replicas *s, const cJSON *pod)
     count_available(s, available, wait);
 }
 
-/* What went wrong in this run; an older failure's words stay while it lasts. */
+/* Errors of this run; an older failure's message stays while it lasts. */
 static void set_failure(struct replicas *s)
 {
     const struct err *err = reconcile_error(s->run);
@@ -124,7 +124,7 @@ static void update_status(struct reconcile *r, void *ctx)
     struct arena *a = reconcile_arena(r);
     cJSON *status = json_ensure_object(a, s->owner, "status");
 
-    /* What was made or taken shows in the next run, which the pods' events start. */
+    /* The pods' events requeue the set; the next run sees the changes. */
     if (s->moved && !reconcile_error(r))
         return;
     status_set(a, status, "replicas", s->counts.active, true);
@@ -177,14 +177,14 @@ static void sort_out(struct replicas *s, const struct selector *selector)
     }
 }
 
-/* --- when nothing is to be done but to tell --- */
+/* --- runs that only update the status --- */
 
 struct survey {
     struct replicas *set;
     struct pod_facts_table *facts;
     const struct selector *selector;
     struct str uid;
-    bool claims; /* some are to be adopted or released */
+    bool claims; /* some must be adopted or released */
 };
 
 static bool labels_flat_cover(const cJSON *wanted, struct str labels)
@@ -238,8 +238,8 @@ static bool on_pod(void *ctx, const struct store_object *o)
     return !v->claims;
 }
 
-/* True when the set has its pods and no others to claim: its counts are all that may change. Of
- * hundreds of pods only those that changed are read. */
+/* True when the set has its pods and no others to claim: only its counts may change. Of hundreds of
+ * pods only changed ones are parsed. */
 static bool is_steady(struct replicas *s, const struct selector *selector)
 {
     struct survey v = {.set = s,
@@ -259,7 +259,7 @@ static bool is_steady(struct replicas *s, const struct selector *selector)
     return false;
 }
 
-/* Too few: makes them and tells status what came of it. Too many: they go. */
+/* Too few: creates pods and reports the result in the status. Too many: deletes pods. */
 static void manage(struct replicas *s)
 {
     int64_t missing = s->wanted - (int64_t)s->n_active;

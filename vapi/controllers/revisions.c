@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps one ControllerRevision for each template an owner had, numbered in the order in which they
- * were wanted. Must never change what a revision holds, nor delete one that a pod was made from. */
+/* Keeps one ControllerRevision for each template an owner had, numbered in the order they were
+ * current. Must never change the contents of a revision, nor delete one that a pod was created
+ * from. */
 #include "revisions.h"
 
 #include <stdlib.h>
@@ -43,7 +44,7 @@ const cJSON *revision_template(const cJSON *revision)
     return json_path(revision, "data.spec.template");
 }
 
-/* Keys in order, all the way down: clients compare the bytes with those they print themselves. */
+/* Keys sorted, at every level: clients compare the bytes with those they print themselves. */
 static void sort_members(struct arena *a, cJSON *value)
 {
     if (json_is_object(value))
@@ -53,8 +54,8 @@ static void sort_members(struct arena *a, cJSON *value)
     json_each(member, value) sort_members(a, member);
 }
 
-/* As a strategic merge patch that puts this template in the place of any other: what
- * `kubectl rollout undo` sends. */
+/* A strategic merge patch that replaces any template by this one: `kubectl rollout undo` sends
+ * it. */
 static cJSON *data_of(struct arena *a, const cJSON *owner)
 {
     cJSON *data = json_new_object(a), *spec = json_ensure_object(a, data, "spec");
@@ -76,8 +77,8 @@ static void count_collision(struct revisions *v)
     reconcile_again_after(v->run, 0);
 }
 
-/* The name may be taken by another template with the same hash, or by the same one under a label
- * that the selector no longer matches: both are a collision. */
+/* Another template with the same hash may have the name, or the same one under a label that the
+ * selector no longer matches: both are a collision. */
 static void on_created(struct reconcile *r, void *ctx, const struct err *err,
                        const struct store_object *object)
 {
@@ -117,7 +118,7 @@ static void make(struct revisions *v, cJSON *data, int64_t number)
     reconcile_then(v->run, on_created, v);
 }
 
-/* An older template is wanted again: it becomes the newest. */
+/* An older template is current again: it becomes the newest. */
 static void renumber(struct revisions *v, const cJSON *revision, int64_t number)
 {
     struct arena *a = reconcile_arena(v->run);

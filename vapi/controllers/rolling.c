@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* By how much a Deployment's replica sets grow and shrink. Must never shrink more than what is
+/* How much a Deployment's replica sets grow and shrink. Must never remove more pods than are
  * available beyond the minimum. Source of the rules: pkg/controller/deployment (rolling, recreate,
  * sync) of Kubernetes 1.36. */
 #include "deployment.h"
@@ -17,12 +17,12 @@ void rollout_bounds(struct rollout *o)
     o->surge = scaled_value(json_get(rolling, "maxSurge"), o->wanted, true, 0);
     o->unavailable = scaled_value(json_get(rolling, "maxUnavailable"), o->wanted, false, 0);
     if (o->surge == 0 && o->unavailable == 0)
-        o->unavailable = 1; /* something must be able to move */
+        o->unavailable = 1; /* the rollout must be able to progress */
     if (o->unavailable > o->wanted)
         o->unavailable = o->wanted;
 }
 
-/* --- scaling a rollout that stands or is paused --- */
+/* --- scaling a finished or paused rollout --- */
 
 bool rollout_resized(const struct rollout *o)
 {
@@ -92,8 +92,7 @@ static int larger_older(const void *pa, const void *pb)
     return compare_age(a, b);
 }
 
-/* A set's change in size when the whole goes from what its annotation says to what is wanted now.
- */
+/* A set's change in size when the total changes from its annotation to the current one. */
 static int64_t fraction(const struct rollout *o, const cJSON *rs)
 {
     int64_t size = rs_wanted(rs), before = rollout_annotation(rs, MAX_REPLICAS);
@@ -115,7 +114,7 @@ static int64_t clip(int64_t share, int64_t allowed)
     return share > allowed ? share : allowed;
 }
 
-/* Each set gets its share of what is added or taken; what is left over goes to the largest. */
+/* Each set gets its share of the added or removed replicas; the largest gets the remainder. */
 static void spread(struct rollout *o, cJSON **sets, size_t n)
 {
     int64_t allowed = o->wanted > 0 ? o->wanted + o->surge : 0, add = allowed - rollout_wanted(o);
@@ -203,7 +202,7 @@ static int64_t new_size(const struct rollout *o)
     return room < o->wanted - now ? now + room : o->wanted;
 }
 
-/* Takes up to most from the old sets, the oldest first. */
+/* Removes up to most replicas from the old sets, the oldest first. */
 static int64_t take(struct rollout *o, int64_t most, int64_t *sizes, bool only_unavailable)
 {
     int64_t taken = 0;
@@ -222,7 +221,7 @@ static int64_t take(struct rollout *o, int64_t most, int64_t *sizes, bool only_u
     return taken;
 }
 
-/* Old pods that are not available go first: without them nothing gets worse. */
+/* Old unavailable pods are removed first: that does not reduce availability. */
 static void shrink_old(struct rollout *o)
 {
     int64_t *sizes = arena_alloc(o->arena, (o->n_old + 1) * sizeof(*sizes));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a Deployment's status says of its rollout: counts, and the conditions `kubectl rollout
- * status` waits for. Must call a rollout stuck only after its deadline without any progress. Source
- * of the rules: pkg/controller/deployment (progress, sync) of Kubernetes 1.36. */
+/* A Deployment's status: counts, and the conditions `kubectl rollout status` waits for. Must report
+ * a rollout as stuck only after its deadline without any progress. Source of the rules:
+ * pkg/controller/deployment (progress, sync) of Kubernetes 1.36. */
 #include "deployment.h"
 
-/* Same status and reason: nothing is new. Same status: the transition was then. */
+/* Same status and reason: unchanged. Same status: keeps the transition time. */
 void rollout_condition(struct rollout *o, const char *type, const char *status, const char *reason,
                        struct str message)
 {
@@ -42,7 +42,7 @@ static bool progress_is(const struct rollout *o, const char *reason)
     return str_eqc(json_str_at(progress_of(o), "reason"), reason);
 }
 
-/* So that a pause does not count as lack of progress. */
+/* A pause must not count as lack of progress. */
 void rollout_pause(struct rollout *o)
 {
     bool paused = json_true(json_path(o->deployment, "spec.paused"));
@@ -71,7 +71,7 @@ static int64_t count_in(const cJSON *object, const char *field)
     return json_i64_at(json_get(object, "status"), field, 0);
 }
 
-/* More new pods, fewer old ones, more that are ready or available. */
+/* More updated pods, fewer outdated pods, more that are ready or available. */
 static bool moved(const struct rollout *o)
 {
     const cJSON *now = o->deployment, *was = o->as_read;
@@ -91,7 +91,7 @@ static struct str about(struct rollout *o, const char *what)
                         STR_F(meta_name(of)), what);
 }
 
-/* Told again with every step: the deadline counts from lastUpdateTime. */
+/* Updated with every step: the deadline counts from lastUpdateTime. */
 static void say_progressing(struct rollout *o)
 {
     struct str since = json_str_at(progress_of(o), "lastTransitionTime");
@@ -140,7 +140,8 @@ static void judge(struct rollout *o)
         watch_deadline(o);
 }
 
-/* A set that cannot make its pods makes the deployment say so; the new one's words come first. */
+/* A set that cannot create its pods sets ReplicaFailure; the current set's message has
+ * precedence. */
 static void set_failure(struct rollout *o)
 {
     for (size_t i = 0; i <= o->n_old; i++) {
@@ -156,7 +157,7 @@ static void set_failure(struct rollout *o)
     condition_remove(o->deployment, "ReplicaFailure");
 }
 
-/* --- all of it --- */
+/* --- status --- */
 
 static void set_counts(struct rollout *o)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every pod's change asks which Services (budgets, ...) select it; parsing their selectors each
- * time would cost more than all the rest. Must hold nothing of objects that are gone. */
+/* Every pod event is matched against the selectors of Services (budgets, ...); parsing those each
+ * time would dominate its cost. Must keep nothing of deleted objects. */
 #include "selector_index.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ struct entry {
     struct entry *next;
     struct arena *arena; /* owns the selectors and the name */
     struct str name;
-    struct selector *selectors; /* any of them */
+    struct selector *selectors; /* any of them may match */
     size_t n;
 };
 
@@ -106,7 +106,7 @@ static void forget(struct selector_index *x, struct str ns, struct str name)
         space_free(x, s);
 }
 
-/* What selects nothing is not kept. */
+/* An object that selects nothing is not kept. */
 static void entry_add(struct entry *e, enum selector_place place, const cJSON *spec)
 {
     const cJSON *kept = spec ? json_copy(e->arena, spec) : NULL;
@@ -142,7 +142,7 @@ static void keep(struct selector_index *x, const struct store_object *o)
     struct entry *e;
     struct space *s;
 
-    /* Of the many roles few sum up others: a tree is built for those only. */
+    /* Few of the many roles aggregate others: only for those a tree is built. */
     if (x->place == SELECTOR_AGGREGATE && !str_contains(o->bytes, STR("\"aggregationRule\":{")))
         return;
     e = entry_new(x, o);

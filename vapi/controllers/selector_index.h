@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which objects of a kind select given labels: their selectors, parsed once and kept by namespace.
- * Internal to vapi/controllers. */
+/* The objects of a kind that select given labels: their selectors, parsed once and kept by
+ * namespace. Internal to vapi/controllers. */
 #pragma once
 
 #include <sublet/selector.h>
@@ -16,14 +16,14 @@ enum selector_place {
 };
 struct selector_index *selector_index_new(enum selector_place place);
 struct selector_index *selector_index_free(struct selector_index *x);
-/* By an event of the kind: taken in, replaced or forgotten. */
+/* Applies an event of the kind: adds, replaces or removes the entry. */
 void selector_index_apply(struct selector_index *x, const struct store_event *e);
 typedef void (*selector_index_cb)(void *ctx, struct str ns, struct str name);
 /* each() must not change the index. */
 void selector_index_match(const struct selector_index *x, struct str ns, struct str labels,
                           selector_index_cb each, void *ctx);
-/* By an event of what is selected: the labels it has, and those it had. */
+/* Applies an event of a selected object: matches its labels, and its previous ones. */
 void selector_index_event(const struct selector_index *x, const struct store_event *e,
                           selector_index_cb each, void *ctx);
-/* start() of controllers whose state is an index is one line; this is their stop(). */
+/* Controllers whose state is an index have a start() of one line; this is their stop(). */
 void selector_index_stop(struct controller *c, void *state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ServiceCIDRs are Ready; which addresses services really get is the host's, or in host role the
- * allocator's, to say. Must hold nobody back from deleting one: no address hangs on it here.
- * Source: pkg/controller/servicecidrs of Kubernetes 1.36. */
+/* Sets ServiceCIDRs Ready; the host assigns the real service addresses (in host role, the allocator
+ * does). Must never block the deletion of one: no address depends on it here. Source:
+ * pkg/controller/servicecidrs of Kubernetes 1.36. */
 #include "util.h"
 
 static void cidr_reconcile(struct reconcile *r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Endpoints that somebody wrote for a service without a selector, mirrored into EndpointSlices,
- * which is what everybody reads. Must never mirror Endpoints that the endpoint controller made.
- * Source of the rules: pkg/controller/endpointslicemirroring of Kubernetes 1.36. */
+/* Mirrors Endpoints that a user wrote for a service without a selector into EndpointSlices, which
+ * clients read. Must never mirror Endpoints that the endpoint controller created. Source of the
+ * rules: pkg/controller/endpointslicemirroring of Kubernetes 1.36. */
 #include "slices.h"
 
 #define PER_SUBSET 1000

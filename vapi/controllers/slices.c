@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lays wanted endpoints out over EndpointSlices: what is in a slice stays there, changed slices are
- * filled before others are touched, and a slice that would go is used again for one that would
- * come. Must never list an endpoint twice, nor touch a slice of another manager. Source of the
- * rules: k8s.io/endpointslice of Kubernetes 1.36. */
+/* Distributes wanted endpoints over EndpointSlices: endpoints stay in their slice, changed slices
+ * are filled before others are touched, and a slice to be deleted is reused for one to be created.
+ * Must never list an endpoint twice, nor touch a slice of another manager. Source of the rules:
+ * k8s.io/endpointslice of Kubernetes 1.36. */
 #include "slices.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
 
-/* An endpoint that is wanted, found by what makes it that endpoint. */
+/* A wanted endpoint, looked up by its identity. */
 struct wanted {
     struct str key;
     cJSON *endpoint;
@@ -154,7 +154,7 @@ static void place(struct layout *l, struct slice *s, struct wanted *w)
     s->n++;
 }
 
-/* What is in a slice and still wanted stays in it, as it is wanted now. */
+/* Endpoints of a slice that are still wanted stay in it, with their wanted contents. */
 static void revise(struct layout *l, struct slice *s, struct wanted *wanted, size_t n)
 {
     const cJSON *had = json_get(s->tree, "endpoints");
@@ -193,7 +193,7 @@ static struct slice *roomy(struct layout *l, const struct slice_group *g, enum s
     return best;
 }
 
-/* Changed slices are written anyway; then one that takes all; then new ones. */
+/* Fills slices that are written anyway; then one that takes all; then creates some. */
 static void place_rest(struct layout *l, const struct slice_group *g, struct wanted *wanted,
                        size_t n)
 {
@@ -228,7 +228,7 @@ static void lay_out(struct layout *l, const struct slice_group *g)
     place_rest(l, g, wanted, n);
 }
 
-/* --- what there is --- */
+/* --- present slices --- */
 
 static void take_existing(struct layout *l)
 {
@@ -258,7 +258,7 @@ static bool is_empty(const struct slice *s)
            !json_count(json_get(s->tree, "ports"));
 }
 
-/* A type without any endpoint keeps one empty slice, to say so. */
+/* A type without any endpoint keeps one empty slice, to publish that. */
 static void keep_type(struct layout *l, const char *type)
 {
     struct slice *spare = NULL;

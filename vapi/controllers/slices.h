@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How wanted endpoints are laid out over EndpointSlices, with as few writes as can be. Internal to
+/* Distributes wanted endpoints over EndpointSlices, with as few writes as possible. Internal to
  * vapi/controllers. */
 #pragma once
 
@@ -12,7 +12,7 @@
 struct slice_group {
     struct slice_group *next;
     const char *address_type; /* "IPv4" */
-    const cJSON *ports;       /* an array, perhaps empty */
+    const cJSON *ports;       /* an array, maybe empty */
     cJSON *endpoints;         /* an array */
 };
 
@@ -27,13 +27,13 @@ struct slice_plan {
     struct slice_group *groups;
 };
 
-/* The group of a type and ports, made when it is not there. */
+/* The group of a type and ports; created when missing. */
 struct slice_group *slice_group_get(struct slice_plan *p, const char *address_type,
                                     const cJSON *ports);
-/* Slices of the manager for a service. */
+/* The manager's slices of a service. */
 cJSON *slices_list(struct reconcile *r, struct str ns, struct str service, struct str manager);
 void slices_write(struct slice_plan *p);
-/* Removes all of the manager for a service. */
+/* Deletes all of the manager's slices of a service. */
 void slices_remove(struct reconcile *r, struct str ns, struct str service, struct str manager);
 /* Maps a slice of the manager to its service. */
 void slices_map(struct controller *c, const struct store_event *e, struct str manager);

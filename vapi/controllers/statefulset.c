@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StatefulSet: pods with names and claims of their own, made from the lowest ordinal up and taken
- * from the highest down. Must never have two pods of one ordinal: a new one is made only after the
- * old one is gone from the store. Source of the rules: pkg/controller/statefulset of Kubernetes
- * 1.36. */
+/* StatefulSet: pods with stable names and claims, created from the lowest ordinal up and deleted
+ * from the highest down. Must never have two pods of one ordinal: one is created only after its
+ * predecessor is deleted from the store. Source of the rules: pkg/controller/statefulset of
+ * Kubernetes 1.36. */
 #include "statefulset.h"
 
-/* --- what is to happen --- */
+/* --- decisions --- */
 
 static bool is_up(const cJSON *pod)
 {
@@ -37,7 +37,7 @@ static bool drop(struct sts *s, const cJSON *pod)
     return true;
 }
 
-/* Goes through the ordinals that should exist. True: nothing has to be waited for. */
+/* Visits the ordinals that should exist. True: nothing has to be waited for. */
 static bool fill(struct sts *s)
 {
     size_t i = 0;
@@ -59,7 +59,7 @@ static bool fill(struct sts *s)
     return true;
 }
 
-/* The lowest unhealthy pod: the only one that may go while others are not well. */
+/* The lowest unhealthy pod: the only one that may be deleted while others are unhealthy. */
 static const cJSON *first_unhealthy(struct sts *s)
 {
     for (int in_range = 1; in_range >= 0; in_range--) {
@@ -93,7 +93,7 @@ static bool shrink(struct sts *s)
     return true;
 }
 
-/* Old pods go from the highest ordinal down while no more than allowed are away. */
+/* Deletes old pods from the highest ordinal down while no more than allowed are unavailable. */
 static void renew(struct sts *s)
 {
     const cJSON *allowed = json_path(s->owner, "spec.updateStrategy.rollingUpdate.maxUnavailable");
@@ -143,7 +143,7 @@ static void set_counts(struct sts *s, cJSON *status, const cJSON *current)
     status_set(a, status, "updatedReplicas", at_update, false);
 }
 
-/* All are of today's template and well: it is the current one from now on. */
+/* All pods have the update revision and are healthy: it becomes the current one. */
 static bool rolled_out(const struct sts *s, const cJSON *status)
 {
     return !s->on_delete && json_i64_at(status, "updatedReplicas", 0) == s->wanted &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run for a StatefulSet, shared by statefulset.c (what is to happen) and statefulset_pods.c
- * (how its pods and claims are made and taken). Internal to vapi/controllers. */
+/* One run for a StatefulSet, shared by statefulset.c (decisions) and statefulset_pods.c (creation
+ * and deletion of its pods and claims). Internal to vapi/controllers. */
 #pragma once
 
 #include "revisions.h"
@@ -21,9 +21,9 @@ struct sts {
     int64_t start, wanted, partition;
     bool ordered; /* OrderedReady: one at a time */
     bool on_delete, retain;
-    struct sts_pod *pods; /* by ordinal */
+    struct sts_pod *pods; /* sorted by ordinal */
     size_t n_pods;
-    /* What this run does. */
+    /* The actions of this run. */
     int64_t make[STS_BURST]; /* ordinals */
     size_t n_make, made, batch;
     size_t n_drop;
@@ -32,10 +32,10 @@ struct sts {
 };
 
 bool sts_in_range(const struct sts *s, int64_t ordinal);
-/* The ordinal in a pod's name; false when the name is not one this set would give. */
+/* The ordinal in a pod's name; false when the name is not of this set's form. */
 bool sts_ordinal(const struct sts *s, struct str pod_name, int64_t *ret);
 /* The pods of the set, by ordinal; those without a controller that have its labels and one of its
  * names are adopted. */
 void sts_find_pods(struct sts *s, const struct selector *selector);
-/* Claims first, then what is to go and what is to be made; done() at last. */
+/* Creates claims first, then deletes and creates pods; done() last. */
 void sts_carry_out(struct sts *s);

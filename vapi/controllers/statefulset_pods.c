@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods and claims of a StatefulSet: whose they are, how they are made, who deletes the claims. Must
- * never make a pod before its claims exist, nor delete a claim itself: that is the garbage
- * collector's, by the owners written here. */
+/* Pods and claims of a StatefulSet: their ownership, creation, and the owner that deletes the
+ * claims. Must never create a pod before its claims exist, nor delete a claim itself: the garbage
+ * collector does, by the owners written here. */
 #include "statefulset.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #define POD_NAME_LABEL  "statefulset.kubernetes.io/pod-name"
 #define POD_INDEX_LABEL "apps.kubernetes.io/pod-index"
 
-/* --- whose pods --- */
+/* --- ownership of pods --- */
 
 bool sts_in_range(const struct sts *s, int64_t ordinal)
 {
@@ -96,7 +96,7 @@ static struct str claim_name(struct sts *s, const cJSON *template_, struct str p
                         (struct str[]){meta_name(template_), STR("-"), pod});
 }
 
-/* Who takes a claim along when it goes: the pod (scaled down), the set, or nobody. */
+/* The owner whose deletion deletes a claim: the pod (scaled down), the set, or none. */
 static cJSON *claim_owner(struct sts *s, int64_t ordinal, const cJSON *pod)
 {
     const cJSON *policy = json_path(s->owner, "spec.persistentVolumeClaimRetentionPolicy");
@@ -144,7 +144,8 @@ static void on_claim(struct reconcile *r, void *ctx, const struct err *err,
                         STR_F(meta_name(s->owner)), STR_F(err->message));
 }
 
-/* Its claims, made where missing. False: one of them is going, and the pod has to wait. */
+/* Creates missing claims of the ordinal. False: one of them is terminating, and the pod has to
+ * wait. */
 static bool ensure_claims(struct sts *s, int64_t ordinal)
 {
     bool usable = true;
@@ -164,8 +165,8 @@ static bool ensure_claims(struct sts *s, int64_t ordinal)
     return usable;
 }
 
-/* A claim's owners as the retention policy wants them; what another controller has is left alone.
- */
+/* Sets a claim's owners by the retention policy; a claim another controller owns stays
+ * unchanged. */
 static void sync_claim(struct sts *s, const struct sts_pod *p, const cJSON *claim)
 {
     struct arena *a = reconcile_arena(s->run);
@@ -210,7 +211,7 @@ static void sync_claims(struct sts *s)
 
 /* --- pods --- */
 
-/* The claims' volumes take the place of those in the template that have their names. */
+/* The claims' volumes replace those of the same names in the template. */
 static void mount_claims(struct sts *s, cJSON *spec, struct str pod)
 {
     struct arena *a = reconcile_arena(s->run);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims stay while a pod has them, volumes while a claim has them, and classes of attributes while
- * a claim or volume names them: what admission gave a finalizer at its birth loses it when it is to
- * be deleted and out of use. Must never let go of a claim that a scheduled pod names, whatever the
- * phase of that pod: its kubelet may not be done with it. Source:
+/* Claims stay while a pod uses them, volumes while a claim uses them, and VolumeAttributesClasses
+ * while a claim or volume names them: the finalizer that admission set at creation is removed when
+ * the object is terminating and unused. Must never release a claim that a scheduled pod names,
+ * whatever the phase of that pod: its kubelet may still use it. Source:
  * pkg/controller/volume/{pvc,pv,vac}protection of Kubernetes 1.36. */
 #include "util.h"
 
@@ -18,7 +18,7 @@ static struct str ephemeral_name(struct arena *a, const cJSON *pod, const cJSON 
                         (struct str[]){meta_name(pod), STR("-"), json_str_at(volume, "name")});
 }
 
-/* The kubelet is done with it, or it was forced away: only finalizers hold it. */
+/* The kubelet is done with it, or it was force-deleted: only finalizers keep it. */
 static bool is_shut_down(const cJSON *pod)
 {
     return object_is_terminating(pod) &&
@@ -49,7 +49,7 @@ struct usage {
     bool used;
 };
 
-/* Most pods have no claim: look for the words before building a tree. */
+/* Most pods have no claim: searches the bytes before building a tree. */
 static bool may_use(const struct store_object *pod)
 {
     return str_contains(pod->bytes, STR("\"claimName\"")) ||
@@ -81,8 +81,8 @@ static bool claim_used(struct reconcile *r, const cJSON *claim)
 
 /* --- volumes --- */
 
-/* What says that it is bound, but to a claim that is no more, is nobody's: where volumes are shown
- * as their host has them, no binder is there to say Released. */
+/* A volume bound to a claim that no longer exists is unused: where volumes are mirrored from the
+ * host, no binder sets it to Released. */
 static bool volume_used(struct reconcile *r, const cJSON *volume)
 {
     const cJSON *ref = json_path(volume, "spec.claimRef"), *claim;
@@ -94,7 +94,7 @@ static bool volume_used(struct reconcile *r, const cJSON *volume)
     return claim && str_eq(meta_uid(claim), json_str_at(ref, "uid"));
 }
 
-/* --- classes of attributes --- */
+/* --- VolumeAttributesClasses --- */
 
 /* Where claims and volumes name one. */
 static const char *const CLASS_NAMES[] = {
@@ -139,7 +139,7 @@ static bool class_used(struct reconcile *r, const cJSON *class)
     return n.used;
 }
 
-/* --- all --- */
+/* --- reconcile --- */
 
 static void protect(struct reconcile *r, const char *group, const char *plural,
                     const char *finalizer, bool (*used)(struct reconcile *r, const cJSON *object))
@@ -178,7 +178,7 @@ static void class_reconcile(struct reconcile *r)
 
 /* --- events --- */
 
-/* Nothing to do for one that has its finalizer and is to stay. */
+/* Ignores objects that have the finalizer and are not terminating. */
 static void map_protected(struct controller *c, const struct store_event *e, const char *finalizer)
 {
     struct str bytes = e->object->bytes;
@@ -203,7 +203,7 @@ static void map_class(struct controller *c, const struct store_event *e)
     map_protected(c, e, CLASS_FINALIZER);
 }
 
-/* What a claim or volume named until now it may name no more. */
+/* The class a claim or volume named before may be unused now. */
 static void map_user(struct controller *c, const struct store_event *e)
 {
     const struct store_object *before = e->type == STORE_DELETED ? e->object : e->previous;
@@ -223,7 +223,7 @@ static void map_user(struct controller *c, const struct store_event *e)
     arena_free(a);
 }
 
-/* A pod that goes or is gone lets go of its claims. */
+/* A terminating or deleted pod releases its claims. */
 static void map_pod(struct controller *c, const struct store_event *e)
 {
     const struct store_object *o = e->object;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The database is files: a list of changes, and a rule for what comes after them (a POSIX TZ text).
- * localtime() and TZ belong to the whole process, with other threads in it, and are never used.
- * Files are checked as strictly as a stranger's: a bad one is no zone. */
+/* The time zone database consists of files: a list of changes, and a rule for the time after them
+ * (a POSIX TZ string). localtime() and TZ belong to the whole process, including other threads, and
+ * are never used. Files are checked as strictly as untrusted input: an invalid one is no zone. */
 #include "time_zone.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #define CHANGES_MOST 4000
 #define DAY_S        86400
 
-/* When a rule's change is: the n-th (5: last) weekday of a month, or a day of the year. */
+/* The day of a rule's change: the n-th (5: last) weekday of a month, or a day of the year. */
 enum day_kind { DAY_OF_MONTH_WEEK, DAY_OF_YEAR, DAY_OF_YEAR_NO_LEAP };
 struct change_day {
     enum day_kind kind;
@@ -25,7 +25,7 @@ struct change_day {
 struct rule {
     bool given, has_summer;
     int64_t offset, summer_offset;
-    struct change_day starts, ends; /* of summer time, in the clock that is left */
+    struct change_day starts, ends; /* of summer time, in the clock before the change */
 };
 
 struct time_zone {
@@ -81,7 +81,7 @@ static int64_t day_in(const struct change_day *d, int64_t year)
     return (first + day) * DAY_S;
 }
 
-/* --- the rule's text: std offset [dst [offset] , start [/time] , end [/time]] --- */
+/* --- the rule's string: std offset [dst [offset] , start [/time] , end [/time]] --- */
 
 struct reader {
     const unsigned char *p, *end;
@@ -197,7 +197,7 @@ struct header {
 
 #define HEADER_BYTES 44
 
-/* False unless the numbers are plausible; they are checked against the size by who uses them. */
+/* False unless the numbers are plausible; callers check them against the size. */
 static bool read_header(const unsigned char *p, size_t n, struct header *h)
 {
     size_t *to[] = {&h->utc, &h->standard, &h->leap, &h->times, &h->types, &h->chars};
@@ -267,7 +267,8 @@ const struct time_zone *time_zone_parse(struct arena *a, struct str bytes)
     return z;
 }
 
-/* Letters, digits and "_+-" between single slashes: never a dot, so never a way out. */
+/* Letters, digits and "_+-" between single slashes: never a dot, so the path stays inside the
+ * database. */
 static bool name_is_safe(struct str name)
 {
     char before = '/';
@@ -324,9 +325,9 @@ const struct time_zone *time_zone_load(struct arena *a, struct str name)
     return z;
 }
 
-/* --- asking --- */
+/* --- look-ups --- */
 
-/* The span that the rule makes around a time: the years before and after say where it ends. */
+/* The span of the rule around a time: the years before and after contain its ends. */
 static struct time_span by_rule(const struct rule *r, int64_t unix_s)
 {
     struct time_span span = {INT64_MIN, INT64_MAX, r->offset};

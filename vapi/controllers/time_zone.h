@@ -9,11 +9,11 @@ struct time_zone;
 
 /* NULL when there is no such zone. name as in CronJob.spec.timeZone ("Europe/Berlin"). */
 const struct time_zone *time_zone_load(struct arena *a, struct str name);
-/* The same from the bytes of a file; NULL when they are none. */
+/* The same from the bytes of a file; NULL when they are invalid. */
 const struct time_zone *time_zone_parse(struct arena *a, struct str bytes);
 
-/* What the zone's clocks show around a time: offset from UTC in seconds, from (inclusive) to
- * (exclusive) in unix seconds; INT64_MIN and INT64_MAX when it never changes. */
+/* The zone's offset around a time: seconds from UTC, from (inclusive) to (exclusive) in unix
+ * seconds; INT64_MIN and INT64_MAX when it never changes. */
 struct time_span {
     int64_t from, to;
     int64_t offset;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of objects, once for all controllers. Must stay pure: trees in, answers out. */
+/* Helpers that read values of objects, for all controllers. Must stay pure: trees in, answers
+ * out. */
 #include "util.h"
 
 #include <sublet/encode.h>

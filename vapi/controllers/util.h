@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What controllers share: ownership, batches of pods, values of objects. Internal to
+/* Shared by controllers: ownership, batches of pods, values of objects. Internal to
  * vapi/controllers. */
 #pragma once
 
 #include <sublet/controller.h>
 #include <sublet/object.h>
 
-/* What an API server does whoever runs the controllers. */
+/* The controllers of an API server itself, which run also with `controllers: external`. */
 #define API_CONTROLLERS(X)                                                                         \
     X(PUBLISHED_CONTROLLER)                                                                        \
     X(API_SERVICE_CONTROLLER)                                                                      \
@@ -48,29 +48,30 @@ CONTROLLERS(CONTROLLER_DECLARE)
 bool owner_is(const cJSON *object, struct str uid);
 cJSON *owner_ref(struct arena *a, const struct resource *r,
                  const cJSON *owner); /* controller, blocking */
-/* A copy of an object's ownerReferences, to be changed; the same without that of an owner. */
+/* A copy of an object's ownerReferences, for changes; the same without one owner. */
 cJSON *owner_refs_copy(struct arena *a, const cJSON *object);
 void owner_refs_drop(cJSON *refs, struct str uid);
 void owner_refs_write(struct reconcile *r, const struct resource *res, const cJSON *object,
                       cJSON *refs);
 
 /* Pods. */
-/* Ready for at least min_seconds; *ret_wait_s: how long until it may be (0: not by waiting). */
+/* Ready for at least min_seconds; *ret_wait_s: how long until it may be (0: waiting does not
+ * help). */
 bool pod_is_available(const cJSON *pod, int64_t min_seconds, int64_t now_s, int64_t *ret_wait_s);
 
 /* The objects of an owner: those it controls, and those without a controller that its selector
- * matches. The latter are adopted, the former released when the selector no longer matches (patches
- * are issued; nothing is claimed by an owner that is being deleted). Returns an array of what it
- * controls after that. */
+ * matches. The latter are adopted, the former released when the selector no longer matches (by
+ * patches; a terminating owner claims nothing). Returns an array of the objects it controls
+ * afterwards. */
 cJSON *objects_claim(struct reconcile *r, const struct resource *res,
                      const struct resource *owner_res, const cJSON *owner,
                      const struct selector *selector);
-/* All an owner controls, whatever the labels; nothing is adopted or released. */
+/* All objects an owner controls, whatever their labels; nothing is adopted or released. */
 cJSON *objects_owned(struct reconcile *r, const struct resource *res, struct str ns,
                      struct str owner_uid);
 /* The array's items as a list of pointers, *ret_n of them. */
 cJSON **json_items(struct arena *a, const cJSON *array, size_t *ret_n);
-/* A pod as its owner's template says, named by generateName "<owner>-". */
+/* A pod from its owner's template, named by generateName "<owner>-". */
 cJSON *pod_from_template(struct arena *a, const struct resource *owner_res, const cJSON *owner,
                          const cJSON *template_);
 /* Maps a dependent to its controller of a kind; one without to every owner in its namespace whose
@@ -78,9 +79,9 @@ cJSON *pod_from_template(struct arena *a, const struct resource *owner_res, cons
 void map_dependent(struct controller *c, const struct store_event *e, const char *group,
                    const char *plural, struct str kind);
 
-/* Pods made in growing batches (1, 2, 4, ...), each after the one before went well: what is refused
- * is refused once, not five hundred times. Events go to the owner. done() is the run's next phase.
- */
+/* Creates pods in growing batches (1, 2, 4, ...), each after the previous one succeeded: a refused
+ * template is refused once, not five hundred times. Events go to the owner. done() is the run's
+ * next phase. */
 struct pod_batch {
     struct reconcile *run;
     const cJSON *owner;
@@ -88,24 +89,23 @@ struct pod_batch {
     void *ctx;
     size_t wanted;
     reconcile_phase done;
-    size_t created, refused; /* the outcome, by then */
-    size_t issued, size;     /* its own */
+    size_t created, refused; /* the result, in done() */
+    size_t issued, size;     /* private */
 };
 void pods_create(struct pod_batch *b);
 
-/* Active pods in the order in which a controller gives them up; crowd: pods of relatives on the
- * same nodes, as many as n_crowd. */
+/* Sorts active pods by the order in which a controller deletes them; crowd: pods of relatives on
+ * the same nodes, n_crowd of them. */
 void pods_rank(struct arena *a, cJSON **pods, size_t n, cJSON *const *crowd, size_t n_crowd,
                int64_t now_s);
 
-/* 3, "25%" of total (rounded up or down); otherwise where value is absent or wrong. */
+/* 3, "25%" of total (rounded up or down); otherwise when value is absent or invalid. */
 int64_t scaled_value(const cJSON *value, int64_t total, bool up, int64_t otherwise);
-/* Ten characters of the safe alphabet over a template's text and a count of collisions. */
+/* Ten characters of the safe alphabet over a template's JSON and a count of collisions. */
 struct str template_hash(struct arena *a, const cJSON *template_, int64_t collisions);
-/* Sets a number of a status, or takes it away when it is 0 and not to be kept. True when changed.
- */
+/* Sets a number of a status, or removes it when it is 0 and not to be kept. True when changed. */
 bool status_set(struct arena *a, cJSON *status, const char *key, int64_t value, bool keep_zero);
-/* Writes the object's status where it (or an annotation) differs from what was read. */
+/* Writes the object's status if it (or an annotation) differs from the version read. */
 void status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,
                    const cJSON *as_read);
 bool text_set(struct arena *a, cJSON *map, const char *key, struct str value);
