@@ -149,18 +149,18 @@ static void add_all(struct amounts *m, const struct amounts *from)
 static void add_container(struct amounts *m, const cJSON *container, const struct in_use *u,
                           const char *which)
 {
-    const cJSON *asked = json_get(json_get(container, "resources"), which);
+    const cJSON *requested = json_get(json_get(container, "resources"), which);
     struct given key = {.name = json_str_at(container, "name")}, *has = NULL;
     struct amounts most = {.arena = m->arena};
 
     if (u->n)
         has = bsearch(&key, u->items, u->n, sizeof(key), given_order);
     if (!has) {
-        add_map(m, asked);
+        add_map(m, requested);
         return;
     }
     if (!u->infeasible)
-        max_map(&most, asked);
+        max_map(&most, requested);
     max_map(&most, json_get(json_get(has->status, "resources"), which));
     if (!strcmp(which, "requests"))
         max_map(&most, json_get(has->status, "allocatedResources"));
@@ -274,7 +274,7 @@ static void of_pod(struct amounts *m, const cJSON *pod)
     }
 }
 
-/* ---- services, volume claims, other objects ---- */
+/* --- services, volume claims, other objects --- */
 
 /* When allocateLoadBalancerNodePorts is false, only explicitly numbered ports count. */
 static size_t node_ports(const cJSON *service, bool numbered_only)
@@ -347,7 +347,7 @@ static void of_claim(struct amounts *m, const cJSON *claim)
         amounts_add(m, join(m->arena, prefix.p, STR("requests.storage")), storage);
 }
 
-/* ---- resource claims ---- */
+/* --- resource claims --- */
 
 static int64_t devices(const cJSON *request)
 {

@@ -84,7 +84,7 @@ static void read_classes(const cJSON *claim, struct counted *ret)
         ret->classes[i] = json_str_at(claim, places[i]);
 }
 
-/* ---- device claims instead of extended resources ---- */
+/* --- device claims instead of extended resources --- */
 
 static const cJSON *pod_of(const cJSON *claim)
 {
@@ -133,7 +133,7 @@ void counted_read(struct arena *a, const struct resource *r, const cJSON *object
     ret->priority_class = json_str_at(object, "spec.priorityClassName");
 }
 
-/* ---- cache ---- */
+/* --- cache --- */
 
 static struct str put(char **at, struct str s)
 {

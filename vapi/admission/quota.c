@@ -9,7 +9,7 @@
 
 #define DEVICES ".deviceclass.resource.k8s.io/devices"
 
-/* ---- which quota applies to which object ---- */
+/* --- which quota applies to which object --- */
 
 /* A scope without an expression selects any class. */
 static bool selects_class(const cJSON *expression, struct str class)
@@ -98,7 +98,7 @@ static bool quota_concerns(const cJSON *quota, const struct resource *r, const s
     return true;
 }
 
-/* ---- usage ---- */
+/* --- usage --- */
 
 struct sum {
     struct vapi *api;

@@ -80,7 +80,7 @@ struct lacks {
     struct arena *arena;
     const struct held *held;
     struct lack *items;
-    size_t n, asked;
+    size_t n, requested;
 };
 
 static struct str_list one(struct arena *a, struct str word)
@@ -174,12 +174,12 @@ static void check_rule(struct lacks *l, const struct rule *w)
 {
     size_t parts = rules_questions(1, w);
 
-    if (parts > MOST_ASKED - l->asked) {
+    if (parts > MOST_ASKED - l->requested) {
         if (l->n < MOST_LACKS)
             l->items[l->n++] = (struct lack){.rule = *w, .room = w->verbs.n};
         return;
     }
-    l->asked += parts;
+    l->requested += parts;
     for (size_t g = 0; g < w->groups.n; g++)
         check_resources(l, w, w->groups.items[g]);
     check_urls(l, w);
@@ -231,13 +231,13 @@ static int covered(struct auth *auth, struct arena *a, const struct user *u, str
 {
     struct held held = {.arena = a};
     struct lacks lacks = {.arena = a, .held = &held};
-    size_t asked = 0;
+    size_t requested = 0;
     bool missing = false;
 
     rbac_each(auth_rbac(auth), u, ns, on_held, &held);
     for (size_t i = 0; i < n; i++) {
-        asked += rules_questions(held.n, &wanted[i]);
-        if (asked <= RULES_MAX_QUESTIONS && rules_cover(held.rules, held.n, &wanted[i]))
+        requested += rules_questions(held.n, &wanted[i]);
+        if (requested <= RULES_MAX_QUESTIONS && rules_cover(held.rules, held.n, &wanted[i]))
             continue;
         missing = true;
         if (!lacks.items)

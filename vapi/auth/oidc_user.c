@@ -108,7 +108,7 @@ static int map_name(const struct config_issuer *issuer, struct arena *a, const c
     if (!claim)
         return refuse(err, "parse username claims \"%.*s\": claim not present", STR_F(c->claim));
     if (!json_is_string(claim) || !json_str(claim).n)
-        return refuse(err, "parse username claims \"%.*s\": want a text", STR_F(c->claim));
+        return refuse(err, "parse username claims \"%.*s\": want a string", STR_F(c->claim));
     if (str_eqc(c->claim, "email") && check_email(claims, err))
         return -1;
     ret->name = prefixed(a, c->prefix, json_str(claim));
@@ -154,7 +154,7 @@ static int map_uid(const struct config_issuer *issuer, struct arena *a, const cJ
         return 0;
     if (!json_is_string(claim))
         return refuse(err, "parse uid claim \"%.*s\": %s", STR_F(issuer->uid_claim),
-                      claim ? "want a text" : "claim not present");
+                      claim ? "want a string" : "claim not present");
     ret->uid = arena_str(a, json_str(claim));
     return 0;
 }
@@ -182,7 +182,7 @@ static int check_rules(const struct config_issuer *issuer, const cJSON *claims, 
         if (!claim)
             return refuse(err, "required claim %.*s not present in ID token", STR_F(rule->claim));
         if (!json_is_string(claim))
-            return refuse(err, "parse claim %.*s: want a text", STR_F(rule->claim));
+            return refuse(err, "parse claim %.*s: want a string", STR_F(rule->claim));
         if (!str_eq(json_str(claim), rule->value))
             return refuse(err, "required claim %.*s value does not match. Got = %.*s, want = %.*s",
                           STR_F(rule->claim), STR_F(json_str(claim)), STR_F(rule->value));

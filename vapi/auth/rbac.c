@@ -355,7 +355,7 @@ struct str missing_text(const struct missing_roles *m, struct arena *a)
     return text;
 }
 
-/* ---- covering: whether a holder of these rules may grant that one ---- */
+/* --- covering: whether a holder of these rules may grant that one --- */
 
 bool rules_allow(const struct rule *held, size_t n, const struct attributes *what)
 {
@@ -444,7 +444,7 @@ bool rules_cover(const struct rule *held, size_t n_held, const struct rule *want
     return covered;
 }
 
-/* ---- lifecycle ---- */
+/* --- lifecycle --- */
 
 struct rbac *rbac_new(struct vapi *api)
 {

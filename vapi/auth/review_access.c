@@ -134,10 +134,10 @@ static void check_metadata(struct field_errors *e, const struct question *q)
 static void check_local(struct field_errors *e, const struct question *q, struct str ns)
 {
     const struct field_path *spec = FIELD(NULL, "spec");
-    struct str asked = json_str_at(q->resource, "namespace");
+    struct str requested = json_str_at(q->resource, "namespace");
 
-    if (q->resource && !str_eq(asked.p ? asked : STR(""), ns))
-        field_invalid_str(e, FIELD(FIELD(spec, "resourceAttributes"), "namespace"), asked,
+    if (q->resource && !str_eq(requested.p ? requested : STR(""), ns))
+        field_invalid_str(e, FIELD(FIELD(spec, "resourceAttributes"), "namespace"), requested,
                           "must match metadata.namespace");
     if (q->path)
         field_invalid(e, FIELD(spec, "nonResourceAttributes"), internal_path(e->arena, q->path),

@@ -144,7 +144,7 @@ static void write_metrics(void *ctx, struct buf *out)
     static const char name[] = "sublet_certificate_expiration_timestamp_seconds";
     struct vapi_renewals *all = ctx;
 
-    metrics_family(out, name, METRIC_GAUGE, "When a certificate of this cluster ends.");
+    metrics_family(out, name, METRIC_GAUGE, "Expiry time of a certificate of this cluster.");
     for (size_t i = 0; i < all->n; i++) {
         struct buf labels = BUF_INIT(256);
         int64_t from, end;

@@ -65,7 +65,7 @@ struct call_handlers {
     call_handler (*instead)(const struct call *c);
     /* The answers of call.h. */
     void (*error)(struct call *c, const struct err *err);
-    void (*give_up)(struct call *c, const struct err *err, struct str text);
+    void (*give_up)(struct call *c, const struct err *err, struct str status);
     void (*tree)(struct call *c, int status, cJSON *object);
     void (*raw)(struct call *c, int status, struct str content_type, struct str body);
     void (*annotate)(struct call *c, struct str key, struct str value);

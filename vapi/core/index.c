@@ -112,10 +112,10 @@ static const struct selectable_field *field_named(const struct resource *r, stru
 static struct str stored_name(const struct resource *r, const struct resource *stored,
                               struct str name)
 {
-    const struct selectable_field *asked = field_named(r, name);
+    const struct selectable_field *requested = field_named(r, name);
 
-    for (const struct selectable_field *f = stored->fields; asked && f && f->name; f++)
-        if (str_eqc(str_c(f->path), asked->path))
+    for (const struct selectable_field *f = stored->fields; requested && f && f->name; f++)
+        if (str_eqc(str_c(f->path), requested->path))
             return str_c(f->name);
     return name;
 }

@@ -104,25 +104,26 @@ static void report_store(struct vapi *api)
     struct store_damage d;
 
     store_damage(vapi_store(api), &d);
-    report_damage(api, d.nameless, "store nameless", "StoredObjectLost",
-                  "stored objects are damaged and their names unknown; each is refused when it is "
-                  "asked for and can only be deleted");
+    report_damage(
+        api, d.nameless, "store nameless", "StoredObjectLost",
+        "stored objects are damaged and their names unknown; a request for one is refused "
+        "unless it deletes it");
     report_damage(api, d.records, "store records", "StoredRecordLost",
                   "records of the cluster's own book-keeping are damaged or missing");
     report_damage(api, d.unattributed, "store rows", "StoreDamaged",
                   "rows of the store are damaged and it is unknown what they were: nothing is "
                   "deleted because its owner is missing");
     report_damage(api, d.history, "store history", "StoreHistoryLost",
-                  "events were damaged: the history begins again and watchers list again");
+                  "events were damaged: the history restarts and watchers list again");
     report_damage(api, d.salvaged, "store file", "StoreSalvaged",
-                  "the file of the store was damaged and was made again of what could be read; "
-                  "the damaged one is kept as state.db.damaged");
+                  "the file of the store was damaged and was rebuilt from its readable parts; "
+                  "the damaged file is kept as state.db.damaged");
     report_damage(
         api, d.log, "store log", "StoreLogLost",
-        "the log of the store was damaged and the newest writes are lost: it goes on as a "
-        "restored one; the log is kept as state.db-wal.damaged");
+        "the log of the store was damaged and the newest writes are lost: it continues as a "
+        "restored store; the log is kept as state.db-wal.damaged");
     report_damage(api, d.own_account, "store identity", "StoreIdentityLost",
-                  "what the store says of itself was damaged: it goes on as a restored one");
+                  "the identity of the store was damaged: it continues as a restored store");
 }
 
 void quarantine_report(struct vapi *api)

@@ -46,9 +46,9 @@ struct ask {
     struct str root; /* v3: empty for the index */
     struct str etag; /* without quotes */
     struct str known,
-        asked;    /* If-None-Match, ?hash=; copies, because the request may be freed before they are
+        requested; /* If-None-Match, ?hash=; copies, because the request may be freed before they are
                 * used */
-    bool by_hash; /* the client sent the current hash */
+    bool by_hash;  /* the client sent the current hash */
 };
 
 static struct openapi *openapi_of(struct vapi *api)
@@ -275,11 +275,11 @@ static void on_index(void *ctx)
     }
     host = texts_hash(o->texts, q->root);
     q->etag = hash_of(o, q->c->arena, q->root, host);
-    if (q->asked.n && !str_eq(q->asked, q->etag)) {
+    if (q->requested.n && !str_eq(q->requested, q->etag)) {
         answer_moved(q);
         return;
     }
-    q->by_hash = q->asked.n;
+    q->by_hash = q->requested.n;
     if (answer_unchanged(q))
         return;
     if (!host.n || cache_get(o->cache, key_of(q)))
@@ -377,7 +377,7 @@ bool openapi_handle(struct call *c, struct str path)
     q->c = c;
     q->v2 = v2;
     query_parse(c->arena, c->request->query, &query);
-    q->asked = arena_str(c->arena, query_get(&query, "hash"));
+    q->requested = arena_str(c->arena, query_get(&query, "hash"));
     q->known = arena_str(c->arena, net_header(c->request, "if-none-match"));
     if (!v2 && !index)
         q->root = str_from(path, sizeof(V3 "/") - 1);

@@ -13,14 +13,14 @@
 #include <assert.h>
 #include <string.h>
 
-#define TEXTS_MAGIC 0x7E875000u
-#define INDEX_MS    (5 * 60 * 1000)
-#define RETRY_MS    10000
-#define INDEX_WAIT  1000
-#define TEXT_WAIT   2000
-#define MAX_REQUESTED   2
-#define MAX_ROOTS   128
-#define MAX_HASH    256
+#define TEXTS_MAGIC   0x7E875000u
+#define INDEX_MS      (5 * 60 * 1000)
+#define RETRY_MS      10000
+#define INDEX_WAIT    1000
+#define TEXT_WAIT     2000
+#define MAX_REQUESTED 2
+#define MAX_ROOTS     128
+#define MAX_HASH      256
 
 /* Custom resources have metadata too: this small document describes it. */
 #define META_ROOT "apis/scheduling.k8s.io/v1"
@@ -47,7 +47,7 @@ struct wanted {
     struct wanted *next;
     struct texts *texts;
     struct str root; /* heap; of the host */
-    bool asked;
+    bool requested;
     struct text_waiter *waiters;
 };
 
@@ -214,7 +214,7 @@ static void on_text(void *ctx, struct str body, const struct err *failure)
     cJSON *tree = NULL;
     struct err err;
 
-    assert(t->magic == TEXTS_MAGIC && w->asked);
+    assert(t->magic == TEXTS_MAGIC && w->requested);
     err_init(&err, a);
     t->n_requested--;
     if (failure || json_parse(a, body, &tree, &err)) {
@@ -235,12 +235,12 @@ static void ask_next(struct texts *t)
     while (w && t->n_requested < MAX_REQUESTED) {
         const struct told *told = t->state != INDEX_FAILED ? told_of(t, w->root) : NULL;
 
-        if (w->asked) {
+        if (w->requested) {
             w = w->next;
             continue;
         }
         if (told && hooks->openapi) {
-            w->asked = true;
+            w->requested = true;
             t->n_requested++;
             hooks->openapi(hooks->ctx, told->url, TEXT_WAIT, on_text, w);
         } else {

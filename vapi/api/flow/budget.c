@@ -277,12 +277,12 @@ void budget_metrics(struct vapi *api, struct buf *out)
     const struct budget *b = api->budget;
 
     metrics_family(out, "sublet_memory_budget_bytes", METRIC_GAUGE,
-                   "Memory beyond which requests get 429; 0: no bound.");
+                   "Memory limit above which requests get 429; 0: no limit.");
     metrics_sample_u64(out, "sublet_memory_budget_bytes", STR(""), b->limit);
     metrics_family(out, "sublet_memory_used_bytes", METRIC_GAUGE,
-                   "Memory of the process as it is compared with the budget.");
+                   "Memory use of the process that counts against the budget.");
     metrics_sample_u64(out, "sublet_memory_used_bytes", STR(""), counted(api));
     metrics_family(out, "sublet_memory_reserved_bytes", METRIC_GAUGE,
-                   "What requests under way may still need.");
+                   "Memory reserved for requests in progress.");
     metrics_sample_u64(out, "sublet_memory_reserved_bytes", STR(""), b->reserved);
 }

@@ -155,13 +155,13 @@ int deadline_set(struct call *c, const struct query *q, struct err *err)
     struct vapi *api = c->api;
     const struct config *config = vapi_config(api);
     int64_t most = config && config->request_timeout_ms ? config->request_timeout_ms : DEFAULT_MS;
-    int64_t asked;
+    int64_t requested;
 
     if (call_entry(c)->long_running)
         return 0;
-    if (asked_ms(c->arena, q, &asked, err))
+    if (asked_ms(c->arena, q, &requested, err))
         return -1;
-    call_entry(c)->due_ms = now_ms(api) + (asked && asked < most ? asked : most);
+    call_entry(c)->due_ms = now_ms(api) + (requested && requested < most ? requested : most);
     return 0;
 }
 

@@ -569,7 +569,7 @@ static void tell_rejected(const struct flows *f, struct buf *out)
     const char *name = "sublet_requests_refused_total";
     struct buf labels = BUF_INIT(0);
 
-    metrics_family(out, name, METRIC_COUNTER, "Requests answered with 429, by what ran out.");
+    metrics_family(out, name, METRIC_COUNTER, "Requests answered with 429, by exhausted resource.");
     for (size_t i = 0; i < sizeof(WHYS) / sizeof(WHYS[0]); i++) {
         buf_clear(&labels);
         metrics_label(&labels, "reason", str_c(WHYS[i]));
@@ -577,10 +577,10 @@ static void tell_rejected(const struct flows *f, struct buf *out)
     }
     buf_fini(&labels);
     metrics_family(out, "sublet_requests_queued_total", METRIC_COUNTER,
-                   "Requests that waited for their turn.");
+                   "Requests that were queued.");
     metrics_sample_u64(out, "sublet_requests_queued_total", STR(""), f->n_queued);
     metrics_family(out, "sublet_requests_queued_seconds_total", METRIC_COUNTER,
-                   "How long all of them waited.");
+                   "Total time requests spent in queues.");
     metrics_sample(out, "sublet_requests_queued_seconds_total", STR(""),
                    (double)f->queued_us / 1e6);
 }
@@ -593,7 +593,7 @@ void flow_metrics(struct vapi *api, struct buf *out)
     tell_levels(f, out, "apiserver_flowcontrol_current_executing_requests", METRIC_GAUGE,
                 "Number of requests executing, by priority level.", running_of);
     tell_levels(f, out, "apiserver_flowcontrol_current_inqueue_requests", METRIC_GAUGE,
-                "Number of requests waiting for their turn, by priority level.", waiting_of);
+                "Number of requests in queues, by priority level.", waiting_of);
     tell_levels(f, out, "apiserver_flowcontrol_dispatched_requests_total", METRIC_COUNTER,
                 "Number of requests executed, by priority level.", dispatched_of);
     tell_levels(f, out, "apiserver_flowcontrol_rejected_requests_total", METRIC_COUNTER,

@@ -100,7 +100,7 @@ void audit_metrics(struct vapi *api, struct buf *out)
     metrics_sample_u64(out, "apiserver_audit_requests_rejected_total", STR(""),
                        audit ? audit->rejected : 0);
     metrics_family(out, "sublet_audit_events_lost_total", METRIC_COUNTER,
-                   "Audit events that were not written: the buffer was full, or the disk.");
+                   "Audit events lost because the buffer or the disk was full.");
     metrics_sample_u64(out, "sublet_audit_events_lost_total", STR("reason=\"buffer\""),
                        stats.dropped);
     metrics_sample_u64(out, "sublet_audit_events_lost_total", STR("reason=\"write\""),
@@ -211,7 +211,8 @@ static int refuse_untold(struct api_audit *audit, struct err *err)
     return -1;
 }
 
-int audit_attributes(struct call *c, const struct target *t, const struct user *user, struct err *err)
+int audit_attributes(struct call *c, const struct target *t, const struct user *user,
+                     struct err *err)
 {
     struct api_audit *audit = c->api->audit;
     const struct user *real = user && user->real ? user->real : user;

@@ -48,7 +48,8 @@ void observe_begin(struct call *c)
     call_entry(c)->began_us = now_us();
 }
 
-int observe_attributes(struct call *c, const struct target *t, const struct user *user, struct err *err)
+int observe_attributes(struct call *c, const struct target *t, const struct user *user,
+                       struct err *err)
 {
     return audit_attributes(c, t, user, err);
 }

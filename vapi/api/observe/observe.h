@@ -19,7 +19,7 @@ void observe_begin(struct call *c);
 /* The user is known (NULL: authentication failed with err), and the attributes. -1: must not be
  * served, because it cannot be audited. */
 int observe_attributes(struct call *c, const struct target *t, const struct user *user,
-                  struct err *err) MUST_CHECK;
+                       struct err *err) MUST_CHECK;
 /* The answer as sent, before compression. */
 void observe_answer(struct call *c, int status, struct str content_type,
                     const struct net_slice *body, size_t n);
@@ -32,7 +32,7 @@ struct api_audit;
 int audit_open(struct vapi *api, struct err *err) MUST_CHECK; /* by the configuration */
 void audit_close(struct vapi *api);
 int audit_attributes(struct call *c, const struct target *t, const struct user *user,
-                struct err *err) MUST_CHECK;
+                     struct err *err) MUST_CHECK;
 void audit_authorized(struct call *c, bool allowed, struct str reason);
 /* The request object, once it is decoded; the first one stays. */
 void audit_request(struct call *c, const cJSON *object);

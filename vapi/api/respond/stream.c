@@ -53,11 +53,10 @@ static void write_metrics(void *ctx, struct buf *out)
     const struct vapi *api = ctx;
     const struct streaming *all = api->streaming;
 
-    metrics_family(out, "sublet_streamed_answers", METRIC_GAUGE,
-                   "Answers that are being made in pieces.");
+    metrics_family(out, "sublet_streamed_answers", METRIC_GAUGE, "Streamed answers in progress.");
     metrics_sample_u64(out, "sublet_streamed_answers", STR(""), all->open);
     metrics_family(out, "sublet_streamed_answers_total", METRIC_COUNTER,
-                   "Answers that were sent while they were made.");
+                   "Answers that were streamed.");
     metrics_sample_u64(out, "sublet_streamed_answers_total", STR(""), all->begun);
 }
 

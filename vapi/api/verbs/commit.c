@@ -52,12 +52,12 @@ int commit_modified(struct call *c, struct err *err)
 
 const struct resource *commit_hub(struct call *c)
 {
-    const struct resource *asked = c->resource;
-    const struct resource *kept = registry_by_storage(vapi_registry(c->api), asked->storage);
+    const struct resource *requested = c->resource;
+    const struct resource *kept = registry_by_storage(vapi_registry(c->api), requested->storage);
 
-    if (!asked->crd && kept)
+    if (!requested->crd && kept)
         c->resource = kept;
-    return asked;
+    return requested;
 }
 
 /* ---- the stored form ---- */

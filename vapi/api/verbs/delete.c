@@ -28,8 +28,8 @@ enum fate { KEEP, MARK, REMOVE };
 
 struct removal {
     struct call *call;
-    const struct resource *asked;    /* the version of the request */
-    const struct store_object *base; /* a reference */
+    const struct resource *requested; /* the version of the request */
+    const struct store_object *base;  /* a reference */
     const cJSON *old;
     cJSON *object;
     enum fate fate;
@@ -310,9 +310,9 @@ static void answer(struct removal *d)
     const struct store_object *base = d->base, *stored = d->stored;
     bool returns_object = (c->resource->flags & RES_DELETE_RETURNS_OBJECT) != 0;
 
-    if (c->resource != d->asked)
-        kinds_convert(c->arena, d->asked, d->object);
-    c->resource = d->asked;
+    if (c->resource != d->requested)
+        kinds_convert(c->arena, d->requested, d->object);
+    c->resource = d->requested;
     if (d->fate == REMOVE && !returns_object)
         call_success(c, arena_str(c->arena, base->uid));
     else if (d->fate == REMOVE || (d->fate == MARK && c->options.dry_run))
@@ -327,7 +327,7 @@ static void fail(struct removal *d, const struct err *err)
 {
     const struct store_object *base = d->base, *stored = d->stored;
 
-    d->call->resource = d->asked;
+    d->call->resource = d->requested;
     call_error(d->call, err);
     store_object_unref(stored);
     store_object_unref(base);
@@ -436,6 +436,6 @@ void call_delete(struct call *c)
         return;
     }
     store_object_ref(d->base);
-    d->asked = commit_hub(c);
+    d->requested = commit_hub(c);
     run(d);
 }

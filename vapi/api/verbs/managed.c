@@ -97,7 +97,7 @@ static struct field_set *filter(void *ctx, struct arena *a, struct field_set *x)
 {
     const struct managed *m = ctx;
     const char *sub = m->call->sub ? m->call->sub->name : "";
-    const char *const *without = reset_of(m->asked, sub);
+    const char *const *without = reset_of(m->requested, sub);
 
     return without ? set_without(a, x, set_of(a, without)) : x;
 }
@@ -106,7 +106,7 @@ static struct field_set *filter(void *ctx, struct arena *a, struct field_set *x)
 
 const struct resource *managed_in_version(const struct managed *m, struct str version)
 {
-    const struct resource *r = m->asked, *other;
+    const struct resource *r = m->requested, *other;
     struct str group = str_sub(version, 0, str_find(version, '/'));
 
     if (str_eq(version, r->api_version))
@@ -164,11 +164,11 @@ static cJSON *convert(void *ctx, struct arena *a, const cJSON *object, struct st
     return made;
 }
 
-void managed_open(struct managed *m, struct call *c, const struct resource *asked)
+void managed_open(struct managed *m, struct call *c, const struct resource *requested)
 {
     bool scale = c->sub && c->sub->kind == SUB_SCALE;
 
-    *m = (struct managed){.call = c, .asked = asked};
+    *m = (struct managed){.call = c, .requested = requested};
     if (scale)
         m->scale = schema_builtin_root(STR("autoscaling"), STR("v1"), STR("Scale"));
     m->versions =
@@ -176,7 +176,7 @@ void managed_open(struct managed *m, struct call *c, const struct resource *aske
     m->write = (struct field_write){
         .arena = c->arena,
         .versions = &m->versions,
-        .version = scale ? STR(SCALE_VERSION) : asked->api_version,
+        .version = scale ? STR(SCALE_VERSION) : requested->api_version,
         .manager = manager_of(c),
         .subresource = c->sub ? str_c(c->sub->name) : STR_NULL,
         .now = time_format_s(c->arena, clock_wall_s(vapi_clock(c->api))),
@@ -187,7 +187,7 @@ void managed_open(struct managed *m, struct call *c, const struct resource *aske
 
 cJSON *managed_empty(const struct managed *m)
 {
-    const struct resource *r = m->asked;
+    const struct resource *r = m->requested;
     struct arena *a = m->call->arena;
     cJSON *object = json_new_object(a);
     uint32_t node = m->scale ? m->scale : r->crd ? 0 : r->node;
@@ -259,16 +259,17 @@ void managed_track(struct managed *m, const cJSON *stored, const cJSON *old, con
         put_entries(a, into, managers_write(a, &managers));
 }
 
-void managed_update(struct call *c, const struct resource *asked, const cJSON *old, cJSON *object)
+void managed_update(struct call *c, const struct resource *requested, const cJSON *old,
+                    cJSON *object)
 {
     struct managed m;
     const cJSON *before, *now;
 
     if (!json_is_object(object))
         return;
-    managed_open(&m, c, asked);
-    now = convert(&m, c->arena, object, asked->api_version);
-    before = old ? convert(&m, c->arena, old, asked->api_version) : managed_empty(&m);
+    managed_open(&m, c, requested);
+    now = convert(&m, c->arena, object, requested->api_version);
+    before = old ? convert(&m, c->arena, old, requested->api_version) : managed_empty(&m);
     if (now && before)
         managed_track(&m, old, before, now, object);
 }

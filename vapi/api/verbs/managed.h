@@ -13,13 +13,13 @@
 
 struct managed {
     struct call *call;
-    const struct resource *asked; /* in the version of the request */
-    uint32_t scale;               /* the type of Scale, when a write to /scale changes the object */
+    const struct resource *requested; /* in the version of the request */
+    uint32_t scale; /* the type of Scale, when a write to /scale changes the object */
     struct field_versions versions;
     struct field_write write;
 };
 /* m must not move while it is used. */
-void managed_open(struct managed *m, struct call *c, const struct resource *asked);
+void managed_open(struct managed *m, struct call *c, const struct resource *requested);
 /* The object before any manager set a field. */
 cJSON *managed_empty(const struct managed *m);
 /* Sets managedFields of `into` after now replaced old. stored: NULL for a create. */

@@ -119,7 +119,7 @@ int managed_from_scale(const struct managed *m, const cJSON *scale, cJSON *objec
     room_for(a, &out, parent.n + mine.n);
     for (size_t i = 0; i < parent.n; i++)
         keep_parent(m, &parent.at[i], &mine, &out);
-    replicas_in(m, m->asked->api_version, &path);
+    replicas_in(m, m->requested->api_version, &path);
     for (size_t i = 0; i < mine.n; i++) {
         struct manager entry = mine.at[i], *before = find(&parent, &entry);
 
@@ -127,7 +127,7 @@ int managed_from_scale(const struct managed *m, const cJSON *scale, cJSON *objec
             continue;
         entry.time = before ? before->time : NULL;
         entry.set = path_set(a, path);
-        entry.api_version = m->asked->api_version;
+        entry.api_version = m->requested->api_version;
         append(&out, &entry);
     }
     json_remove(metadata, "managedFields");

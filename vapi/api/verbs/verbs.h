@@ -69,8 +69,9 @@ int commit_modified(struct call *c, struct err *err) MUST_CHECK;
 
 /* managed.c, apply.c */
 /* Updates managedFields of object after a create (old NULL) or update. Both are in the stored
- * version; asked is that of the request. */
-void managed_update(struct call *c, const struct resource *asked, const cJSON *old, cJSON *object);
+ * version; requested is that of the request. */
+void managed_update(struct call *c, const struct resource *requested, const cJSON *old,
+                    cJSON *object);
 /* Applies c->body to live (NULL: there is none yet), which is consumed. */
 int managed_apply(struct call *c, cJSON *live, cJSON **ret, struct err *err) MUST_CHECK;
 /* If object differs from the old one only in the times of managedFields, restores those. */

@@ -48,7 +48,7 @@ struct write {
     unsigned magic;
     enum write_step step;
     struct call *call;
-    const struct resource *asked; /* the version of the request; the call's is the stored one */
+    const struct resource *requested; /* the version of the request; the call's is the stored one */
     const struct write_plan *plan;
     const struct store_object *base; /* a reference; NULL while creating */
     const cJSON *old;                /* its tree */
@@ -82,7 +82,7 @@ static void undo_admission(struct write *w)
 /* The call may be freed after this. */
 static void let_go(struct write *w)
 {
-    w->call->resource = w->asked;
+    w->call->resource = w->requested;
     w->base = store_object_unref(w->base);
     w->magic = 0;
 }
@@ -106,8 +106,8 @@ static void answer(struct write *w)
     cJSON *shown = w->object;
     int status = w->creating ? 201 : 200;
 
-    if (c->resource != w->asked)
-        kinds_convert(c->arena, w->asked, shown);
+    if (c->resource != w->requested)
+        kinds_convert(c->arena, w->requested, shown);
     else if (c->options.dry_run && c->resource->crd)
         crd_from_stored(c->resource->crd, c->arena, shown);
     let_go(w);
@@ -199,7 +199,7 @@ static enum outcome step_base(struct write *w, struct err *err)
 {
     struct call *c = w->call;
 
-    c->resource = w->asked;
+    c->resource = w->requested;
     w->base = store_object_unref(w->base);
     w->old = w->respelled = NULL;
     w->creating = c->verb == CALL_CREATE && !w->plan->make;
@@ -317,11 +317,11 @@ static enum outcome step_make(struct write *w, struct err *err)
     to_hub(w);
     apply_defaults(w);
     if (c->verb != CALL_PATCH && !w->plan->make)
-        audit_request(c, c->resource == w->asked ? w->object : c->body);
+        audit_request(c, c->resource == w->requested ? w->object : c->body);
     if (w->creating && c->verb == CALL_CREATE)
         meta_wipe(c->arena, w->object); /* fields the endpoint cannot set get no owner */
     if (tracks_fields(c))
-        managed_update(c, w->asked, w->old, w->object);
+        managed_update(c, w->requested, w->old, w->object);
     return GO_ON;
 }
 
@@ -551,7 +551,7 @@ static enum outcome step_prepare(struct write *w, struct err *err)
 
 static void validate_kind(struct write *w, struct field_errors *e)
 {
-    const struct resource *r = w->asked; /* validation depends on the requested version */
+    const struct resource *r = w->requested; /* validation depends on the requested version */
 
     if (r->crd)
         crd_validate(r->crd, e, w->object, w->old);
@@ -568,7 +568,7 @@ static void validate_kind(struct write *w, struct field_errors *e)
 /* In upstream's order: later checks do not run after errors. */
 static void validate_whole(struct write *w, struct field_errors *e)
 {
-    const struct resource *r = w->asked;
+    const struct resource *r = w->requested;
     bool on_whole = !w->plan->validate && !on_status(w->call);
 
     if (r->ops && r->ops->validate_first && on_whole)
@@ -696,7 +696,7 @@ static enum outcome refuse_existing(struct write *w, struct err *err)
         err->retry_after = 1;
         return FAILED;
     }
-    err_already_exists(err, w->asked->group, w->asked->plural, c->name);
+    err_already_exists(err, w->requested->group, w->requested->plural, c->name);
     if (now && json_get(json_get(vapi_tree(c->arena, now), "metadata"), "deletionTimestamp"))
         err_wrap(err, "object is being deleted");
     return FAILED;
@@ -810,7 +810,7 @@ void write_start(struct call *c, const struct write_plan *plan)
 
     w->magic = WRITE_MAGIC;
     w->call = c;
-    w->asked = c->resource;
+    w->requested = c->resource;
     w->plan = plan ? plan : &PLAIN;
     err_init(&w->err, c->arena);
     write_tick(w);
