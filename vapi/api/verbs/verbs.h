@@ -74,7 +74,7 @@ void managed_update(struct call *c, const struct resource *requested, const cJSO
                     cJSON *object);
 /* Applies c->body to live (NULL: there is none yet), which is consumed. */
 int managed_apply(struct call *c, cJSON *live, cJSON **ret, struct err *err) MUST_CHECK;
-/* If object differs from the old one only in the times of managedFields, restores those. */
+/* If object differs from old only in the times of managedFields, restores those. */
 void managed_keep_times(struct arena *a, cJSON *object, const cJSON *old);
 
 /* admit.c */
