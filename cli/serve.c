@@ -200,7 +200,7 @@ static void kubeconfig_life(void *ctx, int64_t *ret_from, int64_t *ret_end)
 {
     struct serve *s = ctx;
 
-    pki_life(s->pki, PKI_KUBECONFIG, ret_from, ret_end);
+    pki_lifetime(s->pki, PKI_KUBECONFIG, ret_from, ret_end);
     if (s->kubeconfig_due)
         *ret_from = *ret_end = 0;
 }

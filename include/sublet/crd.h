@@ -42,7 +42,7 @@ enum node_flags {
     NODE_CLOSED = 2,    /* additionalProperties: false */
     NODE_EMBEDDED = 4,  /* x-kubernetes-embedded-resource */
     NODE_FORMATTED = 8, /* a string with a format other than byte */
-    NODE_TYPE_SAID =
+    NODE_TYPE_PUBLISHED =
         16 /* built-in: OpenAPI publishes the list or map type here, though it may be the default
             * or differ from that of the type itself */
 };

@@ -37,7 +37,8 @@ pki_serving_renew_at(const struct pki *p); /* wall clock seconds: two thirds of 
 /* When one was issued and when it expires, wall clock seconds; for the kubeconfig issued last, 0
  * and 0 when none was. */
 enum pki_certificate { PKI_CA, PKI_SERVING, PKI_KUBECONFIG };
-void pki_life(const struct pki *p, enum pki_certificate which, int64_t *ret_from, int64_t *ret_end);
+void pki_lifetime(const struct pki *p, enum pki_certificate which, int64_t *ret_from,
+                  int64_t *ret_end);
 int pki_renew_serving(struct pki *p, struct err *err) MUST_CHECK;
 /* A client certificate signed by the cluster's CA; PEM in arena. */
 int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct str *organizations,
@@ -62,8 +63,8 @@ int64_t pki_certificate_end(struct str pem); /* notAfter in unix seconds; 0: inv
 int pki_check_bundle(struct str pem, struct err *err) MUST_CHECK;
 /* A self-signed CA whose private key was discarded: for places that require a CA where none is to
  * be trusted. */
-int pki_nobodys_ca(struct arena *a, struct str cn, const struct clock *clock, const struct rng *rng,
-                   struct str *ret_pem, struct err *err) MUST_CHECK;
+int pki_placeholder_ca(struct arena *a, struct str cn, const struct clock *clock,
+                       const struct rng *rng, struct str *ret_pem, struct err *err) MUST_CHECK;
 /* A kubeconfig (YAML) with inline certificates, cluster and context named `name`. */
 int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str server,
                    struct str cn, const struct str *organizations, size_t n, struct str *ret,

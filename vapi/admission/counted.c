@@ -16,7 +16,7 @@
 #define N_CLASSES  (sizeof(((struct counted *)NULL)->classes) / sizeof(struct str))
 
 struct entry {
-    _Alignas(struct amount) uint64_t key; /* the quantities follow */
+    _Alignas(struct usage_item) uint64_t key; /* the quantities follow */
     uint64_t check;
     struct counted counted; /* everything it points to follows in the same allocation */
 };
@@ -119,8 +119,8 @@ static void read_owner(const cJSON *claim, struct counted *ret)
 void counted_read(struct arena *a, const struct resource *r, const cJSON *object,
                   struct counted *ret)
 {
-    *ret = (struct counted){.amounts = {.arena = a}};
-    amounts_of_object(&ret->amounts, r->group, r->plural, object);
+    *ret = (struct counted){.usage = {.arena = a}};
+    usage_of_object(&ret->usage, r->group, r->plural, object);
     if (!r->group.n && str_eqc(r->plural, "persistentvolumeclaims"))
         read_classes(object, ret);
     if (str_eqc(r->group_resource, "resourceclaims.resource.k8s.io"))
@@ -147,25 +147,25 @@ static struct str put(char **at, struct str s)
 
 static struct entry *entry_new(const struct counted *from)
 {
-    size_t n = from->amounts.n, bytes = from->priority_class.n;
+    size_t n = from->usage.n, bytes = from->priority_class.n;
     struct entry *e;
     char *text;
 
     for (size_t i = 0; i < n; i++)
-        bytes += from->amounts.items[i].name.n;
+        bytes += from->usage.items[i].name.n;
     for (size_t i = 0; i < N_CLASSES; i++)
         bytes += from->classes[i].n;
     for (size_t i = 0; i < COUNTED_OWNER_TEXTS; i++)
         bytes += from->owner[i].n;
-    e = mem_alloc(sizeof(*e) + n * sizeof(struct amount) + bytes);
+    e = mem_alloc(sizeof(*e) + n * sizeof(struct usage_item) + bytes);
     e->counted = *from;
-    e->counted.amounts.arena = NULL; /* nothing is added any more */
-    e->counted.amounts.items = (struct amount *)(void *)(e + 1);
-    e->counted.amounts.cap = n;
-    text = (char *)(e->counted.amounts.items + n);
+    e->counted.usage.arena = NULL; /* nothing is added any more */
+    e->counted.usage.items = (struct usage_item *)(void *)(e + 1);
+    e->counted.usage.cap = n;
+    text = (char *)(e->counted.usage.items + n);
     for (size_t i = 0; i < n; i++) {
-        e->counted.amounts.items[i].q = from->amounts.items[i].q;
-        e->counted.amounts.items[i].name = put(&text, from->amounts.items[i].name);
+        e->counted.usage.items[i].q = from->usage.items[i].q;
+        e->counted.usage.items[i].name = put(&text, from->usage.items[i].name);
     }
     e->counted.priority_class = put(&text, from->priority_class);
     for (size_t i = 0; i < N_CLASSES; i++)

@@ -5,13 +5,13 @@
 
 #include <sublet/admission.h>
 
-#include "amounts.h"
+#include "usage.h"
 
 /* The pod a device claim was made for by the scheduler, instead of its extended resources. */
 enum counted_owner { COUNTED_POD, COUNTED_POD_UID, COUNTED_CLAIM, COUNTED_OWNER_TEXTS };
 
 struct counted {
-    struct amounts amounts;
+    struct usage usage;
     /* Of pods: properties for scopes. */
     bool deadline, best_effort, crosses_namespaces;
     struct str priority_class;
@@ -31,4 +31,4 @@ const struct counted *counted_of(struct admission_memo *m, const struct resource
 
 /* extended.c: usage of a device claim beyond its device classes, added to `to`. May invalidate
  * `claim` when it came from counted_of(). */
-void extended_add(struct vapi *api, struct str ns, const struct counted *claim, struct amounts *to);
+void extended_add(struct vapi *api, struct str ns, const struct counted *claim, struct usage *to);

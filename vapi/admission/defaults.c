@@ -33,7 +33,7 @@ static bool on_class(void *ctx, const struct store_object *o)
 static int set_priority(const struct admission_call *c, cJSON *spec, const cJSON *class,
                         struct err *err)
 {
-    struct str given = json_str_at(class, "preemptionPolicy"), said;
+    struct str given = json_str_at(class, "preemptionPolicy"), own_policy;
     struct str policy = given.n ? given : STR("PreemptLowerPriority");
     int64_t value = json_i64_at(class, "value", 0);
     int64_t own = json_i64_at(spec, "priority", value);
@@ -44,13 +44,13 @@ static int set_priority(const struct admission_call *c, cJSON *spec, const cJSON
                              "spec; priority admission controller computed %lld from the given "
                              "PriorityClass name",
                              (long long)own, (long long)value);
-    said = json_str_at(spec, "preemptionPolicy");
-    if (json_is_string(json_get(spec, "preemptionPolicy")) && !str_eq(said, policy))
+    own_policy = json_str_at(spec, "preemptionPolicy");
+    if (json_is_string(json_get(spec, "preemptionPolicy")) && !str_eq(own_policy, policy))
         return err_forbidden(err, STR(""), STR("pods"), shown_name(c->name),
                              "the string value of PreemptionPolicy (%.*s) must not be provided in "
                              "pod spec; priority admission controller computed %.*s from the given "
                              "PriorityClass name",
-                             STR_F(said), STR_F(policy));
+                             STR_F(own_policy), STR_F(policy));
     json_set_i64(c->arena, spec, "priority", value);
     json_set_str(c->arena, spec, "preemptionPolicy", policy);
     return 0;

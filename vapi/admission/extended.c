@@ -14,7 +14,7 @@ struct claim {
     struct vapi *api;
     struct arena *arena; /* scratch */
     struct str ns, owner[COUNTED_OWNER_TEXTS];
-    struct amounts more;
+    struct usage more;
 };
 
 static const struct resource *resource_of(struct vapi *api, const char *group, const char *plural)
@@ -24,7 +24,7 @@ static const struct resource *resource_of(struct vapi *api, const char *group, c
 
 /* ---- the names of a class ---- */
 
-static void add_class(struct claim *c, const struct amount *devices)
+static void add_class(struct claim *c, const struct usage_item *devices)
 {
     struct str class = str_sub(devices->name, 0, devices->name.n - (sizeof(DEVICES) - 1)), name;
     const struct store_object *o = store_latest(
@@ -33,12 +33,12 @@ static void add_class(struct claim *c, const struct amount *devices)
 
     if (!o)
         return;
-    amounts_add(&c->more, arena_concat(c->arena, 2, (struct str[]){STR(IMPLICIT), class}),
-                devices->q);
+    usage_add(&c->more, arena_concat(c->arena, 2, (struct str[]){STR(IMPLICIT), class}),
+              devices->q);
     name = json_str_at(vapi_tree(c->arena, o), "spec.extendedResourceName");
     if (name.n)
-        amounts_add(&c->more, arena_concat(c->arena, 2, (struct str[]){STR("requests."), name}),
-                    devices->q);
+        usage_add(&c->more, arena_concat(c->arena, 2, (struct str[]){STR("requests."), name}),
+                  devices->q);
 }
 
 /* ---- the pod of a claim ---- */
@@ -84,7 +84,7 @@ static bool is_first(const struct claim *c)
 }
 
 /* The usage of the claim's pod; NULL when no pod counts for this claim. */
-static const struct amounts *counted_by_pod(const struct claim *c)
+static const struct usage *counted_by_pod(const struct claim *c)
 {
     const struct resource *pods = resource_of(c->api, "", "pods");
     const struct store_object *o;
@@ -99,33 +99,33 @@ static const struct amounts *counted_by_pod(const struct claim *c)
     if (status ? !str_eq(json_str_at(status, "resourceClaimName"), c->owner[COUNTED_CLAIM])
                : !is_first(c))
         return NULL;
-    return &counted_of(vapi_admission_memo(c->api), pods, o)->amounts;
+    return &counted_of(vapi_admission_memo(c->api), pods, o)->usage;
 }
 
 /* ---- combined ---- */
 
-void extended_add(struct vapi *api, struct str ns, const struct counted *claim, struct amounts *to)
+void extended_add(struct vapi *api, struct str ns, const struct counted *claim, struct usage *to)
 {
     struct claim c = {.api = api, .ns = ns};
-    const struct amounts *pod;
+    const struct usage *pod;
 
     c.arena = arena_new(0);
     c.more.arena = c.arena;
     for (size_t i = 0; i < COUNTED_OWNER_TEXTS; i++)
         c.owner[i] = arena_str(c.arena, claim->owner[i]);
-    for (size_t i = 0; i < claim->amounts.n; i++) {
-        if (str_has_suffix(claim->amounts.items[i].name, STR(DEVICES)))
-            add_class(&c, &claim->amounts.items[i]);
+    for (size_t i = 0; i < claim->usage.n; i++) {
+        if (str_has_suffix(claim->usage.items[i].name, STR(DEVICES)))
+            add_class(&c, &claim->usage.items[i]);
     }
     /* This may evict `claim` from the cache: the pod is looked up in the same table. */
     pod = c.more.n ? counted_by_pod(&c) : NULL;
     for (size_t i = 0; i < c.more.n; i++) {
-        struct amount *m = &c.more.items[i];
-        const struct quantity *had = pod ? amounts_get(pod, m->name) : NULL;
+        struct usage_item *m = &c.more.items[i];
+        const struct quantity *had = pod ? usage_get(pod, m->name) : NULL;
         struct quantity rest = had ? quantity_sub(m->q, *had) : m->q;
 
         if (rest.nano > 0)
-            amounts_add(to, m->name, rest);
+            usage_add(to, m->name, rest);
     }
     arena_free(c.arena);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LimitRanger: defaults for containers without requests or limits, and bounds for all. Source of
  * the semantics and messages: plugin/pkg/admission/limitranger. */
-#include "amounts.h"
+#include "usage.h"
 #include "plugins.h"
 
 #include <sublet/object.h>
@@ -149,13 +149,13 @@ int limit_ranger_default(const struct admission_call *c, cJSON *object, const cJ
 struct bounds {
     struct arena *arena;
     const char *type; /* "Container", "Pod", "PersistentVolumeClaim" */
-    struct amounts requests, limits;
+    struct usage requests, limits;
     struct buf *problems;
     size_t n;
 };
 
 /* Whether the same message was already reported: containers may share it. */
-static bool told(struct str all, struct str text)
+static bool reported(struct str all, struct str text)
 {
     for (struct str rest = all; rest.n >= text.n;) {
         const char *at = memmem(rest.p, rest.n, text.p, text.n);
@@ -172,7 +172,7 @@ static bool told(struct str all, struct str text)
 
 static void problem(struct bounds *b, struct str text)
 {
-    if (b->problems->failed || told(buf_str(b->problems), text))
+    if (b->problems->failed || reported(buf_str(b->problems), text))
         return;
     if (b->n++)
         buf_addc(b->problems, ", ");
@@ -186,8 +186,8 @@ static struct str shown(struct bounds *b, struct quantity q)
 
 static void check_min(struct bounds *b, struct str name, struct quantity bound)
 {
-    const struct quantity *request = amounts_get(&b->requests, name);
-    const struct quantity *limit = amounts_get(&b->limits, name);
+    const struct quantity *request = usage_get(&b->requests, name);
+    const struct quantity *limit = usage_get(&b->limits, name);
 
     if (!request)
         problem(b, arena_printf(b->arena,
@@ -205,8 +205,8 @@ static void check_min(struct bounds *b, struct str name, struct quantity bound)
 
 static void check_max(struct bounds *b, struct str name, struct quantity bound)
 {
-    const struct quantity *request = amounts_get(&b->requests, name);
-    const struct quantity *limit = amounts_get(&b->limits, name);
+    const struct quantity *request = usage_get(&b->requests, name);
+    const struct quantity *limit = usage_get(&b->limits, name);
     bool claim = !strcmp(b->type, "PersistentVolumeClaim");
 
     if (!claim && !limit)
@@ -225,8 +225,8 @@ static void check_max(struct bounds *b, struct str name, struct quantity bound)
 
 static void check_ratio(struct bounds *b, struct str name, struct quantity bound)
 {
-    const struct quantity *request = amounts_get(&b->requests, name);
-    const struct quantity *limit = amounts_get(&b->limits, name);
+    const struct quantity *request = usage_get(&b->requests, name);
+    const struct quantity *limit = usage_get(&b->limits, name);
     bool can = request && limit && request->nano > 0;
     const char *lacks = !request || !request->nano ? "request" : "limit";
 
@@ -266,14 +266,14 @@ static void check_limit(struct bounds *b, const cJSON *limit)
     }
 }
 
-static void add_all(struct amounts *m, const cJSON *map)
+static void add_all(struct usage *m, const cJSON *map)
 {
     struct quantity q;
 
     json_each(item, map)
     {
         if (quantity_parse(json_str(item), &q))
-            amounts_add(m, str_c(item->string), q);
+            usage_add(m, str_c(item->string), q);
     }
 }
 
@@ -284,9 +284,9 @@ static void check_pod(const struct admission_call *c, const cJSON *pod, const cJ
 
     if (is_type(limit, "Pod")) {
         b->type = "Pod";
-        b->requests = b->limits = (struct amounts){.arena = c->arena};
-        amounts_of_pod(&b->requests, spec, "requests");
-        amounts_of_pod(&b->limits, spec, "limits");
+        b->requests = b->limits = (struct usage){.arena = c->arena};
+        usage_of_pod(&b->requests, spec, "requests");
+        usage_of_pod(&b->limits, spec, "limits");
         check_limit(b, limit);
         return;
     }
@@ -296,7 +296,7 @@ static void check_pod(const struct admission_call *c, const cJSON *pod, const cJ
         each_container(container, spec, init)
         {
             b->type = "Container";
-            b->requests = b->limits = (struct amounts){.arena = c->arena};
+            b->requests = b->limits = (struct usage){.arena = c->arena};
             add_all(&b->requests, json_path(container, "resources.requests"));
             add_all(&b->limits, json_path(container, "resources.limits"));
             check_limit(b, limit);
@@ -310,7 +310,7 @@ static void check_claim(const struct admission_call *c, const cJSON *claim, cons
     if (!is_type(limit, "PersistentVolumeClaim"))
         return;
     b->type = "PersistentVolumeClaim";
-    b->requests = b->limits = (struct amounts){.arena = c->arena};
+    b->requests = b->limits = (struct usage){.arena = c->arena};
     add_all(&b->requests, json_path(claim, "spec.resources.requests"));
     check_limit(b, limit);
 }

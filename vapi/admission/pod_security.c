@@ -169,7 +169,7 @@ static void annotate_errors(const struct admission_call *c, const struct field_e
 /* ---- pods and templates ---- */
 
 /* A pod under three policies, each evaluated once. */
-struct judging {
+struct evaluation {
     const struct admission_call *call;
     const cJSON *metadata, *spec;
     const struct security_policy *judged[3];
@@ -177,7 +177,7 @@ struct judging {
     size_t n;
 };
 
-static const struct security_verdict *judge(struct judging *j, const struct security_policy *p)
+static const struct security_verdict *judge(struct evaluation *j, const struct security_policy *p)
 {
     for (size_t i = 0; i < j->n; i++)
         if (same_policy(j->judged[i], p))
@@ -187,7 +187,7 @@ static const struct security_verdict *judge(struct judging *j, const struct secu
     return &j->verdicts[j->n++];
 }
 
-static int enforce(struct judging *j, const struct security_policy *p, struct err *err)
+static int enforce(struct evaluation *j, const struct security_policy *p, struct err *err)
 {
     const struct admission_call *c = j->call;
     const struct security_verdict *v = judge(j, p);
@@ -202,7 +202,7 @@ static int enforce(struct judging *j, const struct security_policy *p, struct er
 static int evaluate(const struct admission_call *c, const struct policies *p, const cJSON *metadata,
                     const cJSON *spec, bool is_pod, struct err *err)
 {
-    struct judging j = {.call = c, .metadata = metadata, .spec = spec};
+    struct evaluation j = {.call = c, .metadata = metadata, .spec = spec};
     int failed = is_pod ? enforce(&j, &p->enforce, err) : 0;
     const struct security_verdict *v = judge(&j, &p->audit);
 
@@ -338,7 +338,7 @@ static int check_template(const struct admission_call *c, const cJSON *template,
 /* ---- namespaces ---- */
 
 /* Existing pods that violate the level, grouped by violation. */
-struct wrong {
+struct violation {
     struct str reasons, pod; /* pod: the first by name */
     size_t n;
 };
@@ -348,17 +348,17 @@ struct sweep {
     const struct security_policy *policy;
     struct arena *scratch;
     int64_t deadline;
-    struct wrong *wrongs;
+    struct violation *wrongs;
     size_t n_wrongs, n_pods, n_checked, n_later, n_owners;
     /* One pod of each controller is checked first; its siblings are alike. */
     const struct store_object *later[MAX_PODS];
     uint64_t owners[MAX_PODS]; /* hashes of uids: a collision changes only the order */
 };
 
-static void note_wrong(struct sweep *s, struct str pod, struct str reasons)
+static void note_violation(struct sweep *s, struct str pod, struct str reasons)
 {
     struct arena *a = s->call->arena;
-    struct wrong *w = NULL;
+    struct violation *w = NULL;
 
     for (size_t i = 0; i < s->n_wrongs && !w; i++)
         if (str_eq(s->wrongs[i].reasons, reasons))
@@ -383,7 +383,7 @@ static void sweep_pod(struct sweep *s, const struct store_object *o, const cJSON
 
     s->n_checked++;
     if (!v.allowed)
-        note_wrong(s, o->name, v.reasons);
+        note_violation(s, o->name, v.reasons);
 }
 
 /* True for all but the first pod of one controller. */
@@ -418,7 +418,7 @@ static bool on_pod(void *ctx, const struct store_object *o)
     return true;
 }
 
-static void tell_wrongs(struct sweep *s)
+static void warn_violations(struct sweep *s)
 {
     const struct admission_call *c = s->call;
     struct arena *a = c->arena;
@@ -436,7 +436,7 @@ static void tell_wrongs(struct sweep *s)
                          "level \"%.*s\"",
                          STR_F(c->name), STR_F(policy_text(a, s->policy))));
     for (size_t i = 0; i < s->n_wrongs; i++) {
-        const struct wrong *w = &s->wrongs[i];
+        const struct violation *w = &s->wrongs[i];
         struct str more = w->n == 1   ? STR("")
                           : w->n == 2 ? STR(" (and 1 other pod)")
                                       : arena_printf(a, " (and %zu other pods)", w->n - 1);
@@ -463,7 +463,7 @@ static void sweep_namespace(const struct admission_call *c, const struct securit
         arena_reset(s->scratch);
         sweep_pod(s, s->later[i], vapi_tree(s->scratch, s->later[i]));
     }
-    tell_wrongs(s);
+    warn_violations(s);
     arena_free(s->scratch);
 }
 

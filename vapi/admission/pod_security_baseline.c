@@ -2,7 +2,7 @@
 /* The checks of the baseline level: known privilege escalations. Each check has upstream's message
  * (k8s.io/pod-security-admission policy); the table in pod_security_rules.c has its first version.
  * A check must never change: a policy may name the version it came with. */
-#include "pod_security_look.h"
+#include "pod_security_helpers.h"
 
 #include <sublet/encode.h>
 
@@ -18,7 +18,7 @@ static bool bad_apparmor(struct found *f, const cJSON *object)
 
     if (!profile || security_listed(type, fine))
         return false;
-    security_texts_add(&f->values, type);
+    security_strings_add(&f->values, type);
     return true;
 }
 
@@ -28,30 +28,30 @@ static bool apparmor_annotation_fine(struct str value)
            str_has_prefix(value, STR("localhost/"));
 }
 
-static struct texts apparmor_annotations(const struct check *k)
+static struct strings apparmor_annotations(const struct check *k)
 {
-    struct texts bad = {.arena = k->arena};
+    struct strings bad = {.arena = k->arena};
 
     json_each(item, json_get(k->metadata, "annotations"))
     {
         if (str_has_prefix(str_c(item->string), STR(APPARMOR_PREFIX)) &&
             !apparmor_annotation_fine(json_str(item)))
-            security_texts_add(&bad, arena_printf(k->arena, "%s=%.*s", item->string,
-                                                  STR_F(go_quote(k->arena, json_str(item)))));
+            security_strings_add(&bad, arena_printf(k->arena, "%s=%.*s", item->string,
+                                                    STR_F(go_quote(k->arena, json_str(item)))));
     }
-    security_texts_unite(&bad);
+    security_strings_unite(&bad);
     return bad;
 }
 
 bool security_apparmor(struct check *k)
 {
     struct found f = security_found(k);
-    struct texts annotations = apparmor_annotations(k);
+    struct strings annotations = apparmor_annotations(k);
     struct str who;
 
     f.pod = bad_apparmor(&f, k->spec);
-    security_look(k, &f, bad_apparmor);
-    security_texts_unite(&f.values);
+    security_visit(k, &f, bad_apparmor);
+    security_strings_unite(&f.values);
     if (!security_any(&f) && !annotations.n)
         return true;
     who = security_setters(&f);
@@ -59,7 +59,7 @@ bool security_apparmor(struct check *k)
         who = arena_printf(k->arena, "%.*s%s%s", STR_F(who), who.n ? " and " : "",
                            security_plural(annotations.n, "annotation", "annotations"));
     for (size_t i = 0; i < annotations.n; i++)
-        security_texts_add(&f.values, annotations.items[i]);
+        security_strings_add(&f.values, annotations.items[i]);
     return security_refuse(
         k, security_plural(f.values.n, "forbidden AppArmor profile", "forbidden AppArmor profiles"),
         arena_printf(k->arena, "%.*s must not set AppArmor profile type to %.*s", STR_F(who),
@@ -79,8 +79,8 @@ bool security_capabilities_baseline(struct check *k)
 {
     struct found f = security_found(k);
 
-    security_look(k, &f, bad_capability);
-    security_texts_unite(&f.values);
+    security_visit(k, &f, bad_capability);
+    security_strings_unite(&f.values);
     return !security_any(&f) ||
            security_refuse(
                k, "non-default capabilities",
@@ -92,22 +92,22 @@ bool security_capabilities_baseline(struct check *k)
 bool security_host_namespaces(struct check *k)
 {
     static const char *const fields[] = {"hostNetwork", "hostPID", "hostIPC"};
-    struct texts set = {.arena = k->arena};
+    struct strings set = {.arena = k->arena};
 
     for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
         if (json_true(json_get(k->spec, fields[i])))
-            security_texts_add(&set, arena_printf(k->arena, "%s=true", fields[i]));
+            security_strings_add(&set, arena_printf(k->arena, "%s=true", fields[i]));
     return !set.n || security_refuse(k, "host namespaces", security_join(&set, ", "));
 }
 
 bool security_host_path_volumes(struct check *k)
 {
-    struct texts bad = {.arena = k->arena};
+    struct strings bad = {.arena = k->arena};
 
     json_each(volume, json_get(k->spec, "volumes"))
     {
         if (json_get(volume, "hostPath"))
-            security_texts_add(&bad, json_str_at(volume, "name"));
+            security_strings_add(&bad, json_str_at(volume, "name"));
     }
     return !bad.n ||
            security_refuse(k, "hostPath volumes", security_named("volume", "volumes", &bad));
@@ -123,7 +123,7 @@ static bool bad_port(struct found *f, const cJSON *container)
 
         if (!number)
             continue;
-        security_texts_add(&f->values, arena_printf(f->arena, "%lld", (long long)number));
+        security_strings_add(&f->values, arena_printf(f->arena, "%lld", (long long)number));
         bad = true;
     }
     return bad;
@@ -133,8 +133,8 @@ bool security_host_ports(struct check *k)
 {
     struct found f = security_found(k);
 
-    security_look(k, &f, bad_port);
-    security_texts_unite(&f.values);
+    security_visit(k, &f, bad_port);
+    security_strings_unite(&f.values);
     return !security_any(&f) ||
            security_refuse(k, "hostPort",
                            arena_printf(k->arena, "%.*s %s %s %.*s",
@@ -157,7 +157,7 @@ static bool bad_host(struct found *f, const cJSON *container)
 
             if (!host.n)
                 continue;
-            security_texts_add(&f->values, host);
+            security_strings_add(&f->values, host);
             bad = true;
         }
     return bad;
@@ -167,9 +167,9 @@ bool security_host_handlers(struct check *k)
 {
     struct found f = security_found(k);
 
-    security_look(k, &f, bad_host);
-    security_texts_unite(&f.values);
-    security_texts_unite(&f.containers);
+    security_visit(k, &f, bad_host);
+    security_strings_unite(&f.values);
+    security_strings_unite(&f.containers);
     return !security_any(&f) ||
            security_refuse(k, "probe or lifecycle host",
                            arena_printf(k->arena, "%.*s %s %s %.*s",
@@ -190,7 +190,7 @@ bool security_privileged(struct check *k)
 {
     struct found f = security_found(k);
 
-    security_look(k, &f, is_privileged);
+    security_visit(k, &f, is_privileged);
     return !security_any(&f) ||
            security_refuse(k, "privileged",
                            arena_printf(k->arena,
@@ -204,7 +204,7 @@ static bool bad_proc_mount(struct found *f, const cJSON *container)
 
     if (!type || str_eqc(json_str(type), "Default"))
         return false;
-    security_texts_add(&f->values, json_str(type));
+    security_strings_add(&f->values, json_str(type));
     return true;
 }
 
@@ -212,8 +212,8 @@ bool security_proc_mount(struct check *k)
 {
     struct found f = security_found(k);
 
-    security_look(k, &f, bad_proc_mount);
-    security_texts_unite(&f.values);
+    security_visit(k, &f, bad_proc_mount);
+    security_strings_unite(&f.values);
     return !security_any(&f) ||
            security_refuse(k, "procMount",
                            arena_printf(k->arena,
@@ -229,7 +229,7 @@ bool security_proc_mount_35(struct check *k)
 
 struct selinux {
     const char *const *types;
-    struct texts bad_types;
+    struct strings bad_types;
     bool user, role;
 };
 
@@ -242,7 +242,7 @@ static bool bad_selinux(struct found *f, const cJSON *object)
     bool user = json_str_at(options, "user").n > 0, role = json_str_at(options, "role").n > 0;
 
     if (bad_type)
-        security_texts_add(&s->bad_types, type);
+        security_strings_add(&s->bad_types, type);
     s->user = s->user || user;
     s->role = s->role || role;
     return bad_type || user || role;
@@ -250,15 +250,15 @@ static bool bad_selinux(struct found *f, const cJSON *object)
 
 static struct str selinux_faults(struct check *k, struct selinux *s)
 {
-    struct texts faults = {.arena = k->arena};
+    struct strings faults = {.arena = k->arena};
 
-    security_texts_unite(&s->bad_types);
+    security_strings_unite(&s->bad_types);
     if (s->bad_types.n)
-        security_texts_add(&faults, security_named("type", "types", &s->bad_types));
+        security_strings_add(&faults, security_named("type", "types", &s->bad_types));
     if (s->user)
-        security_texts_add(&faults, STR("user may not be set"));
+        security_strings_add(&faults, STR("user may not be set"));
     if (s->role)
-        security_texts_add(&faults, STR("role may not be set"));
+        security_strings_add(&faults, STR("role may not be set"));
     return security_join(&faults, "; ");
 }
 
@@ -269,7 +269,7 @@ static bool selinux(struct check *k, const char *const *types)
 
     f.ctx = &s;
     f.pod = bad_selinux(&f, k->spec);
-    security_look(k, &f, bad_selinux);
+    security_visit(k, &f, bad_selinux);
     return !security_any(&f) ||
            security_refuse(k, "seLinuxOptions",
                            arena_printf(k->arena,
@@ -292,7 +292,7 @@ bool security_selinux_31(struct check *k)
     return selinux(k, types);
 }
 
-static void bad_seccomp_annotation(struct check *k, struct str key, struct texts *bad)
+static void bad_seccomp_annotation(struct check *k, struct str key, struct strings *bad)
 {
     const cJSON *value = json_get_str(json_get(k->metadata, "annotations"), key);
     struct str text = json_str(value);
@@ -300,7 +300,7 @@ static void bad_seccomp_annotation(struct check *k, struct str key, struct texts
     if (!value || str_eqc(text, "runtime/default") || str_eqc(text, "docker/default") ||
         str_has_prefix(text, STR("localhost/")))
         return;
-    security_texts_add(
+    security_strings_add(
         bad, arena_printf(k->arena, "%.*s=%.*s", STR_F(key), STR_F(go_quote(k->arena, text))));
 }
 
@@ -314,9 +314,9 @@ static bool all(struct found *f, const cJSON *container)
 bool security_seccomp_baseline_0(struct check *k)
 {
     struct found f = security_found(k);
-    struct texts bad = {.arena = k->arena};
+    struct strings bad = {.arena = k->arena};
 
-    security_look(k, &f, all);
+    security_visit(k, &f, all);
     bad_seccomp_annotation(k, STR(SECCOMP_POD), &bad);
     for (size_t i = 0; i < f.containers.n; i++)
         bad_seccomp_annotation(
@@ -324,7 +324,7 @@ bool security_seccomp_baseline_0(struct check *k)
             arena_concat(k->arena, 2,
                          (struct str[]){STR(SECCOMP_CONTAINER_PREFIX), f.containers.items[i]}),
             &bad);
-    security_texts_unite(&bad);
+    security_strings_unite(&bad);
     return !bad.n ||
            security_refuse(k, "seccompProfile",
                            arena_printf(k->arena, "forbidden %s %.*s",
@@ -340,7 +340,7 @@ static bool bad_seccomp(struct found *f, const cJSON *object)
 
     if (!profile || security_listed(type, fine))
         return false;
-    security_texts_add(&f->values, type);
+    security_strings_add(&f->values, type);
     return true;
 }
 
@@ -349,8 +349,8 @@ bool security_seccomp_baseline_19(struct check *k)
     struct found f = security_found(k);
 
     f.pod = bad_seccomp(&f, k->spec);
-    security_look(k, &f, bad_seccomp);
-    security_texts_unite(&f.values);
+    security_visit(k, &f, bad_seccomp);
+    security_strings_unite(&f.values);
     return !security_any(&f) ||
            security_refuse(
                k, "seccompProfile",
@@ -387,12 +387,12 @@ static bool sysctl_fine(struct str name, unsigned minor)
 
 static bool sysctls(struct check *k, unsigned minor)
 {
-    struct texts bad = {.arena = k->arena};
+    struct strings bad = {.arena = k->arena};
 
     json_each(sysctl, security_context(k->spec, "sysctls"))
     {
         if (!sysctl_fine(json_str_at(sysctl, "name"), minor))
-            security_texts_add(&bad, json_str_at(sysctl, "name"));
+            security_strings_add(&bad, json_str_at(sysctl, "name"));
     }
     return !bad.n || security_refuse(k, "forbidden sysctls", security_join(&bad, ", "));
 }
@@ -428,7 +428,7 @@ bool security_host_process(struct check *k)
     struct found f = security_found(k);
 
     f.pod = is_host_process(&f, k->spec);
-    security_look(k, &f, is_host_process);
+    security_visit(k, &f, is_host_process);
     return !security_any(&f) ||
            security_refuse(
                k, "hostProcess",

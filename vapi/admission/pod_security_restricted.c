@@ -2,7 +2,7 @@
 /* The checks of the restricted level beyond baseline. Each check has upstream's message
  * (k8s.io/pod-security-admission policy); the table in pod_security_rules.c has its first version.
  * A check must never change: a policy may name the version it came with. */
-#include "pod_security_look.h"
+#include "pod_security_helpers.h"
 
 static bool may_escalate(struct found *f, const cJSON *container)
 {
@@ -14,7 +14,7 @@ bool security_escalation(struct check *k)
 {
     struct found f = security_found(k);
 
-    security_look(k, &f, may_escalate);
+    security_visit(k, &f, may_escalate);
     return !security_any(&f) ||
            security_refuse(
                k, "allowPrivilegeEscalation != false",
@@ -44,18 +44,18 @@ static bool adds_capability(struct found *f, const cJSON *container)
 bool security_capabilities_restricted(struct check *k)
 {
     struct found keeping = security_found(k), adding = security_found(k);
-    struct texts details = {.arena = k->arena};
+    struct strings details = {.arena = k->arena};
 
-    security_look(k, &keeping, keeps_capabilities);
-    security_look(k, &adding, adds_capability);
-    security_texts_unite(&adding.values);
+    security_visit(k, &keeping, keeps_capabilities);
+    security_visit(k, &adding, adds_capability);
+    security_strings_unite(&adding.values);
     if (security_any(&keeping))
-        security_texts_add(&details,
-                           arena_printf(k->arena,
-                                        "%.*s must set securityContext.capabilities.drop=[\"ALL\"]",
-                                        STR_F(security_bad_containers(&keeping))));
+        security_strings_add(
+            &details,
+            arena_printf(k->arena, "%.*s must set securityContext.capabilities.drop=[\"ALL\"]",
+                         STR_F(security_bad_containers(&keeping))));
     if (security_any(&adding))
-        security_texts_add(
+        security_strings_add(
             &details,
             arena_printf(k->arena, "%.*s must not include %.*s in securityContext.capabilities.add",
                          STR_F(security_bad_containers(&adding)),
@@ -109,7 +109,7 @@ static const char *restricted_type(const cJSON *volume)
 
 bool security_restricted_volumes(struct check *k)
 {
-    struct texts bad = {.arena = k->arena}, types = {.arena = k->arena};
+    struct strings bad = {.arena = k->arena}, types = {.arena = k->arena};
 
     json_each(volume, json_get(k->spec, "volumes"))
     {
@@ -117,10 +117,10 @@ bool security_restricted_volumes(struct check *k)
 
         if (!type)
             continue;
-        security_texts_add(&bad, json_str_at(volume, "name"));
-        security_texts_add(&types, str_c(type));
+        security_strings_add(&bad, json_str_at(volume, "name"));
+        security_strings_add(&types, str_c(type));
     }
-    security_texts_unite(&types);
+    security_strings_unite(&types);
     return !bad.n || security_refuse(k, "restricted volume types",
                                      arena_printf(k->arena, "%.*s %s %s %.*s",
                                                   STR_F(security_named("volume", "volumes", &bad)),
@@ -130,13 +130,13 @@ bool security_restricted_volumes(struct check *k)
                                                   STR_F(security_join_quoted(&types))));
 }
 
-static bool says_root(struct found *f, const cJSON *object)
+static bool sets_root(struct found *f, const cJSON *object)
 {
     (void)f;
     return security_is_false(security_context(object, "runAsNonRoot"));
 }
 
-static bool says_nothing_of_root(struct found *f, const cJSON *container)
+static bool omits_root(struct found *f, const cJSON *container)
 {
     (void)f;
     return !json_is_bool(security_context(container, "runAsNonRoot"));
@@ -144,18 +144,18 @@ static bool says_nothing_of_root(struct found *f, const cJSON *container)
 
 bool security_non_root(struct check *k)
 {
-    struct found said = security_found(k), silent = security_found(k);
+    struct found setters = security_found(k), silent = security_found(k);
 
-    said.pod = says_root(&said, k->spec);
-    security_look(k, &said, says_root);
-    if (security_any(&said))
+    setters.pod = sets_root(&setters, k->spec);
+    security_visit(k, &setters, sets_root);
+    if (security_any(&setters))
         return security_refuse(k, "runAsNonRoot != true",
                                arena_printf(k->arena,
                                             "%.*s must not set securityContext.runAsNonRoot=false",
-                                            STR_F(security_setters(&said))));
+                                            STR_F(security_setters(&setters))));
     if (json_true(security_context(k->spec, "runAsNonRoot")))
         return true;
-    security_look(k, &silent, says_nothing_of_root);
+    security_visit(k, &silent, omits_root);
     return !security_any(&silent) ||
            security_refuse(k, "runAsNonRoot != true",
                            arena_printf(k->arena,
@@ -186,7 +186,7 @@ bool security_not_user_0(struct check *k)
     struct found f = security_found(k);
 
     f.pod = is_root(&f, k->spec);
-    security_look(k, &f, is_root);
+    security_visit(k, &f, is_root);
     return !security_any(&f) ||
            security_refuse(k, "runAsUser=0",
                            arena_printf(k->arena, "%.*s must not set runAsUser=0",
@@ -212,7 +212,7 @@ bool security_seccomp_restricted(struct check *k)
         return false;
     if (security_context(k->spec, "seccompProfile"))
         return true;
-    security_look(k, &silent, no_seccomp);
+    security_visit(k, &silent, no_seccomp);
     return !security_any(&silent) ||
            security_refuse(
                k, "seccompProfile",

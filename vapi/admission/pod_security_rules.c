@@ -3,7 +3,7 @@
  * Kubernetes that has it. A policy that names a version is evaluated as of that version, so a row
  * must never change: a changed check gets another row. Source: k8s.io/pod-security-admission
  * policy. */
-#include "pod_security_look.h"
+#include "pod_security_helpers.h"
 
 #include <assert.h>
 #include <string.h>

@@ -105,13 +105,13 @@ struct sum {
     struct str ns;
     const cJSON *quota;
     const struct resource *resource;
-    struct amounts *total;
+    struct usage *total;
 };
 
-static void add_all(struct amounts *to, const struct amounts *from)
+static void add_all(struct usage *to, const struct usage *from)
 {
     for (size_t i = 0; i < from->n; i++)
-        amounts_add(to, from->items[i].name, from->items[i].q);
+        usage_add(to, from->items[i].name, from->items[i].q);
 }
 
 static bool on_counted(void *ctx, const struct store_object *o)
@@ -121,7 +121,7 @@ static bool on_counted(void *ctx, const struct store_object *o)
 
     if (!quota_concerns(s->quota, s->resource, c))
         return true;
-    add_all(s->total, &c->amounts);
+    add_all(s->total, &c->usage);
     if (is_device_claim(s->resource))
         extended_add(s->api, s->ns, c, s->total);
     return true;
@@ -160,7 +160,7 @@ static bool names_resource(const cJSON *hard, const struct resource *r)
 }
 
 static void sum_resource(struct vapi *api, struct str ns, const cJSON *quota,
-                         const struct resource *r, struct amounts *total)
+                         const struct resource *r, struct usage *total)
 {
     struct sum s = {.api = api, .ns = ns, .quota = quota, .resource = r, .total = total};
 
@@ -169,7 +169,7 @@ static void sum_resource(struct vapi *api, struct str ns, const cJSON *quota,
 
 /* Pods and device claims consume extended resources. */
 static void sum_other(struct vapi *api, struct str ns, const cJSON *quota, const struct resource *r,
-                      struct amounts *total)
+                      struct usage *total)
 {
     const struct resource *other = NULL;
 
@@ -186,7 +186,7 @@ struct all {
     struct vapi *api;
     struct str ns;
     const cJSON *quota, *hard;
-    struct amounts *total;
+    struct usage *total;
 };
 
 static bool on_resource(void *ctx, const struct resource *r)
@@ -201,7 +201,7 @@ static bool on_resource(void *ctx, const struct resource *r)
 
 cJSON *admission_quota_used(struct vapi *api, struct arena *a, struct str ns, const cJSON *quota)
 {
-    struct amounts total = {.arena = a};
+    struct usage total = {.arena = a};
     const cJSON *hard = json_path(quota, "spec.hard");
     struct all all = {.api = api, .ns = ns, .quota = quota, .hard = hard, .total = &total};
     cJSON *used = json_new_object(a);
@@ -209,7 +209,7 @@ cJSON *admission_quota_used(struct vapi *api, struct arena *a, struct str ns, co
     registry_each(vapi_registry(api), on_resource, &all);
     json_each(item, hard)
     {
-        const struct quantity *q = amounts_get(&total, str_c(item->string));
+        const struct quantity *q = usage_get(&total, str_c(item->string));
         struct quantity zero = quantity_from_i64(0, QUANTITY_DECIMAL_SI);
 
         json_set_str(a, used, item->string, quantity_format(a, q ? *q : zero));
@@ -253,7 +253,7 @@ static void missing_for(const struct check *k, const char *which, const char *re
 }
 
 /* True when the pod sets pod-level resources, which its containers then need not. */
-static bool says_itself(const cJSON *pod)
+static bool sets_pod_level(const cJSON *pod)
 {
     const cJSON *resources = json_path(pod, "spec.resources");
 
@@ -275,7 +275,7 @@ static bool must_specify(struct check *k, const cJSON *quota)
     const cJSON *hard = json_path(quota, "spec.hard");
     struct buf missing = BUF_INIT(8192);
 
-    for (size_t i = 0; i < sizeof(rules) / sizeof(*rules) && !says_itself(k->object); i++) {
+    for (size_t i = 0; i < sizeof(rules) / sizeof(*rules) && !sets_pod_level(k->object); i++) {
         if (json_get(hard, rules[i].key))
             missing_for(k, rules[i].which, rules[i].resource, rules[i].key, &missing);
     }
@@ -290,10 +290,10 @@ static bool must_specify(struct check *k, const cJSON *quota)
 
 static int by_name(const void *a, const void *b)
 {
-    return str_cmp(((const struct amount *)a)->name, ((const struct amount *)b)->name);
+    return str_cmp(((const struct usage_item *)a)->name, ((const struct usage_item *)b)->name);
 }
 
-static void list_amounts(struct buf *b, const char *title, const struct amounts *m)
+static void list_usage(struct buf *b, const char *title, const struct usage *m)
 {
     struct arena *a = arena_new(0);
 
@@ -304,8 +304,8 @@ static void list_amounts(struct buf *b, const char *title, const struct amounts 
     arena_free(a);
 }
 
-static void refuse(struct check *k, const cJSON *quota, struct amounts *requested,
-                   struct amounts *used, struct amounts *limited)
+static void refuse(struct check *k, const cJSON *quota, struct usage *requested, struct usage *used,
+                   struct usage *limited)
 {
     const struct admission_call *c = k->call;
     struct buf text = BUF_INIT(16 * 1024);
@@ -314,9 +314,9 @@ static void refuse(struct check *k, const cJSON *quota, struct amounts *requeste
     qsort(requested->items, requested->n, sizeof(*requested->items), by_name);
     qsort(used->items, used->n, sizeof(*used->items), by_name);
     qsort(limited->items, limited->n, sizeof(*limited->items), by_name);
-    list_amounts(&text, "requested: ", requested);
-    list_amounts(&text, ", used: ", used);
-    list_amounts(&text, ", limited: ", limited);
+    list_usage(&text, "requested: ", requested);
+    list_usage(&text, ", used: ", used);
+    list_usage(&text, ", limited: ", limited);
     err_forbidden(k->err, c->resource->group, c->resource->plural, name,
                   "exceeded quota: %.*s, %.*s", STR_F(json_str_at(quota, "metadata.name")),
                   STR_F(buf_str(&text)));
@@ -324,23 +324,23 @@ static void refuse(struct check *k, const cJSON *quota, struct amounts *requeste
 }
 
 /* Usage that the write adds to the old object's, of the quota's resources; n == 0: none. */
-static struct amounts added(struct check *k, const cJSON *quota)
+static struct usage added(struct check *k, const cJSON *quota)
 {
     const struct resource *r = k->call->resource;
     struct arena *a = k->call->arena;
-    struct amounts now = {.arena = a}, before = {.arena = a}, more = {.arena = a};
+    struct usage now = {.arena = a}, before = {.arena = a}, more = {.arena = a};
 
     if (quota_concerns(quota, r, &k->wanted))
-        now = k->wanted.amounts;
+        now = k->wanted.usage;
     if (k->old && quota_concerns(quota, r, &k->had))
-        before = k->had.amounts;
+        before = k->had.usage;
     json_each(item, json_path(quota, "spec.hard"))
     {
         struct str name = str_c(item->string);
-        const struct quantity *to = amounts_get(&now, name), *from = amounts_get(&before, name);
+        const struct quantity *to = usage_get(&now, name), *from = usage_get(&before, name);
 
         if (to && (from ? quantity_cmp(*to, *from) > 0 : to->nano > 0))
-            amounts_add(&more, name, from ? quantity_sub(*to, *from) : *to);
+            usage_add(&more, name, from ? quantity_sub(*to, *from) : *to);
     }
     return more;
 }
@@ -351,7 +351,7 @@ static bool on_quota(void *ctx, const struct store_object *o)
     struct arena *a = k->call->arena;
     const struct resource *r = k->call->resource;
     const cJSON *quota = vapi_tree(a, o), *hard = json_path(quota, "spec.hard");
-    struct amounts requested = {.arena = a}, used = {.arena = a}, limited = {.arena = a};
+    struct usage requested = {.arena = a}, used = {.arena = a}, limited = {.arena = a};
 
     if (!k->read) {
         k->read = true;
@@ -359,9 +359,9 @@ static bool on_quota(void *ctx, const struct store_object *o)
         if (k->old)
             counted_read(a, r, k->old, &k->had);
         if (is_device_claim(r)) {
-            extended_add(k->call->api, k->call->ns, &k->wanted, &k->wanted.amounts);
+            extended_add(k->call->api, k->call->ns, &k->wanted, &k->wanted.usage);
             if (k->old)
-                extended_add(k->call->api, k->call->ns, &k->had, &k->had.amounts);
+                extended_add(k->call->api, k->call->ns, &k->had, &k->had.usage);
         }
     }
     if (!k->old && is_pod(r->group, r->plural) && quota_concerns(quota, r, &k->wanted) &&
@@ -369,23 +369,23 @@ static bool on_quota(void *ctx, const struct store_object *o)
         k->refused = true;
         return false;
     }
-    struct amounts more = added(k, quota);
+    struct usage more = added(k, quota);
     if (!more.n)
         return true;
-    struct amounts total = {.arena = a};
+    struct usage total = {.arena = a};
     sum_resource(k->call->api, k->call->ns, quota, r, &total);
     sum_other(k->call->api, k->call->ns, quota, r, &total);
     for (size_t i = 0; i < more.n; i++) {
         struct str name = more.items[i].name;
-        const struct quantity *now = amounts_get(&total, name);
+        const struct quantity *now = usage_get(&total, name);
         struct quantity have = now ? *now : (struct quantity){0, more.items[i].q.format}, limit;
 
         if (!quantity_parse(json_str(json_get_str(hard, name)), &limit) ||
             quantity_cmp(quantity_add(have, more.items[i].q), limit) <= 0)
             continue;
-        amounts_add(&requested, name, more.items[i].q);
-        amounts_add(&used, name, have);
-        amounts_add(&limited, name, limit);
+        usage_add(&requested, name, more.items[i].q);
+        usage_add(&used, name, have);
+        usage_add(&limited, name, limit);
     }
     if (requested.n) {
         refuse(k, quota, &requested, &used, &limited);

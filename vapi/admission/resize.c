@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resizes: of claims, where their class allows it, and of running pods, within their node. Source:
  * plugin/pkg/admission/storage/persistentvolume/resize, plugin/pkg/admission/podresize. */
-#include "amounts.h"
+#include "usage.h"
 #include "plugins.h"
 
 /* --- PersistentVolumeClaimResize --- */
@@ -17,10 +17,10 @@ static struct quantity size_of(const cJSON *claim)
 
 static struct str class_of(const cJSON *claim)
 {
-    struct str old_way = json_str(json_get(json_path(claim, "metadata.annotations"),
-                                           "volume.beta.kubernetes.io/storage-class"));
+    struct str annotated = json_str(json_get(json_path(claim, "metadata.annotations"),
+                                             "volume.beta.kubernetes.io/storage-class"));
 
-    return old_way.p ? old_way : json_str_at(claim, "spec.storageClassName");
+    return annotated.p ? annotated : json_str_at(claim, "spec.storageClassName");
 }
 
 static bool class_grows(const struct admission_call *c, const cJSON *claim, const cJSON *old)
@@ -62,10 +62,10 @@ static int refuse(const struct admission_call *c, const char *cause, struct str 
 }
 
 /* Describes the excess over the node's capacity, in its unit; nothing when it fits. */
-static void compare(struct buf *text, const struct amounts *requests, const cJSON *allocatable,
+static void compare(struct buf *text, const struct usage *requests, const cJSON *allocatable,
                     const char *name, bool in_milli)
 {
-    const struct quantity *wanted = amounts_get(requests, str_c(name));
+    const struct quantity *wanted = usage_get(requests, str_c(name));
     struct quantity have = quantity_from_i64(0, QUANTITY_DECIMAL_SI);
 
     if (!quantity_parse(json_str(json_get(allocatable, name)), &have))
@@ -83,7 +83,7 @@ static int check_node(const struct admission_call *c, const cJSON *pod, const cJ
     struct str os = json_str(json_get(json_path(node, "metadata.labels"), "kubernetes.io/os"));
     struct str name = json_str_at(node, "metadata.name"), why;
     const cJSON *allocatable = json_path(node, "status.allocatable");
-    struct amounts requests = {.arena = c->arena};
+    struct usage requests = {.arena = c->arena};
     struct buf text = BUF_INIT(4096);
 
     if (os.p && !str_eqc(os, "linux"))
@@ -93,7 +93,7 @@ static int check_node(const struct admission_call *c, const cJSON *pod, const cJ
                          "pod resize is only supported on linux nodes, node \"%.*s\" is \"%.*s\"",
                          STR_F(name), STR_F(os)),
             err);
-    amounts_of_pod(&requests, json_get(pod, "spec"), "requests");
+    usage_of_pod(&requests, json_get(pod, "spec"), "requests");
     compare(&text, &requests, allocatable, "cpu", true);
     compare(&text, &requests, allocatable, "memory", false);
     why = arena_printf(c->arena, "node didn't have enough allocatable resources: %.*s",

@@ -14,8 +14,8 @@
 #include "oidc.h"
 #include "token_cache.h"
 
-#define MAX_TOKENS 512   /* verified tokens kept */
-#define TELL_MS    10000 /* at most one refused token per interval is logged */
+#define MAX_TOKENS     512   /* verified tokens kept */
+#define REFUSAL_LOG_MS 10000 /* at most one refused token per interval is logged */
 
 static struct oidc *open_oidc(struct vapi *api)
 {
@@ -37,7 +37,7 @@ struct auth *auth_new(struct vapi *api, struct store *store, struct pki *pki)
     auth->rbac = rbac_new(api);
     auth->tokens = token_cache_new(MAX_TOKENS);
     auth->oidc = open_oidc(api);
-    auth->told_ms = INT64_MIN / 2;
+    auth->refusal_logged_ms = INT64_MIN / 2;
     return auth;
 }
 
@@ -158,8 +158,8 @@ static int refuse_token(struct auth *auth, struct err *err)
 {
     int64_t now = clock_mono_ms(vapi_clock(auth->api));
 
-    if (now - auth->told_ms >= TELL_MS) {
-        auth->told_ms = now;
+    if (now - auth->refusal_logged_ms >= REFUSAL_LOG_MS) {
+        auth->refusal_logged_ms = now;
         log_info("token refused reason=\"%.*s\"", STR_F(err->message));
     }
     err_clear(err);
@@ -207,7 +207,7 @@ int auth_authenticate(struct auth *auth, struct arena *a, const struct net_reque
 
 /* --- authorization --- */
 
-struct question {
+struct decision {
     const struct attributes *what;
     struct arena *arena;
     struct str *reason;
@@ -217,7 +217,7 @@ struct question {
 
 static bool on_rule(void *ctx, const struct rule *rule, const struct rule_origin *o)
 {
-    struct question *q = ctx;
+    struct decision *q = ctx;
 
     if (!rule && q->reason)
         missing_add(&q->missing, q->arena, o);
@@ -245,7 +245,7 @@ bool user_is_master(const struct user *u)
 bool auth_authorize(struct auth *auth, struct arena *a, const struct user *u,
                     const struct attributes *what, struct str *ret_reason)
 {
-    struct question q = {.what = what, .arena = a, .reason = ret_reason};
+    struct decision q = {.what = what, .arena = a, .reason = ret_reason};
 
     assert(auth->magic == AUTH_MAGIC);
     if (ret_reason)

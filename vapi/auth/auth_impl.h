@@ -18,8 +18,8 @@ struct auth {
     struct pki *pki;
     struct rbac *rbac;
     struct token_cache *tokens;
-    struct oidc *oidc; /* NULL: no other issuers */
-    int64_t told_ms;   /* when a refused token was last logged */
+    struct oidc *oidc;         /* NULL: no other issuers */
+    int64_t refusal_logged_ms; /* when a refused token was last logged */
     /* The mode each impersonating user used last, by hash of the name. */
     struct {
         uint64_t user;

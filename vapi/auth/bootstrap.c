@@ -55,7 +55,7 @@ struct bootstrap {
 
 /* --- rows to objects --- */
 
-static cJSON *words(struct arena *a, struct str text)
+static cJSON *split_words(struct arena *a, struct str text)
 {
     cJSON *list = json_new_array(a);
 
@@ -82,7 +82,7 @@ static cJSON *rules_of(struct arena *a, const char *text)
             struct str part = str_cut(&line, '|');
 
             if (part.n)
-                json_set(a, rule, fields[i], words(a, part));
+                json_set(a, rule, fields[i], split_words(a, part));
         }
     }
     return rules;

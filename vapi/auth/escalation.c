@@ -68,8 +68,8 @@ static void write_rule(struct buf *b, struct arena *a, const struct rule *rule)
 
 /* ---- missing rules, as upstream reports them: by group, resource and name, or by URL ---- */
 
-#define MOST_LACKS 256   /* reported */
-#define MOST_ASKED 16384 /* checked over all rules; beyond it they are reported unmerged */
+#define MOST_MISSING 256   /* reported */
+#define MOST_PARTS   16384 /* checked over all rules; beyond it they are reported unmerged */
 
 struct lack {
     struct rule rule; /* lists of one item, except the verbs */
@@ -109,7 +109,7 @@ static void lack_add(struct lacks *l, const struct rule *part)
             lack = &l->items[i];
     }
     if (!lack) {
-        if (l->n == MOST_LACKS)
+        if (l->n == MOST_MISSING)
             return;
         lack = &l->items[l->n++];
         *lack = (struct lack){.rule = *part, .room = part->verbs.n};
@@ -172,10 +172,10 @@ static void check_urls(struct lacks *l, const struct rule *w)
 
 static void check_rule(struct lacks *l, const struct rule *w)
 {
-    size_t parts = rules_questions(1, w);
+    size_t parts = rules_permissions(1, w);
 
-    if (parts > MOST_ASKED - l->requested) {
-        if (l->n < MOST_LACKS)
+    if (parts > MOST_PARTS - l->requested) {
+        if (l->n < MOST_MISSING)
             l->items[l->n++] = (struct lack){.rule = *w, .room = w->verbs.n};
         return;
     }
@@ -236,12 +236,12 @@ static int covered(struct auth *auth, struct arena *a, const struct user *u, str
 
     rbac_each(auth_rbac(auth), u, ns, on_held, &held);
     for (size_t i = 0; i < n; i++) {
-        requested += rules_questions(held.n, &wanted[i]);
-        if (requested <= RULES_MAX_QUESTIONS && rules_cover(held.rules, held.n, &wanted[i]))
+        requested += rules_permissions(held.n, &wanted[i]);
+        if (requested <= RULES_MAX_PERMISSIONS && rules_cover(held.rules, held.n, &wanted[i]))
             continue;
         missing = true;
         if (!lacks.items)
-            lacks.items = arena_alloc(a, MOST_LACKS * sizeof(*lacks.items));
+            lacks.items = arena_alloc(a, MOST_MISSING * sizeof(*lacks.items));
         check_rule(&lacks, &wanted[i]);
     }
     return missing ? refuse(u, r, name, &lacks, err) : 0;

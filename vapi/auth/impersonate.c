@@ -32,7 +32,7 @@ struct wanted {
     struct str ns, account; /* of system:serviceaccount:NS:NAME */
 };
 
-struct asking {
+struct attempt {
     struct auth *auth;
     struct arena *arena;
     const struct user *real;
@@ -116,7 +116,7 @@ static void write_extras(struct buf *b, struct arena *a, const cJSON *extra)
 }
 
 /* As Go prints the headers. */
-static int nobody_named(struct arena *a, const struct wanted *w, struct err *err)
+static int refuse_nameless(struct arena *a, const struct wanted *w, struct err *err)
 {
     struct buf b = BUF_INIT(65536);
 
@@ -134,8 +134,8 @@ static int nobody_named(struct arena *a, const struct wanted *w, struct err *err
 }
 
 /* 1: no impersonation. */
-static int read_wanted(struct arena *a, const struct net_request *r, struct wanted *w,
-                       struct err *err)
+static int read_headers(struct arena *a, const struct net_request *r, struct wanted *w,
+                        struct err *err)
 {
     *w = (struct wanted){.name = arena_str(a, net_header(r, "impersonate-user")),
                          .uid = arena_str(a, net_header(r, "impersonate-uid"))};
@@ -157,19 +157,19 @@ static int read_wanted(struct arena *a, const struct net_request *r, struct want
                 (struct extra){extra_key(a, h->name), arena_str(a, h->value)};
     }
     if (!w->name.n)
-        return w->uid.n || w->n_groups || w->n_extras ? nobody_named(a, w, err) : 1;
+        return w->uid.n || w->n_groups || w->n_extras ? refuse_nameless(a, w, err) : 1;
     read_names(a, w);
     return 0;
 }
 
 /* ---- permission ---- */
 
-static int refuse(const struct asking *q, const struct attributes *what, struct str reason)
+static int refuse(const struct attempt *q, const struct attributes *what, struct str reason)
 {
     return auth_forbidden(q->err, q->arena, q->real, what, reason);
 }
 
-static int may(const struct asking *q, const struct attributes *what)
+static int may(const struct attempt *q, const struct attributes *what)
 {
     struct str reason;
 
@@ -179,7 +179,8 @@ static int may(const struct asking *q, const struct attributes *what)
 }
 
 /* In the legacy mode users and groups are in the core group, others in authentication.k8s.io. */
-static struct attributes asked_for(const struct asking *q, const char *resource, struct str name)
+static struct attributes identity_attributes(const struct attempt *q, const char *resource,
+                                             struct str name)
 {
     bool core = !q->constrained && (!strcmp(resource, "users") || !strcmp(resource, "groups") ||
                                     !strcmp(resource, "serviceaccounts"));
@@ -193,15 +194,15 @@ static struct attributes asked_for(const struct asking *q, const char *resource,
                                .name = name};
 }
 
-static int may_name(const struct asking *q)
+static int may_name(const struct attempt *q)
 {
     const struct wanted *w = q->wanted;
-    struct attributes what = asked_for(q, "users", w->name);
+    struct attributes what = identity_attributes(q, "users", w->name);
 
     if (q->constrained && w->node.n)
-        what = asked_for(q, "nodes", w->node);
+        what = identity_attributes(q, "nodes", w->node);
     if (w->account.n) {
-        what = asked_for(q, "serviceaccounts", w->account);
+        what = identity_attributes(q, "serviceaccounts", w->account);
         what.ns = w->ns;
     }
     /* An account may be bound to any node: permission for one node is not permission for
@@ -211,18 +212,18 @@ static int may_name(const struct asking *q)
     return may(q, &what);
 }
 
-static int may_uid(const struct asking *q)
+static int may_uid(const struct attempt *q)
 {
-    struct attributes what = asked_for(q, "uids", q->wanted->uid);
+    struct attributes what = identity_attributes(q, "uids", q->wanted->uid);
 
     return q->wanted->uid.n ? may(q, &what) : 0;
 }
 
-static int may_groups(const struct asking *q)
+static int may_groups(const struct attempt *q)
 {
     const struct wanted *w = q->wanted;
-    struct attributes what = asked_for(q, "groups", STR("")),
-                      all = asked_for(q, "groups", STR("*"));
+    struct attributes what = identity_attributes(q, "groups", STR("")),
+                      all = identity_attributes(q, "groups", STR("*"));
 
     for (size_t i = 0; q->constrained && i < w->n_groups; i++) {
         if (!w->groups[i].n)
@@ -261,10 +262,10 @@ static const char *check_extra(struct arena *a, const struct extra *x)
     return x->value.n ? NULL : "impersonating the empty string value in extra is not allowed";
 }
 
-static int may_extras(const struct asking *q)
+static int may_extras(const struct attempt *q)
 {
     const struct wanted *w = q->wanted;
-    struct attributes what = asked_for(q, "userextras", STR("")), all = what;
+    struct attributes what = identity_attributes(q, "userextras", STR("")), all = what;
 
     for (size_t i = 0; q->constrained && i < w->n_extras; i++) {
         const char *why = check_extra(q->arena, &w->extras[i]);
@@ -333,7 +334,7 @@ static const struct mode {
 };
 
 /* Whether the user may use the mode for this request. */
-static int may_do(const struct asking *q, const struct mode *mode)
+static int may_do(const struct attempt *q, const struct mode *mode)
 {
     struct attributes what = *q->what;
 
@@ -341,7 +342,7 @@ static int may_do(const struct asking *q, const struct mode *mode)
     return may(q, &what);
 }
 
-static int try_mode(struct asking *q, const struct mode *mode)
+static int try_mode(struct attempt *q, const struct mode *mode)
 {
     q->verb = mode->verb;
     q->constrained = mode->name != NULL;
@@ -394,7 +395,7 @@ static size_t *last_mode(struct auth *auth, const struct user *user)
 }
 
 /* True when the mode applied. */
-static bool act(struct asking *q, size_t mode, struct user *user, struct err *err)
+static bool act(struct attempt *q, size_t mode, struct user *user, struct err *err)
 {
     struct err *later = ARENA_NEW(q->arena, struct err);
 
@@ -416,8 +417,8 @@ int auth_impersonate(struct auth *auth, struct arena *a, const struct net_reques
                      const struct attributes *what, struct user *user, struct err *err)
 {
     struct wanted w;
-    int given = read_wanted(a, r, &w, err);
-    struct asking q = {
+    int given = read_headers(a, r, &w, err);
+    struct attempt q = {
         .auth = auth, .arena = a, .real = user, .what = what, .wanted = &w, .err = err};
     size_t last;
 

@@ -18,12 +18,12 @@
 #include "jwt.h"
 #include "pki_cert.h"
 
-#define PKI_MAGIC 0x706b6921u
-#define YEAR      (365LL * 24 * 3600)
-#define CA_LIFE   (10 * YEAR)
-#define LEAF_LIFE YEAR
-#define SKEW      300 /* seconds of clock skew of other machines */
-#define MAX_NAMES 100
+#define PKI_MAGIC     0x706b6921u
+#define YEAR          (365LL * 24 * 3600)
+#define CA_LIFETIME   (10 * YEAR)
+#define LEAF_LIFETIME YEAR
+#define SKEW          300 /* seconds of clock skew of other machines */
+#define MAX_NAMES     100
 
 struct pki {
     unsigned magic;
@@ -34,7 +34,7 @@ struct pki {
     struct str *names;
     size_t n_names;
     struct str issuer, cluster_uid;
-    int64_t life, config_from, config_end;
+    int64_t lifetime, config_from, config_end;
 
     X509 *ca, *serving;
     EVP_PKEY *ca_key, *serving_key, *token_key;
@@ -119,7 +119,7 @@ static int make_ca(struct pki *p, struct err *err)
         .use = CERT_CA,
         .cn = arena_printf(p->arena, "sublet-ca-%.*s", STR_F(str_sub(p->cluster_uid, 0, 36))),
         .not_before = now - SKEW,
-        .not_after = now + CA_LIFE,
+        .not_after = now + CA_LIFETIME,
         .rng = p->rng,
     };
 
@@ -214,7 +214,7 @@ int pki_renew_serving(struct pki *p, struct err *err)
         .names = p->names,
         .n_names = p->n_names,
         .not_before = clock_wall_s(p->clock) - SKEW,
-        .not_after = leaf_end(p, p->life),
+        .not_after = leaf_end(p, p->lifetime),
         .rng = p->rng,
     };
     struct pair pair;
@@ -239,9 +239,9 @@ static int64_t renew_at(const X509 *cert)
 }
 
 /* Whether a new certificate would have a much shorter lifetime: the option may have changed. */
-static bool lives_too_long(const struct pki *p, const X509 *cert)
+static bool outlives_option(const struct pki *p, const X509 *cert)
 {
-    return pki_cert_not_after(cert) - made_at(cert) > p->life;
+    return pki_cert_not_after(cert) - made_at(cert) > p->lifetime;
 }
 
 /* Unlike the CA, an unreadable serving certificate is harmless: it is issued again. */
@@ -253,7 +253,7 @@ static int load_serving(struct pki *p, struct err *err)
         return pki_renew_serving(p, err);
     bool good = X509_verify(pair.cert, p->ca_key) == 1 &&
                 pki_cert_has_names(pair.cert, p->names, p->n_names) &&
-                !lives_too_long(p, pair.cert) && renew_at(pair.cert) > clock_wall_s(p->clock);
+                !outlives_option(p, pair.cert) && renew_at(pair.cert) > clock_wall_s(p->clock);
     ERR_clear_error();
     if (good) {
         keep_serving(p, &pair);
@@ -301,7 +301,7 @@ int pki_open(struct store *s, const struct pki_options *options, struct pki **re
     p->arena = arena_new(0);
     p->issuer = arena_str(p->arena, options->issuer);
     p->cluster_uid = arena_str(p->arena, options->cluster_uid);
-    p->life = options->life_s ? options->life_s : LEAF_LIFE;
+    p->lifetime = options->life_s ? options->life_s : LEAF_LIFETIME;
     p->names = arena_alloc(p->arena, options->n_names * sizeof(*p->names));
     p->n_names = options->n_names;
     for (size_t i = 0; i < options->n_names; i++)
@@ -350,7 +350,8 @@ int64_t pki_serving_renew_at(const struct pki *p)
     return renew_at(p->serving);
 }
 
-void pki_life(const struct pki *p, enum pki_certificate which, int64_t *ret_from, int64_t *ret_end)
+void pki_lifetime(const struct pki *p, enum pki_certificate which, int64_t *ret_from,
+                  int64_t *ret_end)
 {
     const X509 *cert = which == PKI_CA ? p->ca : p->serving;
 
@@ -384,12 +385,12 @@ int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct
 }
 
 /* A long-lived certificate ends earlier by as much as it was backdated. */
-#define LONG_LIFE (8 * 3600)
+#define LONG_LIFETIME (8 * 3600)
 
 int pki_sign_request(struct pki *p, struct arena *a, struct str pem, const struct str *usages,
                      size_t n, int64_t seconds, struct str *ret_cert, struct err *err)
 {
-    int64_t backdate = seconds < LONG_LIFE ? 0 : SKEW;
+    int64_t backdate = seconds < LONG_LIFETIME ? 0 : SKEW;
     struct cert_request request = {
         .not_before = clock_wall_s(p->clock) - SKEW,
         .not_after = leaf_end(p, seconds - backdate),
@@ -435,10 +436,10 @@ int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str s
     struct str cert, key, user = arena_printf(a, "%.*s-%.*s", STR_F(name), STR_F(cn));
     struct buf b = BUF_INIT(0);
 
-    if (pki_issue_client(p, a, cn, organizations, n, p->life, &cert, &key, err) < 0)
+    if (pki_issue_client(p, a, cn, organizations, n, p->lifetime, &cert, &key, err) < 0)
         return -1;
     p->config_from = clock_wall_s(p->clock);
-    p->config_end = leaf_end(p, p->life);
+    p->config_end = leaf_end(p, p->lifetime);
     buf_addc(&b, "apiVersion: v1\nkind: Config\nclusters:\n- name: ");
     buf_json_string(&b, name);
     buf_addc(&b, "\n  cluster:\n    server: ");

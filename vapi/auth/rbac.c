@@ -179,12 +179,12 @@ const struct rule *rbac_role_rules(struct rbac *r, struct arena *a, struct str n
 /* --- matching --- */
 
 /* An access review may name a hundred thousand groups, and a binding as many subjects. */
-struct asker {
+struct membership {
     const struct user *user;
     struct str *sorted; /* its groups; NULL: few enough for a linear search */
 };
 
-static void asker_sort(struct asker *k, struct arena *a)
+static void membership_sort(struct membership *k, struct arena *a)
 {
     size_t n = k->user->n_groups;
 
@@ -194,7 +194,7 @@ static void asker_sort(struct asker *k, struct arena *a)
     qsort(k->sorted, n, sizeof(*k->sorted), str_order);
 }
 
-static bool is_in_group(const struct asker *k, struct str group)
+static bool is_in_group(const struct membership *k, struct str group)
 {
     const struct user *u = k->user;
 
@@ -207,7 +207,7 @@ static bool is_in_group(const struct asker *k, struct str group)
     return false;
 }
 
-static const struct subject *binding_subject(const struct binding *b, const struct asker *k)
+static const struct subject *binding_subject(const struct binding *b, const struct membership *k)
 {
     for (size_t i = 0; i < b->n_subjects; i++) {
         const struct subject *s = &b->subjects[i];
@@ -225,7 +225,8 @@ static struct str split_account(struct str *name)
     return str_cut(name, ':');
 }
 
-static void each_rule(struct rbac *r, const struct asker *k, struct str ns, rule_cb each, void *ctx)
+static void each_rule(struct rbac *r, const struct membership *k, struct str ns, rule_cb each,
+                      void *ctx)
 {
     static const char *const kinds[] = {"User", "Group", "ServiceAccount"};
 
@@ -260,13 +261,13 @@ static void each_rule(struct rbac *r, const struct asker *k, struct str ns, rule
 
 void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each, void *ctx)
 {
-    struct asker k = {.user = u};
+    struct membership k = {.user = u};
     struct arena *a = u->n_groups > FEW_GROUPS ? arena_new(0) : NULL;
 
     assert(r->magic == RBAC_MAGIC);
     index_make(r);
     if (a)
-        asker_sort(&k, a);
+        membership_sort(&k, a);
     each_rule(r, &k, ns, each, ctx);
     if (a)
         arena_free(a);
@@ -405,14 +406,14 @@ static size_t product(const size_t *factors, size_t n)
     size_t product = 1;
 
     for (size_t i = 0; i < n; i++) {
-        if (factors[i] > 1 && product > RULES_MAX_QUESTIONS / factors[i])
-            return RULES_MAX_QUESTIONS + 1;
+        if (factors[i] > 1 && product > RULES_MAX_PERMISSIONS / factors[i])
+            return RULES_MAX_PERMISSIONS + 1;
         product *= factors[i] ? factors[i] : 1;
     }
     return product;
 }
 
-size_t rules_questions(size_t n_held, const struct rule *w)
+size_t rules_permissions(size_t n_held, const struct rule *w)
 {
     const size_t resources[] = {n_held, w->verbs.n, w->groups.n, w->resources.n, w->names.n};
     const size_t urls[] = {n_held, w->verbs.n, w->urls.n};
@@ -426,7 +427,7 @@ bool rules_cover(const struct rule *held, size_t n_held, const struct rule *want
     struct arena *a;
     bool covered = true;
 
-    if (rules_questions(n_held, wanted) > RULES_MAX_QUESTIONS)
+    if (rules_permissions(n_held, wanted) > RULES_MAX_PERMISSIONS)
         return false;
     a = arena_new(0);
 

@@ -44,5 +44,5 @@ bool rules_allow(const struct rule *rules, size_t n,
 bool rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted);
 /* Limit of the single permissions to check, as the lists multiply; beyond it, nothing is covered: a
  * client's lists must not block the loop. */
-#define RULES_MAX_QUESTIONS ((size_t)4000000)
-size_t rules_questions(size_t n_held, const struct rule *wanted);
+#define RULES_MAX_PERMISSIONS ((size_t)4000000)
+size_t rules_permissions(size_t n_held, const struct rule *wanted);

@@ -8,7 +8,7 @@
 
 #include "auth_impl.h"
 
-struct question {
+struct review {
     struct call *call;
     const cJSON *spec, *resource, *path; /* of resourceAttributes, nonResourceAttributes */
     struct user user;
@@ -98,7 +98,7 @@ static cJSON *internal_path(struct arena *a, const cJSON *path)
     return o;
 }
 
-static void check_spec(struct field_errors *e, const struct question *q)
+static void check_spec(struct field_errors *e, const struct review *q)
 {
     const struct field_path *spec = FIELD(NULL, "spec"), *at = FIELD(spec, "resourceAttributes");
     struct arena *a = e->arena;
@@ -118,7 +118,7 @@ static void check_spec(struct field_errors *e, const struct question *q)
 }
 
 /* Reviews have no name. The namespace of a local one is already the request's. */
-static void check_metadata(struct field_errors *e, const struct question *q)
+static void check_metadata(struct field_errors *e, const struct review *q)
 {
     json_each(member, json_get(q->call->body, "metadata"))
     {
@@ -131,7 +131,7 @@ static void check_metadata(struct field_errors *e, const struct question *q)
     }
 }
 
-static void check_local(struct field_errors *e, const struct question *q, struct str ns)
+static void check_local(struct field_errors *e, const struct review *q, struct str ns)
 {
     const struct field_path *spec = FIELD(NULL, "spec");
     struct str requested = json_str_at(q->resource, "namespace");
@@ -144,7 +144,7 @@ static void check_local(struct field_errors *e, const struct question *q, struct
                       "disallowed on this kind of request");
 }
 
-static int check(const struct question *q, struct err *err)
+static int check(const struct review *q, struct err *err)
 {
     struct call *c = q->call;
     struct field_errors e;
@@ -167,7 +167,7 @@ static const cJSON *given(const cJSON *object, const char *key)
     return json_is_object(node) ? node : NULL;
 }
 
-static void read_user(struct question *q)
+static void read_user(struct review *q)
 {
     const cJSON *list = json_get(q->spec, "groups");
     struct str *groups = arena_alloc(q->call->arena, (json_count(list) + 1) * sizeof(*groups));
@@ -188,7 +188,7 @@ static struct str text_at(const cJSON *object, const char *key)
     return text.p ? text : STR("");
 }
 
-static void read_attributes(struct question *q)
+static void read_attributes(struct review *q)
 {
     const cJSON *from = q->resource ? q->resource : q->path;
 
@@ -233,7 +233,7 @@ static bool raw_readable(struct arena *a, struct str raw, bool labels)
            0;
 }
 
-static void note_selector(const struct question *q, struct buf *out, const char *key, bool labels)
+static void note_selector(const struct review *q, struct buf *out, const char *key, bool labels)
 {
     const cJSON *selector = json_get(q->resource, key);
     struct str raw = json_str_at(selector, "rawSelector");
@@ -254,7 +254,7 @@ static void note_selector(const struct question *q, struct buf *out, const char 
                key, readable ? "partially " : "");
 }
 
-static void answer(const struct question *q)
+static void answer(const struct review *q)
 {
     struct call *c = q->call;
     cJSON *status = json_set(c->arena, c->body, "status", json_new_object(c->arena));
@@ -275,7 +275,7 @@ static void answer(const struct question *q)
 
 void review_access(struct call *c)
 {
-    struct question q = {.call = c, .spec = json_get(c->body, "spec")};
+    struct review q = {.call = c, .spec = json_get(c->body, "spec")};
     struct err err;
 
     q.resource = given(q.spec, "resourceAttributes");

@@ -22,7 +22,7 @@ struct vapi_renewals {
     struct vapi *api;
     struct vapi_renewal items[VAPI_MOST_RENEWALS];
     size_t n;
-    int64_t ca_told; /* when its expiry was logged last */
+    int64_t ca_end_logged; /* when its expiry was logged last */
 };
 
 static int64_t due(const struct vapi_renewal *r)
@@ -46,12 +46,12 @@ void renewal_serving_tls(struct vapi *api, struct net_tls *ret)
 
 static void serving_life(void *ctx, int64_t *ret_from, int64_t *ret_end)
 {
-    pki_life(((struct vapi *)ctx)->o.pki, PKI_SERVING, ret_from, ret_end);
+    pki_lifetime(((struct vapi *)ctx)->o.pki, PKI_SERVING, ret_from, ret_end);
 }
 
 static void ca_life(void *ctx, int64_t *ret_from, int64_t *ret_end)
 {
-    pki_life(((struct vapi *)ctx)->o.pki, PKI_CA, ret_from, ret_end);
+    pki_lifetime(((struct vapi *)ctx)->o.pki, PKI_CA, ret_from, ret_end);
 }
 
 /* Open connections keep their certificate; new handshakes use the renewed one. */
@@ -66,15 +66,15 @@ static int renew_serving(void *ctx, struct err *err)
     return api->server ? net_set_tls(api->server, &tls, err) : 0;
 }
 
-static void tell_ca(struct vapi_renewals *all, int64_t now)
+static void log_ca(struct vapi_renewals *all, int64_t now)
 {
     struct arena *a;
     int64_t from, end;
 
     ca_life(all->api, &from, &end);
-    if (end - now > CA_WARNING_S || now - all->ca_told < MOST_WAIT_S)
+    if (end - now > CA_WARNING_S || now - all->ca_end_logged < MOST_WAIT_S)
         return;
-    all->ca_told = now;
+    all->ca_end_logged = now;
     a = arena_new(0);
     log_warn("the certificate authority of this cluster ends until=%.*s",
              STR_F(time_format_s(a, end)));
@@ -133,7 +133,7 @@ void renewal_check(struct vapi *api)
         if (due(&all->items[i]) <= now)
             renew_one(&all->items[i]);
     }
-    tell_ca(all, now);
+    log_ca(all, now);
     set_timer(all);
 }
 
@@ -176,7 +176,7 @@ void renewal_start(struct vapi *api)
 
     api->renewals = NEW(struct vapi_renewals);
     api->renewals->api = api;
-    api->renewals->ca_told = INT64_MIN / 2;
+    api->renewals->ca_end_logged = INT64_MIN / 2;
     for (size_t i = 0; i < sizeof(OWN) / sizeof(OWN[0]); i++) {
         api->renewals->items[i] = OWN[i];
         api->renewals->items[i].ctx = api;

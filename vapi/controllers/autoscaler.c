@@ -16,8 +16,8 @@ struct scaling {
     const char *why;
 };
 
-static void say(struct scaling *s, const char *type, bool holds, const char *reason,
-                struct str message)
+static void set_condition(struct scaling *s, const char *type, bool holds, const char *reason,
+                          struct str message)
 {
     condition_set(reconcile_arena(s->run), s->hpa, type, holds ? "True" : "False", reason, message,
                   reconcile_now_s(s->run));
@@ -46,7 +46,8 @@ static const struct resource *target_resource(struct reconcile *r, const cJSON *
 static void no_scale(struct scaling *s, struct str why)
 {
     reconcile_event(s->run, s->hpa, "Warning", "FailedGetScale", "%.*s", STR_F(why));
-    say(s, "AbleToScale", false, "FailedGetScale",
+    set_condition(
+        s, "AbleToScale", false, "FailedGetScale",
         arena_printf(reconcile_arena(s->run),
                      "the HPA controller was unable to get the target's current scale: %.*s",
                      STR_F(why)));
@@ -75,10 +76,10 @@ static bool find_target(struct scaling *s)
 
 /* --- missing metrics --- */
 
-struct metric_words {
+struct metric_type {
     const char *type, *reason, *field, *api;
 };
-static const struct metric_words METRICS[] = {
+static const struct metric_type METRICS[] = {
     {"Resource", "FailedGetResourceMetric", "resource", NULL},
     {"ContainerResource", "FailedGetContainerResourceMetric", "containerResource", NULL},
     {"Pods", "FailedGetPodsMetric", "pods", "custom"},
@@ -86,7 +87,7 @@ static const struct metric_words METRICS[] = {
     {"External", "FailedGetExternalMetric", "external", "external"},
 };
 
-static const struct metric_words *words_of(const cJSON *metric)
+static const struct metric_type *type_of(const cJSON *metric)
 {
     for (size_t i = 0; i < sizeof(METRICS) / sizeof(*METRICS); i++) {
         if (str_eqc(json_str_at(metric, "type"), METRICS[i].type))
@@ -95,7 +96,8 @@ static const struct metric_words *words_of(const cJSON *metric)
     return &METRICS[0];
 }
 
-static struct str why_not(struct scaling *s, const cJSON *metric, const struct metric_words *w)
+static struct str missing_metric(struct scaling *s, const cJSON *metric,
+                                 const struct metric_type *w)
 {
     struct arena *a = reconcile_arena(s->run);
     const cJSON *source = json_get(metric, w->field);
@@ -117,7 +119,7 @@ static struct str why_not(struct scaling *s, const cJSON *metric, const struct m
 }
 
 /* The metric's name in the final message, as upstream has it for this type. */
-static struct str named(struct arena *a, const cJSON *metric, const struct metric_words *w)
+static struct str named(struct arena *a, const cJSON *metric, const struct metric_type *w)
 {
     const cJSON *source = json_get(metric, w->field);
 
@@ -128,22 +130,23 @@ static struct str named(struct arena *a, const cJSON *metric, const struct metri
                : str_c(w->field);
 }
 
-static void tell_no_metrics(struct scaling *s)
+static void report_no_metrics(struct scaling *s)
 {
     struct arena *a = reconcile_arena(s->run);
     const cJSON *metrics = json_path(s->hpa, "spec.metrics"), *first = json_first(metrics);
-    const struct metric_words *w = words_of(first);
-    struct str why = why_not(s, first, w);
+    const struct metric_type *w = type_of(first);
+    struct str why = missing_metric(s, first, w);
     size_t n = json_count(metrics);
 
-    say(s, "ScalingActive", false, w->reason,
+    set_condition(
+        s, "ScalingActive", false, w->reason,
         arena_printf(a, "the HPA was unable to compute the replica count: %.*s", STR_F(why)));
     json_each(metric, metrics)
     {
-        const struct metric_words *its = words_of(metric);
+        const struct metric_type *its = type_of(metric);
 
         reconcile_event(s->run, s->hpa, "Warning", its->reason, "%.*s",
-                        STR_F(why_not(s, metric, its)));
+                        STR_F(missing_metric(s, metric, its)));
     }
     reconcile_event(s->run, s->hpa, "Warning", "FailedComputeMetricsReplicas",
                     "invalid metrics (%zu invalid out of %zu), first error is: failed to get %.*s "
@@ -173,17 +176,19 @@ static void on_scaled(struct reconcile *r, void *ctx, const struct err *err,
         reconcile_event(r, s->hpa, "Warning", "FailedRescale",
                         "New size: %lld; reason: %s; error: %.*s", (long long)s->desired, s->why,
                         STR_F(err->message));
-        say(s, "AbleToScale", false, "FailedUpdateScale",
-            arena_printf(a, "the HPA controller was unable to update the target scale: %.*s",
-                         STR_F(err->message)));
+        set_condition(s, "AbleToScale", false, "FailedUpdateScale",
+                      arena_printf(a,
+                                   "the HPA controller was unable to update the target scale: %.*s",
+                                   STR_F(err->message)));
         reconcile_take(r, err);
         s->desired = s->current;
     } else {
         reconcile_event(r, s->hpa, "Normal", "SuccessfulRescale", "New size: %lld; reason: %s",
                         (long long)s->desired, s->why);
-        say(s, "AbleToScale", true, "SucceededRescale",
-            arena_printf(a, "the HPA controller was able to update the target scale to %lld",
-                         (long long)s->desired));
+        set_condition(s, "AbleToScale", true, "SucceededRescale",
+                      arena_printf(a,
+                                   "the HPA controller was able to update the target scale to %lld",
+                                   (long long)s->desired));
         json_set_str(a, json_ensure_object(a, s->hpa, "status"), "lastScaleTime",
                      time_format_s(a, reconcile_now_s(r)));
     }
@@ -207,12 +212,12 @@ static void decide(struct scaling *s)
     int64_t least = json_i64_at(s->hpa, "spec.minReplicas", 1);
     int64_t most = json_i64_at(s->hpa, "spec.maxReplicas", INT32_MAX);
 
-    say(s, "AbleToScale", true, "SucceededGetScale",
-        STR("the HPA controller was able to get the target's current scale"));
+    set_condition(s, "AbleToScale", true, "SucceededGetScale",
+                  STR("the HPA controller was able to get the target's current scale"));
     s->desired = s->current;
     if (s->current == 0 && least != 0) {
-        say(s, "ScalingActive", false, "ScalingDisabled",
-            STR("scaling is disabled since the replica count of the target is zero"));
+        set_condition(s, "ScalingActive", false, "ScalingDisabled",
+                      STR("scaling is disabled since the replica count of the target is zero"));
     } else if (s->current > most) {
         s->desired = most;
         s->why = "Current number of replicas above Spec.MaxReplicas";
@@ -220,7 +225,7 @@ static void decide(struct scaling *s)
         s->desired = least;
         s->why = "Current number of replicas below Spec.MinReplicas";
     } else {
-        tell_no_metrics(s);
+        report_no_metrics(s);
         s->desired = json_i64_at(s->hpa, "status.desiredReplicas", 0);
     }
     if (s->why) {

@@ -7,12 +7,12 @@
 
 #include <sublet/encode.h>
 
-#define HOUR_S      3600
-#define DECIDED_S   HOUR_S
-#define PENDING_S   (24 * HOUR_S)
-#define LIFE_S      (365LL * 24 * HOUR_S)
-#define LIFE_LEAST  600
-#define USAGES_MOST 64
+#define HOUR_S         3600
+#define DECIDED_S      HOUR_S
+#define PENDING_S      (24 * HOUR_S)
+#define MAX_LIFETIME_S (365LL * 24 * HOUR_S)
+#define MIN_LIFETIME_S 600
+#define USAGES_MOST    64
 
 /* Tags of GeneralName (RFC 5280, 4.2.1.6). */
 enum { NAME_EMAIL = 1, NAME_DNS = 2, NAME_URI = 6, NAME_IP = 7 };
@@ -143,7 +143,8 @@ static const struct signer *find_signer(struct str name)
 
 /* --- signing --- */
 
-static void say(struct signing *s, const char *type, const char *reason, struct str message)
+static void add_condition(struct signing *s, const char *type, const char *reason,
+                          struct str message)
 {
     struct arena *a = reconcile_arena(s->run);
     int64_t now = reconcile_now_s(s->run);
@@ -155,11 +156,11 @@ static void say(struct signing *s, const char *type, const char *reason, struct 
 
 static int64_t life_of(const struct signing *s)
 {
-    int64_t requested = json_i64_at(s->csr, "spec.expirationSeconds", LIFE_S);
+    int64_t requested = json_i64_at(s->csr, "spec.expirationSeconds", MAX_LIFETIME_S);
 
-    if (requested > LIFE_S)
-        return LIFE_S;
-    return requested < LIFE_LEAST ? LIFE_LEAST : requested;
+    if (requested > MAX_LIFETIME_S)
+        return MAX_LIFETIME_S;
+    return requested < MIN_LIFETIME_S ? MIN_LIFETIME_S : requested;
 }
 
 static void sign(struct signing *s, const struct signer *signer)
@@ -171,10 +172,10 @@ static void sign(struct signing *s, const struct signer *signer)
 
     err_init(&err, a);
     if (wrong)
-        say(s, "Failed", "SignerValidationFailure", str_c(wrong));
+        add_condition(s, "Failed", "SignerValidationFailure", str_c(wrong));
     else if (pki_sign_request(vapi_pki(reconcile_api(s->run)), a, s->pem, s->usages, s->n_usages,
                               life_of(s), &cert, &err))
-        say(s, "Failed", "SigningFailure", err.message);
+        add_condition(s, "Failed", "SigningFailure", err.message);
     else
         json_set_str(a, json_ensure_object(a, s->csr, "status"), "certificate",
                      base64_encode(a, cert));
@@ -224,7 +225,7 @@ static void approve(struct signing *s)
             !auth_authorize(vapi_auth(reconcile_api(s->run)), reconcile_arena(s->run), &user, &what,
                             NULL))
             continue;
-        say(s, "Approved", "AutoApproved", str_c(ways[i].message));
+        add_condition(s, "Approved", "AutoApproved", str_c(ways[i].message));
         reconcile_update_at(s->run, s->res, "approval", s->csr);
         return;
     }

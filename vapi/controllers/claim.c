@@ -9,7 +9,7 @@ struct claim {
     const cJSON *owner;
     const struct selector *selector;
     struct str ns, uid;
-    bool going; /* the owner is being deleted */
+    bool terminating; /* the owner is being deleted */
     cJSON *mine;
 };
 
@@ -42,9 +42,9 @@ static bool on_object(void *ctx, const struct store_object *o)
     bool owned = str_eq(json_str_at(controller, "uid"), c->uid);
     if (owned && matches)
         json_append(c->mine, object);
-    else if (owned && !c->going && !object_is_terminating(object))
+    else if (owned && !c->terminating && !object_is_terminating(object))
         release(c, object);
-    else if (!controller && matches && !c->going && !object_is_terminating(object)) {
+    else if (!controller && matches && !c->terminating && !object_is_terminating(object)) {
         adopt(c, object);
         json_append(c->mine, object);
     }
@@ -72,7 +72,7 @@ cJSON *objects_claim(struct reconcile *r, const struct resource *res,
 
     c.ns = meta_ns(owner);
     c.uid = meta_uid(owner);
-    c.going = object_is_terminating(owner);
+    c.terminating = object_is_terminating(owner);
     return scan(&c, on_object);
 }
 

@@ -26,21 +26,21 @@ struct controllers {
     void *closed_ctx;
 };
 
-enum told { TOLD_DEPTH, TOLD_ADDS, TOLD_RETRIES, TOLD_WORKING, N_TOLD };
+enum queue_metric { QUEUE_DEPTH, QUEUE_ADDS, QUEUE_RETRIES, QUEUE_WORKING, N_QUEUE_METRICS };
 static const struct {
     const char *name;
     enum metric_type type;
     const char *help;
-} TOLD[N_TOLD] = {
+} QUEUE_METRICS[N_QUEUE_METRICS] = {
     {"workqueue_depth", METRIC_GAUGE, "Current depth of workqueue"},
     {"workqueue_adds_total", METRIC_COUNTER, "Total number of adds handled by workqueue"},
     {"workqueue_retries_total", METRIC_COUNTER, "Total number of retries handled by workqueue"},
     {"sublet_workqueue_working", METRIC_GAUGE, "Keys of a workqueue that are being processed"},
 };
 
-static uint64_t told_value(const struct worker_stats *s, enum told which)
+static uint64_t queue_value(const struct worker_stats *s, enum queue_metric which)
 {
-    const uint64_t values[N_TOLD] = {s->waiting, s->adds, s->retries, s->working};
+    const uint64_t values[N_QUEUE_METRICS] = {s->waiting, s->adds, s->retries, s->working};
 
     return values[which];
 }
@@ -51,15 +51,16 @@ static void on_metrics(void *ctx, struct buf *out)
     struct buf labels = BUF_INIT(0);
 
     assert(cs->magic == CONTROLLERS_MAGIC);
-    for (enum told t = 0; t < N_TOLD; t++) {
-        metrics_family(out, TOLD[t].name, TOLD[t].type, TOLD[t].help);
+    for (enum queue_metric t = 0; t < N_QUEUE_METRICS; t++) {
+        metrics_family(out, QUEUE_METRICS[t].name, QUEUE_METRICS[t].type, QUEUE_METRICS[t].help);
         for (size_t i = 0; i < cs->n; i++) {
             struct worker_stats stats;
             const char *name = controller_stats(cs->all[i], &stats);
 
             buf_clear(&labels);
             metrics_label(&labels, "name", str_c(name));
-            metrics_sample_u64(out, TOLD[t].name, buf_str(&labels), told_value(&stats, t));
+            metrics_sample_u64(out, QUEUE_METRICS[t].name, buf_str(&labels),
+                               queue_value(&stats, t));
         }
     }
     buf_fini(&labels);

@@ -116,8 +116,8 @@ static int put_up(struct crds *x, struct arena *a, const cJSON *stored, struct e
 
 /* --- conditions --- */
 
-static bool say(struct arena *a, cJSON *crd, const char *type, bool holds, const char *reason,
-                struct str message, int64_t now)
+static bool set_condition(struct arena *a, cJSON *crd, const char *type, bool holds,
+                          const char *reason, struct str message, int64_t now)
 {
     return condition_set(a, crd, type, holds ? "True" : "False", reason, message, now);
 }
@@ -156,20 +156,20 @@ static bool judge(struct crds *x, struct arena *a, cJSON *crd, int64_t now, bool
         *changed = true;
     }
     if (v.reason)
-        *changed |= say(a, crd, "NamesAccepted", false, v.reason, v.message, now);
+        *changed |= set_condition(a, crd, "NamesAccepted", false, v.reason, v.message, now);
     else
-        *changed |=
-            say(a, crd, "NamesAccepted", true, "NoConflicts", STR("no conflicts found"), now);
+        *changed |= set_condition(a, crd, "NamesAccepted", true, "NoConflicts",
+                                  STR("no conflicts found"), now);
     /* An established CRD stays established, with its accepted names. */
     if (v.reason && established && !v.shadows)
         return true;
     if (v.reason) {
-        *changed |= say(a, crd, "Established", false, "NotAccepted",
-                        STR("not all names are accepted"), now);
+        *changed |= set_condition(a, crd, "Established", false, "NotAccepted",
+                                  STR("not all names are accepted"), now);
         return false;
     }
-    *changed |= say(a, crd, "Established", true, "InitialNamesAccepted",
-                    STR("the initial names have been accepted"), now);
+    *changed |= set_condition(a, crd, "Established", true, "InitialNamesAccepted",
+                              STR("the initial names have been accepted"), now);
     return true;
 }
 
@@ -225,8 +225,8 @@ static void terminate(struct crds *x, struct reconcile *r, const struct resource
         finalizer_drop(r, res, crd, FINALIZER);
         return;
     }
-    if (say(a, crd, "Terminating", true, "InstanceDeletionInProgress",
-            STR("CustomResource deletion is in progress"), reconcile_now_s(r)))
+    if (set_condition(a, crd, "Terminating", true, "InstanceDeletionInProgress",
+                      STR("CustomResource deletion is in progress"), reconcile_now_s(r)))
         reconcile_update_status(r, res, crd);
 }
 
@@ -316,8 +316,8 @@ static void crd_reconcile(struct reconcile *r)
     bool fine = judge(x, reconcile_arena(r), crd, reconcile_now_s(r), &changed);
     err_init(&err, reconcile_arena(r));
     if (fine && put_up(x, reconcile_arena(r), crd, &err))
-        changed |= say(reconcile_arena(r), crd, "Established", false, "NotRegistered", err.message,
-                       reconcile_now_s(r));
+        changed |= set_condition(reconcile_arena(r), crd, "Established", false, "NotRegistered",
+                                 err.message, reconcile_now_s(r));
     else if (!fine && s)
         take_down(x, s);
     if (!changed)

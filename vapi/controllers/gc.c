@@ -232,14 +232,14 @@ static void attend_dependent(struct reconcile *r, const struct resource *res, co
 
 /* --- an object as a terminating owner --- */
 
-struct going {
+struct terminating {
     struct reconcile *run;
     const cJSON *owner;
     size_t left; /* dependents it still waits for */
     bool orphan;
 };
 
-static void orphan(struct going *g, const struct resource *res, const cJSON *dependent)
+static void orphan(struct terminating *g, const struct resource *res, const cJSON *dependent)
 {
     struct arena *a = reconcile_arena(g->run);
     cJSON *kept = json_new_array(a);
@@ -262,9 +262,9 @@ static bool ref_blocks(const cJSON *dependent, struct str uid)
     return false;
 }
 
-static void on_dependent_of_going(void *ctx, const struct gc_dependent *d)
+static void on_dependent_of_terminating(void *ctx, const struct gc_dependent *d)
 {
-    struct going *g = ctx;
+    struct terminating *g = ctx;
     const struct resource *res;
     const cJSON *dependent = get_dependent(g->run, d, &res);
 
@@ -286,11 +286,11 @@ static void on_dependent_of_going(void *ctx, const struct gc_dependent *d)
 static void attend_owner(struct reconcile *r, const struct resource *res, const cJSON *owner)
 {
     struct gc_index *index = controller_state(reconcile_controller(r));
-    struct going g = {.run = r, .owner = owner, .orphan = finalizer_has(owner, ORPHAN)};
+    struct terminating g = {.run = r, .owner = owner, .orphan = finalizer_has(owner, ORPHAN)};
 
     if (!g.orphan && !finalizer_has(owner, FOREGROUND))
         return;
-    gc_index_each(index, meta_uid(owner), on_dependent_of_going, &g);
+    gc_index_each(index, meta_uid(owner), on_dependent_of_terminating, &g);
     if (!g.left)
         finalizer_drop(r, res, owner, g.orphan ? ORPHAN : FOREGROUND);
 }

@@ -79,7 +79,7 @@ static void after_finish(struct job_run *j)
 
 /* --- an active job --- */
 
-static void tell_finished(struct job_run *j)
+static void report_finished(struct job_run *j)
 {
     const cJSON *failed = condition_of(j->job, "Failed");
     struct str message = json_str_at(failed, "message");
@@ -109,7 +109,7 @@ static void act(struct reconcile *r, void *ctx)
     if (!j->written)
         return; /* conflict: the frame retries */
     if (j->finished_event)
-        tell_finished(j);
+        report_finished(j);
     for (size_t i = 0; i < j->n_release; i++)
         job_pod_untrack(r, j->pods_res, j->release[i]);
     if (j->finished_event || object_is_terminating(j->job))

@@ -150,7 +150,7 @@ static struct str tell(struct arena *a, const char *head, const char *verb, stru
                        size_t n)
 {
     struct buf text = BUF_INIT(MESSAGE_MAX);
-    struct str said;
+    struct str copy;
 
     if (n)
         qsort(list, n, sizeof(*list), by_name);
@@ -158,9 +158,9 @@ static struct str tell(struct arena *a, const char *head, const char *verb, stru
     for (size_t i = 0; i < n; i++)
         buf_printf(&text, "%s%.*s %s %zu resource instances", i ? ", " : "", STR_F(list[i].name),
                    verb, list[i].n);
-    said = arena_str(a, buf_str(&text));
+    copy = arena_str(a, buf_str(&text));
     buf_fini(&text);
-    return said;
+    return copy;
 }
 
 static void set(struct content *c, const char *type, bool bad, const char *reason,
@@ -228,7 +228,7 @@ static void judge(struct reconcile *r, void *ctx)
 }
 
 /* Objects that pods use must not be deleted before the pods. */
-static void on_pods_asked(struct reconcile *r, void *ctx)
+static void on_pods_deleted(struct reconcile *r, void *ctx)
 {
     struct content *c = ctx;
 
@@ -254,19 +254,19 @@ static void namespace_reconcile(struct reconcile *r)
         !json_list_has(json_path(c->ns, "spec.finalizers"), STR("kubernetes")))
         return;
     sweep(c, true, true);
-    reconcile_next(r, on_pods_asked, c);
+    reconcile_next(r, on_pods_deleted, c);
 }
 
 /* --- events --- */
 
-static bool going(const struct store_object *ns)
+static bool is_terminating(const struct store_object *ns)
 {
     return ns && str_contains(ns->bytes, STR("\"deletionTimestamp\""));
 }
 
 static void map_namespace(struct controller *c, const struct store_event *e)
 {
-    if (e->type != STORE_DELETED && going(e->object))
+    if (e->type != STORE_DELETED && is_terminating(e->object))
         controller_map_self(c, e);
 }
 
@@ -279,7 +279,7 @@ static void map_content(struct controller *c, const struct store_event *e)
     if (!e->object->ns.n)
         return;
     spaces = registry_find_group_resource(vapi_registry(api), STR(""), STR("namespaces"));
-    if (!going(store_get(vapi_store(api), spaces->storage, STR(""), e->object->ns)))
+    if (!is_terminating(store_get(vapi_store(api), spaces->storage, STR(""), e->object->ns)))
         return;
     controller_add_name(c, STR(""), e->object->ns);
 }

@@ -50,7 +50,7 @@ static void read_facts(struct pod_facts *f, const cJSON *pod)
     f->owned = owner != NULL;
     if (uid.n && uid.n < sizeof(f->owner))
         memcpy(f->owner, uid.p, uid.n);
-    f->going = object_is_terminating(pod);
+    f->terminating = object_is_terminating(pod);
     f->finished = pod_is_finished(pod);
     f->ready = pod_is_ready(pod);
     f->ready_since_s = time_at_s(condition_of(pod, "Ready"), "lastTransitionTime");

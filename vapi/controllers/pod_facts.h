@@ -9,7 +9,7 @@ struct pod_facts {
     int64_t revision; /* of the cached version; 0: empty */
     bool owned;       /* has a controller: */
     char owner[40];   /* its uid ("" when it is too long for a uid) */
-    bool going, finished, ready;
+    bool terminating, finished, ready;
     int64_t ready_since_s; /* 0: unknown */
 };
 

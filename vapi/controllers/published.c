@@ -36,8 +36,8 @@ static struct str proxys_ca(struct reconcile *r)
     struct vapi *api = reconcile_api(r);
     struct str pem = STR("");
 
-    if (pki_nobodys_ca(reconcile_arena(r), STR("front-proxy-ca"), vapi_clock(api), vapi_rng(api),
-                       &pem, NULL))
+    if (pki_placeholder_ca(reconcile_arena(r), STR("front-proxy-ca"), vapi_clock(api),
+                           vapi_rng(api), &pem, NULL))
         return STR("");
     return pem;
 }

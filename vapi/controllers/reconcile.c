@@ -30,7 +30,7 @@ void reconcile_fail(struct reconcile *r, const struct err *err)
     r->err.message = arena_str(r->arena, err->message);
 }
 
-static bool namespace_is_going(const struct err *err)
+static bool namespace_is_terminating(const struct err *err)
 {
     for (const struct err_cause *c = err->causes; c; c = c->next) {
         if (str_eqc(c->type, "NamespaceTerminating"))
@@ -41,7 +41,7 @@ static bool namespace_is_going(const struct err *err)
 
 static void take_error(struct reconcile *r, const struct err *err, bool removes)
 {
-    if (namespace_is_going(err))
+    if (namespace_is_terminating(err))
         return; /* nothing can or needs to be created there any more */
     if (error_is_quiet(err, removes))
         r->quiet_retry = true;

@@ -12,8 +12,8 @@ struct flavour {
     bool plain_selector;
 };
 static const struct flavour REPLICA_SETS = {"apps", "replicasets", "ReplicaSet", false};
-static const struct flavour CONTROLLERS_OF_OLD = {"", "replicationcontrollers",
-                                                  "ReplicationController", true};
+static const struct flavour REPLICATION_CONTROLLERS = {"", "replicationcontrollers",
+                                                       "ReplicationController", true};
 
 struct counts {
     int64_t active, terminating, ready, available, labelled;
@@ -207,7 +207,7 @@ static void survey_own(struct survey *v, const struct store_object *o, const str
 
     if (f->finished)
         return;
-    if (f->going) {
+    if (f->terminating) {
         s->counts.terminating++;
         return;
     }
@@ -233,7 +233,7 @@ static bool on_pod(void *ctx, const struct store_object *o)
     owned = str_eqc(v->uid, f->owner);
     if (owned && matches)
         survey_own(v, o, f);
-    else if (!f->going && (owned || (!f->owned && matches)))
+    else if (!f->terminating && (owned || (!f->owned && matches)))
         v->claims = true;
     return !v->claims;
 }
@@ -322,9 +322,9 @@ static void replica_set_reconcile(struct reconcile *r)
     replicas_reconcile(r, &REPLICA_SETS);
 }
 
-static void old_reconcile(struct reconcile *r)
+static void rc_reconcile(struct reconcile *r)
 {
-    replicas_reconcile(r, &CONTROLLERS_OF_OLD);
+    replicas_reconcile(r, &REPLICATION_CONTROLLERS);
 }
 
 static void map_pod(struct controller *c, const struct store_event *e)
@@ -332,16 +332,16 @@ static void map_pod(struct controller *c, const struct store_event *e)
     map_dependent(c, e, "apps", "replicasets", STR("ReplicaSet"));
 }
 
-static void map_old_pod(struct controller *c, const struct store_event *e)
+static void map_rc_pod(struct controller *c, const struct store_event *e)
 {
     map_dependent(c, e, "", "replicationcontrollers", STR("ReplicationController"));
 }
 
 static const struct controller_source SOURCES[] = {
     {"apps", "replicasets", controller_map_self}, {"", "pods", map_pod}, {NULL, NULL, NULL}};
-static const struct controller_source OLD_SOURCES[] = {
+static const struct controller_source RC_SOURCES[] = {
     {"", "replicationcontrollers", controller_map_self},
-    {"", "pods", map_old_pod},
+    {"", "pods", map_rc_pod},
     {NULL, NULL, NULL}};
 
 const struct controller_def REPLICA_SET_CONTROLLER = {
@@ -353,8 +353,8 @@ const struct controller_def REPLICA_SET_CONTROLLER = {
 };
 const struct controller_def REPLICATION_CONTROLLER_CONTROLLER = {
     .name = "replication-controller",
-    .sources = OLD_SOURCES,
-    .reconcile = old_reconcile,
+    .sources = RC_SOURCES,
+    .reconcile = rc_reconcile,
     .start = pod_facts_start,
     .stop = pod_facts_stop,
 };

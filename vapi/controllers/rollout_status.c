@@ -92,7 +92,7 @@ static struct str about(struct rollout *o, const char *what)
 }
 
 /* Updated with every step: the deadline counts from lastUpdateTime. */
-static void say_progressing(struct rollout *o)
+static void set_progressing(struct rollout *o)
 {
     struct str since = json_str_at(progress_of(o), "lastTransitionTime");
     bool was_true = str_eqc(json_str_at(progress_of(o), "status"), "True");
@@ -135,7 +135,7 @@ static void judge(struct rollout *o)
         rollout_condition(o, "Progressing", "True", "NewReplicaSetAvailable",
                           about(o, "has successfully progressed."));
     else if (moved(o))
-        say_progressing(o);
+        set_progressing(o);
     if (!rollout_complete(o))
         watch_deadline(o);
 }

@@ -211,7 +211,7 @@ static void check_columns(struct field_errors *e, const struct field_path *p, co
 static void check_scale(struct field_errors *e, const struct field_path *p, const cJSON *scale)
 {
     static const struct {
-        const char *key, *prefix, *other, *says;
+        const char *key, *prefix, *other, *message;
         bool required;
     } paths[] = {
         {"specReplicasPath", ".spec.", ".spec.", "should be a json path under .spec", true},
@@ -230,7 +230,7 @@ static void check_scale(struct field_errors *e, const struct field_path *p, cons
                               "must be a simple json path starting with .");
         else if (path.n && !str_has_prefix(path, str_c(paths[i].prefix)) &&
                  !str_has_prefix(path, str_c(paths[i].other)))
-            field_invalid_str(e, FIELD(p, paths[i].key), path, paths[i].says);
+            field_invalid_str(e, FIELD(p, paths[i].key), path, paths[i].message);
     }
 }
 

@@ -12,18 +12,18 @@ static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSO
                   const struct field_path *path);
 
 /* Further errors are counted without a message. */
-#define MAX_WORDED 200
+#define MAX_MESSAGES 200
 
 static bool speak(struct judge *j)
 {
-    if (j->errors->n < MAX_WORDED)
+    if (j->errors->n < MAX_MESSAGES)
         return true;
     j->errors->n++;
     return false;
 }
 
 /* "spec.replicas in body should be ..." */
-static const char *words(struct judge *j, const struct field_path *path, const char *text)
+static const char *message(struct judge *j, const struct field_path *path, const char *text)
 {
     return arena_printf(j->arena, "%.*s in body %s", STR_F(field_path_text(j->arena, path)), text)
         .p;
@@ -33,7 +33,7 @@ static void invalid(struct judge *j, const struct field_path *path, const cJSON 
                     const char *text)
 {
     if (speak(j))
-        field_invalid(j->errors, path, value, words(j, path, text));
+        field_invalid(j->errors, path, value, message(j, path, text));
 }
 
 /* Upstream's composite errors have no path: the message contains it. */
@@ -114,7 +114,7 @@ static void wrong_type(struct judge *j, const struct schema_node *n, const cJSON
         return;
     struct str text =
         arena_printf(j->arena, "must be of type %s: \"%.*s\"", type_name(n), STR_F(found));
-    field_type_invalid(j->errors, path, found, words(j, path, text.p));
+    field_type_invalid(j->errors, path, found, message(j, path, text.p));
 }
 
 /* --- numbers --- */
@@ -213,7 +213,7 @@ static void judge_string(struct judge *j, const struct schema_rules *r, const cJ
         struct str text = arena_printf(j->arena, "must be of type %s: %.*s", r->format_text,
                                        STR_F(json_text(j->arena, value)));
 
-        field_type_invalid(j->errors, path, s, words(j, path, text.p));
+        field_type_invalid(j->errors, path, s, message(j, path, text.p));
     }
 }
 

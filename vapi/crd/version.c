@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const char *const *words(struct arena *a, const cJSON *list)
+static const char *const *string_list(struct arena *a, const cJSON *list)
 {
     const char **texts = arena_alloc(a, (json_count(list) + 1) * sizeof(*texts));
     size_t n = 0;
@@ -125,8 +125,8 @@ static void read_names(struct crd_version *v, const cJSON *crd, const cJSON *ver
     r->list_kind = arena_str(a, json_str_at(names, "listKind"));
     r->plural = arena_str(a, json_str_at(names, "plural"));
     r->singular = arena_str(a, json_str_at(names, "singular"));
-    r->short_names = words(a, json_get(names, "shortNames"));
-    r->categories = words(a, json_get(names, "categories"));
+    r->short_names = string_list(a, json_get(names, "shortNames"));
+    r->categories = string_list(a, json_get(names, "categories"));
     r->group_resource = arena_concat(a, 3, (struct str[]){r->plural, STR("."), r->group});
     r->api_version = arena_concat(a, 3, (struct str[]){r->group, STR("/"), r->version});
     json_each(other, json_path(crd, "spec.versions"))

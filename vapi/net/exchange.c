@@ -228,7 +228,7 @@ bool exchange_add_body(struct net_exchange *x, struct str bytes)
 
 /* `OPTIONS *` concerns the server itself, and any client may learn that it exists (RFC 9110
  * 9.3.7). */
-static bool asks_nothing(const struct net_request *r)
+static bool is_server_options(const struct net_request *r)
 {
     return r->method == NET_OPTIONS && str_eqc(r->path, "*");
 }
@@ -248,7 +248,7 @@ void exchange_dispatch(struct net_exchange *x)
         exchange_refuse(x, REFUSE_BUSY);
         return;
     }
-    if (asks_nothing(&x->request)) {
+    if (is_server_options(&x->request)) {
         net_respond(x, 200, NULL, 0, NULL, 0);
         return;
     }

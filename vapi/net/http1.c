@@ -24,13 +24,13 @@ struct http1 {
     size_t received;  /* bytes of this message, framing included */
     bool method_done;
     bool headers_done;
-    bool complete;                      /* llhttp paused after a complete message */
-    bool keep_alive, want_upgrade, old; /* old: HTTP/1.0 */
+    bool complete; /* llhttp paused after a complete message */
+    bool keep_alive, want_upgrade, http10;
     bool want_continue;
     bool chunked; /* the answer */
     bool tail_sent;
-    bool told_end; /* of the peer's half, reported to the reader of a pipe */
-    bool stopped;  /* parses nothing more */
+    bool end_reported; /* of the peer's half, reported to the reader of a pipe */
+    bool stopped;      /* parses nothing more */
 };
 
 static struct net_conn *conn_of(const llhttp_t *parser)
@@ -167,7 +167,7 @@ static bool is_host(struct str host)
 }
 
 /* Exactly one Host with HTTP/1.1 (RFC 9112 3.2). */
-static bool accept_host(struct net_exchange *x, bool old)
+static bool accept_host(struct net_exchange *x, bool http10)
 {
     unsigned n = 0;
 
@@ -178,7 +178,7 @@ static bool accept_host(struct net_exchange *x, bool old)
             x->request.authority = x->headers[i].value;
         n += is_host(x->headers[i].value) ? 1 : 2;
     }
-    return is_host(x->request.authority) && (n == 1 || (old && n == 0));
+    return is_host(x->request.authority) && (n == 1 || (http10 && n == 0));
 }
 
 /* A body with a coding besides chunked would be taken for the decoded body. */
@@ -210,7 +210,7 @@ static int on_headers_complete(llhttp_t *parser)
     uint64_t length = announced ? parser->content_length : 0;
 
     h->headers_done = true;
-    h->old = parser->http_major == 1 && parser->http_minor == 0;
+    h->http10 = parser->http_major == 1 && parser->http_minor == 0;
     h->keep_alive = llhttp_should_keep_alive(parser) && !c->said_goodbye;
     /* Upgrades are decided here, after the request is complete. */
     h->want_upgrade = parser->upgrade && !exchange_is_connect(x);
@@ -223,15 +223,15 @@ static int on_headers_complete(llhttp_t *parser)
     h->token = BUF_INIT(c->server->options.max_header_bytes);
 
     if (parser->http_major != 1 || parser->http_minor > 1 || !accept_target(x) ||
-        !accept_host(x, h->old) || length > INT64_MAX)
+        !accept_host(x, h->http10) || length > INT64_MAX)
         return refuse(c, REFUSE_MALFORMED);
     if (!accept_coding(x))
         return refuse(c, REFUSE_CODING);
-    if (!h->old && expectation_of(x) == EXPECT_MORE)
+    if (!h->http10 && expectation_of(x) == EXPECT_MORE)
         return refuse(c, REFUSE_EXPECTATION);
     if (!exchange_expect_body(x, announced ? (int64_t)length : -1))
         return refuse(c, REFUSE_BODY_TOO_LARGE);
-    if ((chunked || length) && !h->old && expectation_of(x) == EXPECT_CONTINUE) {
+    if ((chunked || length) && !h->http10 && expectation_of(x) == EXPECT_CONTINUE) {
         h->want_continue = true;
         conn_dirty(c);
     }
@@ -408,7 +408,7 @@ static void add_framing(struct http1 *h, const struct net_exchange *x, int64_t l
 {
     if (length >= 0 && x->status >= 200 && x->status != 204 && x->status != 304)
         buf_printf(&h->head, "content-length: %lld\r\n", (long long)length);
-    h->chunked = length < 0 && !x->bodyless && !h->old && !x->upgraded;
+    h->chunked = length < 0 && !x->bodyless && !h->http10 && !x->upgraded;
     if (h->chunked)
         add_header(&h->head, STR("transfer-encoding"), STR("chunked"));
     else if (length < 0 && !x->bodyless)
@@ -418,7 +418,7 @@ static void add_framing(struct http1 *h, const struct net_exchange *x, int64_t l
         add_header(&h->head, STR("connection"), STR("upgrade"));
     else if (!h->keep_alive)
         add_header(&h->head, STR("connection"), STR("close"));
-    else if (h->old)
+    else if (h->http10)
         add_header(&h->head, STR("connection"), STR("keep-alive"));
 }
 
@@ -515,8 +515,8 @@ static void serve_pipe(struct net_conn *c, struct net_exchange *x)
     buf_fini(&rest);
     if (!x->paused)
         conn_hold(c, false);
-    if (c->peer_gone && !c->hold && !h->told_end) {
-        h->told_end = true;
+    if (c->peer_gone && !c->hold && !h->end_reported) {
+        h->end_reported = true;
         pipe_received(x, STR_NULL);
     }
 }

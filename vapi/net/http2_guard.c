@@ -81,7 +81,7 @@ static void open_stream(struct guard *g, int32_t stream)
 
 /* RFC 9113 5.1 and 5.1.1: a stream number that was skipped cannot be opened later, and a stream
  * that the peer ended stays ended. */
-static uint32_t judge_old(const struct guard *g, const struct frame *f)
+static uint32_t check_past_stream(const struct guard *g, const struct frame *f)
 {
     uint64_t bit = bit_of(g, f->stream);
 
@@ -105,7 +105,7 @@ static uint32_t judge(struct guard *g, const struct frame *f, int64_t now)
     if (f->type == NGHTTP2_HEADERS && f->stream > g->newest && f->stream % 2)
         open_stream(g, f->stream);
     else if (message)
-        error = judge_old(g, f);
+        error = check_past_stream(g, f);
     if (f->type == NGHTTP2_RST_STREAM || (message && f->flags & NGHTTP2_FLAG_END_STREAM))
         g->ended |= bit_of(g, f->stream);
     return error;
@@ -122,7 +122,7 @@ static int32_t read_stream(const unsigned char *p)
 }
 
 /* RFC 7540 5.3.1; nghttp2 does not check it where priorities are off. */
-static uint32_t judge_priority(const struct guard *g)
+static uint32_t check_priority(const struct guard *g)
 {
     bool itself = read_stream(g->peek + 5) == read_stream(g->peek + GUARD_HEAD);
 
@@ -139,7 +139,7 @@ static uint32_t peek_done(struct guard *g, int64_t now)
 
     if (g->peeked == GUARD_PEEK) {
         g->peeked = 0;
-        return judge_priority(g);
+        return check_priority(g);
     }
     if (f.type != NGHTTP2_PRIORITY || f.length != GUARD_PEEK - GUARD_HEAD) {
         g->skip = f.length;

@@ -25,7 +25,7 @@
 #define UID_OID   "1.3.6.1.4.1.57683.2" /* k8s.io/apiserver authentication/request/x509 */
 #define MAX_NAMES 256                   /* organizations of one certificate */
 
-static const struct net_peer NOBODY; /* sent no certificate */
+static const struct net_peer NO_PEER; /* sent no certificate */
 static const struct net_peer EXPIRED = {
     .rejected = {"certificate has expired", 23},
 };
@@ -106,7 +106,7 @@ static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_n
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* The handshake continues with any certificate; tls_judge() verifies it afterwards. */
+/* The handshake continues with any certificate; tls_verify_peer() verifies it afterwards. */
 static int accept_any(X509_STORE_CTX *store_ctx, void *arg)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store_ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -213,7 +213,7 @@ SSL_CTX *tls_context(const struct net_tls *tls, struct err *err)
 
 /* The peer. */
 
-static struct str entry_text(struct arena *a, const X509_NAME_ENTRY *entry)
+static struct str entry_string(struct arena *a, const X509_NAME_ENTRY *entry)
 {
     unsigned char *utf8 = NULL;
     int n = ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(entry));
@@ -227,7 +227,7 @@ static struct str first_text(struct arena *a, const X509_NAME *name, const ASN1_
 {
     int at = X509_NAME_get_index_by_OBJ(name, object, -1);
 
-    return at < 0 ? STR_NULL : entry_text(a, X509_NAME_get_entry(name, at));
+    return at < 0 ? STR_NULL : entry_string(a, X509_NAME_get_entry(name, at));
 }
 
 static void read_organizations(struct arena *a, const X509_NAME *name, struct net_peer *peer)
@@ -241,7 +241,7 @@ static void read_organizations(struct arena *a, const X509_NAME *name, struct ne
         const X509_NAME_ENTRY *entry = X509_NAME_get_entry(name, i);
 
         if (OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry)) == NID_organizationName)
-            list[peer->n_organizations++] = entry_text(a, entry);
+            list[peer->n_organizations++] = entry_string(a, entry);
     }
     peer->organizations = list;
 }
@@ -296,13 +296,13 @@ static void read_subject(struct arena *a, X509 *cert, struct net_peer *peer)
     ASN1_OBJECT_free(uid);
 }
 
-static void tls_judge(struct net_conn *c)
+static void tls_verify_peer(struct net_conn *c)
 {
     X509 *cert = SSL_get1_peer_certificate(c->ssl);
     struct net_peer *peer;
     const char *why;
 
-    c->tls_peer = &NOBODY;
+    c->tls_peer = &NO_PEER;
     if (!cert)
         return;
 
@@ -361,7 +361,7 @@ static bool tls_shake_hands(struct net_conn *c)
         return false;
     }
     c->state = CONN_OPEN;
-    tls_judge(c);
+    tls_verify_peer(c);
     SSL_get0_alpn_selected(c->ssl, &alpn, &n);
     if (n == 2)
         http2_open(c);

@@ -13,7 +13,7 @@
 static void respell(const struct schema *s, uint32_t node, cJSON *before, const cJSON *now,
                     unsigned depth);
 
-static void respell_amount(cJSON *before, const cJSON *now)
+static void respell_quantity(cJSON *before, const cJSON *now)
 {
     struct quantity a, b;
 
@@ -48,7 +48,7 @@ static void respell(const struct schema *s, uint32_t node, cJSON *before, const 
         return;
     switch (n->kind) {
     case SCHEMA_QUANTITY:
-        respell_amount(before, now);
+        respell_quantity(before, now);
         break;
     case SCHEMA_OBJECT:
     case SCHEMA_MAP:

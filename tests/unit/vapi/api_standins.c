@@ -118,7 +118,8 @@ struct str pki_serving_key_pem(const struct pki *p)
     return STR_NULL;
 }
 
-void pki_life(const struct pki *p, enum pki_certificate which, int64_t *ret_from, int64_t *ret_end)
+void pki_lifetime(const struct pki *p, enum pki_certificate which, int64_t *ret_from,
+                  int64_t *ret_end)
 {
     (void)p;
     (void)which;

@@ -21,7 +21,7 @@ static void serving_certificate(void **state)
     int64_t from, end, renewed_from, renewed_end;
 
     (void)state;
-    pki_life(pki, PKI_SERVING, &from, &end);
+    pki_lifetime(pki, PKI_SERVING, &from, &end);
     assert_int_equal(end - from, YEAR);
     world_pass(W, from + (end - from) / 3 * 2 - 1 - world_now(W));
     renewal_check(world_api(W));
@@ -31,7 +31,7 @@ static void serving_certificate(void **state)
     renewal_check(world_api(W));
     assert_false(str_eq(pki_serving_pem(pki), before));
     assert_true(str_eq(pki_ca_pem(pki), ca));
-    pki_life(pki, PKI_SERVING, &renewed_from, &renewed_end);
+    pki_lifetime(pki, PKI_SERVING, &renewed_from, &renewed_end);
     assert_int_equal(renewed_from, world_now(W));
     assert_int_equal(renewed_end - renewed_from, YEAR);
 }

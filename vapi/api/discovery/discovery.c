@@ -55,13 +55,14 @@ static cJSON *resource_verbs(struct arena *a, const struct resource *r)
     return list;
 }
 
-static void add_texts(struct arena *a, cJSON *object, const char *key, const char *const *texts)
+static void add_texts(struct arena *a, cJSON *object, const char *key,
+                      const char *const *descriptions)
 {
-    if (!texts || !*texts)
+    if (!descriptions || !*descriptions)
         return;
     cJSON *list = json_set(a, object, key, json_new_array(a));
-    for (; *texts; texts++)
-        json_append(list, json_new_string(a, str_c(*texts)));
+    for (; *descriptions; descriptions++)
+        json_append(list, json_new_string(a, str_c(*descriptions)));
 }
 
 static struct str group_version(struct arena *a, struct str group, struct str version)

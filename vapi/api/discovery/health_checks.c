@@ -47,7 +47,7 @@ static const char *certificate_good(struct vapi *api, enum health_endpoint which
     (void)which;
     if (!api->o.pki)
         return NULL;
-    pki_life(api->o.pki, PKI_SERVING, &from, &end);
+    pki_lifetime(api->o.pki, PKI_SERVING, &from, &end);
     return clock_wall_s(api->o.clock) < end ? NULL : "serving certificate expired";
 }
 

@@ -30,7 +30,7 @@ struct openapi {
     unsigned magic;
     struct vapi *api;
     struct cache *cache;
-    struct texts *texts;
+    struct descriptions *descriptions;
     unsigned char table[OPENAPI_DIGEST];
     uint64_t generation; /* of the registry, and when it was first seen */
     int64_t modified_s;
@@ -39,7 +39,7 @@ struct openapi {
 };
 
 /* One request. */
-struct ask {
+struct document_request {
     struct openapi *o;
     struct call *c;
     bool v2, protobuf;
@@ -60,7 +60,7 @@ static struct openapi *openapi_of(struct vapi *api)
         o->magic = OPENAPI_MAGIC;
         o->api = api;
         o->cache = cache_new(api);
-        o->texts = texts_new(api);
+        o->descriptions = descriptions_new(api);
         openapi_hash_table(o->table);
     }
     assert(o->magic == OPENAPI_MAGIC);
@@ -124,7 +124,7 @@ static struct str http_date(struct arena *a, int64_t unix_s)
     return arena_str(a, str_c(text));
 }
 
-static struct str content_type(const struct ask *q)
+static struct str content_type(const struct document_request *q)
 {
     if (!q->protobuf)
         return STR("application/json");
@@ -137,7 +137,7 @@ static void answer_not_found(struct call *c)
     call_raw(c, 404, STR("text/plain; charset=utf-8"), STR("404 page not found\n"));
 }
 
-static void add_headers(const struct ask *q)
+static void add_headers(const struct document_request *q)
 {
     struct call *c = q->c;
 
@@ -152,7 +152,7 @@ static void add_headers(const struct ask *q)
 }
 
 /* True when the client's copy is current, and 304 was answered. */
-static bool answer_unchanged(const struct ask *q)
+static bool answer_unchanged(const struct document_request *q)
 {
     if (!matches(q->known, q->etag))
         return false;
@@ -162,12 +162,12 @@ static bool answer_unchanged(const struct ask *q)
 }
 
 /* A document has one cache key per form. */
-static struct str key_of(const struct ask *q)
+static struct str key_of(const struct document_request *q)
 {
     return arena_printf(q->c->arena, "%.*s%s", STR_F(q->etag), q->protobuf ? "+" : "");
 }
 
-static struct blob *made(const struct ask *q, const cJSON *text)
+static struct blob *made(const struct document_request *q, const cJSON *text)
 {
     struct openapi_request request = {q->v2, q->protobuf, q->root, text};
     struct blob *kept = cache_get(q->o->cache, key_of(q));
@@ -179,7 +179,7 @@ static struct blob *made(const struct ask *q, const cJSON *text)
     return bytes.n ? cache_put(q->o->cache, key_of(q), bytes) : NULL;
 }
 
-static void answer_document(const struct ask *q, const cJSON *text)
+static void answer_document(const struct document_request *q, const cJSON *text)
 {
     struct blob *b;
 
@@ -202,7 +202,7 @@ static struct str document_url(struct arena *a, struct str root, struct str hash
     return arena_printf(a, V3 "/%.*s?hash=%.*s", STR_F(root), STR_F(hash));
 }
 
-static void answer_moved(const struct ask *q)
+static void answer_moved(const struct document_request *q)
 {
     struct call *c = q->c;
     struct str url = document_url(c->arena, q->root, q->etag);
@@ -216,7 +216,7 @@ static void answer_moved(const struct ask *q)
 /* ---- v3 ---- */
 
 struct index {
-    const struct ask *q;
+    const struct document_request *q;
     cJSON *paths;
 };
 
@@ -225,13 +225,13 @@ static void add_to_index(void *ctx, struct str root)
     struct index *x = ctx;
     struct openapi *o = x->q->o;
     struct arena *a = x->q->c->arena;
-    struct str hash = hash_of(o, a, root, texts_hash(o->texts, root));
+    struct str hash = hash_of(o, a, root, descriptions_hash(o->descriptions, root));
     cJSON *entry = json_ensure_object(a, x->paths, arena_cstr(a, root));
 
     json_set_str(a, entry, "serverRelativeURL", document_url(a, root, hash));
 }
 
-static void answer_index(struct ask *q)
+static void answer_index(struct document_request *q)
 {
     struct arena *a = q->c->arena;
     cJSON *tree = json_new_object(a);
@@ -252,7 +252,7 @@ static void answer_index(struct ask *q)
 /* The host sent no descriptions after all: this document differs from the announced one. */
 static void on_text(void *ctx, const cJSON *schemas)
 {
-    struct ask *q = ctx;
+    struct document_request *q = ctx;
 
     assert(q->o->magic == OPENAPI_MAGIC);
     if (!schemas) {
@@ -264,7 +264,7 @@ static void on_text(void *ctx, const cJSON *schemas)
 
 static void on_index(void *ctx)
 {
-    struct ask *q = ctx;
+    struct document_request *q = ctx;
     struct openapi *o = q->o;
     struct str host;
 
@@ -273,7 +273,7 @@ static void on_index(void *ctx)
         answer_index(q);
         return;
     }
-    host = texts_hash(o->texts, q->root);
+    host = descriptions_hash(o->descriptions, q->root);
     q->etag = hash_of(o, q->c->arena, q->root, host);
     if (q->requested.n && !str_eq(q->requested, q->etag)) {
         answer_moved(q);
@@ -285,7 +285,7 @@ static void on_index(void *ctx)
     if (!host.n || cache_get(o->cache, key_of(q)))
         answer_document(q, NULL);
     else
-        texts_want(o->texts, q->root, on_text, q);
+        descriptions_want(o->descriptions, q->root, on_text, q);
 }
 
 /* ---- requests ---- */
@@ -299,7 +299,7 @@ static bool accepts(struct str clause, const char *subtype)
 }
 
 /* False when the client accepts none of the available forms. */
-static bool choose_form(struct ask *q)
+static bool choose_form(struct document_request *q)
 {
     static const char *const forms[2][2] = {
         {"com.github.proto-openapi.spec.v3@v1.0+protobuf",
@@ -340,14 +340,14 @@ static bool is_root(struct vapi *api, struct str root)
     return s.found;
 }
 
-static void handle_v2(struct ask *q)
+static void handle_v2(struct document_request *q)
 {
     q->etag = hash_of(q->o, q->c->arena, STR(""), STR(""));
     if (!answer_unchanged(q))
         answer_document(q, NULL);
 }
 
-static void handle(struct ask *q)
+static void handle(struct document_request *q)
 {
     bool index = !q->v2 && !q->root.n;
 
@@ -359,7 +359,7 @@ static void handle(struct ask *q)
     } else if (q->v2) {
         handle_v2(q);
     } else {
-        texts_want_index(q->o->texts, on_index, q);
+        descriptions_want_index(q->o->descriptions, on_index, q);
     }
 }
 
@@ -368,11 +368,11 @@ bool openapi_handle(struct call *c, struct str path)
     bool v2 = str_eqc(path, "/openapi/v2");
     bool index = str_eqc(path, V3) || str_eqc(path, V3 "/");
     struct query query;
-    struct ask *q;
+    struct document_request *q;
 
     if (!v2 && !index && !str_has_prefix(path, STR(V3 "/")))
         return false;
-    q = ARENA_NEW(c->arena, struct ask);
+    q = ARENA_NEW(c->arena, struct document_request);
     q->o = openapi_of(c->api);
     q->c = c;
     q->v2 = v2;
@@ -393,7 +393,7 @@ static void on_cache_closed(void *ctx)
     void (*closed)(void *) = o->closed;
     void *closed_ctx = o->ctx;
 
-    texts_free(o->texts);
+    descriptions_free(o->descriptions);
     o->magic = 0;
     mem_free(o);
     closed(closed_ctx);

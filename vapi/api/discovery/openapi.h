@@ -135,16 +135,16 @@ struct blob *cache_get(struct cache *c, struct str key);
 struct blob *cache_put(struct cache *c, struct str key, struct str bytes);
 void cache_close(struct cache *c, void (*closed)(void *ctx), void *ctx);
 
-/* openapi_text.c */
+/* openapi_descriptions.c */
 /* Descriptions from the host. Every callback runs exactly once, perhaps before the call returned: a
  * host that does not respond within a second or two counts as one without descriptions. */
-struct texts;
-struct texts *texts_new(struct vapi *api);
-struct texts *texts_free(struct texts *t);
+struct descriptions;
+struct descriptions *descriptions_new(struct vapi *api);
+struct descriptions *descriptions_free(struct descriptions *t);
 /* Fetches the list of the host's documents. */
-void texts_want_index(struct texts *t, void (*done)(void *ctx), void *ctx);
+void descriptions_want_index(struct descriptions *t, void (*done)(void *ctx), void *ctx);
 /* The hash of the host's document for our root; empty when there is none. After the index. */
-struct str texts_hash(const struct texts *t, struct str root);
+struct str descriptions_hash(const struct descriptions *t, struct str root);
 /* components.schemas of the document, valid until done() returned; NULL when unavailable. */
-typedef void (*texts_cb)(void *ctx, const cJSON *schemas);
-void texts_want(struct texts *t, struct str root, texts_cb done, void *ctx);
+typedef void (*descriptions_cb)(void *ctx, const cJSON *schemas);
+void descriptions_want(struct descriptions *t, struct str root, descriptions_cb done, void *ctx);

@@ -152,7 +152,7 @@ static void add_parameters(struct document *d, cJSON *list, openapi_params param
 
 /* ---- operations ---- */
 
-static cJSON *words(struct arena *a, const char *const *list)
+static cJSON *string_list(struct arena *a, const char *const *list)
 {
     cJSON *out = json_new_array(a);
 
@@ -233,9 +233,9 @@ static void add_media_types(struct document *d, cJSON *o, const struct openapi_o
     static const char *const schemes[] = {"https", NULL};
 
     if (op->consumes)
-        json_set(d->arena, o, "consumes", words(d->arena, op->consumes));
-    json_set(d->arena, o, "produces", words(d->arena, op->produces));
-    json_set(d->arena, o, "schemes", words(d->arena, schemes));
+        json_set(d->arena, o, "consumes", string_list(d->arena, op->consumes));
+    json_set(d->arena, o, "produces", string_list(d->arena, op->produces));
+    json_set(d->arena, o, "schemes", string_list(d->arena, schemes));
 }
 
 static cJSON *operation_tree(struct document *d, const struct openapi_operation *op, struct str tag,

@@ -168,7 +168,7 @@ static void add_post(const struct paths *p, struct openapi_path *path, struct st
 
 /* DELETE of a namespace returns the namespace while it terminates, but upstream's document says
  * Status. */
-static bool delete_tells_object(const struct resource *r)
+static bool delete_returns_object(const struct resource *r)
 {
     return !r->crd && r->flags & RES_DELETE_RETURNS_OBJECT && !resource_sub(r, STR("finalize"));
 }
@@ -181,7 +181,7 @@ static void add_delete(const struct paths *p, struct openapi_path *path, openapi
 
     op->body = p->options;
     op->body_optional = true;
-    op->answer = delete_tells_object(p->r) ? p->object : p->status;
+    op->answer = delete_returns_object(p->r) ? p->object : p->status;
     op->answers = ANSWER_ACCEPTED;
 }
 

@@ -67,7 +67,7 @@ static const struct {
 #define META "io.k8s.apimachinery.pkg.apis.meta.v1."
 static const struct {
     const char *type, *field, *text; /* type NULL: any; field NULL: the type itself */
-} WORDS[] = {
+} OWN_DESCRIPTIONS[] = {
     {NULL, "apiVersion", "APIVersion defines the group and version this object is written in."},
     {NULL, "kind", "Kind names what this object is; the server may infer it from the request."},
     {NULL, "metadata", "Standard object's metadata: its names, labels, owners and lifecycle."},
@@ -130,12 +130,13 @@ struct str openapi_describe(struct document *d, const char *type, const char *fi
     text = json_str(json_get(at, "description"));
     if (text.n)
         return str_sub(text, 0, MAX_TEXT);
-    for (size_t i = 0; i < COUNT(WORDS); i++) {
+    for (size_t i = 0; i < COUNT(OWN_DESCRIPTIONS); i++) {
         bool same_field =
-            field ? WORDS[i].field && !strcmp(field, WORDS[i].field) : !WORDS[i].field;
+            field ? OWN_DESCRIPTIONS[i].field && !strcmp(field, OWN_DESCRIPTIONS[i].field)
+                  : !OWN_DESCRIPTIONS[i].field;
 
-        if (same_field && (!WORDS[i].type || !strcmp(type, WORDS[i].type)))
-            return str_c(WORDS[i].text);
+        if (same_field && (!OWN_DESCRIPTIONS[i].type || !strcmp(type, OWN_DESCRIPTIONS[i].type)))
+            return str_c(OWN_DESCRIPTIONS[i].text);
     }
     return STR("");
 }
@@ -160,7 +161,7 @@ static const char *text_at(uint32_t offset)
     return schema_text(&SCHEMA_BUILTIN, offset);
 }
 
-static cJSON *words_of(struct arena *a, const char *words)
+static cJSON *list_of(struct arena *a, const char *words)
 {
     cJSON *list = json_new_array(a);
 
@@ -266,8 +267,8 @@ static cJSON *list_schema(struct document *d, const struct schema_node *n)
     json_set_str(a, out, "type", STR("array"));
     json_set(a, out, "items", element_of(d, n->elem));
     if (n->keys)
-        json_set(a, out, "x-kubernetes-list-map-keys", words_of(a, text_at(n->keys)));
-    if (n->flags & NODE_TYPE_SAID)
+        json_set(a, out, "x-kubernetes-list-map-keys", list_of(a, text_at(n->keys)));
+    if (n->flags & NODE_TYPE_PUBLISHED)
         json_set_str(a, out, "x-kubernetes-list-type", str_c(types[n->list_type]));
     return out;
 }
@@ -278,7 +279,7 @@ static void add_map_type(struct document *d, cJSON *out, const struct schema_nod
 {
     bool is_map = n->kind == SCHEMA_MAP || n->kind == SCHEMA_OBJECT;
 
-    if (is_map && n->flags & NODE_TYPE_SAID)
+    if (is_map && n->flags & NODE_TYPE_PUBLISHED)
         json_set_str(d->arena, out, "x-kubernetes-map-type",
                      n->list_type == LIST_ATOMIC ? STR("atomic") : STR("granular"));
 }
@@ -301,7 +302,7 @@ static cJSON *scalar_schema(struct document *d, const struct schema_node *n)
         json_set_str(d->arena, out, "type", str_c(s->type));
     if (s->format)
         json_set_str(d->arena, out, "format", str_c(s->format));
-    if (n->kind == SCHEMA_BYTES && n->flags & NODE_TYPE_SAID)
+    if (n->kind == SCHEMA_BYTES && n->flags & NODE_TYPE_PUBLISHED)
         json_set_str(d->arena, out, "x-kubernetes-list-type", STR("atomic"));
     if (n->kind == SCHEMA_STRING && n->keys)
         json_set(d->arena, out, "enum", lines_of(d->arena, text_at(n->keys)));
@@ -497,7 +498,7 @@ const char *openapi_want(struct document *d, uint32_t node)
         if (n->type_name != name)
             continue;
         d->seen[i] = 1;
-        if (!(n->flags & NODE_TYPE_SAID) && is_component(n) && n->kind == wanted->kind)
+        if (!(n->flags & NODE_TYPE_PUBLISHED) && is_component(n) && n->kind == wanted->kind)
             plain = i;
     }
     d->todo[d->n_todo++] = plain;

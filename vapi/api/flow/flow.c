@@ -518,9 +518,9 @@ void flow_end(struct call *c)
 
 /* ---- metrics ---- */
 
-static void tell_levels(const struct flows *f, struct buf *out, const char *name,
-                        enum metric_type type, const char *help,
-                        uint64_t (*value)(const struct flow_level *l))
+static void write_levels(const struct flows *f, struct buf *out, const char *name,
+                         enum metric_type type, const char *help,
+                         uint64_t (*value)(const struct flow_level *l))
 {
     struct buf labels = BUF_INIT(0);
 
@@ -553,7 +553,7 @@ static uint64_t rejected_of(const struct flow_level *l)
     return l->rejected;
 }
 
-static void tell_inflight(const struct flows *f, struct buf *out)
+static void write_inflight(const struct flows *f, struct buf *out)
 {
     const char *name = "apiserver_current_inflight_requests";
 
@@ -564,7 +564,7 @@ static void tell_inflight(const struct flows *f, struct buf *out)
     metrics_sample_u64(out, name, STR("request_kind=\"readOnly\""), f->running[0]);
 }
 
-static void tell_rejected(const struct flows *f, struct buf *out)
+static void write_rejected(const struct flows *f, struct buf *out)
 {
     const char *name = "sublet_requests_refused_total";
     struct buf labels = BUF_INIT(0);
@@ -589,14 +589,14 @@ void flow_metrics(struct vapi *api, struct buf *out)
 {
     const struct flows *f = api->flows;
 
-    tell_inflight(f, out);
-    tell_levels(f, out, "apiserver_flowcontrol_current_executing_requests", METRIC_GAUGE,
-                "Number of requests executing, by priority level.", running_of);
-    tell_levels(f, out, "apiserver_flowcontrol_current_inqueue_requests", METRIC_GAUGE,
-                "Number of requests in queues, by priority level.", waiting_of);
-    tell_levels(f, out, "apiserver_flowcontrol_dispatched_requests_total", METRIC_COUNTER,
-                "Number of requests executed, by priority level.", dispatched_of);
-    tell_levels(f, out, "apiserver_flowcontrol_rejected_requests_total", METRIC_COUNTER,
-                "Number of requests rejected, by priority level.", rejected_of);
-    tell_rejected(f, out);
+    write_inflight(f, out);
+    write_levels(f, out, "apiserver_flowcontrol_current_executing_requests", METRIC_GAUGE,
+                 "Number of requests executing, by priority level.", running_of);
+    write_levels(f, out, "apiserver_flowcontrol_current_inqueue_requests", METRIC_GAUGE,
+                 "Number of requests in queues, by priority level.", waiting_of);
+    write_levels(f, out, "apiserver_flowcontrol_dispatched_requests_total", METRIC_COUNTER,
+                 "Number of requests executed, by priority level.", dispatched_of);
+    write_levels(f, out, "apiserver_flowcontrol_rejected_requests_total", METRIC_COUNTER,
+                 "Number of requests rejected, by priority level.", rejected_of);
+    write_rejected(f, out);
 }

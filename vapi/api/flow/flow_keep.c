@@ -4,7 +4,7 @@
  * The FlowSchemas and priority levels every cluster has, and the Dangling condition of a schema
  * without its level. Why: users read them, and tools that write their own expect these. `exempt`
  * and `catch-all` cannot be removed; the others are restored and updated unless their annotation
- * says that the tenant maintains them. Nothing polls: it acts on changes, a moment later. It must
+ * has_condition that the tenant maintains them. Nothing polls: it acts on changes, a moment later. It must
  * never overwrite an object a tenant took over. Source: k8s.io/apiserver
  * pkg/apis/flowcontrol/bootstrap default.go, pkg/registry/flowcontrol/ensurer. */
 #include "flow.h"
@@ -188,7 +188,7 @@ static void set_condition(struct flow_keep *k, struct arena *a, cJSON *tree, str
     json_set(a, status, "conditions", list);
 }
 
-static bool says(const cJSON *tree, bool found, struct str level)
+static bool has_condition(const cJSON *tree, bool found, struct str level)
 {
     json_each(c, json_path(tree, "status.conditions"))
     {
@@ -207,7 +207,7 @@ static bool on_schema(void *ctx, const struct store_object *o)
     struct str level = json_str_at(tree, "spec.priorityLevelConfiguration.name");
     bool found = store_latest(k->api->o.store, k->levels->storage, STR(""), level) != NULL;
 
-    if (!says(tree, found, level)) {
+    if (!has_condition(tree, found, level)) {
         set_condition(k, a, tree, level, found);
         vapi_update(k->api, k->schemas, STR("status"), tree, on_written, k);
     }

@@ -270,7 +270,7 @@ void metrics_long_running(struct call *c, int by)
 
 /* ---- exposition ---- */
 
-static void tell_totals(const struct api_metrics *m, struct buf *out)
+static void write_totals(const struct api_metrics *m, struct buf *out)
 {
     const char *name = "apiserver_request_total";
     struct buf labels = BUF_INIT(0);
@@ -289,7 +289,7 @@ static void tell_totals(const struct api_metrics *m, struct buf *out)
     buf_fini(&labels);
 }
 
-static void tell_durations(const struct api_metrics *m, struct buf *out)
+static void write_durations(const struct api_metrics *m, struct buf *out)
 {
     const char *name = "apiserver_request_duration_seconds";
 
@@ -318,7 +318,7 @@ static struct str other_labels(const struct series *s, struct buf *ret)
     return buf_str(ret);
 }
 
-static void tell_objectives(const struct api_metrics *m, struct buf *out)
+static void write_objectives(const struct api_metrics *m, struct buf *out)
 {
     const char *name = "apiserver_request_sli_duration_seconds";
     struct buf labels = BUF_INIT(0);
@@ -336,7 +336,7 @@ static void tell_objectives(const struct api_metrics *m, struct buf *out)
     buf_fini(&labels);
 }
 
-static void tell_long_running(const struct api_metrics *m, struct buf *out)
+static void write_long_running(const struct api_metrics *m, struct buf *out)
 {
     const char *name = "apiserver_longrunning_requests";
     struct buf labels = BUF_INIT(0);
@@ -378,7 +378,7 @@ static bool tell_object(void *ctx, const struct resource *r)
     return true;
 }
 
-static void tell_store(struct vapi *api, struct buf *out)
+static void write_store(struct vapi *api, struct buf *out)
 {
     struct objects o = {api, out, "apiserver_resource_objects", true};
 
@@ -394,7 +394,7 @@ static void tell_store(struct vapi *api, struct buf *out)
                        (uint64_t)store_revision(vapi_store(api)));
 }
 
-static void tell_network(struct vapi *api, struct buf *out)
+static void write_network(struct vapi *api, struct buf *out)
 {
     struct net_stats s = {0};
 
@@ -408,7 +408,7 @@ static void tell_network(struct vapi *api, struct buf *out)
     metrics_sample_u64(out, "sublet_connections_total", STR("result=\"refused\""), s.refused);
 }
 
-static void tell_build(struct vapi *api, struct buf *out)
+static void write_build(struct vapi *api, struct buf *out)
 {
     struct buf labels = BUF_INIT(0);
     struct str rest = str_from(str_c(api->version), 1), major = str_cut(&rest, '.');
@@ -439,14 +439,14 @@ bool metrics_handle(struct call *c, struct str path)
     if (!str_eqc(path, "/metrics"))
         return false;
     if (api->metrics) {
-        tell_totals(api->metrics, &out);
-        tell_durations(api->metrics, &out);
-        tell_objectives(api->metrics, &out);
-        tell_long_running(api->metrics, &out);
+        write_totals(api->metrics, &out);
+        write_durations(api->metrics, &out);
+        write_objectives(api->metrics, &out);
+        write_long_running(api->metrics, &out);
     }
-    tell_store(api, &out);
-    tell_network(api, &out);
-    tell_build(api, &out);
+    write_store(api, &out);
+    write_network(api, &out);
+    write_build(api, &out);
     flow_metrics(api, &out);
     budget_metrics(api, &out);
     audit_metrics(api, &out);

@@ -63,8 +63,8 @@ static int64_t boot_seconds(void)
     return sysinfo(&info) ? 0 : clock_wall_s(&CLOCK_SYSTEM) - info.uptime;
 }
 
-static void tell(struct buf *out, const char *name, enum metric_type type, const char *help,
-                 double value)
+static void write_gauge(struct buf *out, const char *name, enum metric_type type, const char *help,
+                        double value)
 {
     metrics_family(out, name, type, help);
     metrics_sample(out, name, STR(""), value);
@@ -76,21 +76,21 @@ void metrics_process(struct buf *out)
     uint64_t stat[STAT_COLUMNS];
     struct rlimit files;
 
-    tell(out, "process_open_fds", METRIC_GAUGE, "Number of open file descriptors.",
-         (double)count_files());
+    write_gauge(out, "process_open_fds", METRIC_GAUGE, "Number of open file descriptors.",
+                (double)count_files());
     if (!getrlimit(RLIMIT_NOFILE, &files))
-        tell(out, "process_max_fds", METRIC_GAUGE, "Maximum number of open file descriptors.",
-             (double)files.rlim_cur);
+        write_gauge(out, "process_max_fds", METRIC_GAUGE,
+                    "Maximum number of open file descriptors.", (double)files.rlim_cur);
     if (!read_stat(stat))
         return;
-    tell(out, "process_cpu_seconds_total", METRIC_COUNTER,
-         "Total user and system CPU time spent in seconds.",
-         (double)(stat[STAT_UTIME] + stat[STAT_STIME]) / ticks);
-    tell(out, "process_resident_memory_bytes", METRIC_GAUGE, "Resident memory size in bytes.",
-         (double)stat[STAT_RSS] * page);
-    tell(out, "process_virtual_memory_bytes", METRIC_GAUGE, "Virtual memory size in bytes.",
-         (double)stat[STAT_VSIZE]);
-    tell(out, "process_start_time_seconds", METRIC_GAUGE,
-         "Start time of the process since unix epoch in seconds.",
-         (double)boot_seconds() + (double)stat[STAT_START] / ticks);
+    write_gauge(out, "process_cpu_seconds_total", METRIC_COUNTER,
+                "Total user and system CPU time spent in seconds.",
+                (double)(stat[STAT_UTIME] + stat[STAT_STIME]) / ticks);
+    write_gauge(out, "process_resident_memory_bytes", METRIC_GAUGE,
+                "Resident memory size in bytes.", (double)stat[STAT_RSS] * page);
+    write_gauge(out, "process_virtual_memory_bytes", METRIC_GAUGE, "Virtual memory size in bytes.",
+                (double)stat[STAT_VSIZE]);
+    write_gauge(out, "process_start_time_seconds", METRIC_GAUGE,
+                "Start time of the process since unix epoch in seconds.",
+                (double)boot_seconds() + (double)stat[STAT_START] / ticks);
 }

@@ -171,15 +171,15 @@ static struct str kind_problem(struct call *c, struct str group, struct str vers
 }
 
 /* The kind of a tree; missing parts are those expected. */
-struct said {
+struct body_kind {
     struct str group, version, kind;
 };
 
-static struct said said_kind(const struct call *c, const cJSON *tree)
+static struct body_kind kind_of_body(const struct call *c, const cJSON *tree)
 {
     struct str api_version = json_str(json_get(tree, "apiVersion"));
     struct str kind = json_str(json_get(tree, "kind"));
-    struct said s;
+    struct body_kind s;
 
     body_expected(c, &s.group, &s.version, &s.kind);
     if (kind.n)
@@ -190,7 +190,7 @@ static struct said said_kind(const struct call *c, const cJSON *tree)
 }
 
 /* 0: as wanted; 1: another kind or group (or one that does not exist); 2: another version. */
-static int compare_kind(struct call *c, const struct said *got)
+static int compare_kind(struct call *c, const struct body_kind *got)
 {
     struct str group, version, kind;
 
@@ -215,7 +215,7 @@ void body_set_kind(struct call *c, cJSON *tree)
 
 int body_check_kind(struct call *c, struct err *err)
 {
-    struct said got = said_kind(c, c->body);
+    struct body_kind got = kind_of_body(c, c->body);
     struct str group, version, kind;
 
     body_expected(c, &group, &version, &kind);
@@ -238,7 +238,7 @@ static int normalise(struct call *c, cJSON *object, bool patched, struct err *er
 
 int body_check_patched(struct call *c, cJSON *patched, struct err *err)
 {
-    struct said got = said_kind(c, patched);
+    struct body_kind got = kind_of_body(c, patched);
     int differs = compare_kind(c, &got);
     int failed;
 

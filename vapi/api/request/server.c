@@ -293,7 +293,7 @@ static void warn_deprecated(struct call *c)
 }
 
 /* write.c reports the use of deprecated versions with whole objects, after defaulting. */
-static bool told_by_writer(const struct call *c)
+static bool checked_by_writer(const struct call *c)
 {
     return (c->verb == CALL_CREATE || c->verb == CALL_UPDATE) &&
            !(c->resource->flags & RES_REVIEW) && (!c->sub || c->sub->kind == SUB_STATUS);
@@ -325,7 +325,7 @@ static int read_request(struct route *r)
         return -1;
     if (body_decode(c, &r->err))
         return -1;
-    if (c->body && !told_by_writer(c))
+    if (c->body && !checked_by_writer(c))
         audit_request(c, c->body);
     /* Other writes are checked by write.c. */
     if (c->verb != CALL_CREATE || !c->sub)
@@ -401,14 +401,14 @@ static void admit(struct route *r)
 {
     struct call *c = r->call;
     struct attributes what = request_attributes(&r->target);
-    struct err untold;
+    struct err unaudited;
     int refused =
         deadline_set(c, &r->query, &r->err) ||
         auth_authenticate(vapi_auth(c->api), c->arena, c->request, &what, &c->user, &r->err);
 
-    err_init(&untold, c->arena);
-    if (observe_attributes(c, &r->target, c->user.name.p ? &c->user : NULL, &untold)) {
-        call_error(c, &untold);
+    err_init(&unaudited, c->arena);
+    if (observe_attributes(c, &r->target, c->user.name.p ? &c->user : NULL, &unaudited)) {
+        call_error(c, &unaudited);
         return;
     }
     if (refused) {

@@ -187,9 +187,9 @@ struct rows {
     bool counting;         /* protobuf: the total length is being computed */
     struct proto_list proto;
     size_t counted;
-    struct buf kept; /* rows printed while counting, if they are short */
-    struct buf told; /* the answer for the audit log */
-    bool telling;
+    struct buf kept;    /* rows printed while counting, if they are short */
+    struct buf audited; /* the answer for the audit log */
+    bool auditing;
 };
 
 static cJSON *frame_of(struct list *l)
@@ -268,27 +268,27 @@ static struct str inner(struct str printed, size_t before, struct str end)
     return str_sub(printed, before, printed.n - before - end.n);
 }
 
-static void tell_row(struct rows *r, const cJSON *around)
+static void audit_row(struct rows *r, const cJSON *around)
 {
     size_t before = str_c(r->key).n + 5; /* {"KEY":[ */
     struct str text;
 
-    if (!r->telling)
+    if (!r->auditing)
         return;
     text = audit_answer_row(r->call, r->scratch, around);
     if (r->next)
-        buf_char(&r->told, ',');
-    buf_add(&r->told, inner(text, before, STR("]}")));
-    r->telling = r->told.n <= audit_most_bytes();
+        buf_char(&r->audited, ',');
+    buf_add(&r->audited, inner(text, before, STR("]}")));
+    r->auditing = r->audited.n <= audit_most_bytes();
 }
 
-static void tell_end(struct rows *r)
+static void finish_audit(struct rows *r)
 {
     if (!audit_wants_answer(r->call))
         return;
-    buf_addc(&r->told, "]}");
-    if (r->telling && r->told.n <= audit_most_bytes())
-        audit_answer_text(r->call, buf_str(&r->told));
+    buf_addc(&r->audited, "]}");
+    if (r->auditing && r->audited.n <= audit_most_bytes())
+        audit_answer_text(r->call, buf_str(&r->audited));
     else
         audit_answer_left_out(r->call);
 }
@@ -298,7 +298,7 @@ static bool next_text(struct rows *r, struct buf *out)
     const cJSON *around = around_row(r, r->list->objects[r->next]);
 
     buf_add(out, r->next ? FORMS[r->form].separator : r->head);
-    tell_row(r, around);
+    audit_row(r, around);
     if (r->form == FORM_JSON) {
         json_print(out, json_get(around, r->key)->child);
     } else {
@@ -311,7 +311,7 @@ static bool next_text(struct rows *r, struct buf *out)
     buf_add(out, FORMS[r->form].end);
     if (r->form != FORM_YAML)
         buf_char(out, '\n');
-    tell_end(r);
+    finish_audit(r);
     return false;
 }
 
@@ -320,7 +320,7 @@ static struct str proto_row(struct rows *r)
     const cJSON *around = around_row(r, r->list->objects[r->next]);
 
     if (r->counting)
-        tell_row(r, around);
+        audit_row(r, around);
     r->next++;
     return proto_list_item(r->scratch, &r->proto, json_get(around, r->key)->child);
 }
@@ -338,7 +338,7 @@ static bool count_row(struct rows *r, struct buf *out)
     if (r->next < r->list->n)
         return true;
 
-    tell_end(r);
+    finish_audit(r);
     r->counting = false;
     r->next = 0;
     proto_list_ends(r->scratch, &r->proto, r->frame, r->counted, &head, &tail);
@@ -387,7 +387,7 @@ static void rows_release(void *ctx)
     r->scratch = arena_free(r->scratch);
     buf_fini(&r->text);
     buf_fini(&r->kept);
-    buf_fini(&r->told);
+    buf_fini(&r->audited);
 }
 
 static struct rows *rows_new(struct list *l)
@@ -399,7 +399,7 @@ static struct rows *rows_new(struct list *l)
     *r = (struct rows){.list = l, .call = c, .now = clock_wall_s(vapi_clock(c->api))};
     r->key = c->output == OUTPUT_TABLE ? "rows" : "items";
     r->scratch = arena_new(0);
-    r->text = r->kept = r->told = BUF_INIT(0);
+    r->text = r->kept = r->audited = BUF_INIT(0);
     r->frame = frame_of(l);
     form_version(c->arena, c, r->frame);
     if (c->protobuf && proto_list_open(r->frame, r->key, &r->proto))
@@ -407,11 +407,11 @@ static struct rows *rows_new(struct list *l)
     else if (c->yaml || c->pretty)
         r->form = c->yaml ? FORM_YAML : FORM_PRETTY;
     r->counting = r->form == FORM_PROTOBUF;
-    r->telling = audit_wants_answer(c);
-    if (r->telling) {
+    r->auditing = audit_wants_answer(c);
+    if (r->auditing) {
         struct str whole = json_text(c->arena, r->frame);
 
-        buf_add(&r->told, str_sub(whole, 0, whole.n - 2)); /* ]} */
+        buf_add(&r->audited, str_sub(whole, 0, whole.n - 2)); /* ]} */
     }
     if (r->form == FORM_PROTOBUF)
         return r;

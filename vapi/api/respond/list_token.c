@@ -71,7 +71,7 @@ static int token_error(struct err *err, const char *why)
 }
 
 /* The position where Go's decoder stops. */
-static size_t first_odd(struct str s)
+static size_t first_invalid(struct str s)
 {
     size_t i = 0;
 
@@ -116,7 +116,7 @@ static int decode(struct call *c, cJSON **ret, struct err *err)
     err_init(&why, c->arena);
     if (!base64url_decode(c->arena, c->options.cont, &text))
         return token_error(err, arena_printf(c->arena, "illegal base64 data at input byte %zu",
-                                             first_odd(c->options.cont))
+                                             first_invalid(c->options.cont))
                                     .p);
     if (json_parse(c->arena, text, ret, &why))
         return token_error(err, arena_cstr(c->arena, body_error_text(why.message)));

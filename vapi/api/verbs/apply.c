@@ -200,7 +200,7 @@ static int refuse_uid(const struct call *c, const cJSON *made, struct err *err)
  * when there is no kind. */
 static int normalise(struct call *c, cJSON *made, struct err *err)
 {
-    struct strict_errors said = c->strict;
+    struct strict_errors strict = c->strict;
     cJSON *part = c->resource->crd ? json_new_object(c->arena) : made;
     struct str kind = json_str(json_get(made, "kind")), why;
     cJSON *metadata = json_get(made, "metadata");
@@ -212,7 +212,7 @@ static int normalise(struct call *c, cJSON *made, struct err *err)
     else if (metadata)
         json_set(c->arena, part, "metadata", json_copy(c->arena, metadata));
     failed = body_normalise(c, part, err);
-    c->strict = said;
+    c->strict = strict;
     if (part != made && json_get(part, "metadata"))
         json_set(c->arena, made, "metadata", json_copy(c->arena, json_get(part, "metadata")));
     json_set_str(c->arena, made, "kind", kind);

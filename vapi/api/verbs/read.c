@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* 410 with a token that continues from the same key at the latest revision. */
-static void tell_expired(struct call *c, const struct list_position *at, struct err *err)
+static void refuse_expired(struct call *c, const struct list_position *at, struct err *err)
 {
     if (c->options.cont.n) {
         err_clear(err);
@@ -77,7 +77,7 @@ static int read_position(struct call *c, struct list_position *at, struct err *e
         if (list_token_read(c, at, err))
             return -1;
         if (list_token_expired(c, at->revision)) {
-            tell_expired(c, at, err);
+            refuse_expired(c, at, err);
             return -1;
         }
         if (at->revision < 0)
@@ -163,7 +163,7 @@ struct list *list_scan(struct call *c, struct err *err)
         return l;
     list_release(l);
     if (err->kind == &ERR_EXPIRED)
-        tell_expired(c, &at, err);
+        refuse_expired(c, &at, err);
     return NULL;
 }
 

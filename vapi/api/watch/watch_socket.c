@@ -36,7 +36,7 @@ struct watch_socket {
 
 /* ---- the handshake ---- */
 
-static bool asks(const struct call *c)
+static bool is_requested(const struct call *c)
 {
     const struct net_request *r = c->request;
 
@@ -82,7 +82,7 @@ bool watch_socket_refused(struct call *c)
     int status = 400;
     const char *why = "";
 
-    if (!asks(c))
+    if (!is_requested(c))
         return false;
     if (!net_header(c->request, "sec-websocket-key").n)
         why = "mismatch challenge/response";
@@ -118,7 +118,7 @@ struct watch_socket *watch_socket_open(struct call *c,
     };
     size_t n = 2;
 
-    if (!asks(c))
+    if (!is_requested(c))
         return NULL;
     headers[n++] = (struct net_header){STR("sec-websocket-accept"), accept_key(c->arena, key)};
     if (protocols(c, &protocol))

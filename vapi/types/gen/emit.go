@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-const nodeSaid = 16 // NODE_TYPE_SAID of sublet/crd.h
+const nodeSaid = 16 // NODE_TYPE_PUBLISHED of sublet/crd.h
 
 type pool struct {
 	offsets map[string]int

@@ -13,33 +13,33 @@ struct check {
     struct str detail;
 };
 
-struct texts {
+struct strings {
     struct arena *arena;
     struct str *items;
     size_t n, cap;
 };
 
-void security_texts_add(struct texts *t, struct str s);
-void security_texts_unite(struct texts *t); /* makes it a set: sorted, without duplicates */
-struct str security_join(const struct texts *t, const char *separator);
-struct str security_join_quoted(const struct texts *t); /* "a", "b"; nothing is escaped */
+void security_strings_add(struct strings *t, struct str s);
+void security_strings_unite(struct strings *t); /* makes it a set: sorted, without duplicates */
+struct str security_join(const struct strings *t, const char *separator);
+struct str security_join_quoted(const struct strings *t); /* "a", "b"; nothing is escaped */
 const char *security_plural(size_t n, const char *one, const char *many);
 /* `container "a"`; `containers "a", "b"` */
-struct str security_named(const char *one, const char *many, const struct texts *t);
+struct str security_named(const char *one, const char *many, const struct strings *t);
 
 /* Violations: by the pod itself, by these containers, these values. */
 struct found {
     struct arena *arena;
     void *ctx; /* the check's own */
     bool pod;
-    struct texts containers, values;
+    struct strings containers, values;
 };
 
 struct found security_found(const struct check *k);
 /* True when the container violates the check; may add to values. */
-typedef bool (*look_cb)(struct found *f, const cJSON *container);
+typedef bool (*visit_cb)(struct found *f, const cJSON *container);
 /* Visits every container: init, regular, ephemeral. */
-void security_look(const struct check *k, struct found *f, look_cb bad);
+void security_visit(const struct check *k, struct found *f, visit_cb bad);
 bool security_any(const struct found *f);
 struct str security_bad_containers(const struct found *f);
 struct str security_setters(const struct found *f); /* `pod and containers "a", "b"` */

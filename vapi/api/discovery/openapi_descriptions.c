@@ -13,21 +13,21 @@
 #include <assert.h>
 #include <string.h>
 
-#define TEXTS_MAGIC   0x7E875000u
-#define INDEX_MS      (5 * 60 * 1000)
-#define RETRY_MS      10000
-#define INDEX_WAIT    1000
-#define TEXT_WAIT     2000
-#define MAX_REQUESTED 2
-#define MAX_ROOTS     128
-#define MAX_HASH      256
+#define DESCRIPTIONS_MAGIC 0x7E875000u
+#define INDEX_MS           (5 * 60 * 1000)
+#define RETRY_MS           10000
+#define INDEX_WAIT         1000
+#define DOCUMENT_WAIT      2000
+#define MAX_REQUESTED      2
+#define MAX_ROOTS          128
+#define MAX_HASH           256
 
 /* Custom resources have metadata too: this small document describes it. */
 #define META_ROOT "apis/scheduling.k8s.io/v1"
 
 enum index_state { INDEX_NONE, INDEX_REQUESTED, INDEX_KNOWN, INDEX_FAILED };
 
-struct told {
+struct host_document {
     struct str root, url, hash; /* heap */
 };
 
@@ -37,69 +37,70 @@ struct index_waiter {
     void *ctx;
 };
 
-struct text_waiter {
-    struct text_waiter *next;
-    texts_cb done;
+struct description_waiter {
+    struct description_waiter *next;
+    descriptions_cb done;
     void *ctx;
 };
 
 struct wanted {
     struct wanted *next;
-    struct texts *texts;
+    struct descriptions *descriptions;
     struct str root; /* heap; of the host */
     bool requested;
-    struct text_waiter *waiters;
+    struct description_waiter *waiters;
 };
 
-struct texts {
+struct descriptions {
     unsigned magic;
     struct vapi *api;
     enum index_state state;
     int64_t until_ms; /* of KNOWN and FAILED */
-    struct told told[MAX_ROOTS];
-    size_t n_told;
+    struct host_document documents[MAX_ROOTS];
+    size_t n_documents;
     struct index_waiter *waiters;
     struct wanted *wanted;
     unsigned n_requested;
 };
 
-static int64_t now_ms(const struct texts *t)
+static int64_t now_ms(const struct descriptions *t)
 {
     return clock_mono_ms(vapi_clock(t->api));
 }
 
-static const struct vapi_hooks *hooks_of(const struct texts *t)
+static const struct vapi_hooks *hooks_of(const struct descriptions *t)
 {
     return vapi_get_hooks(t->api);
 }
 
 /* ---- the index ---- */
 
-static void forget_index(struct texts *t)
+static void forget_index(struct descriptions *t)
 {
-    for (size_t i = 0; i < t->n_told; i++) {
-        mem_free(t->told[i].root.p);
-        mem_free(t->told[i].url.p);
-        mem_free(t->told[i].hash.p);
+    for (size_t i = 0; i < t->n_documents; i++) {
+        mem_free(t->documents[i].root.p);
+        mem_free(t->documents[i].url.p);
+        mem_free(t->documents[i].hash.p);
     }
-    t->n_told = 0;
+    t->n_documents = 0;
 }
 
 /* Only groups that the built-in table serves: other names belong to tenants. */
-static void learn(struct texts *t, struct str root, struct str url)
+static void learn(struct descriptions *t, struct str root, struct str url)
 {
     struct str rest = url, hash;
 
     str_cut(&rest, '?');
-    if (!rest.p || !str_has_prefix(rest, STR("hash=")) || t->n_told == MAX_ROOTS ||
+    if (!rest.p || !str_has_prefix(rest, STR("hash=")) || t->n_documents == MAX_ROOTS ||
         !str_has_prefix(url, STR("/openapi/v3/")) || !openapi_is_builtin(t->api, root))
         return;
     hash = str_from(rest, sizeof("hash=") - 1);
     if (hash.n && hash.n <= MAX_HASH)
-        t->told[t->n_told++] = (struct told){mem_str(root), mem_str(url), mem_str(hash)};
+        t->documents[t->n_documents++] =
+            (struct host_document){mem_str(root), mem_str(url), mem_str(hash)};
 }
 
-static void index_done(struct texts *t, bool known)
+static void index_done(struct descriptions *t, bool known)
 {
     struct index_waiter *w = t->waiters, *next;
 
@@ -115,13 +116,13 @@ static void index_done(struct texts *t, bool known)
 
 static void on_index(void *ctx, struct str body, const struct err *failure)
 {
-    struct texts *t = ctx;
+    struct descriptions *t = ctx;
     struct arena *a = arena_new(0);
     cJSON *tree = NULL;
     struct err err;
     bool known;
 
-    assert(t->magic == TEXTS_MAGIC);
+    assert(t->magic == DESCRIPTIONS_MAGIC);
     err_init(&err, a);
     forget_index(t);
     known =
@@ -134,18 +135,18 @@ static void on_index(void *ctx, struct str body, const struct err *failure)
     index_done(t, known);
 }
 
-static bool index_usable(const struct texts *t)
+static bool index_usable(const struct descriptions *t)
 {
     return !hooks_of(t)->openapi ||
            ((t->state == INDEX_KNOWN || t->state == INDEX_FAILED) && now_ms(t) < t->until_ms);
 }
 
-void texts_want_index(struct texts *t, void (*done)(void *ctx), void *ctx)
+void descriptions_want_index(struct descriptions *t, void (*done)(void *ctx), void *ctx)
 {
     const struct vapi_hooks *hooks = hooks_of(t);
     struct index_waiter *w;
 
-    assert(t->magic == TEXTS_MAGIC);
+    assert(t->magic == DESCRIPTIONS_MAGIC);
     if (index_usable(t)) {
         done(ctx);
         return;
@@ -159,37 +160,37 @@ void texts_want_index(struct texts *t, void (*done)(void *ctx), void *ctx)
     hooks->openapi(hooks->ctx, STR("/openapi/v3"), INDEX_WAIT, on_index, t);
 }
 
-static struct str host_root(const struct texts *t, struct str root)
+static struct str host_root(const struct descriptions *t, struct str root)
 {
     return openapi_is_builtin(t->api, root) ? root : STR(META_ROOT);
 }
 
-static const struct told *told_of(const struct texts *t, struct str root)
+static const struct host_document *document_of(const struct descriptions *t, struct str root)
 {
-    for (size_t i = 0; i < t->n_told; i++)
-        if (str_eq(t->told[i].root, root))
-            return &t->told[i];
+    for (size_t i = 0; i < t->n_documents; i++)
+        if (str_eq(t->documents[i].root, root))
+            return &t->documents[i];
     return NULL;
 }
 
-struct str texts_hash(const struct texts *t, struct str root)
+struct str descriptions_hash(const struct descriptions *t, struct str root)
 {
-    const struct told *told;
+    const struct host_document *documents;
 
     if (t->state != INDEX_KNOWN)
         return STR("");
-    told = told_of(t, host_root(t, root));
-    return told ? told->hash : STR("");
+    documents = document_of(t, host_root(t, root));
+    return documents ? documents->hash : STR("");
 }
 
 /* ---- documents ---- */
 
-static void ask_next(struct texts *t);
+static void request_next(struct descriptions *t);
 
 static void wanted_done(struct wanted *w, const cJSON *schemas)
 {
-    struct texts *t = w->texts;
-    struct text_waiter *next;
+    struct descriptions *t = w->descriptions;
+    struct description_waiter *next;
 
     for (struct wanted **at = &t->wanted; *at; at = &(*at)->next) {
         if (*at == w) {
@@ -197,7 +198,7 @@ static void wanted_done(struct wanted *w, const cJSON *schemas)
             break;
         }
     }
-    for (struct text_waiter *x = w->waiters; x; x = next) {
+    for (struct description_waiter *x = w->waiters; x; x = next) {
         next = x->next;
         x->done(x->ctx, schemas);
         mem_free(x);
@@ -209,12 +210,12 @@ static void wanted_done(struct wanted *w, const cJSON *schemas)
 static void on_text(void *ctx, struct str body, const struct err *failure)
 {
     struct wanted *w = ctx;
-    struct texts *t = w->texts;
+    struct descriptions *t = w->descriptions;
     struct arena *a = arena_new(0);
     cJSON *tree = NULL;
     struct err err;
 
-    assert(t->magic == TEXTS_MAGIC && w->requested);
+    assert(t->magic == DESCRIPTIONS_MAGIC && w->requested);
     err_init(&err, a);
     t->n_requested--;
     if (failure || json_parse(a, body, &tree, &err)) {
@@ -223,26 +224,27 @@ static void on_text(void *ctx, struct str body, const struct err *failure)
     }
     wanted_done(w, json_path(tree, "components.schemas"));
     arena_free(a);
-    ask_next(t);
+    request_next(t);
 }
 
 /* Requests the next queued document; those that became unavailable are delivered without one. */
-static void ask_next(struct texts *t)
+static void request_next(struct descriptions *t)
 {
     const struct vapi_hooks *hooks = hooks_of(t);
     struct wanted *w = t->wanted;
 
     while (w && t->n_requested < MAX_REQUESTED) {
-        const struct told *told = t->state != INDEX_FAILED ? told_of(t, w->root) : NULL;
+        const struct host_document *documents =
+            t->state != INDEX_FAILED ? document_of(t, w->root) : NULL;
 
         if (w->requested) {
             w = w->next;
             continue;
         }
-        if (told && hooks->openapi) {
+        if (documents && hooks->openapi) {
             w->requested = true;
             t->n_requested++;
-            hooks->openapi(hooks->ctx, told->url, TEXT_WAIT, on_text, w);
+            hooks->openapi(hooks->ctx, documents->url, DOCUMENT_WAIT, on_text, w);
         } else {
             wanted_done(w, NULL);
         }
@@ -250,7 +252,7 @@ static void ask_next(struct texts *t)
     }
 }
 
-static struct wanted *wanted_of(struct texts *t, struct str root)
+static struct wanted *wanted_of(struct descriptions *t, struct str root)
 {
     struct wanted **at = &t->wanted;
 
@@ -258,38 +260,38 @@ static struct wanted *wanted_of(struct texts *t, struct str root)
         if (str_eq((*at)->root, root))
             return *at;
     *at = NEW(struct wanted);
-    (*at)->texts = t;
+    (*at)->descriptions = t;
     (*at)->root = mem_str(root);
     return *at;
 }
 
-void texts_want(struct texts *t, struct str root, texts_cb done, void *ctx)
+void descriptions_want(struct descriptions *t, struct str root, descriptions_cb done, void *ctx)
 {
-    struct text_waiter *x = NEW(struct text_waiter);
+    struct description_waiter *x = NEW(struct description_waiter);
     struct wanted *w = wanted_of(t, host_root(t, root));
 
-    assert(t->magic == TEXTS_MAGIC);
-    *x = (struct text_waiter){w->waiters, done, ctx};
+    assert(t->magic == DESCRIPTIONS_MAGIC);
+    *x = (struct description_waiter){w->waiters, done, ctx};
     w->waiters = x;
-    ask_next(t);
+    request_next(t);
 }
 
 /* ---- lifecycle ---- */
 
-struct texts *texts_new(struct vapi *api)
+struct descriptions *descriptions_new(struct vapi *api)
 {
-    struct texts *t = NEW(struct texts);
+    struct descriptions *t = NEW(struct descriptions);
 
-    t->magic = TEXTS_MAGIC;
+    t->magic = DESCRIPTIONS_MAGIC;
     t->api = api;
     return t;
 }
 
-struct texts *texts_free(struct texts *t)
+struct descriptions *descriptions_free(struct descriptions *t)
 {
     if (!t)
         return NULL;
-    assert(t->magic == TEXTS_MAGIC && !t->waiters && !t->wanted);
+    assert(t->magic == DESCRIPTIONS_MAGIC && !t->waiters && !t->wanted);
     forget_index(t);
     t->magic = 0;
     return mem_free(t);

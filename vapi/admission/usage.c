@@ -2,7 +2,7 @@
 /* Quantities that objects consume. Must count exactly as upstream's evaluators do
  * (pkg/quota/v1/evaluator/core), and as the scheduler does for pods: any difference makes a quota
  * unfair or ineffective. */
-#include "amounts.h"
+#include "usage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 /* resource.k8s.io AllocationResultsMaxSize */
 #define MAX_DEVICES 32
 
-struct quantity amount_one(void)
+struct quantity usage_one(void)
 {
     return quantity_from_i64(1, QUANTITY_DECIMAL_SI);
 }
 
-static struct amount *find(const struct amounts *m, struct str name)
+static struct usage_item *find(const struct usage *m, struct str name)
 {
     for (size_t i = 0; i < m->n; i++) {
         if (str_eq(m->items[i].name, name))
@@ -26,15 +26,15 @@ static struct amount *find(const struct amounts *m, struct str name)
     return NULL;
 }
 
-static struct amount *find_or_add(struct amounts *m, struct str name, struct quantity like)
+static struct usage_item *find_or_add(struct usage *m, struct str name, struct quantity like)
 {
-    struct amount *a = find(m, name);
+    struct usage_item *a = find(m, name);
 
     if (a)
         return a;
     if (m->n == m->cap) {
         size_t cap = m->cap ? 2 * m->cap : 16;
-        struct amount *grown = arena_alloc(m->arena, cap * sizeof(*grown));
+        struct usage_item *grown = arena_alloc(m->arena, cap * sizeof(*grown));
 
         if (m->n)
             memcpy(grown, m->items, m->n * sizeof(*grown));
@@ -42,42 +42,42 @@ static struct amount *find_or_add(struct amounts *m, struct str name, struct qua
         m->cap = cap;
     }
     a = &m->items[m->n++];
-    *a = (struct amount){.name = arena_str(m->arena, name), .q = {0, like.format}};
+    *a = (struct usage_item){.name = arena_str(m->arena, name), .q = {0, like.format}};
     return a;
 }
 
-void amounts_add(struct amounts *m, struct str name, struct quantity q)
+void usage_add(struct usage *m, struct str name, struct quantity q)
 {
-    struct amount *a = find_or_add(m, name, q);
+    struct usage_item *a = find_or_add(m, name, q);
 
     a->q = quantity_add(a->q, q);
 }
 
-void amounts_max(struct amounts *m, struct str name, struct quantity q)
+void usage_max(struct usage *m, struct str name, struct quantity q)
 {
-    struct amount *a = find_or_add(m, name, q);
+    struct usage_item *a = find_or_add(m, name, q);
 
     if (quantity_cmp(a->q, q) < 0)
         a->q = q;
 }
 
-const struct quantity *amounts_get(const struct amounts *m, struct str name)
+const struct quantity *usage_get(const struct usage *m, struct str name)
 {
-    const struct amount *a = find(m, name);
+    const struct usage_item *a = find(m, name);
 
     return a ? &a->q : NULL;
 }
 
 /* --- pods --- */
 
-static void add_map(struct amounts *m, const cJSON *map)
+static void add_map(struct usage *m, const cJSON *map)
 {
     struct quantity q;
 
     json_each(item, map)
     {
         if (quantity_parse(json_str(item), &q))
-            amounts_add(m, str_c(item->string), q);
+            usage_add(m, str_c(item->string), q);
     }
 }
 
@@ -129,29 +129,29 @@ static struct in_use in_use_of(struct arena *a, const cJSON *status)
     return u;
 }
 
-static void max_map(struct amounts *m, const cJSON *map)
+static void max_map(struct usage *m, const cJSON *map)
 {
     struct quantity q;
 
     json_each(item, map)
     {
         if (quantity_parse(json_str(item), &q))
-            amounts_max(m, str_c(item->string), q);
+            usage_max(m, str_c(item->string), q);
     }
 }
 
-static void add_all(struct amounts *m, const struct amounts *from)
+static void add_all(struct usage *m, const struct usage *from)
 {
     for (size_t i = 0; i < from->n; i++)
-        amounts_add(m, from->items[i].name, from->items[i].q);
+        usage_add(m, from->items[i].name, from->items[i].q);
 }
 
-static void add_container(struct amounts *m, const cJSON *container, const struct in_use *u,
+static void add_container(struct usage *m, const cJSON *container, const struct in_use *u,
                           const char *which)
 {
     const cJSON *requested = json_get(json_get(container, "resources"), which);
     struct given key = {.name = json_str_at(container, "name")}, *has = NULL;
-    struct amounts most = {.arena = m->arena};
+    struct usage most = {.arena = m->arena};
 
     if (u->n)
         has = bsearch(&key, u->items, u->n, sizeof(key), given_order);
@@ -167,10 +167,10 @@ static void add_container(struct amounts *m, const cJSON *container, const struc
     add_all(m, &most);
 }
 
-static void init_peak(struct amounts *peak, const cJSON *spec, const struct in_use *u,
+static void init_peak(struct usage *peak, const cJSON *spec, const struct in_use *u,
                       const char *which)
 {
-    struct amounts sidecars = {.arena = peak->arena};
+    struct usage sidecars = {.arena = peak->arena};
 
     json_each(container, json_get(spec, "initContainers"))
     {
@@ -178,30 +178,30 @@ static void init_peak(struct amounts *peak, const cJSON *spec, const struct in_u
             add_container(&sidecars, container, u, which);
             continue;
         }
-        struct amounts now = {.arena = peak->arena};
+        struct usage now = {.arena = peak->arena};
         add_all(&now, &sidecars);
         add_map(&now, json_get(json_get(container, "resources"), which));
         for (size_t i = 0; i < now.n; i++)
-            amounts_max(peak, now.items[i].name, now.items[i].q);
+            usage_max(peak, now.items[i].name, now.items[i].q);
     }
 }
 
 /* Adds overhead to every request, but only to limits that are set. */
-static void add_overhead(struct amounts *sum, const cJSON *overhead, const char *which)
+static void add_overhead(struct usage *sum, const cJSON *overhead, const char *which)
 {
     struct quantity q;
 
     json_each(item, overhead)
     {
         if (quantity_parse(json_str(item), &q) &&
-            (!strcmp(which, "requests") || amounts_get(sum, str_c(item->string))))
-            amounts_add(sum, str_c(item->string), q);
+            (!strcmp(which, "requests") || usage_get(sum, str_c(item->string))))
+            usage_add(sum, str_c(item->string), q);
     }
 }
 
-static void sum_pod(struct amounts *m, const cJSON *spec, const struct in_use *u, const char *which)
+static void sum_pod(struct usage *m, const cJSON *spec, const struct in_use *u, const char *which)
 {
-    struct amounts peak = {.arena = m->arena}, sum = {.arena = m->arena};
+    struct usage peak = {.arena = m->arena}, sum = {.arena = m->arena};
 
     json_each(container, json_get(spec, "containers")) add_container(&sum, container, u, which);
     json_each(container, json_get(spec, "initContainers"))
@@ -211,12 +211,12 @@ static void sum_pod(struct amounts *m, const cJSON *spec, const struct in_use *u
     }
     init_peak(&peak, spec, u, which);
     for (size_t i = 0; i < peak.n; i++)
-        amounts_max(&sum, peak.items[i].name, peak.items[i].q);
+        usage_max(&sum, peak.items[i].name, peak.items[i].q);
     /* Pod-level resources replace the sum of the containers' where given. */
     json_each(item, json_get(json_get(spec, "resources"), which))
     {
         struct quantity q;
-        struct amount *a;
+        struct usage_item *a;
 
         if (quantity_parse(json_str(item), &q)) {
             a = find_or_add(&sum, str_c(item->string), q);
@@ -227,7 +227,7 @@ static void sum_pod(struct amounts *m, const cJSON *spec, const struct in_use *u
     add_all(m, &sum);
 }
 
-void amounts_of_pod(struct amounts *m, const cJSON *spec, const char *which)
+void usage_of_pod(struct usage *m, const cJSON *spec, const char *which)
 {
     sum_pod(m, spec, &(const struct in_use){.n = 0}, which);
 }
@@ -247,30 +247,30 @@ static bool is_extended(struct str name)
     return str_find(name, '/') != name.n && !str_contains(name, STR("kubernetes.io/"));
 }
 
-static void of_pod(struct amounts *m, const cJSON *pod)
+static void of_pod(struct usage *m, const cJSON *pod)
 {
-    struct amounts requests = {.arena = m->arena}, limits = {.arena = m->arena};
+    struct usage requests = {.arena = m->arena}, limits = {.arena = m->arena};
     const cJSON *spec = json_get(pod, "spec");
     struct in_use u;
 
-    amounts_add(m, STR("count/pods"), amount_one());
+    usage_add(m, STR("count/pods"), usage_one());
     if (pod_is_finished(pod))
         return;
-    amounts_add(m, STR("pods"), amount_one());
+    usage_add(m, STR("pods"), usage_one());
     u = in_use_of(m->arena, json_get(pod, "status"));
     sum_pod(&requests, spec, &u, "requests");
     sum_pod(&limits, spec, &u, "limits");
     for (size_t i = 0; i < requests.n; i++) {
         struct str name = requests.items[i].name;
 
-        amounts_add(m, join(m->arena, "requests.", name), requests.items[i].q);
+        usage_add(m, join(m->arena, "requests.", name), requests.items[i].q);
         if (is_plain_compute(name) || str_has_prefix(name, STR("hugepages-")))
-            amounts_add(m, name, requests.items[i].q);
+            usage_add(m, name, requests.items[i].q);
     }
     /* limits.<extended resource> is accepted in a quota and never counts, as upstream. */
     for (size_t i = 0; i < limits.n; i++) {
         if (!is_extended(limits.items[i].name))
-            amounts_add(m, join(m->arena, "limits.", limits.items[i].name), limits.items[i].q);
+            usage_add(m, join(m->arena, "limits.", limits.items[i].name), limits.items[i].q);
     }
 }
 
@@ -291,7 +291,7 @@ static size_t node_ports(const cJSON *service, bool numbered_only)
     return n;
 }
 
-static void of_service(struct amounts *m, const cJSON *service)
+static void of_service(struct usage *m, const cJSON *service)
 {
     struct str type = json_str_at(service, "spec.type");
     bool balancer = str_eqc(type, "LoadBalancer");
@@ -299,20 +299,20 @@ static void of_service(struct amounts *m, const cJSON *service)
     bool suppressed = balancer && json_is_bool(allocate) && !json_true(allocate);
     size_t ports = node_ports(service, suppressed);
 
-    amounts_add(m, STR("services"), amount_one());
+    usage_add(m, STR("services"), usage_one());
     if (balancer)
-        amounts_add(m, STR("services.loadbalancers"), amount_one());
+        usage_add(m, STR("services.loadbalancers"), usage_one());
     if (str_eqc(type, "NodePort") || balancer)
-        amounts_add(m, STR("services.nodeports"),
-                    quantity_from_i64((int64_t)ports, QUANTITY_DECIMAL_SI));
+        usage_add(m, STR("services.nodeports"),
+                  quantity_from_i64((int64_t)ports, QUANTITY_DECIMAL_SI));
 }
 
 static struct str storage_class(const cJSON *claim)
 {
-    const cJSON *old_way = json_get(json_path(claim, "metadata.annotations"),
-                                    "volume.beta.kubernetes.io/storage-class");
+    const cJSON *annotated = json_get(json_path(claim, "metadata.annotations"),
+                                      "volume.beta.kubernetes.io/storage-class");
 
-    return old_way ? json_str(old_way) : json_str_at(claim, "spec.storageClassName");
+    return annotated ? json_str(annotated) : json_str_at(claim, "spec.storageClassName");
 }
 
 /* In whole bytes; allocated storage counts while it exceeds the request. */
@@ -330,21 +330,21 @@ static bool claimed_storage(const cJSON *claim, struct quantity *ret)
     return true;
 }
 
-static void of_claim(struct amounts *m, const cJSON *claim)
+static void of_claim(struct usage *m, const cJSON *claim)
 {
     struct str class = storage_class(claim), prefix;
     struct quantity storage;
 
-    amounts_add(m, STR("persistentvolumeclaims"), amount_one());
+    usage_add(m, STR("persistentvolumeclaims"), usage_one());
     bool sized = claimed_storage(claim, &storage);
     if (sized)
-        amounts_add(m, STR("requests.storage"), storage);
+        usage_add(m, STR("requests.storage"), storage);
     if (!class.n)
         return;
     prefix = arena_printf(m->arena, "%.*s.storageclass.storage.k8s.io/", STR_F(class));
-    amounts_add(m, join(m->arena, prefix.p, STR("persistentvolumeclaims")), amount_one());
+    usage_add(m, join(m->arena, prefix.p, STR("persistentvolumeclaims")), usage_one());
     if (sized)
-        amounts_add(m, join(m->arena, prefix.p, STR("requests.storage")), storage);
+        usage_add(m, join(m->arena, prefix.p, STR("requests.storage")), storage);
 }
 
 /* --- resource claims --- */
@@ -358,44 +358,44 @@ static int64_t devices(const cJSON *request)
     return str_eqc(mode, "ExactCount") ? json_i64_at(request, "count", 0) : 0;
 }
 
-static void add_devices(struct amounts *m, const cJSON *request, bool worst)
+static void add_devices(struct usage *m, const cJSON *request, bool worst)
 {
     struct str name = arena_printf(m->arena, "%.*s.deviceclass.resource.k8s.io/devices",
                                    STR_F(json_str_at(request, "deviceClassName")));
     struct quantity n = quantity_from_i64(devices(request), QUANTITY_DECIMAL_SI);
 
     if (worst)
-        amounts_max(m, name, n);
+        usage_max(m, name, n);
     else
-        amounts_add(m, name, n);
+        usage_add(m, name, n);
 }
 
 /* Of alternatives, each class counts with the most it could allocate. */
-static void of_device_claim(struct amounts *m, const cJSON *claim)
+static void of_device_claim(struct usage *m, const cJSON *claim)
 {
     json_each(request, json_path(claim, "spec.devices.requests"))
     {
-        struct amounts worst = {.arena = m->arena};
+        struct usage worst = {.arena = m->arena};
 
         json_each(alternative, json_get(request, "firstAvailable"))
         {
             add_devices(&worst, alternative, true);
         }
         for (size_t i = 0; i < worst.n; i++)
-            amounts_add(m, worst.items[i].name, worst.items[i].q);
+            usage_add(m, worst.items[i].name, worst.items[i].q);
         if (!worst.n && json_get(request, "exactly"))
             add_devices(m, json_get(request, "exactly"), false);
     }
 }
 
-void amounts_of_object(struct amounts *m, struct str group, struct str plural, const cJSON *object)
+void usage_of_object(struct usage *m, struct str group, struct str plural, const cJSON *object)
 {
     static const char *const counted[] = {"configmaps", "secrets", "replicationcontrollers",
                                           "resourcequotas"};
 
     if (group.n) {
-        amounts_add(m, arena_printf(m->arena, "count/%.*s.%.*s", STR_F(plural), STR_F(group)),
-                    amount_one());
+        usage_add(m, arena_printf(m->arena, "count/%.*s.%.*s", STR_F(plural), STR_F(group)),
+                  usage_one());
         if (str_eqc(group, "resource.k8s.io") && str_eqc(plural, "resourceclaims"))
             of_device_claim(m, object);
         return;
@@ -404,13 +404,13 @@ void amounts_of_object(struct amounts *m, struct str group, struct str plural, c
         of_pod(m, object);
         return;
     }
-    amounts_add(m, join(m->arena, "count/", plural), amount_one());
+    usage_add(m, join(m->arena, "count/", plural), usage_one());
     if (str_eqc(plural, "services"))
         of_service(m, object);
     if (str_eqc(plural, "persistentvolumeclaims"))
         of_claim(m, object);
     for (size_t i = 0; i < sizeof(counted) / sizeof(*counted); i++) {
         if (str_eqc(plural, counted[i]))
-            amounts_add(m, plural, amount_one());
+            usage_add(m, plural, usage_one());
     }
 }

@@ -7,8 +7,8 @@
 
 #define YEAR_S (INT64_C(365) * 86400)
 
-int pki_nobodys_ca(struct arena *a, struct str cn, const struct clock *clock, const struct rng *rng,
-                   struct str *ret_pem, struct err *err)
+int pki_placeholder_ca(struct arena *a, struct str cn, const struct clock *clock,
+                       const struct rng *rng, struct str *ret_pem, struct err *err)
 {
     int64_t now_s = clock_wall_s(clock);
     struct cert_request request = {

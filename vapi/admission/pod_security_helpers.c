@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Helpers of the checks: visiting a pod's containers, and naming the violating ones: lists of names
  * and values, in upstream's form. Must never decide what is a violation: checks do. */
-#include "pod_security_look.h"
+#include "pod_security_helpers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- lists of strings ---- */
 
-void security_texts_add(struct texts *t, struct str s)
+void security_strings_add(struct strings *t, struct str s)
 {
     if (t->n == t->cap) {
         size_t cap = t->cap ? 2 * t->cap : 8;
@@ -23,7 +23,7 @@ void security_texts_add(struct texts *t, struct str s)
 }
 
 /* Makes the list a set: sorted, without duplicates. */
-void security_texts_unite(struct texts *t)
+void security_strings_unite(struct strings *t)
 {
     size_t kept = 0;
 
@@ -35,7 +35,7 @@ void security_texts_unite(struct texts *t)
     t->n = kept;
 }
 
-struct str security_join(const struct texts *t, const char *separator)
+struct str security_join(const struct strings *t, const char *separator)
 {
     struct buf b = BUF_INIT(0);
 
@@ -49,7 +49,7 @@ struct str security_join(const struct texts *t, const char *separator)
 }
 
 /* "a", "b": in quotes, nothing escaped. */
-struct str security_join_quoted(const struct texts *t)
+struct str security_join_quoted(const struct strings *t)
 {
     struct str inner = security_join(t, "\", \"");
 
@@ -62,7 +62,7 @@ const char *security_plural(size_t n, const char *one, const char *many)
 }
 
 /* container "a"; containers "a", "b" */
-struct str security_named(const char *one, const char *many, const struct texts *t)
+struct str security_named(const char *one, const char *many, const struct strings *t)
 {
     return arena_printf(t->arena, "%s %.*s", security_plural(t->n, one, many),
                         STR_F(security_join_quoted(t)));
@@ -76,7 +76,7 @@ struct found security_found(const struct check *k)
         .arena = k->arena, .containers = {.arena = k->arena}, .values = {.arena = k->arena}};
 }
 
-void security_look(const struct check *k, struct found *f, look_cb bad)
+void security_visit(const struct check *k, struct found *f, visit_cb bad)
 {
     static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
 
@@ -84,7 +84,7 @@ void security_look(const struct check *k, struct found *f, look_cb bad)
         json_each(container, json_get(k->spec, lists[i]))
         {
             if (bad(f, container))
-                security_texts_add(&f->containers, json_str_at(container, "name"));
+                security_strings_add(&f->containers, json_str_at(container, "name"));
         }
     }
 }
@@ -153,7 +153,7 @@ bool security_others(struct found *f, const cJSON *list, const char *const *allo
     {
         if (security_listed(json_str(item), allowed))
             continue;
-        security_texts_add(&f->values, json_str(item));
+        security_strings_add(&f->values, json_str(item));
         bad = true;
     }
     return bad;
