@@ -9,13 +9,15 @@
 
 #include <sublet/vapi.h>
 
+enum admission_operation { ADMISSION_CREATE, ADMISSION_UPDATE, ADMISSION_DELETE };
+
 struct admission_call {
     struct vapi *api;
     struct arena *arena;
     const struct user *user;
     const struct resource *resource;
     struct str subresource, ns, name;
-    const char *operation; /* "CREATE", "UPDATE", "DELETE" */
+    enum admission_operation operation;
     bool dry_run;
     void (*warn)(void *ctx, struct str text);
     void *warn_ctx;

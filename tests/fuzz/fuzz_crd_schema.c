@@ -19,7 +19,7 @@ static struct crd_version *version_of(struct arena *a, const cJSON *schema)
     json_set_bool(a, version, "storage", true);
     json_set_str(a, json_ensure_object(a, spec, "names"), "kind", STR("A"));
     json_set(a, json_ensure_object(a, version, "schema"), "openAPIV3Schema", json_copy(a, schema));
-    return version_new(crd, version);
+    return crd_version_new(crd, version);
 }
 
 static void judge_twice(struct arena *a, const struct crd_version *v, cJSON *object)
@@ -54,13 +54,13 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 
     if (size < 65536 && patch_input_read(a, data, size, &in)) {
         field_errors_init(&e, a);
-        schema_check(&e, FIELD(NULL, "schema"), in.object, size & 1);
+        crd_check_schema(&e, FIELD(NULL, "schema"), in.object, size & 1);
         if (!e.n && json_is_object(in.patch)) {
             struct crd_version *v = version_of(a, in.object);
             struct resource *r = v->resource;
 
             judge_twice(a, v, in.patch);
-            version_free(v);
+            crd_version_free(v);
             mem_free(r);
         }
     }

@@ -125,7 +125,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         return 0;
     w.mode = data[0] % 5;
     uv_loop_init(&loop);
-    s = server_new(&loop, &options);
+    s = net_server_new(&loop, &options);
     feed(s, &loop, (struct str){(const char *)data + 1, size - 1}, 1u + data[0] / 5);
     assert(w.requests == w.closed);
     net_close(s, 0, NULL, NULL);

@@ -65,28 +65,28 @@ int admission_lifecycle(const struct admission_call *c, cJSON *object, struct er
     return lifecycle_admit(c, object, NULL, err);
 }
 
-struct str shown_name(struct str name)
+struct str plugin_shown_name(struct str name)
 {
     return name.n ? name : STR("Unknown");
 }
 
-bool admits(const struct admission_call *c, const char *group, const char *plural)
+bool plugin_admits(const struct admission_call *c, const char *group, const char *plural)
 {
     return str_eqc(c->resource->group, group) && str_eqc(c->resource->plural, plural);
 }
 
-bool is_create(const struct admission_call *c)
+bool plugin_is_create(const struct admission_call *c)
 {
-    return c->operation[0] == 'C';
+    return c->operation == ADMISSION_CREATE;
 }
 
-bool is_new_pod(const struct admission_call *c)
+bool plugin_is_new_pod(const struct admission_call *c)
 {
-    return is_create(c) && !c->subresource.n && admits(c, "", "pods");
+    return plugin_is_create(c) && !c->subresource.n && plugin_admits(c, "", "pods");
 }
 
-const struct store_object *stored(const struct admission_call *c, const char *group,
-                                  const char *plural, struct str ns, struct str name)
+const struct store_object *plugin_stored(const struct admission_call *c, const char *group,
+                                         const char *plural, struct str ns, struct str name)
 {
     const struct resource *r =
         registry_find_group_resource(vapi_registry(c->api), str_c(group), str_c(plural));
@@ -94,8 +94,8 @@ const struct store_object *stored(const struct admission_call *c, const char *gr
     return r ? store_latest(vapi_store(c->api), r->storage, ns, name) : NULL;
 }
 
-void each_stored(const struct admission_call *c, const char *group, const char *plural,
-                 struct str ns, store_scan_cb each, void *ctx)
+void plugin_each_stored(const struct admission_call *c, const char *group, const char *plural,
+                        struct str ns, store_scan_cb each, void *ctx)
 {
     const struct resource *r =
         registry_find_group_resource(vapi_registry(c->api), str_c(group), str_c(plural));

@@ -11,7 +11,7 @@
 
 static bool concerns(const struct admission_call *c, const cJSON *object)
 {
-    return object && admits(c, "certificates.k8s.io", "certificatesigningrequests");
+    return object && plugin_admits(c, "certificates.k8s.io", "certificatesigningrequests");
 }
 
 /* Overwrites the user a client claims to be. */
@@ -23,7 +23,7 @@ int certificate_request_admit(const struct admission_call *c, cJSON *object, con
 
     (void)old;
     (void)err;
-    if (!concerns(c, object) || !is_create(c) || c->subresource.n)
+    if (!concerns(c, object) || !plugin_is_create(c) || c->subresource.n)
         return 0;
     spec = json_ensure_object(a, object, "spec");
     json_remove(spec, "uid");
@@ -103,7 +103,7 @@ int certificate_request_validate(const struct admission_call *c, cJSON *object, 
 {
     if (!concerns(c, object))
         return 0;
-    if (is_create(c))
+    if (plugin_is_create(c))
         return c->subresource.n ? 0 : check_subject(c, object, err);
     if (str_eqc(c->subresource, "approval"))
         return check_signer(c, old, "approve", "approve", err);

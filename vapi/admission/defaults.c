@@ -39,14 +39,14 @@ static int set_priority(const struct admission_call *c, cJSON *spec, const cJSON
     int64_t own = json_i64_at(spec, "priority", value);
 
     if (own != value)
-        return err_forbidden(err, STR(""), STR("pods"), shown_name(c->name),
+        return err_forbidden(err, STR(""), STR("pods"), plugin_shown_name(c->name),
                              "the integer value of priority (%lld) must not be provided in pod "
                              "spec; priority admission controller computed %lld from the given "
                              "PriorityClass name",
                              (long long)own, (long long)value);
     own_policy = json_str_at(spec, "preemptionPolicy");
     if (json_is_string(json_get(spec, "preemptionPolicy")) && !str_eq(own_policy, policy))
-        return err_forbidden(err, STR(""), STR("pods"), shown_name(c->name),
+        return err_forbidden(err, STR(""), STR("pods"), plugin_shown_name(c->name),
                              "the string value of PreemptionPolicy (%.*s) must not be provided in "
                              "pod spec; priority admission controller computed %.*s from the given "
                              "PriorityClass name",
@@ -76,22 +76,22 @@ int priority_admit(const struct admission_call *c, cJSON *object, const cJSON *o
     struct global g = {.arena = c->arena};
     const struct store_object *o;
 
-    if (c->subresource.n || !admits(c, "", "pods") || !spec)
+    if (c->subresource.n || !plugin_admits(c, "", "pods") || !spec)
         return 0;
-    if (!is_create(c)) {
+    if (!plugin_is_create(c)) {
         keep_priority(c, spec, old);
         return 0;
     }
     if (!name.n) {
-        each_stored(c, "scheduling.k8s.io", "priorityclasses", STR_NULL, on_class, &g);
+        plugin_each_stored(c, "scheduling.k8s.io", "priorityclasses", STR_NULL, on_class, &g);
         if (g.found)
             json_set_str(c->arena, spec, "priorityClassName",
                          json_str_at(g.found, "metadata.name"));
         return set_priority(c, spec, g.found, err);
     }
-    o = stored(c, "scheduling.k8s.io", "priorityclasses", STR(""), name);
+    o = plugin_stored(c, "scheduling.k8s.io", "priorityclasses", STR(""), name);
     if (!o)
-        return err_forbidden(err, STR(""), STR("pods"), shown_name(c->name),
+        return err_forbidden(err, STR(""), STR("pods"), plugin_shown_name(c->name),
                              "no PriorityClass with name %.*s was found", STR_F(name));
     return set_priority(c, spec, vapi_tree(c->arena, o), err);
 }
@@ -117,18 +117,18 @@ int priority_class_validate(const struct admission_call *c, cJSON *object, const
     struct global g = {.arena = c->arena};
     struct str other;
 
-    if (c->subresource.n || !admits(c, "scheduling.k8s.io", "priorityclasses"))
+    if (c->subresource.n || !plugin_admits(c, "scheduling.k8s.io", "priorityclasses"))
         return 0;
     if (!object)
         return keep_system_class(c, old, err);
     if (!json_true(json_get(object, "globalDefault")))
         return 0;
-    each_stored(c, "scheduling.k8s.io", "priorityclasses", STR_NULL, on_class, &g);
+    plugin_each_stored(c, "scheduling.k8s.io", "priorityclasses", STR_NULL, on_class, &g);
     other = json_str_at(g.found, "metadata.name");
-    if (!g.found || (!is_create(c) && str_eq(other, json_str_at(object, "metadata.name"))))
+    if (!g.found || (!plugin_is_create(c) && str_eq(other, json_str_at(object, "metadata.name"))))
         return 0;
     return err_forbidden(
-        err, c->resource->group, c->resource->plural, shown_name(c->name),
+        err, c->resource->group, c->resource->plural, plugin_shown_name(c->name),
         "PriorityClass %.*s is already marked as default. Only one default can exist",
         STR_F(other));
 }
@@ -157,7 +157,7 @@ int toleration_seconds_admit(const struct admission_call *c, cJSON *object, cons
     (void)old;
     (void)err;
     /* Updates, too: an apply of a list without them must not remove them. */
-    if (c->subresource.n || !admits(c, "", "pods") || !spec)
+    if (c->subresource.n || !plugin_admits(c, "", "pods") || !spec)
         return 0;
     for (size_t i = 0; i < 2; i++) {
         if (tolerates(list, keys[i]))
@@ -208,13 +208,13 @@ int storage_class_admit(const struct admission_call *c, cJSON *object, const cJS
 
     (void)old;
     (void)err;
-    if (!is_create(c) || c->subresource.n || !admits(c, "", "persistentvolumeclaims") ||
-        json_get(spec, "storageClassName"))
+    if (!plugin_is_create(c) || c->subresource.n ||
+        !plugin_admits(c, "", "persistentvolumeclaims") || json_get(spec, "storageClassName"))
         return 0;
     if (json_get(json_path(object, "metadata.annotations"),
                  "volume.beta.kubernetes.io/storage-class"))
         return 0;
-    each_stored(c, "storage.k8s.io", "storageclasses", STR_NULL, on_default, &best);
+    plugin_each_stored(c, "storage.k8s.io", "storageclasses", STR_NULL, on_default, &best);
     if (best.name.n && spec)
         json_set_str(c->arena, spec, "storageClassName", best.name);
     return 0;
@@ -227,11 +227,12 @@ int ingress_class_admit(const struct admission_call *c, cJSON *object, const cJS
 
     (void)old;
     (void)err;
-    if (!is_create(c) || c->subresource.n || !admits(c, "networking.k8s.io", "ingresses") ||
+    if (!plugin_is_create(c) || c->subresource.n ||
+        !plugin_admits(c, "networking.k8s.io", "ingresses") ||
         json_path(object, "spec.ingressClassName") ||
         json_get(json_path(object, "metadata.annotations"), "kubernetes.io/ingress.class"))
         return 0;
-    each_stored(c, "networking.k8s.io", "ingressclasses", STR_NULL, on_default, &best);
+    plugin_each_stored(c, "networking.k8s.io", "ingressclasses", STR_NULL, on_default, &best);
     if (best.name.n)
         json_set_str(c->arena, json_ensure_object(c->arena, object, "spec"), "ingressClassName",
                      best.name);

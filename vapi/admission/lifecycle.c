@@ -34,10 +34,12 @@ int lifecycle_admit(const struct admission_call *c, cJSON *object, const cJSON *
 {
     (void)old;
     if (!object)
-        return admits(c, "", "namespaces") && !c->subresource.n ? delete_namespace(c, err) : 0;
-    if (!is_create(c) || !resource_namespaced(c->resource) || c->resource->flags & RES_REVIEW)
+        return plugin_admits(c, "", "namespaces") && !c->subresource.n ? delete_namespace(c, err)
+                                                                       : 0;
+    if (!plugin_is_create(c) || !resource_namespaced(c->resource) ||
+        c->resource->flags & RES_REVIEW)
         return 0;
-    const struct store_object *ns = stored(c, "", "namespaces", STR(""), c->ns);
+    const struct store_object *ns = plugin_stored(c, "", "namespaces", STR(""), c->ns);
     if (!ns)
         return err_not_found(err, STR(""), STR("namespaces"), c->ns);
     /* Without the key in the bytes no tree is built. */

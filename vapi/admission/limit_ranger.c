@@ -29,13 +29,13 @@ static cJSON *ranges_of(const struct admission_call *c)
 {
     struct ranges r = {.arena = c->arena, .list = json_new_array(c->arena)};
 
-    each_stored(c, "", "limitranges", c->ns, on_range, &r);
+    plugin_each_stored(c, "", "limitranges", c->ns, on_range, &r);
     return r.list;
 }
 
 static bool is_resize(const struct admission_call *c, const cJSON *old)
 {
-    return old && admits(c, "", "pods") && str_eqc(c->subresource, "resize");
+    return old && plugin_admits(c, "", "pods") && str_eqc(c->subresource, "resize");
 }
 
 static bool is_type(const cJSON *limit, const char *type)
@@ -128,7 +128,7 @@ int limit_ranger_default(const struct admission_call *c, cJSON *object, const cJ
     struct arena *a = c->arena;
 
     (void)err;
-    if (!(is_new_pod(c) || is_resize(c, old)) || !spec || object_is_terminating(old))
+    if (!(plugin_is_new_pod(c) || is_resize(c, old)) || !spec || object_is_terminating(old))
         return 0;
     json_each(range, ranges_of(c))
     {
@@ -318,11 +318,11 @@ static void check_claim(const struct admission_call *c, const cJSON *claim, cons
 int limit_ranger_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                           struct err *err)
 {
-    bool claim = admits(c, "", "persistentvolumeclaims") && !c->subresource.n && object;
+    bool claim = plugin_admits(c, "", "persistentvolumeclaims") && !c->subresource.n && object;
     struct buf problems = BUF_INIT(16 * 1024);
     struct bounds b = {.arena = c->arena, .problems = &problems};
 
-    if ((!claim && !is_resize(c, old) && !is_new_pod(c)) || object_is_terminating(old))
+    if ((!claim && !is_resize(c, old) && !plugin_is_new_pod(c)) || object_is_terminating(old))
         return 0;
     json_each(range, ranges_of(c))
     {
@@ -337,7 +337,7 @@ int limit_ranger_validate(const struct admission_call *c, cJSON *object, const c
     int result = 0;
     if (b.n)
         result = err_forbidden(err, STR(""), c->resource->plural,
-                               shown_name(json_str_at(object, "metadata.name")),
+                               plugin_shown_name(json_str_at(object, "metadata.name")),
                                b.n > 1 ? "[%.*s]" : "%.*s", STR_F(buf_str(&problems)));
     buf_fini(&problems);
     return result;

@@ -20,7 +20,7 @@ int node_taint_admit(const struct admission_call *c, cJSON *object, const cJSON 
 
     (void)old;
     (void)err;
-    if (!object || !is_create(c) || c->subresource.n || !admits(c, "", "nodes") ||
+    if (!object || !plugin_is_create(c) || c->subresource.n || !plugin_admits(c, "", "nodes") ||
         c->user->groups == USER_INTERNAL.groups)
         return 0;
     spec = json_ensure_object(c->arena, object, "spec");
@@ -84,9 +84,10 @@ int node_features_validate(const struct admission_call *c, cJSON *object, const 
     const struct store_object *o;
     const cJSON *node;
 
-    if (!object || !old || !admits(c, "", "pods") || !str_eqc(c->subresource, "resize") || !name.n)
+    if (!object || !old || !plugin_admits(c, "", "pods") || !str_eqc(c->subresource, "resize") ||
+        !name.n)
         return 0;
-    o = stored(c, "", "nodes", STR(""), name);
+    o = plugin_stored(c, "", "nodes", STR(""), name);
     node = o ? vapi_tree(c->arena, o) : NULL;
     for (size_t i = 0; node && i < sizeof(FEATURES) / sizeof(*FEATURES); i++) {
         if (FEATURES[i].needed(object, old) && !declares(node, FEATURES[i].name))

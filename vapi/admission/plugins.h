@@ -51,15 +51,15 @@ int certificate_request_validate(const struct admission_call *c, cJSON *object, 
                                  struct err *err);
 
 /* The name of an object in a refusal; it may have none yet. */
-struct str shown_name(struct str name);
-bool admits(const struct admission_call *c, const char *group, const char *plural);
-bool is_create(const struct admission_call *c);
-bool is_new_pod(const struct admission_call *c);
+struct str plugin_shown_name(struct str name);
+bool plugin_admits(const struct admission_call *c, const char *group, const char *plural);
+bool plugin_is_create(const struct admission_call *c);
+bool plugin_is_new_pod(const struct admission_call *c);
 /* Reads `latest`: writes in progress count. */
-const struct store_object *stored(const struct admission_call *c, const char *group,
-                                  const char *plural, struct str ns, struct str name);
-void each_stored(const struct admission_call *c, const char *group, const char *plural,
-                 struct str ns, store_scan_cb each, void *ctx);
+const struct store_object *plugin_stored(const struct admission_call *c, const char *group,
+                                         const char *plural, struct str ns, struct str name);
+void plugin_each_stored(const struct admission_call *c, const char *group, const char *plural,
+                        struct str ns, store_scan_cb each, void *ctx);
 /* Every container of a pod spec, init containers first; the path is for messages. */
 #define each_container(item, spec, init)                                                           \
     json_each(item, json_get((spec), (init) ? "initContainers" : "containers"))

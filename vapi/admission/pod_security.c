@@ -274,7 +274,7 @@ static bool harmless_subresource(struct str name)
 static bool policies_at(const struct admission_call *c, struct field_errors *e,
                         struct policies *ret)
 {
-    const struct store_object *ns = stored(c, "", "namespaces", STR(""), c->ns);
+    const struct store_object *ns = plugin_stored(c, "", "namespaces", STR(""), c->ns);
     const cJSON *tree = NULL;
 
     field_errors_init(e, c->arena);
@@ -458,7 +458,7 @@ static void sweep_namespace(const struct admission_call *c, const struct securit
     s->scratch = arena_new(0);
     s->deadline = clock_mono_ms(vapi_clock(c->api)) + MAX_POD_MS;
     s->wrongs = arena_alloc(c->arena, MAX_PODS * sizeof(*s->wrongs));
-    each_stored(c, "", "pods", c->name, on_pod, s);
+    plugin_each_stored(c, "", "pods", c->name, on_pod, s);
     for (size_t i = 0; i < s->n_later && !sweep_over(s); i++) {
         arena_reset(s->scratch);
         sweep_pod(s, s->later[i], vapi_tree(s->scratch, s->later[i]));
@@ -496,12 +496,12 @@ int pod_security_validate(const struct admission_call *c, cJSON *object, const c
 {
     if (!object)
         return 0;
-    if (admits(c, "", "pods"))
+    if (plugin_admits(c, "", "pods"))
         return check_pod(c, object, old, err);
-    if (admits(c, "", "namespaces"))
+    if (plugin_admits(c, "", "namespaces"))
         return check_namespace(c, object, old, err);
     for (size_t i = 0; i < sizeof(TEMPLATES) / sizeof(*TEMPLATES); i++)
-        if (admits(c, TEMPLATES[i].group, TEMPLATES[i].plural))
+        if (plugin_admits(c, TEMPLATES[i].group, TEMPLATES[i].plural))
             return check_template(c, json_path(object, TEMPLATES[i].template), err);
     return 0;
 }

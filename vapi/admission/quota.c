@@ -403,6 +403,6 @@ int admission_quota(const struct admission_call *c, const cJSON *object, const c
         return 0;
     if (c->subresource.n && !str_eqc(c->subresource, "resize"))
         return 0;
-    each_stored(c, "", "resourcequotas", c->ns, on_quota, &k);
+    plugin_each_stored(c, "", "resourcequotas", c->ns, on_quota, &k);
     return k.refused ? -1 : 0;
 }

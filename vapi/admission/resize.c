@@ -30,14 +30,14 @@ static bool class_grows(const struct admission_call *c, const cJSON *claim, cons
 
     if (!class.n || !str_eq(class, class_of(old)))
         return false;
-    o = stored(c, "storage.k8s.io", "storageclasses", STR(""), class);
+    o = plugin_stored(c, "storage.k8s.io", "storageclasses", STR(""), class);
     return o && json_true(json_get(vapi_tree(c->arena, o), "allowVolumeExpansion"));
 }
 
 int claim_resize_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                           struct err *err)
 {
-    if (!object || !old || c->subresource.n || !admits(c, "", "persistentvolumeclaims") ||
+    if (!object || !old || c->subresource.n || !plugin_admits(c, "", "persistentvolumeclaims") ||
         quantity_cmp(size_of(object), size_of(old)) <= 0)
         return 0;
     if (!str_eqc(json_str_at(old, "status.phase"), "Bound"))
@@ -109,11 +109,12 @@ int pod_resize_validate(const struct admission_call *c, cJSON *object, const cJS
     struct str node = json_str_at(object, "spec.nodeName");
     const struct store_object *o;
 
-    if (!object || !old || !admits(c, "", "pods") || !str_eqc(c->subresource, "resize") || !node.n)
+    if (!object || !old || !plugin_admits(c, "", "pods") || !str_eqc(c->subresource, "resize") ||
+        !node.n)
         return 0;
     if (json_equal(json_get(object, "spec"), json_get(old, "spec")))
         return 0;
-    o = stored(c, "", "nodes", STR(""), node);
+    o = plugin_stored(c, "", "nodes", STR(""), node);
     if (!o)
         return refuse(c, NULL, arena_printf(c->arena, "node \"%.*s\" not found", STR_F(node)), err);
     return check_node(c, object, vapi_tree(c->arena, o), err);

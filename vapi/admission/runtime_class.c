@@ -10,8 +10,8 @@
 
 static int refuse(const cJSON *pod, const char *why, struct err *err)
 {
-    return err_forbidden(err, STR(""), STR("pods"), shown_name(json_str_at(pod, "metadata.name")),
-                         "%s", why);
+    return err_forbidden(err, STR(""), STR("pods"),
+                         plugin_shown_name(json_str_at(pod, "metadata.name")), "%s", why);
 }
 
 /* *ret stays NULL when the pod names none. */
@@ -23,10 +23,10 @@ static int find_class(const struct admission_call *c, const cJSON *pod, const cJ
 
     if (!json_is_string(name))
         return 0;
-    o = stored(c, "node.k8s.io", "runtimeclasses", STR(""), json_str(name));
+    o = plugin_stored(c, "node.k8s.io", "runtimeclasses", STR(""), json_str(name));
     if (!o)
         return err_forbidden(
-            err, STR(""), STR("pods"), shown_name(json_str_at(pod, "metadata.name")),
+            err, STR(""), STR("pods"), plugin_shown_name(json_str_at(pod, "metadata.name")),
             "pod rejected: RuntimeClass \"%.*s\" not found", STR_F(json_str(name)));
     *ret = vapi_tree(c->arena, o);
     return 0;
@@ -74,7 +74,7 @@ static int add_selector(const struct admission_call *c, cJSON *pod, const cJSON 
 
         if (have.p && !str_eq(have, json_str(want)))
             return err_forbidden(err, STR(""), STR("pods"),
-                                 shown_name(json_str_at(pod, "metadata.name")),
+                                 plugin_shown_name(json_str_at(pod, "metadata.name")),
                                  "conflict: runtimeClass.scheduling.nodeSelector[%.*s] = %.*s; "
                                  "pod.spec.nodeSelector[%.*s] = %.*s",
                                  STR_F(key), STR_F(json_str(want)), STR_F(key), STR_F(have));
@@ -165,7 +165,7 @@ int runtime_class_admit(const struct admission_call *c, cJSON *object, const cJS
     const cJSON *class = NULL, *scheduling;
 
     (void)old;
-    if (!is_new_pod(c) || !json_get(object, "spec"))
+    if (!plugin_is_new_pod(c) || !json_get(object, "spec"))
         return 0;
     if (find_class(c, object, &class, err) || set_overhead(c, object, class, err))
         return -1;
@@ -184,7 +184,7 @@ int runtime_class_validate(const struct admission_call *c, cJSON *object, const 
     const cJSON *class = NULL;
 
     (void)old;
-    if (!is_new_pod(c) || !json_get(object, "spec"))
+    if (!plugin_is_new_pod(c) || !json_get(object, "spec"))
         return 0;
     return find_class(c, object, &class, err) || check_overhead(object, class, err) ? -1 : 0;
 }

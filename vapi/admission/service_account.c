@@ -9,7 +9,7 @@
 static int find_account(const struct admission_call *c, struct str name, struct str pod,
                         cJSON **ret, struct err *err)
 {
-    const struct store_object *o = stored(c, "", "serviceaccounts", c->ns, name);
+    const struct store_object *o = plugin_stored(c, "", "serviceaccounts", c->ns, name);
 
     if (!o)
         return err_forbidden(
@@ -126,7 +126,7 @@ int service_account_admit(const struct admission_call *c, cJSON *object, const c
     struct str name = json_str_at(spec, "serviceAccountName");
 
     (void)old;
-    if (!is_new_pod(c) || !spec)
+    if (!plugin_is_new_pod(c) || !spec)
         return 0;
     /* A mirror of a static pod belongs to its node, not to an account. */
     if (json_get(json_path(object, "metadata.annotations"), "kubernetes.io/config.mirror"))
@@ -135,7 +135,7 @@ int service_account_admit(const struct admission_call *c, cJSON *object, const c
         name = STR("default");
     json_set_str(c->arena, spec, "serviceAccountName", name);
     json_set_str(c->arena, spec, "serviceAccount", name);
-    struct str pod = shown_name(json_str_at(object, "metadata.name"));
+    struct str pod = plugin_shown_name(json_str_at(object, "metadata.name"));
     if (find_account(c, name, pod, &account, err))
         return -1;
     if (wants_token(spec, account))

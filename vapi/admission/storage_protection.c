@@ -6,17 +6,17 @@
 
 static const char *finalizer_of(const struct admission_call *c)
 {
-    if (admits(c, "", "persistentvolumeclaims"))
+    if (plugin_admits(c, "", "persistentvolumeclaims"))
         return "kubernetes.io/pvc-protection";
-    if (admits(c, "storage.k8s.io", "volumeattributesclasses"))
+    if (plugin_admits(c, "storage.k8s.io", "volumeattributesclasses"))
         return "kubernetes.io/vac-protection";
-    return admits(c, "", "persistentvolumes") ? "kubernetes.io/pv-protection" : NULL;
+    return plugin_admits(c, "", "persistentvolumes") ? "kubernetes.io/pv-protection" : NULL;
 }
 
 int storage_protection_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                              struct err *err)
 {
-    const char *finalizer = is_create(c) ? finalizer_of(c) : NULL;
+    const char *finalizer = plugin_is_create(c) ? finalizer_of(c) : NULL;
     cJSON *metadata, *list;
 
     (void)old;

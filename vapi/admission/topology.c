@@ -15,9 +15,9 @@ int topology_labels_admit(const struct admission_call *c, cJSON *object, const c
 
     (void)old;
     (void)err;
-    if (!object || !admits(c, "", "pods") || !node.n || !(binds || is_new_pod(c)))
+    if (!object || !plugin_admits(c, "", "pods") || !node.n || !(binds || plugin_is_new_pod(c)))
         return 0;
-    o = stored(c, "", "nodes", STR(""), node);
+    o = plugin_stored(c, "", "nodes", STR(""), node);
     if (!o || !str_contains(o->bytes, STR("\"topology.kubernetes.io/")))
         return 0;
     const cJSON *labels = json_path(vapi_tree(c->arena, o), "metadata.labels");

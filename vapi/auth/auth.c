@@ -220,7 +220,7 @@ static bool on_rule(void *ctx, const struct rule *rule, const struct rule_origin
     struct decision *q = ctx;
 
     if (!rule && q->reason)
-        missing_add(&q->missing, q->arena, o);
+        rbac_missing_add(&q->missing, q->arena, o);
     if (!rule || !rule_allows(rule, q->what))
         return true;
     q->allowed = true;
@@ -233,7 +233,7 @@ static bool on_rule(void *ctx, const struct rule *rule, const struct rule_origin
     return false;
 }
 
-bool user_is_master(const struct user *u)
+bool auth_is_master(const struct user *u)
 {
     for (size_t i = 0; i < u->n_groups; i++) {
         if (str_eqc(u->groups[i], "system:masters"))
@@ -250,10 +250,10 @@ bool auth_authorize(struct auth *auth, struct arena *a, const struct user *u,
     assert(auth->magic == AUTH_MAGIC);
     if (ret_reason)
         *ret_reason = STR("");
-    if (user_is_master(u))
+    if (auth_is_master(u))
         return true;
     rbac_each(auth->rbac, u, what->ns, on_rule, &q);
     if (!q.allowed && q.missing.n)
-        *ret_reason = arena_printf(a, "RBAC: %.*s", STR_F(missing_text(&q.missing, a)));
+        *ret_reason = arena_printf(a, "RBAC: %.*s", STR_F(rbac_missing_message(&q.missing, a)));
     return q.allowed;
 }

@@ -29,7 +29,7 @@ struct auth {
 
 struct rbac *auth_rbac(struct auth *auth);
 struct vapi *auth_api(struct auth *auth);
-bool user_is_master(const struct user *u);
+bool auth_is_master(const struct user *u);
 
 /* auth.c */
 /* Groups, copied, with system:authenticated or system:unauthenticated. */

@@ -363,7 +363,7 @@ int auth_check_escalation(struct auth *auth, struct arena *a, const struct user 
                           const struct resource *r, const cJSON *object, const cJSON *old,
                           struct err *err)
 {
-    if (user_is_master(u) || !is_changed(a, object, old))
+    if (auth_is_master(u) || !is_changed(a, object, old))
         return 0;
     if (str_eqc(r->kind, "Role") || str_eqc(r->kind, "ClusterRole"))
         return check_role(auth, a, u, r, object, old, err);

@@ -326,7 +326,7 @@ bool rule_allows(const struct rule *rule, const struct attributes *what)
            (rule->names.n == 0 || (what->name.n && str_list_has(rule->names, what->name)));
 }
 
-void missing_add(struct missing_roles *m, struct arena *a, const struct rule_origin *o)
+void rbac_missing_add(struct missing_roles *m, struct arena *a, const struct rule_origin *o)
 {
     bool cluster = !strcmp(o->role_kind, "ClusterRole");
     struct str text = arena_printf(a, "%s.rbac.authorization.k8s.io \"%.*s\" not found",
@@ -341,7 +341,7 @@ void missing_add(struct missing_roles *m, struct arena *a, const struct rule_ori
 }
 
 /* As apimachinery's Aggregate prints errors: several in brackets, each once. */
-struct str missing_text(const struct missing_roles *m, struct arena *a)
+struct str rbac_missing_message(const struct missing_roles *m, struct arena *a)
 {
     struct buf b = BUF_INIT(0);
     struct str text;

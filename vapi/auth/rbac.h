@@ -30,8 +30,8 @@ struct missing_roles {
     struct str texts[MISSING_MOST];
     size_t n;
 };
-void missing_add(struct missing_roles *m, struct arena *a, const struct rule_origin *o);
-struct str missing_text(const struct missing_roles *m, struct arena *a); /* "" for none */
+void rbac_missing_add(struct missing_roles *m, struct arena *a, const struct rule_origin *o);
+struct str rbac_missing_message(const struct missing_roles *m, struct arena *a); /* "" for none */
 bool rule_allows(const struct rule *rule, const struct attributes *what);
 /* The rules of a tree (Role, ClusterRole), and of a role by reference; n = 0 when it does not
  * exist. */

@@ -35,7 +35,7 @@ static bool on_rule(void *ctx, const struct rule *rule, const struct rule_origin
     struct arena *a = out->arena;
 
     if (!rule) {
-        missing_add(&out->missing, a, origin);
+        rbac_missing_add(&out->missing, a, origin);
         return true;
     }
     if (rule->resources.n) {
@@ -77,7 +77,8 @@ static void review_rules(struct call *c)
     json_set_bool(c->arena, status, "incomplete", false);
     rbac_each(auth_rbac(vapi_auth(c->api)), &c->user, ns, on_rule, &out);
     if (out.missing.n)
-        json_set_str(c->arena, status, "evaluationError", missing_text(&out.missing, c->arena));
+        json_set_str(c->arena, status, "evaluationError",
+                     rbac_missing_message(&out.missing, c->arena));
     call_tree(c, 201, c->body);
 }
 

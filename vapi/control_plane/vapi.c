@@ -100,7 +100,7 @@ static int listen_now(struct vapi *api, struct err *err)
     };
     struct net_tls tls;
 
-    server_handler(api, &options.handler);
+    request_handler(api, &options.handler);
     if (api->o.pki) {
         renewal_serving_tls(api, &tls);
         options.tls = &tls;

@@ -48,7 +48,7 @@ static struct served *served_find(struct crds *x, struct str name)
 static void take_down(struct crds *x, struct served *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        registry_remove(vapi_registry(x->api), s->versions[i]->resource, version_free,
+        registry_remove(vapi_registry(x->api), s->versions[i]->resource, crd_version_free,
                         s->versions[i]);
     HASH_DEL(x->served, s);
     mem_free(s->versions);
@@ -64,11 +64,11 @@ static uint64_t spec_digest(struct arena *a, const cJSON *crd)
 static int put_up_version(struct crds *x, struct served *s, const cJSON *crd, const cJSON *version,
                           struct err *err)
 {
-    struct crd_version *v = version_new(crd, version);
+    struct crd_version *v = crd_version_new(crd, version);
 
     if (registry_add(vapi_registry(x->api), v->resource, err)) {
         mem_free(v->resource);
-        version_free(v);
+        crd_version_free(v);
         return -1;
     }
     s->versions[s->n++] = v;

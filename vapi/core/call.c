@@ -276,7 +276,7 @@ static void on_annotation(void *ctx, struct str key, struct str value)
     call_audit_annotate(ctx, key, value);
 }
 
-void call_admission(struct call *c, const char *operation, struct admission_call *ret)
+void call_admission(struct call *c, enum admission_operation operation, struct admission_call *ret)
 {
     *ret = (struct admission_call){
         .api = c->api,

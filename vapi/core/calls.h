@@ -8,6 +8,8 @@
 
 #include <sys/queue.h>
 
+#include <sublet/admission.h>
+
 #include "core.h"
 
 #define CALL_MAGIC 0xCA11CA11u
@@ -79,8 +81,8 @@ struct call_entry *call_entry(struct call *c);
 struct call *call_inside(struct vapi *api, const struct user *user, enum call_verb verb,
                          const struct resource *r, const struct subresource *sub, struct str ns,
                          struct str name, vapi_done_cb done, void *ctx);
-/* Of c, for the admission of operation: "CREATE", "UPDATE", "DELETE". */
-void call_admission(struct call *c, const char *operation, struct admission_call *ret);
+/* The admission of c as operation. */
+void call_admission(struct call *c, enum admission_operation operation, struct admission_call *ret);
 /* The group, version and kind a body of this call must have (the subresource's where it has one).
  */
 void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind);

@@ -347,8 +347,8 @@ static void check_version(struct field_errors *e, const struct field_path *spec,
     check_label(e, FIELD(own, "name"), json_str_at(version, "name"));
     check_deprecation(e, own, version);
     if (schema && (common->first || !common->schema))
-        schema_check(e, FIELD(at, "openAPIV3Schema"), schema,
-                     json_get(subresources, "status") != NULL);
+        crd_check_schema(e, FIELD(at, "openAPIV3Schema"), schema,
+                         json_get(subresources, "status") != NULL);
     at = common->subresources ? spec : own;
     if (scale && (common->first || !common->subresources))
         check_scale(e, FIELD(FIELD(at, "subresources"), "scale"), scale);

@@ -198,7 +198,7 @@ static void compile_words(struct compiler *c, const cJSON *schema, struct schema
         r->pattern = c->patterns = pattern_new(c->arena, json_str(pattern), c->patterns);
     if (json_count(json_get(schema, "enum")))
         r->enumeration = json_get(schema, "enum");
-    r->format = format_find(json_str_at(schema, "type"), format);
+    r->format = crd_format_find(json_str_at(schema, "type"), format);
     r->format_text = format.p;
     if (!json_is_null(json_get(schema, "default")))
         r->default_value = json_get(schema, "default");
@@ -267,7 +267,7 @@ static uint32_t compile(struct compiler *c, const cJSON *schema, unsigned depth)
 }
 
 /* The root always knows apiVersion, kind and metadata, whatever the schema says. */
-void version_compile(struct crd_version *v)
+void crd_version_compile(struct crd_version *v)
 {
     struct compiler c = {.arena = arena_new(0), .strings = BUF_INIT(0)};
     struct err err;
@@ -295,16 +295,16 @@ void version_compile(struct crd_version *v)
     };
 }
 
-const struct crd_version *version_ready(const struct crd_version *v)
+const struct crd_version *crd_version_ready(const struct crd_version *v)
 {
     assert(v->magic == CRD_VERSION_MAGIC);
     /* Compiling has no effect visible to the caller. */
     if (!v->compiled && v->schema_text)
-        version_compile((struct crd_version *)(uintptr_t)v);
+        crd_version_compile((struct crd_version *)(uintptr_t)v);
     return v;
 }
 
-const struct schema_rules *version_rules(const struct crd_version *v, uint32_t node)
+const struct schema_rules *crd_version_rules(const struct crd_version *v, uint32_t node)
 {
     return &v->schema.rules[node];
 }
@@ -313,7 +313,7 @@ const cJSON *crd_openapi(const struct crd_version *v)
 {
     static const cJSON none = {.type = cJSON_Object};
 
-    return v->schema_text ? version_ready(v)->openapi : &none;
+    return v->schema_text ? crd_version_ready(v)->openapi : &none;
 }
 
 struct str crd_schema_text(const struct crd_version *v)
@@ -330,7 +330,7 @@ const struct schema *crd_schema(const struct crd_version *v, uint32_t *ret_root)
 {
     if (v->preserve_all || !v->schema_text)
         return NULL;
-    *ret_root = version_ready(v)->root;
+    *ret_root = crd_version_ready(v)->root;
     return &v->schema;
 }
 

@@ -31,15 +31,15 @@ static void add_below(struct field_errors *e, const struct field_path *p,
 static void check_one(struct field_errors *e, const struct field_path *p,
                       const struct crd_version *v, uint32_t node)
 {
-    const cJSON *value = version_rules(v, node)->default_value;
+    const cJSON *value = crd_version_rules(v, node)->default_value;
     cJSON *pruned = json_copy(e->arena, value);
     struct field_errors own;
 
     field_errors_init(&own, e->arena);
-    prune_value(v, e->arena, node, pruned);
+    crd_prune_value(v, e->arena, node, pruned);
     if (!json_equal(pruned, value))
         field_invalid(e, p, value, "must not have unknown fields");
-    judge_part(v, &own, node, pruned);
+    crd_judge_part(v, &own, node, pruned);
     add_below(e, p, &own);
 }
 
@@ -51,7 +51,7 @@ static void walk(struct field_errors *e, const struct field_path *p, const struc
 
     if (!node || e->n > 100)
         return;
-    if (version_rules(v, node)->default_value)
+    if (crd_version_rules(v, node)->default_value)
         check_one(e, FIELD(p, "default"), v, node);
     json_each(property, json_get(schema, "properties"))
     {
@@ -67,8 +67,7 @@ static void walk(struct field_errors *e, const struct field_path *p, const struc
         walk(e, FIELD(p, "additionalProperties"), v, schema_node(&v->schema, node)->elem, more);
 }
 
-void schema_check_defaults(struct field_errors *e, const struct field_path *path,
-                           const cJSON *schema)
+void crd_check_defaults(struct field_errors *e, const struct field_path *path, const cJSON *schema)
 {
     struct str text = json_text(e->arena, schema);
     struct crd_version v = {
@@ -76,7 +75,7 @@ void schema_check_defaults(struct field_errors *e, const struct field_path *path
 
     if (!str_contains(text, STR("\"default\":")))
         return;
-    version_compile(&v);
+    crd_version_compile(&v);
     walk(e, path, &v, v.root, v.openapi);
     pattern_free_all(v.patterns);
     arena_free(v.compiled);

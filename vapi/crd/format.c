@@ -422,7 +422,7 @@ static uint8_t find_text(struct str name)
     return FORMAT_NONE;
 }
 
-uint8_t format_find(struct str type, struct str name)
+uint8_t crd_format_find(struct str type, struct str name)
 {
     if (!name.n)
         return FORMAT_NONE;
@@ -439,7 +439,7 @@ uint8_t format_find(struct str type, struct str name)
     return FORMAT_NONE;
 }
 
-bool format_holds(uint8_t format, struct str s)
+bool crd_format_holds(uint8_t format, struct str s)
 {
     return format < FORMAT_FIRST_TEXT || TEXT_FORMATS[format - FORMAT_FIRST_TEXT].holds(s);
 }

@@ -20,15 +20,15 @@ struct judge {
     size_t matched; /* checks that held: finds the closest alternative */
 };
 
-/* Validates one value against one node, with paths from there; prune_value: without unknown
+/* Validates one value against one node, with paths from there; crd_prune_value: without unknown
  * fields. */
-void judge_part(const struct crd_version *v, struct field_errors *e, uint32_t node,
-                const cJSON *value);
-void prune_value(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *value);
+void crd_judge_part(const struct crd_version *v, struct field_errors *e, uint32_t node,
+                    const cJSON *value);
+void crd_prune_value(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *value);
 /* After the schema: x-kubernetes-embedded-resource, and lists that are sets or maps. */
-void judge_embedded(struct judge *j, const cJSON *object);
-void judge_lists(struct judge *j, const cJSON *object);
+void crd_judge_embedded(struct judge *j, const cJSON *object);
+void crd_judge_lists(struct judge *j, const cJSON *object);
 /* Validates the values at the paths of the scale subresource, unless they are the same in old (may
  * be NULL). */
-void judge_replicas(const struct crd_version *v, struct field_errors *e, const cJSON *object,
-                    const cJSON *old);
+void crd_judge_replicas(const struct crd_version *v, struct field_errors *e, const cJSON *object,
+                        const cJSON *old);

@@ -81,7 +81,7 @@ static void visit_embedded(struct judge *j, uint32_t node, const cJSON *value,
 {
     const cJSON *version = json_get(value, "apiVersion"), *kind = json_get(value, "kind");
 
-    if (!(version_rules(j->v, node)->flags & RULE_EMBEDDED) || !json_is_object(value))
+    if (!(crd_version_rules(j->v, node)->flags & RULE_EMBEDDED) || !json_is_object(value))
         return;
     if (!version)
         field_required(j->errors, FIELD(path, "apiVersion"), "");
@@ -93,7 +93,7 @@ static void visit_embedded(struct judge *j, uint32_t node, const cJSON *value,
         embedded_kind(j, kind, FIELD(path, "kind"));
 }
 
-void judge_embedded(struct judge *j, const cJSON *object)
+void crd_judge_embedded(struct judge *j, const cJSON *object)
 {
     each_value(j, j->v->root, object, NULL, visit_embedded);
 }
@@ -190,7 +190,7 @@ static void visit_list(struct judge *j, uint32_t node, const cJSON *value,
     report_duplicates(j, n, value, path);
 }
 
-void judge_lists(struct judge *j, const cJSON *object)
+void crd_judge_lists(struct judge *j, const cJSON *object)
 {
     each_value(j, j->v->root, object, NULL, visit_list);
 }

@@ -83,7 +83,7 @@ static void prune_members(struct pruner *p, uint32_t node, cJSON *object, const 
                           bool kept, bool keeps_meta)
 {
     const struct schema_node *n = schema_node(&p->v->schema, node);
-    bool more = node && version_rules(p->v, node)->flags & RULE_MORE;
+    bool more = node && crd_version_rules(p->v, node)->flags & RULE_MORE;
     cJSON *next;
 
     for (cJSON *member = json_first(object); member; member = next) {
@@ -110,7 +110,7 @@ static void prune(struct pruner *p, uint32_t node, cJSON *value, const struct pl
                   bool is_root)
 {
     const struct schema_node *n = schema_node(&p->v->schema, node);
-    unsigned flags = node ? version_rules(p->v, node)->flags : 0;
+    unsigned flags = node ? crd_version_rules(p->v, node)->flags : 0;
     size_t i = 0;
 
     kept = kept || flags & RULE_PRESERVE;
@@ -128,7 +128,7 @@ static void prune(struct pruner *p, uint32_t node, cJSON *value, const struct pl
     }
 }
 
-void prune_value(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *value)
+void crd_prune_value(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *value)
 {
     struct pruner p = {.v = v, .arena = a};
 
@@ -143,7 +143,7 @@ void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
 
     if (v->preserve_all)
         return;
-    version_ready(v);
+    crd_version_ready(v);
     prune(&p, v->root, object, NULL, false, true);
     if (strict && strict->n > before)
         qsort(strict->text + before, strict->n - before, sizeof(*strict->text), str_order);
@@ -156,7 +156,7 @@ static void fill(const struct crd_version *v, struct arena *a, uint32_t node, cJ
 /* A null the schema does not allow: replaced by its default, or, in objects, removed. */
 static bool is_wrong_null(const struct crd_version *v, uint32_t node, const cJSON *value)
 {
-    return node && json_is_null(value) && !(version_rules(v, node)->flags & RULE_NULLABLE);
+    return node && json_is_null(value) && !(crd_version_rules(v, node)->flags & RULE_NULLABLE);
 }
 
 static void fill_absent(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *object)
@@ -171,7 +171,8 @@ static void fill_absent(const struct crd_version *v, struct arena *a, uint32_t n
             const char *name = schema_text(&v->schema, f->name);
 
             if (!json_get(object, name))
-                json_set(a, object, name, json_copy(a, version_rules(v, f->node)->default_value));
+                json_set(a, object, name,
+                         json_copy(a, crd_version_rules(v, f->node)->default_value));
         }
     }
 }
@@ -186,7 +187,7 @@ static void fill_members(const struct crd_version *v, struct arena *a, uint32_t 
 
         next = member->next;
         if (is_wrong_null(v, child, member)) {
-            const cJSON *otherwise = version_rules(v, child)->default_value;
+            const cJSON *otherwise = crd_version_rules(v, child)->default_value;
 
             if (!otherwise) {
                 json_detach(object, member);
@@ -211,8 +212,8 @@ static void fill(const struct crd_version *v, struct arena *a, uint32_t node, cJ
         return;
     for (cJSON *item = json_first(value); item; item = next) {
         next = item->next;
-        if (is_wrong_null(v, elem, item) && version_rules(v, elem)->default_value) {
-            cJSON *with = json_copy(a, version_rules(v, elem)->default_value);
+        if (is_wrong_null(v, elem, item) && crd_version_rules(v, elem)->default_value) {
+            cJSON *with = json_copy(a, crd_version_rules(v, elem)->default_value);
 
             json_replace(value, item, with);
             item = with;
@@ -238,7 +239,7 @@ void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
     plain_numbers(object);
     if (!v->schema_text)
         return;
-    version_ready(v);
+    crd_version_ready(v);
     fill(v, a, v->root, object);
 }
 

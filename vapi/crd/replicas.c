@@ -109,8 +109,8 @@ static void judge_text(struct field_errors *e, const char *path, const cJSON *ob
         wrong(&at, str_c(path), value, at.wanted);
 }
 
-void judge_replicas(const struct crd_version *v, struct field_errors *e, const cJSON *object,
-                    const cJSON *old)
+void crd_judge_replicas(const struct crd_version *v, struct field_errors *e, const cJSON *object,
+                        const cJSON *old)
 {
     const struct scale_paths *p = scale_of(v);
 

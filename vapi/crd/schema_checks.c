@@ -365,7 +365,7 @@ static void check(struct checker *c, const struct field_path *p, const cJSON *s,
     check_default(c, p, s, at->no_default);
     check_forbidden(c, p, s);
     check_pattern(c, p, s);
-    schema_check_lists(c->e, p, s);
+    crd_check_lists(c->e, p, s);
     check_parts(c, p, s, at);
     check_junctors(c, p, s, at);
 }
@@ -446,8 +446,8 @@ static void check_status_root(struct field_errors *e, const struct field_path *p
     }
 }
 
-void schema_check(struct field_errors *e, const struct field_path *path, const cJSON *schema,
-                  bool has_status)
+void crd_check_schema(struct field_errors *e, const struct field_path *path, const cJSON *schema,
+                      bool has_status)
 {
     struct field_errors own; /* the limits apply to this schema, not to the whole CRD */
     struct checker c = {.e = &own};
@@ -462,7 +462,7 @@ void schema_check(struct field_errors *e, const struct field_path *path, const c
     if (!own.n)
         check_complete(&own, path, schema, path, schema, 0);
     if (!own.n)
-        schema_check_defaults(&own, path, schema);
+        crd_check_defaults(&own, path, schema);
     *e->last = own.first;
     if (own.first)
         e->last = own.last;

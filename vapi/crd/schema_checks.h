@@ -6,10 +6,9 @@
 
 /* path: of openAPIV3Schema. Bounded: schemas deeper or larger than the compiler's limits are
  * errors. has_status: the version has a status subresource. */
-void schema_check(struct field_errors *e, const struct field_path *path, const cJSON *schema,
-                  bool has_status);
+void crd_check_schema(struct field_errors *e, const struct field_path *path, const cJSON *schema,
+                      bool has_status);
 /* The checks of lists and maps, for one schema; schema_lists.c. */
-void schema_check_lists(struct field_errors *e, const struct field_path *path, const cJSON *schema);
+void crd_check_lists(struct field_errors *e, const struct field_path *path, const cJSON *schema);
 /* Every default must be valid for its schema, which passed the other checks. defaults.c */
-void schema_check_defaults(struct field_errors *e, const struct field_path *path,
-                           const cJSON *schema);
+void crd_check_defaults(struct field_errors *e, const struct field_path *path, const cJSON *schema);

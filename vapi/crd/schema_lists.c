@@ -107,7 +107,7 @@ static void check_map_keys(struct field_errors *e, const struct field_path *p, c
         field_invalid(e, FIELD(p, LIST_TYPE), type, why);
 }
 
-void schema_check_lists(struct field_errors *e, const struct field_path *p, const cJSON *schema)
+void crd_check_lists(struct field_errors *e, const struct field_path *p, const cJSON *schema)
 {
     static const char *const types[] = {"atomic", "set", "map", NULL};
     const cJSON *items = json_get(schema, "items");

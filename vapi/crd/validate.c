@@ -209,7 +209,7 @@ static void judge_string(struct judge *j, const struct schema_rules *r, const cJ
             invalid(j, path, value,
                     arena_printf(j->arena, "should match '%s'", pattern_text(r->pattern)).p);
     }
-    if (r->format && !format_holds(r->format, s) && speak(j)) {
+    if (r->format && !crd_format_holds(r->format, s) && speak(j)) {
         struct str text = arena_printf(j->arena, "must be of type %s: %.*s", r->format_text,
                                        STR_F(json_text(j->arena, value)));
 
@@ -289,7 +289,7 @@ static void judge_members(struct judge *j, uint32_t node, const cJSON *object, c
                           const struct field_path *path)
 {
     const struct schema_node *n = schema_node(&j->v->schema, node);
-    const struct schema_rules *r = version_rules(j->v, node);
+    const struct schema_rules *r = crd_version_rules(j->v, node);
     int64_t count = (int64_t)json_count(object);
 
     if (r->min_properties >= 0 && count < r->min_properties)
@@ -457,7 +457,7 @@ static void judge_value(struct judge *j, uint32_t node, const cJSON *value, cons
                         const struct field_path *path)
 {
     const struct schema_node *n = schema_node(&j->v->schema, node);
-    const struct schema_rules *r = version_rules(j->v, node);
+    const struct schema_rules *r = crd_version_rules(j->v, node);
 
     j->matched += 4;
     if (type_holds(n, r, value))
@@ -492,8 +492,8 @@ static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSO
     judge_value(j, node, value, old, path);
 }
 
-void judge_part(const struct crd_version *v, struct field_errors *e, uint32_t node,
-                const cJSON *value)
+void crd_judge_part(const struct crd_version *v, struct field_errors *e, uint32_t node,
+                    const cJSON *value)
 {
     struct judge_work work = {.steps = JUDGE_STEPS, .pattern = PATTERN_BUDGET};
     struct judge j = {.v = v, .errors = e, .arena = e->arena, .work = &work};
@@ -509,7 +509,7 @@ static bool lists_held(struct judge *j, const cJSON *old)
     struct judge before = {.v = j->v, .errors = &errors, .arena = j->arena, .work = j->work};
 
     field_errors_init(&errors, j->arena);
-    judge_lists(&before, old);
+    crd_judge_lists(&before, old);
     return !errors.n;
 }
 
@@ -519,12 +519,12 @@ void crd_validate(const struct crd_version *v, struct field_errors *e, const cJS
     struct judge_work work = {.steps = JUDGE_STEPS, .pattern = PATTERN_BUDGET};
     struct judge j = {.v = v, .errors = e, .arena = e->arena, .work = &work};
 
-    judge_replicas(v, e, object, old);
+    crd_judge_replicas(v, e, object, old);
     if (!v->schema_text)
         return;
-    version_ready(v);
+    crd_version_ready(v);
     judge(&j, v->root, object, old, NULL);
-    judge_embedded(&j, object);
+    crd_judge_embedded(&j, object);
     if (!old || lists_held(&j, old))
-        judge_lists(&j, object);
+        crd_judge_lists(&j, object);
 }

@@ -162,7 +162,7 @@ static void read_stored(struct crd_version *v, const cJSON *crd, const cJSON *ve
     }
 }
 
-struct crd_version *version_new(const cJSON *crd, const cJSON *version)
+struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version)
 {
     struct arena *a = arena_new(0);
     struct crd_version *v = ARENA_NEW(a, struct crd_version);
@@ -204,7 +204,7 @@ static void schema_free(struct crd_version *v)
     v->magic = 0;
 }
 
-void version_free(void *ctx)
+void crd_version_free(void *ctx)
 {
     struct crd_version *v = ctx;
 

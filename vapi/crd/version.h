@@ -49,8 +49,8 @@ enum rule_format {
     FORMAT_FIRST_TEXT, /* later ones apply to strings; see format.c */
 };
 /* FORMAT_NONE for a format that upstream does not check. type: of the schema, may be empty. */
-uint8_t format_find(struct str type, struct str name);
-bool format_holds(uint8_t format, struct str text);
+uint8_t crd_format_find(struct str type, struct str name);
+bool crd_format_holds(uint8_t format, struct str text);
 
 /* Patterns are RE2's. Their cost is bounded: *budget counts down, and when it is exhausted no
  * pattern holds. */
@@ -96,7 +96,7 @@ struct crd_version {
 
 /* Compiles v->schema_text into v->compiled. The schema passed the checks of checks.c before it was
  * stored. */
-void version_compile(struct crd_version *v);
+void crd_version_compile(struct crd_version *v);
 /* Node `id` of the compiled schema. */
-const struct schema_rules *version_rules(const struct crd_version *v, uint32_t node);
-const struct crd_version *version_ready(const struct crd_version *v); /* compiles if need be */
+const struct schema_rules *crd_version_rules(const struct crd_version *v, uint32_t node);
+const struct crd_version *crd_version_ready(const struct crd_version *v); /* compiles if need be */

@@ -5,5 +5,6 @@
 #include "version.h"
 
 /* From a CRD and one of its versions; v->resource is ready for registry_add(). */
-struct crd_version *version_new(const cJSON *crd, const cJSON *version);
-void version_free(void *ctx); /* of a version whose resource was removed: for registry_remove() */
+struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version);
+void crd_version_free(
+    void *ctx); /* of a version whose resource was removed: for registry_remove() */

@@ -74,7 +74,7 @@ struct net_conn *conn_free(struct net_conn *c)
     s->n_conns--;
     c->magic = NET_POISON;
     mem_free(c);
-    server_conn_closed(s);
+    net_server_conn_closed(s);
     return NULL;
 }
 
@@ -126,7 +126,7 @@ static void update_class(struct net_conn *c)
         c->idle_since = conn_now(c);
         TAILQ_INSERT_TAIL(&s->idle, c, in_class);
     }
-    server_need_sweep(s, class);
+    net_server_need_sweep(s, class);
 }
 
 /* Input. */
@@ -439,7 +439,7 @@ void conn_dirty(struct net_conn *c)
     if (c->dirty || c->state == CONN_CLOSING)
         return;
     c->dirty = true;
-    uv_idle_start(&s->again, server_on_again);
+    uv_idle_start(&s->again, net_server_on_again);
     TAILQ_INSERT_TAIL(&s->dirty, c, in_dirty);
 }
 

@@ -96,7 +96,7 @@ void exchange_close(struct net_exchange *x)
     release_head(x);
     land(x);
     x->aborted = true;
-    slices_clear(&x->slices);
+    net_slices_clear(&x->slices);
     exchange_update(x);
     TAILQ_REMOVE(&c->exchanges, x, in_conn);
     c->n_exchanges--;
@@ -324,7 +324,7 @@ static void add_slices(struct net_exchange *x, const struct net_slice *slices, s
 
     for (size_t i = 0; i < n; i++) {
         if (!drop)
-            slices_push(&x->slices, &slices[i]);
+            net_slices_push(&x->slices, &slices[i]);
         else if (slices[i].release)
             slices[i].release(slices[i].ctx);
     }
@@ -461,7 +461,7 @@ void net_abort(struct net_exchange *x)
     if (x->aborted)
         return;
     x->aborted = true;
-    slices_clear(&x->slices);
+    net_slices_clear(&x->slices);
     exchange_update(x);
     touch(x);
 }
@@ -497,10 +497,10 @@ void exchange_frame(struct net_exchange *x, size_t n)
 
     assert(n <= x->slices.bytes);
     while (n) {
-        struct str piece = str_sub(slices_peek(&x->slices), 0, n);
+        struct str piece = str_sub(net_slices_peek(&x->slices), 0, n);
 
         conn_send(c, piece);
-        slices_pop(&x->slices, piece.n);
+        net_slices_pop(&x->slices, piece.n);
         x->unwritten += piece.n;
         n -= piece.n;
     }

@@ -431,14 +431,14 @@ static void answer(struct net_exchange *x, const struct net_header *headers, siz
     if (x->refused && !x->remote_ended)
         h->keep_alive = false;
     buf_printf(&h->head, "HTTP/1.1 %d ", x->status);
-    buf_add(&h->head, status_text(x->status));
+    buf_add(&h->head, net_status_phrase(x->status));
     buf_add(&h->head, STR("\r\n"));
     for (size_t i = 0; i < n; i++) {
         if (!exchange_owns_header(headers[i].name))
             add_header(&h->head, headers[i].name, exchange_clean(x, headers[i].value));
     }
     if (!x->upgraded)
-        add_header(&h->head, STR("date"), server_date(c->server));
+        add_header(&h->head, STR("date"), net_server_date(c->server));
     add_framing(h, x, length);
     buf_add(&h->head, STR("\r\n"));
 }

@@ -319,7 +319,7 @@ static size_t make_head(struct net_exchange *x, nghttp2_nv *ret, const struct ne
     size_t used = 0;
 
     ret[used++] = pair(STR(":status"), arena_printf(x->arena, "%d", x->status));
-    ret[used++] = pair(STR("date"), server_date(x->conn->server));
+    ret[used++] = pair(STR("date"), net_server_date(x->conn->server));
     if (length >= 0 && x->status >= 200 && x->status != 204 && x->status != 304)
         ret[used++] =
             pair(STR("content-length"), arena_printf(x->arena, "%lld", (long long)length));

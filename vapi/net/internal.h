@@ -215,13 +215,13 @@ struct net_server {
 };
 
 /* server.c */
-struct net_server *server_new(uv_loop_t *loop, const struct net_options *options);
-void server_conn_closed(struct net_server *s);
+struct net_server *net_server_new(uv_loop_t *loop, const struct net_options *options);
+void net_server_conn_closed(struct net_server *s);
 /* While the idle handle runs, the loop does not sleep: set by conn_dirty(), unset after the flush.
  */
-void server_on_again(uv_idle_t *handle);
-void server_need_sweep(struct net_server *s, enum conn_class class);
-struct str server_date(struct net_server *s); /* of the Date header */
+void net_server_on_again(uv_idle_t *handle);
+void net_server_need_sweep(struct net_server *s, enum conn_class class);
+struct str net_server_date(struct net_server *s); /* of the Date header */
 
 /* conn.c */
 struct net_conn *conn_new(struct net_server *s);
@@ -281,10 +281,10 @@ bool exchange_owns_header(struct str name);
 struct str exchange_clean(struct net_exchange *x, struct str value);
 
 /* slices.c */
-void slices_push(struct slices *q, const struct net_slice *slice);
-struct str slices_peek(const struct slices *q);
-void slices_pop(struct slices *q, size_t n);
-void slices_clear(struct slices *q);
+void net_slices_push(struct slices *q, const struct net_slice *slice);
+struct str net_slices_peek(const struct slices *q);
+void net_slices_pop(struct slices *q, size_t n);
+void net_slices_clear(struct slices *q);
 
 /* status.c: answers net makes by itself, as metav1.Status. */
 enum refusal {
@@ -296,7 +296,7 @@ enum refusal {
     REFUSE_BUSY,
 };
 void exchange_refuse(struct net_exchange *x, enum refusal why);
-struct str status_text(int status); /* the reason phrase of RFC 9110 */
+struct str net_status_phrase(int status); /* the reason phrase of RFC 9110 */
 
 /* http1.c, http2.c */
 void http1_open(struct net_conn *c);

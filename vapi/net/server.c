@@ -83,12 +83,12 @@ static void on_prepare(uv_prepare_t *handle)
         uv_idle_stop(&s->again);
 }
 
-void server_on_again(uv_idle_t *handle)
+void net_server_on_again(uv_idle_t *handle)
 {
     (void)handle; /* the active handle keeps the loop awake */
 }
 
-struct net_server *server_new(uv_loop_t *loop, const struct net_options *options)
+struct net_server *net_server_new(uv_loop_t *loop, const struct net_options *options)
 {
     struct net_server *s = NEW(struct net_server);
 
@@ -114,7 +114,7 @@ struct net_server *server_new(uv_loop_t *loop, const struct net_options *options
     return s;
 }
 
-struct str server_date(struct net_server *s)
+struct str net_server_date(struct net_server *s)
 {
     int64_t now = clock_wall_s(&CLOCK_SYSTEM);
     time_t t = (time_t)now;
@@ -151,7 +151,7 @@ static void schedule_sweep(struct net_server *s)
         s->sweep_mode = SWEEP_OFF;
 }
 
-void server_need_sweep(struct net_server *s, enum conn_class class)
+void net_server_need_sweep(struct net_server *s, enum conn_class class)
 {
     if (s->closing)
         return;
@@ -372,7 +372,7 @@ int net_set_tls(struct net_server *s, const struct net_tls *tls, struct err *err
 int net_listen(struct uv_loop_s *loop, const struct net_options *options, struct net_server **ret,
                struct err *err)
 {
-    struct net_server *s = server_new(loop, options);
+    struct net_server *s = net_server_new(loop, options);
 
     if ((options->tls && net_set_tls(s, options->tls, err) < 0) || start_listening(s, err) < 0) {
         net_close(s, 0, NULL, NULL);
@@ -434,7 +434,7 @@ static void close_handles(struct net_server *s)
     uv_close((uv_handle_t *)&s->sweep, on_handle_closed);
 }
 
-void server_conn_closed(struct net_server *s)
+void net_server_conn_closed(struct net_server *s)
 {
     if (s->n_conns)
         return;

@@ -30,7 +30,7 @@ static void make_room(struct slices *q)
     q->items = mem_realloc(q->items, q->cap * sizeof(q->items[0]));
 }
 
-void slices_push(struct slices *q, const struct net_slice *slice)
+void net_slices_push(struct slices *q, const struct net_slice *slice)
 {
     if (!slice->bytes.n) {
         release(slice);
@@ -41,7 +41,7 @@ void slices_push(struct slices *q, const struct net_slice *slice)
     q->bytes += slice->bytes.n;
 }
 
-struct str slices_peek(const struct slices *q)
+struct str net_slices_peek(const struct slices *q)
 {
     if (!q->n)
         return STR_NULL;
@@ -59,7 +59,7 @@ static void shrink_when_empty(struct slices *q)
     }
 }
 
-void slices_pop(struct slices *q, size_t n)
+void net_slices_pop(struct slices *q, size_t n)
 {
     assert(n <= q->bytes);
     q->bytes -= n;
@@ -76,9 +76,9 @@ void slices_pop(struct slices *q, size_t n)
     shrink_when_empty(q);
 }
 
-void slices_clear(struct slices *q)
+void net_slices_clear(struct slices *q)
 {
-    slices_pop(q, q->bytes);
+    net_slices_pop(q, q->bytes);
     q->items = mem_free(q->items);
     *q = (struct slices){0};
 }

@@ -60,7 +60,7 @@ static const struct {
     {507, {"Insufficient Storage", 20}},
 };
 
-struct str status_text(int status)
+struct str net_status_phrase(int status)
 {
     for (size_t i = 0; i < sizeof(PHRASES) / sizeof(PHRASES[0]); i++) {
         if (PHRASES[i].status == status)

@@ -19,8 +19,8 @@ static inline const struct schema_node *node_at(const struct schema *s, uint32_t
 
 /* schema_field for a NUL-terminated key. hint: the row tried first. The members of most bodies are
  * sorted like the table, so the hint is usually the next row. */
-const struct schema_field *field_of(const struct schema *s, const struct schema_node *n,
-                                    const char *key, size_t hint);
+const struct schema_field *schema_field_of(const struct schema *s, const struct schema_node *n,
+                                           const char *key, size_t hint);
 
 extern const struct schema_root SCHEMA_ROOTS[];
 extern const uint32_t SCHEMA_N_ROOTS;

@@ -189,7 +189,7 @@ static int normalise_object(struct walk *w, uint32_t node, cJSON *object, const 
     if (arena_over(w->arena)) /* zero values may make a body many times larger */
         return walk_fail(w, STR("the object is too large"));
     for (cJSON *member = object->child; member; member = next) {
-        const struct schema_field *field = field_of(w->schema, n, member->string, row);
+        const struct schema_field *field = schema_field_of(w->schema, n, member->string, row);
         int dropped;
 
         next = member->next;

@@ -29,8 +29,8 @@ static int compare_text(struct str key, const char *text)
     return str_cmp(key, str_c(text));
 }
 
-const struct schema_field *field_of(const struct schema *s, const struct schema_node *n,
-                                    const char *key, size_t hint)
+const struct schema_field *schema_field_of(const struct schema *s, const struct schema_node *n,
+                                           const char *key, size_t hint)
 {
     const struct schema_field *rows = &s->fields[n->first_field];
     size_t low = 0, high = n->kind == SCHEMA_OBJECT ? n->n_fields : 0;
@@ -184,7 +184,7 @@ static void prune_object(const struct schema *s, uint32_t node, cJSON *object, u
     cJSON *next;
 
     for (cJSON *member = object->child; member; member = next) {
-        const struct schema_field *field = field_of(s, n, member->string, row);
+        const struct schema_field *field = schema_field_of(s, n, member->string, row);
 
         next = member->next;
         row = field ? (size_t)(field - &s->fields[n->first_field]) + 1 : row;
@@ -251,7 +251,7 @@ static void default_members(struct arena *a, const struct schema *s, uint32_t no
         add_defaults(a, s, n, object);
     json_each(member, object)
     {
-        const struct schema_field *field = field_of(s, n, member->string, row);
+        const struct schema_field *field = schema_field_of(s, n, member->string, row);
 
         if (field) {
             row = (size_t)(field - &s->fields[n->first_field]) + 1;

@@ -29,7 +29,7 @@ static inline struct crd_version *crd_version_of(const cJSON *schema)
     cJSON *version = json_first(json_path(crd, "spec.versions"));
 
     json_set(a, json_ensure_object(a, version, "schema"), "openAPIV3Schema", json_copy(a, schema));
-    struct crd_version *v = version_new(crd, version);
+    struct crd_version *v = crd_version_new(crd, version);
     arena_free(a);
     return v;
 }
@@ -38,7 +38,7 @@ static inline void crd_version_drop(struct crd_version *v)
 {
     struct resource *r = v->resource;
 
-    version_free(v);
+    crd_version_free(v);
     mem_free(r); /* the registry's task */
 }
 

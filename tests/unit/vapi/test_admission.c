@@ -17,7 +17,7 @@ static int set_up(void **state)
 enum stage { MUTATE, VALIDATE, QUOTA };
 
 /* What a plug-in says of an object, "" for nothing; *object is changed. */
-static struct str admit(enum stage stage, const char *resource, const char *operation,
+static struct str admit(enum stage stage, const char *resource, enum admission_operation operation,
                         cJSON *object, const cJSON *old)
 {
     struct arena *a = world_arena(W);
@@ -68,7 +68,7 @@ static void lifecycle(void **state)
                                .arena = a,
                                .user = &USER_INTERNAL,
                                .ns = STR("gone"),
-                               .operation = "CREATE",
+                               .operation = ADMISSION_CREATE,
                                .name = STR("x")};
 
     (void)state;
@@ -83,19 +83,20 @@ static void lifecycle(void **state)
         cJSON *ns = world_get(W, "namespaces", "", immortal[i]);
 
         if (ns)
-            assert_true(str_has_suffix(admit(MUTATE, "namespaces", "DELETE", NULL, ns),
+            assert_true(str_has_suffix(admit(MUTATE, "namespaces", ADMISSION_DELETE, NULL, ns),
                                        STR("is forbidden: this namespace may not be deleted")));
     }
-    assert_str(admit(MUTATE, "namespaces", "DELETE", NULL, world_get(W, "namespaces", "", "n")),
-               "");
+    assert_str(
+        admit(MUTATE, "namespaces", ADMISSION_DELETE, NULL, world_get(W, "namespaces", "", "n")),
+        "");
 
     /* Something holds it back: it is terminating. */
     world_create(W, "configmaps", "n", "{'metadata':{'name':'held','finalizers':['a.b/c']}}");
     world_delete(W, "namespaces", "", "n", NULL);
-    assert_str(
-        admit(MUTATE, "configmaps", "CREATE", world_parse(W, "{'metadata':{'name':'x'}}"), NULL),
-        "configmaps \"x\" is forbidden: unable to create new content in namespace n because "
-        "it is being terminated");
+    assert_str(admit(MUTATE, "configmaps", ADMISSION_CREATE,
+                     world_parse(W, "{'metadata':{'name':'x'}}"), NULL),
+               "configmaps \"x\" is forbidden: unable to create new content in namespace n because "
+               "it is being terminated");
 }
 
 /* ---- ServiceAccount ---- */
@@ -113,7 +114,7 @@ static void service_accounts(void **state)
                    "'initContainers':[{'name':'i'}]}");
 
     (void)state;
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_str(json_str_at(p, "spec.serviceAccountName"), "default");
     assert_int_equal(json_count(json_path(p, "spec.volumes")), 1);
     const cJSON *volume = json_first(json_path(p, "spec.volumes"));
@@ -124,7 +125,7 @@ static void service_accounts(void **state)
     assert_int_equal(mounts(p, "initContainers", 0), 1);
 
     p = pod("{'serviceAccountName':'nobody','containers':[{'name':'c'}]}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL),
                "pods \"p\" is forbidden: error looking up service account n/nobody: serviceaccount "
                "\"nobody\" not found");
 
@@ -132,12 +133,12 @@ static void service_accounts(void **state)
                  "{'metadata':{'name':'quiet'},'automountServiceAccountToken':false,"
                  "'imagePullSecrets':[{'name':'reg'}]}");
     p = pod("{'serviceAccountName':'quiet','containers':[{'name':'c'}]}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_null(json_path(p, "spec.volumes"));
     assert_str(json_str_at(json_first(json_path(p, "spec.imagePullSecrets")), "name"), "reg");
     p = pod("{'serviceAccountName':'quiet','automountServiceAccountToken':true,"
             "'imagePullSecrets':[{'name':'mine'}],'containers':[{'name':'c'}]}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_int_equal(json_count(json_path(p, "spec.volumes")), 1);
     assert_str(json_str_at(json_first(json_path(p, "spec.imagePullSecrets")), "name"), "mine");
 }
@@ -149,7 +150,7 @@ static void priority(void **state)
     cJSON *p = pod(ONE_CONTAINER);
 
     (void)state;
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_int_equal(world_i64(p, "spec.priority"), 0);
     assert_str(json_str_at(p, "spec.preemptionPolicy"), "PreemptLowerPriority");
 
@@ -158,15 +159,15 @@ static void priority(void **state)
     world_create(W, "priorityclasses.scheduling.k8s.io", "",
                  "{'metadata':{'name':'usual'},'value':50,'globalDefault':true}");
     p = pod("{'priorityClassName':'low','containers':[{'name':'c'}]}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_int_equal(world_i64(p, "spec.priority"), -5);
     assert_str(json_str_at(p, "spec.preemptionPolicy"), "Never");
     p = pod(ONE_CONTAINER);
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_int_equal(world_i64(p, "spec.priority"), 50);
     assert_str(json_str_at(p, "spec.priorityClassName"), "usual");
     p = pod("{'priorityClassName':'none','containers':[{'name':'c'}]}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL),
                "pods \"p\" is forbidden: no PriorityClass with name none was found");
 }
 
@@ -175,13 +176,13 @@ static void system_priorities_stay(void **state)
     static const char of[] = "priorityclasses.scheduling.k8s.io";
 
     (void)state;
-    assert_str(admit(VALIDATE, of, "DELETE", NULL,
+    assert_str(admit(VALIDATE, of, ADMISSION_DELETE, NULL,
                      world_parse(W, "{'metadata':{'name':'system-node-critical'}}")),
                "priorityclasses.scheduling.k8s.io \"system-node-critical\" is forbidden: this is a "
                "system priority class and cannot be deleted");
-    assert_str(
-        admit(VALIDATE, of, "DELETE", NULL, world_parse(W, "{'metadata':{'name':'system-node'}}")),
-        "");
+    assert_str(admit(VALIDATE, of, ADMISSION_DELETE, NULL,
+                     world_parse(W, "{'metadata':{'name':'system-node'}}")),
+               "");
 }
 
 static void priority_is_not_for_pods_to_say(void **state)
@@ -189,31 +190,32 @@ static void priority_is_not_for_pods_to_say(void **state)
     cJSON *p = pod("{'priority':7,'containers':[{'name':'c'}]}"), *old, *other;
 
     (void)state;
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL),
                "pods \"p\" is forbidden: the integer value of priority (7) must not be provided in "
                "pod spec; priority admission controller computed 0 from the given PriorityClass "
                "name");
     p = pod("{'preemptionPolicy':'Never','containers':[{'name':'c'}]}");
-    assert_true(str_contains(admit(MUTATE, "pods", "CREATE", p, NULL),
+    assert_true(str_contains(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL),
                              STR("the string value of PreemptionPolicy (Never) must not be")));
     p = pod("{'priority':0,'preemptionPolicy':'PreemptLowerPriority','containers':[{'name':'c'}]}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
 
     /* An update that leaves it out keeps it. */
     old = pod("{'priority':9,'preemptionPolicy':'Never','containers':[{'name':'c'}]}");
     p = pod(ONE_CONTAINER);
-    assert_str(admit(MUTATE, "pods", "UPDATE", p, old), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_UPDATE, p, old), "");
     assert_int_equal(world_i64(p, "spec.priority"), 9);
     assert_str(json_str_at(p, "spec.preemptionPolicy"), "Never");
 
     world_create(W, "priorityclasses.scheduling.k8s.io", "",
                  "{'metadata':{'name':'usual'},'value':50,'globalDefault':true}");
     other = world_parse(W, "{'metadata':{'name':'more'},'value':5,'globalDefault':true}");
-    assert_str(admit(VALIDATE, "priorityclasses.scheduling.k8s.io", "CREATE", other, NULL),
+    assert_str(admit(VALIDATE, "priorityclasses.scheduling.k8s.io", ADMISSION_CREATE, other, NULL),
                "priorityclasses.scheduling.k8s.io \"more\" is forbidden: PriorityClass usual is "
                "already marked as default. Only one default can exist");
     other = world_get(W, "priorityclasses.scheduling.k8s.io", "", "usual");
-    assert_str(admit(VALIDATE, "priorityclasses.scheduling.k8s.io", "UPDATE", other, other), "");
+    assert_str(admit(VALIDATE, "priorityclasses.scheduling.k8s.io", ADMISSION_UPDATE, other, other),
+               "");
 }
 
 static void runtime_class(void **state)
@@ -221,7 +223,7 @@ static void runtime_class(void **state)
     cJSON *p = pod("{'runtimeClassName':'none','containers':[{'name':'c'}]}"), *list;
 
     (void)state;
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL),
                "pods \"p\" is forbidden: pod rejected: RuntimeClass \"none\" not found");
     world_create(W, "runtimeclasses.node.k8s.io", "",
                  "{'metadata':{'name':'plain'},'handler':'h'}");
@@ -231,14 +233,14 @@ static void runtime_class(void **state)
         "'scheduling':{'nodeSelector':{'vm':'yes'},'tolerations':[{'key':'vm','operator':'Exists'},"
         "{'key':'b','operator':'Equal','value':'1','effect':'NoExecute','tolerationSeconds':5}]}}");
     p = pod("{'runtimeClassName':'plain','containers':[{'name':'c'}]}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_null(json_path(p, "spec.overhead"));
-    assert_str(admit(VALIDATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(VALIDATE, "pods", ADMISSION_CREATE, p, NULL), "");
 
     p = pod("{'runtimeClassName':'vm','containers':[{'name':'c'}],'nodeSelector':{'a':'b'},"
             "'tolerations':[{'key':'vm','operator':'Equal','value':'x','effect':'NoSchedule'},"
             "{'key':'b','operator':'Exists','effect':'NoExecute'}]}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_str(json_str_at(p, "spec.overhead.cpu"), "250m");
     assert_str(json_text(world_arena(W), json_path(p, "spec.nodeSelector")),
                "{\"a\":\"b\",\"vm\":\"yes\"}");
@@ -248,18 +250,18 @@ static void runtime_class(void **state)
                "{\"key\":\"b\",\"operator\":\"Exists\",\"effect\":\"NoExecute\"}");
     assert_str(json_text(world_arena(W), json_at(list, 3)),
                "{\"key\":\"vm\",\"operator\":\"Exists\"}");
-    assert_str(admit(VALIDATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(VALIDATE, "pods", ADMISSION_CREATE, p, NULL), "");
 
     p = pod("{'runtimeClassName':'vm','containers':[{'name':'c'}],'nodeSelector':{'vm':'no'}}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL),
                "pods \"p\" is forbidden: conflict: runtimeClass.scheduling.nodeSelector[vm] = yes; "
                "pod.spec.nodeSelector[vm] = no");
     p = pod("{'runtimeClassName':'vm','containers':[{'name':'c'}],'overhead':{'cpu':'1'}}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL),
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL),
                "pods \"p\" is forbidden: pod rejected: Pod's Overhead doesn't match RuntimeClass's "
                "defined Overhead");
     p = pod("{'containers':[{'name':'c'}],'overhead':{'cpu':'1'}}");
-    assert_str(admit(VALIDATE, "pods", "CREATE", p, NULL),
+    assert_str(admit(VALIDATE, "pods", ADMISSION_CREATE, p, NULL),
                "pods \"p\" is forbidden: pod rejected: Pod Overhead set without corresponding "
                "RuntimeClass defined Overhead");
 }
@@ -269,18 +271,18 @@ static void tolerations(void **state)
     cJSON *p = pod(ONE_CONTAINER);
 
     (void)state;
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_int_equal(json_count(json_path(p, "spec.tolerations")), 2);
     const cJSON *t = json_first(json_path(p, "spec.tolerations"));
     assert_str(json_str_at(t, "key"), "node.kubernetes.io/not-ready");
     assert_int_equal(world_i64(t, "tolerationSeconds"), 300);
     p = pod("{'tolerations':[{'operator':'Exists'}],'containers':[{'name':'c'}]}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_int_equal(json_count(json_path(p, "spec.tolerations")), 1);
     p = pod("{'tolerations':[{'key':'node.kubernetes.io/not-ready','operator':'Exists',"
             "'effect':'NoSchedule'},{'key':'node.kubernetes.io/unreachable','operator':'Exists',"
             "'effect':'NoExecute','tolerationSeconds':5}],'containers':[{'name':'c'}]}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_int_equal(json_count(json_path(p, "spec.tolerations")), 3);
 }
 
@@ -289,16 +291,16 @@ static void claims_in_use_are_protected(void **state)
     (void)state;
     cJSON *claim = world_parse(W, "{'metadata':{'name':'c','namespace':'n'}}"), *volume, *list;
 
-    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", claim, NULL), "");
-    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", claim, NULL), "");
+    assert_str(admit(MUTATE, "persistentvolumeclaims", ADMISSION_CREATE, claim, NULL), "");
+    assert_str(admit(MUTATE, "persistentvolumeclaims", ADMISSION_CREATE, claim, NULL), "");
     list = json_path(claim, "metadata.finalizers");
     assert_int_equal(json_count(list), 1);
     assert_string_equal(json_str(json_first(list)).p, "kubernetes.io/pvc-protection");
     volume = world_parse(W, "{'metadata':{'name':'v','finalizers':['example.com/x']}}");
-    assert_str(admit(MUTATE, "persistentvolumes", "CREATE", volume, NULL), "");
+    assert_str(admit(MUTATE, "persistentvolumes", ADMISSION_CREATE, volume, NULL), "");
     assert_int_equal(json_count(json_path(volume, "metadata.finalizers")), 2);
     json_remove(json_get(volume, "metadata"), "finalizers");
-    assert_str(admit(MUTATE, "persistentvolumes", "UPDATE", volume, volume), "");
+    assert_str(admit(MUTATE, "persistentvolumes", ADMISSION_UPDATE, volume, volume), "");
     assert_null(json_path(volume, "metadata.finalizers"));
 }
 
@@ -308,7 +310,7 @@ static void storage_class(void **state)
     cJSON *c = world_parse(W, claim);
 
     (void)state;
-    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", c, NULL), "");
+    assert_str(admit(MUTATE, "persistentvolumeclaims", ADMISSION_CREATE, c, NULL), "");
     assert_null(json_path(c, "spec.storageClassName"));
     world_create(W, "storageclasses.storage.k8s.io", "",
                  "{'metadata':{'name':'fast','annotations':{"
@@ -317,10 +319,10 @@ static void storage_class(void **state)
                  "{'metadata':{'name':'aaa','annotations':{"
                  "'storageclass.kubernetes.io/is-default-class':'false'}},'provisioner':'x.y/z'}");
     c = world_parse(W, claim);
-    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", c, NULL), "");
+    assert_str(admit(MUTATE, "persistentvolumeclaims", ADMISSION_CREATE, c, NULL), "");
     assert_str(json_str_at(c, "spec.storageClassName"), "fast");
     c = world_parse(W, "{'metadata':{'name':'c'},'spec':{'storageClassName':''}}");
-    assert_str(admit(MUTATE, "persistentvolumeclaims", "CREATE", c, NULL), "");
+    assert_str(admit(MUTATE, "persistentvolumeclaims", ADMISSION_CREATE, c, NULL), "");
     assert_str(json_str_at(c, "spec.storageClassName"), "");
 }
 
@@ -330,20 +332,20 @@ static void ingress_class(void **state)
     cJSON *i = world_parse(W, ingress);
 
     (void)state;
-    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", "CREATE", i, NULL), "");
+    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", ADMISSION_CREATE, i, NULL), "");
     assert_null(json_path(i, "spec.ingressClassName"));
     world_create(W, "ingressclasses.networking.k8s.io", "",
                  "{'metadata':{'name':'web','annotations':{"
                  "'ingressclass.kubernetes.io/is-default-class':'true'}},'spec':{'controller':"
                  "'a.b/c'}}");
-    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", "CREATE", i, NULL), "");
+    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", ADMISSION_CREATE, i, NULL), "");
     assert_str(json_str_at(i, "spec.ingressClassName"), "web");
     i = world_parse(W, ingress);
-    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", "UPDATE", i, i), "");
+    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", ADMISSION_UPDATE, i, i), "");
     assert_null(json_path(i, "spec.ingressClassName"));
     i = world_parse(W, "{'metadata':{'name':'i','annotations':{'kubernetes.io/ingress.class':'x'}},"
                        "'spec':{}}");
-    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", "CREATE", i, NULL), "");
+    assert_str(admit(MUTATE, "ingresses.networking.k8s.io", ADMISSION_CREATE, i, NULL), "");
     assert_null(json_path(i, "spec.ingressClassName"));
 }
 
@@ -361,8 +363,8 @@ static cJSON *sized_claim(const char *size, const char *class, const char *phase
 
 static struct str grow(const char *class, const char *phase)
 {
-    return admit(VALIDATE, "persistentvolumeclaims", "UPDATE", sized_claim("2Gi", class, phase),
-                 sized_claim("1Gi", class, phase));
+    return admit(VALIDATE, "persistentvolumeclaims", ADMISSION_UPDATE,
+                 sized_claim("2Gi", class, phase), sized_claim("1Gi", class, phase));
 }
 
 static void claims_grow(void **state)
@@ -378,7 +380,7 @@ static void claims_grow(void **state)
                                            "persistent volume claims can be expanded");
     assert_true(str_contains(grow("stiff", "Bound"), STR("must support resize")));
     assert_true(str_contains(grow("none", "Bound"), STR("must support resize")));
-    assert_str(admit(VALIDATE, "persistentvolumeclaims", "UPDATE",
+    assert_str(admit(VALIDATE, "persistentvolumeclaims", ADMISSION_UPDATE,
                      sized_claim("1Gi", "stiff", "Bound"), sized_claim("2Gi", "stiff", "Bound")),
                "");
 }
@@ -393,15 +395,15 @@ static void pods_learn_their_zone(void **state)
     world_node(W, "m",
                "{'topology.kubernetes.io/zone':'z','topology.kubernetes.io/region':'r',"
                "'topology.kubernetes.io/other':'o'}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_int_equal(json_count(json_path(p, "metadata.labels")), 2);
     assert_str(json_str(json_get(json_path(p, "metadata.labels"), "topology.kubernetes.io/zone")),
                "z");
     p = pod("{'nodeName':'m','containers':[{'name':'c'}]}");
-    assert_str(admit(MUTATE, "pods", "UPDATE", p, p), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_UPDATE, p, p), "");
     assert_null(json_path(p, "metadata.labels"));
     p = pod(ONE_CONTAINER);
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     assert_null(json_path(p, "metadata.labels"));
 }
 
@@ -422,7 +424,7 @@ static void limit_defaults(void **state)
 
     (void)state;
     limit_range("{'type':'Container','default':{'cpu':'500m'},'defaultRequest':{'cpu':'100m'}}");
-    assert_str(admit(MUTATE, "pods", "CREATE", p, NULL), "");
+    assert_str(admit(MUTATE, "pods", ADMISSION_CREATE, p, NULL), "");
     const cJSON *c = json_first(json_path(p, "spec.containers"));
     assert_str(json_str_at(c, "resources.limits.cpu"), "500m");
     assert_str(json_str_at(c, "resources.requests.cpu"), "100m");
@@ -441,29 +443,29 @@ static void limit_bounds(void **state)
     (void)state;
     limit_range("{'type':'Container','min':{'cpu':'100m'},'max':{'cpu':'2'},"
                 "'maxLimitRequestRatio':{'cpu':'4'}},{'type':'Pod','max':{'memory':'1Gi'}}");
-    assert_str(admit(VALIDATE, "pods", "CREATE",
+    assert_str(admit(VALIDATE, "pods", ADMISSION_CREATE,
                      pod(WITH("{'requests':{'cpu':'1','memory':'1Gi'},'limits':{'cpu':'2',"
                               "'memory':'1Gi'}}")),
                      NULL),
                "");
-    assert_str(admit(VALIDATE, "pods", "CREATE",
+    assert_str(admit(VALIDATE, "pods", ADMISSION_CREATE,
                      pod(WITH("{'requests':{'cpu':'50m'},'limits':{'cpu':'100m','memory':'1'}}")),
                      NULL),
                "pods \"p\" is forbidden: minimum cpu usage per Container is 100m, but request is "
                "50m");
-    assert_str(admit(VALIDATE, "pods", "CREATE",
+    assert_str(admit(VALIDATE, "pods", ADMISSION_CREATE,
                      pod(WITH("{'requests':{'cpu':'1'},'limits':{'cpu':'3','memory':'1'}}")), NULL),
                "pods \"p\" is forbidden: maximum cpu usage per Container is 2, but limit is 3");
-    assert_str(admit(VALIDATE, "pods", "CREATE",
+    assert_str(admit(VALIDATE, "pods", ADMISSION_CREATE,
                      pod(WITH("{'requests':{'cpu':'100m'},'limits':{'cpu':'1','memory':'1'}}")),
                      NULL),
                "pods \"p\" is forbidden: cpu max limit to request ratio per Container is 4, but "
                "provided ratio is 10.000000");
-    assert_str(admit(VALIDATE, "pods", "CREATE",
+    assert_str(admit(VALIDATE, "pods", ADMISSION_CREATE,
                      pod(WITH("{'requests':{'cpu':'1'},'limits':{'cpu':'2','memory':'2Gi'}}")),
                      NULL),
                "pods \"p\" is forbidden: maximum memory usage per Pod is 1Gi, but limit is 2Gi");
-    assert_str(admit(VALIDATE, "pods", "CREATE", pod(ONE_CONTAINER), NULL),
+    assert_str(admit(VALIDATE, "pods", ADMISSION_CREATE, pod(ONE_CONTAINER), NULL),
                "pods \"p\" is forbidden: [minimum cpu usage per Container is 100m.  No request is "
                "specified, maximum cpu usage per Container is 2.  No limit is specified, cpu max "
                "limit to request ratio per Container is 4, but no request is specified or request "
@@ -474,7 +476,7 @@ static void limit_claims(void **state)
 {
     (void)state;
     limit_range("{'type':'PersistentVolumeClaim','min':{'storage':'1Gi'},'max':{'storage':'2Gi'}}");
-    assert_str(admit(VALIDATE, "persistentvolumeclaims", "CREATE",
+    assert_str(admit(VALIDATE, "persistentvolumeclaims", ADMISSION_CREATE,
                      world_parse(W, "{'metadata':{'name':'c'},'spec':{'resources':{'requests':{"
                                     "'storage':'3Gi'}}}}"),
                      NULL),
@@ -574,7 +576,7 @@ static void quota_overhead(void **state)
 
     (void)state;
     quota("{'hard':{'requests.cpu':'1','limits.cpu':'1'}}");
-    assert_str(admit(QUOTA, "pods", "CREATE", pod(spec), NULL),
+    assert_str(admit(QUOTA, "pods", ADMISSION_CREATE, pod(spec), NULL),
                "pods \"p\" is forbidden: exceeded quota: q, requested: limits.cpu=1250m,"
                "requests.cpu=1250m, used: limits.cpu=0,requests.cpu=0, limited: limits.cpu=1,"
                "requests.cpu=1");
@@ -585,7 +587,7 @@ static void quota_overhead_of_limits(void **state)
 {
     (void)state;
     quota("{'hard':{'limits.nvidia.com/x':'1','limits.ephemeral-storage':'1'}}");
-    assert_str(admit(QUOTA, "pods", "CREATE",
+    assert_str(admit(QUOTA, "pods", ADMISSION_CREATE,
                      pod("{'overhead':{'ephemeral-storage':'5'},'containers':[{'name':'c'}]}"),
                      NULL),
                "");
@@ -596,14 +598,14 @@ static void quota_limits(void **state)
     (void)state;
     quota("{'hard':{'requests.cpu':'2','pods':'2','requests.nvidia.com/gpu':'4'}}");
     stored_pod("a", COMPUTE("1", "3"));
-    assert_str(admit(QUOTA, "pods", "CREATE", pod(COMPUTE("1", "1")), NULL), "");
-    assert_str(admit(QUOTA, "pods", "CREATE", pod(COMPUTE("1001m", "1")), NULL),
+    assert_str(admit(QUOTA, "pods", ADMISSION_CREATE, pod(COMPUTE("1", "1")), NULL), "");
+    assert_str(admit(QUOTA, "pods", ADMISSION_CREATE, pod(COMPUTE("1001m", "1")), NULL),
                "pods \"p\" is forbidden: exceeded quota: q, requested: requests.cpu=1001m, used: "
                "requests.cpu=1, limited: requests.cpu=2");
-    assert_str(admit(QUOTA, "pods", "CREATE", pod(COMPUTE("1", "2")), NULL),
+    assert_str(admit(QUOTA, "pods", ADMISSION_CREATE, pod(COMPUTE("1", "2")), NULL),
                "pods \"p\" is forbidden: exceeded quota: q, requested: requests.nvidia.com/gpu=2, "
                "used: requests.nvidia.com/gpu=3, limited: requests.nvidia.com/gpu=4");
-    assert_str(admit(QUOTA, "pods", "CREATE", pod(ONE_CONTAINER), NULL),
+    assert_str(admit(QUOTA, "pods", ADMISSION_CREATE, pod(ONE_CONTAINER), NULL),
                "pods \"p\" is forbidden: failed quota: q: must specify requests.cpu for: c");
     /* The whole way: refused there as well, and nothing is left behind. */
     assert_string_equal(
@@ -625,12 +627,12 @@ static void quota_updates(void **state)
     (void)state;
     quota("{'hard':{'requests.storage':'2Gi','persistentvolumeclaims':'1'}}");
     world_create_tree(W, "persistentvolumeclaims", "n", small);
-    assert_str(admit(QUOTA, "persistentvolumeclaims", "UPDATE", mid, small), "");
-    assert_str(admit(QUOTA, "persistentvolumeclaims", "UPDATE", big, small),
+    assert_str(admit(QUOTA, "persistentvolumeclaims", ADMISSION_UPDATE, mid, small), "");
+    assert_str(admit(QUOTA, "persistentvolumeclaims", ADMISSION_UPDATE, big, small),
                "persistentvolumeclaims \"c\" is forbidden: exceeded quota: q, requested: "
                "requests.storage=2Gi, used: requests.storage=1Gi, limited: requests.storage=2Gi");
-    assert_str(admit(QUOTA, "persistentvolumeclaims", "UPDATE", small, big), "");
-    assert_str(admit(QUOTA, "persistentvolumeclaims", "CREATE", small, NULL),
+    assert_str(admit(QUOTA, "persistentvolumeclaims", ADMISSION_UPDATE, small, big), "");
+    assert_str(admit(QUOTA, "persistentvolumeclaims", ADMISSION_CREATE, small, NULL),
                "persistentvolumeclaims \"c\" is forbidden: exceeded quota: q, requested: "
                "persistentvolumeclaims=1, used: persistentvolumeclaims=1, limited: "
                "persistentvolumeclaims=1");
@@ -641,24 +643,25 @@ static void quota_objects(void **state)
     (void)state;
     quota("{'hard':{'services.nodeports':'1','services.loadbalancers':'0','count/jobs.batch':'0',"
           "'configmaps':'0'}}");
-    assert_str(admit(QUOTA, "services", "CREATE",
+    assert_str(admit(QUOTA, "services", ADMISSION_CREATE,
                      world_parse(W, "{'metadata':{'name':'s'},'spec':{'type':'NodePort','ports':["
                                     "{'port':1},{'port':2}]}}"),
                      NULL),
                "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=2, "
                "used: services.nodeports=0, limited: services.nodeports=1");
-    assert_str(admit(QUOTA, "services", "CREATE",
+    assert_str(admit(QUOTA, "services", ADMISSION_CREATE,
                      world_parse(W, "{'metadata':{'name':'s'},'spec':{'type':'LoadBalancer',"
                                     "'allocateLoadBalancerNodePorts':false,'ports':[{'port':1}]}}"),
                      NULL),
                "services \"s\" is forbidden: exceeded quota: q, requested: "
                "services.loadbalancers=1, used: services.loadbalancers=0, limited: "
                "services.loadbalancers=0");
-    assert_str(
-        admit(QUOTA, "jobs.batch", "CREATE", world_parse(W, "{'metadata':{'name':'j'}}"), NULL),
-        "jobs.batch \"j\" is forbidden: exceeded quota: q, requested: count/jobs.batch=1, "
-        "used: count/jobs.batch=0, limited: count/jobs.batch=0");
-    assert_str(admit(QUOTA, "secrets", "CREATE", world_parse(W, "{'metadata':{'name':'j'}}"), NULL),
+    assert_str(admit(QUOTA, "jobs.batch", ADMISSION_CREATE,
+                     world_parse(W, "{'metadata':{'name':'j'}}"), NULL),
+               "jobs.batch \"j\" is forbidden: exceeded quota: q, requested: count/jobs.batch=1, "
+               "used: count/jobs.batch=0, limited: count/jobs.batch=0");
+    assert_str(admit(QUOTA, "secrets", ADMISSION_CREATE,
+                     world_parse(W, "{'metadata':{'name':'j'}}"), NULL),
                "");
 }
 
@@ -674,7 +677,7 @@ static void quota_scope(const char *scopes, const char *spec, bool concerned)
                  json_path(json_first(json_path(p, "spec.containers")), "resources.requests")
                      ? STR("Burstable")
                      : STR("BestEffort"));
-    struct str said = admit(QUOTA, "pods", "CREATE", p, NULL);
+    struct str said = admit(QUOTA, "pods", ADMISSION_CREATE, p, NULL);
     if ((said.n > 0) != concerned)
         fail_msg("%s of %s: %.*s", scopes, spec, STR_F(said));
     world_delete(W, "resourcequotas", "n", "q", NULL);
@@ -720,8 +723,8 @@ static const struct str TEAM[] = {{"team", 4}, {"system:authenticated", 20}};
 static const struct user ANN = {
     .name = {"ann", 3}, .uid = {"u-1", 3}, .groups = TEAM, .n_groups = 2};
 
-static struct str as_ann(enum stage stage, const char *operation, const char *subresource,
-                         cJSON *csr, const cJSON *old)
+static struct str as_ann(enum stage stage, enum admission_operation operation,
+                         const char *subresource, cJSON *csr, const cJSON *old)
 {
     struct arena *a = world_arena(W);
     static struct err err;
@@ -770,11 +773,11 @@ static void quota_of_volume_attributes(void **state)
         const char *claims = "persistentvolumeclaims";
 
         quota(cases[i].quota);
-        assert_int_equal(admit(QUOTA, claims, "CREATE", none, NULL).n > 0, cases[i].none);
-        assert_int_equal(admit(QUOTA, claims, "CREATE", gold, NULL).n > 0, cases[i].gold);
-        assert_int_equal(admit(QUOTA, claims, "CREATE", tin, NULL).n > 0, cases[i].tin);
-        assert_int_equal(admit(QUOTA, claims, "CREATE", both, NULL).n > 0, cases[i].both);
-        assert_str(admit(QUOTA, "pods", "CREATE", pod(ONE_CONTAINER), NULL), "");
+        assert_int_equal(admit(QUOTA, claims, ADMISSION_CREATE, none, NULL).n > 0, cases[i].none);
+        assert_int_equal(admit(QUOTA, claims, ADMISSION_CREATE, gold, NULL).n > 0, cases[i].gold);
+        assert_int_equal(admit(QUOTA, claims, ADMISSION_CREATE, tin, NULL).n > 0, cases[i].tin);
+        assert_int_equal(admit(QUOTA, claims, ADMISSION_CREATE, both, NULL).n > 0, cases[i].both);
+        assert_str(admit(QUOTA, "pods", ADMISSION_CREATE, pod(ONE_CONTAINER), NULL), "");
         world_delete(W, "resourcequotas", "n", "q", NULL);
     }
 }
@@ -801,13 +804,14 @@ static void quota_of_devices(void **state)
         struct str text = arena_printf(
             a, "{'metadata':{'name':'c'},'spec':{'devices':{'requests':%s}}}", cases[i].requests);
 
-        assert_str(
-            admit(QUOTA, "resourceclaims.resource.k8s.io", "CREATE", world_parse(W, text.p), NULL),
-            arena_printf(a,
-                         "resourceclaims.resource.k8s.io \"c\" is forbidden: exceeded "
-                         "quota: q, requested: " GPU "=%s, used: " GPU "=0, limited: " GPU "=2",
-                         cases[i].counted)
-                .p);
+        assert_str(admit(QUOTA, "resourceclaims.resource.k8s.io", ADMISSION_CREATE,
+                         world_parse(W, text.p), NULL),
+                   arena_printf(a,
+                                "resourceclaims.resource.k8s.io \"c\" is forbidden: exceeded "
+                                "quota: q, requested: " GPU "=%s, used: " GPU "=0, limited: " GPU
+                                "=2",
+                                cases[i].counted)
+                       .p);
     }
 }
 
@@ -837,7 +841,7 @@ static cJSON *device_claim(const char *name, int n, struct str uid)
 
 static const char *claimed(const cJSON *claim)
 {
-    struct str said = admit(QUOTA, "resourceclaims.resource.k8s.io", "CREATE",
+    struct str said = admit(QUOTA, "resourceclaims.resource.k8s.io", ADMISSION_CREATE,
                             json_copy(world_arena(W), claim), NULL);
 
     return arena_cstr(world_arena(W), said);
@@ -889,20 +893,22 @@ static void certificate_requests(void **state)
                      "permitted to ";
 
     /* Who asks is who sent it, whatever the body says. */
-    assert_str(as_ann(MUTATE, "CREATE", NULL, csr, NULL), "");
+    assert_str(as_ann(MUTATE, ADMISSION_CREATE, NULL, csr, NULL), "");
     assert_str(json_str_at(csr, "spec.username"), "ann");
     assert_str(json_str_at(csr, "spec.uid"), "u-1");
     assert_str(json_str(json_at(json_path(csr, "spec.groups"), 0)), "team");
     assert_int_equal(json_count(json_path(csr, "spec.groups")), 2);
     assert_null(json_path(csr, "spec.extra"));
     /* It proves its key to signers that are not ours, too. */
-    assert_true(str_contains(as_ann(VALIDATE, "CREATE", NULL, csr, NULL),
+    assert_true(str_contains(as_ann(VALIDATE, ADMISSION_CREATE, NULL, csr, NULL),
                              STR("spec.request: Invalid value")));
 
-    assert_true(str_has_prefix(as_ann(VALIDATE, "UPDATE", "approval", csr, csr), str_c(no)));
-    assert_true(str_has_prefix(as_ann(VALIDATE, "UPDATE", "status", signed_, csr), str_c(no)));
+    assert_true(
+        str_has_prefix(as_ann(VALIDATE, ADMISSION_UPDATE, "approval", csr, csr), str_c(no)));
+    assert_true(
+        str_has_prefix(as_ann(VALIDATE, ADMISSION_UPDATE, "status", signed_, csr), str_c(no)));
     /* What changes neither certificate nor conditions needs no leave. */
-    assert_str(as_ann(VALIDATE, "UPDATE", "status", csr, csr), "");
+    assert_str(as_ann(VALIDATE, ADMISSION_UPDATE, "status", csr, csr), "");
 
     world_create(W, "clusterroles.rbac.authorization.k8s.io", "",
                  "{'metadata':{'name':'signers'},'rules':[{'apiGroups':['certificates.k8s.io'],"
@@ -914,8 +920,8 @@ static void certificate_requests(void **state)
                  "'kind':'ClusterRole','name':'signers'},'subjects':[{'kind':'User','apiGroup':"
                  "'rbac.authorization.k8s.io','name':'ann'}]}");
     world_settle(W);
-    assert_str(as_ann(VALIDATE, "UPDATE", "approval", csr, csr), "");
-    assert_str(as_ann(VALIDATE, "UPDATE", "status", signed_, csr), "");
+    assert_str(as_ann(VALIDATE, ADMISSION_UPDATE, "approval", csr, csr), "");
+    assert_str(as_ann(VALIDATE, ADMISSION_UPDATE, "status", signed_, csr), "");
 }
 
 /* What is remembered of a version never answers for another one. */

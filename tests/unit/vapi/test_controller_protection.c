@@ -224,7 +224,7 @@ static const cJSON *admitted(const struct user *user, const char *json)
         .user = user,
         .resource =
             registry_find_group_resource(vapi_registry(world_api(W)), STR(""), STR("nodes")),
-        .operation = "CREATE",
+        .operation = ADMISSION_CREATE,
     };
     cJSON *node = world_parse(W, json);
     struct err err;
@@ -265,7 +265,7 @@ static const char *resized(const char *init)
         .subresource = STR("resize"),
         .ns = STR("n"),
         .name = STR("p"),
-        .operation = "UPDATE",
+        .operation = ADMISSION_UPDATE,
     };
     static const char pod_text[] =
         "{'metadata':{'name':'p','namespace':'n'},'spec':{'nodeName':'node','containers':[{'name':"

@@ -42,7 +42,7 @@ static void on_annotate(void *ctx, struct str key, struct str value)
 }
 
 /* "" or the refusal. */
-static struct str admit(const char *resource, const char *sub, const char *operation,
+static struct str admit(const char *resource, const char *sub, enum admission_operation operation,
                         const cJSON *object, const cJSON *old)
 {
     struct arena *a = world_arena(W);
@@ -97,13 +97,13 @@ static cJSON *pod(const char *spec)
 static void modes(void **state)
 {
     (void)state;
-    assert_str(admit("pods", "", "CREATE", pod(PRIVILEGED), NULL), "");
+    assert_str(admit("pods", "", ADMISSION_CREATE, pod(PRIVILEGED), NULL), "");
     assert_string_equal(annotation("enforce-policy"), "privileged:latest");
     assert_int_equal(told.n_warnings, 0);
 
     label("{'" KEY "enforce':'baseline','" KEY "audit':'restricted','" KEY
           "audit-version':'v1.19','" KEY "warn':'restricted'}");
-    assert_str(admit("pods", "", "CREATE", pod(PRIVILEGED), NULL),
+    assert_str(admit("pods", "", ADMISSION_CREATE, pod(PRIVILEGED), NULL),
                "pods \"p\" is forbidden: violates PodSecurity \"baseline:latest\": privileged "
                "(container \"c\" must not set securityContext.privileged=true)");
     assert_ptr_equal(told.err.kind, &ERR_FORBIDDEN);
@@ -112,7 +112,7 @@ static void modes(void **state)
                                STR("would violate PodSecurity \"restricted:v1.19\": privileged ")));
     assert_int_equal(told.n_warnings, 0); /* it is refused anyway */
 
-    assert_str(admit("pods", "", "CREATE", pod(PLAIN), NULL), "");
+    assert_str(admit("pods", "", ADMISSION_CREATE, pod(PLAIN), NULL), "");
     assert_int_equal(told.n_warnings, 1);
     assert_str(
         told.warnings[0],
@@ -135,15 +135,15 @@ static void templates(void **state)
 
     (void)state;
     label("{'" KEY "enforce':'baseline'}");
-    assert_str(admit("deployments.apps", "", "CREATE", deployment, NULL), "");
+    assert_str(admit("deployments.apps", "", ADMISSION_CREATE, deployment, NULL), "");
     assert_int_equal(told.n_warnings, 1);
     assert_true(str_has_prefix(told.warnings[0],
                                STR("would violate PodSecurity \"baseline:latest\": privileged")));
     assert_string_equal(annotation("enforce-policy"), "");
-    assert_str(admit("deployments.apps", "status", "UPDATE", deployment, deployment), "");
+    assert_str(admit("deployments.apps", "status", ADMISSION_UPDATE, deployment, deployment), "");
     assert_int_equal(told.n_warnings, 0);
     /* No template at all. */
-    admit("replicationcontrollers", "", "CREATE",
+    admit("replicationcontrollers", "", ADMISSION_CREATE,
           world_parse(W, "{'metadata':{'name':'r'},'spec':{}}"), NULL);
     assert_int_equal(told.n_warnings, 0);
 }
@@ -154,7 +154,7 @@ static void labels_without_sense(void **state)
                                "warn-version':'1.2'}}}");
 
     (void)state;
-    admit("namespaces", "", "CREATE", ns, NULL);
+    admit("namespaces", "", ADMISSION_CREATE, ns, NULL);
     assert_ptr_equal(told.err.kind, &ERR_INVALID);
     assert_str(told.err.causes->field, "metadata.labels[" KEY "enforce]");
     assert_str(told.err.causes->message,
@@ -162,11 +162,11 @@ static void labels_without_sense(void **state)
     assert_str(told.err.causes->next->message,
                "Invalid value: \"1.2\": must be \"latest\" or \"v1.x\"");
     /* What was there may stay. */
-    assert_str(admit("namespaces", "", "UPDATE", ns, ns), "");
+    assert_str(admit("namespaces", "", ADMISSION_UPDATE, ns, ns), "");
 
     world_patch_at(W, "namespaces", "status", "", "n",
                    "{'metadata':{'labels':{'" KEY "enforce':'tight'}}}");
-    assert_true(str_contains(admit("pods", "", "CREATE", pod(PLAIN), NULL),
+    assert_true(str_contains(admit("pods", "", ADMISSION_CREATE, pod(PLAIN), NULL),
                              STR("violates PodSecurity \"restricted:latest\"")));
     assert_string_equal(annotation("error"),
                         "Failed to parse policy: metadata.labels[" KEY "enforce]: Invalid value: "
@@ -182,12 +182,13 @@ static void proc_mounts(void **state)
 
     (void)state;
     label("{'" KEY "enforce':'baseline'}");
-    assert_true(admit("pods", "", "CREATE", bare, NULL).n > 0);
-    assert_str(admit("pods", "", "CREATE", own, NULL), "");
+    assert_true(admit("pods", "", ADMISSION_CREATE, bare, NULL).n > 0);
+    assert_str(admit("pods", "", ADMISSION_CREATE, own, NULL), "");
     label("{'" KEY "enforce-version':'v1.34'}");
-    assert_true(admit("pods", "", "CREATE", own, NULL).n > 0);
+    assert_true(admit("pods", "", ADMISSION_CREATE, own, NULL).n > 0);
     label("{'" KEY "enforce':'restricted','" KEY "enforce-version':'v1.35'}");
-    assert_true(str_contains(admit("pods", "", "CREATE", own, NULL), STR("procMount (container")));
+    assert_true(
+        str_contains(admit("pods", "", ADMISSION_CREATE, own, NULL), STR("procMount (container")));
 }
 
 static void updates(void **state)
@@ -198,14 +199,14 @@ static void updates(void **state)
     label("{'" KEY "enforce':'baseline'}");
     json_set_str(world_arena(W), json_first(json_path(other, "spec.containers")), "image",
                  STR("j"));
-    assert_str(admit("pods", "", "UPDATE", same, before), "");
-    assert_true(admit("pods", "", "UPDATE", other, before).n > 0);
-    assert_str(admit("pods", "status", "UPDATE", other, before), "");
-    assert_true(admit("pods", "resize", "UPDATE", other, before).n > 0);
+    assert_str(admit("pods", "", ADMISSION_UPDATE, same, before), "");
+    assert_true(admit("pods", "", ADMISSION_UPDATE, other, before).n > 0);
+    assert_str(admit("pods", "status", ADMISSION_UPDATE, other, before), "");
+    assert_true(admit("pods", "resize", ADMISSION_UPDATE, other, before).n > 0);
     debug = pod("{'containers':[{'name':'c','image':'i'}],'ephemeralContainers':[{'name':'e',"
                 "'image':'i','securityContext':{'privileged':true}}]}");
-    assert_true(admit("pods", "ephemeralcontainers", "UPDATE", debug, pod(PLAIN)).n > 0);
-    assert_str(admit("pods", "ephemeralcontainers", "UPDATE", debug, debug), "");
+    assert_true(admit("pods", "ephemeralcontainers", ADMISSION_UPDATE, debug, pod(PLAIN)).n > 0);
+    assert_str(admit("pods", "ephemeralcontainers", ADMISSION_UPDATE, debug, debug), "");
 }
 
 /* What makes pods says why it cannot. */
@@ -243,7 +244,7 @@ static void a_sweep_is_bounded(void **state)
                  "{'metadata':{'name':'zz'},'spec':{'hostPID':true,"
                  "'containers':[{'name':'c','image':'i'}]}}");
     json_set_str(a, json_ensure_path(a, after, "metadata.labels"), KEY "enforce", STR("baseline"));
-    assert_str(admit("namespaces", "", "UPDATE", after, before), "");
+    assert_str(admit("namespaces", "", ADMISSION_UPDATE, after, before), "");
     assert_int_equal(told.n_warnings, 4);
     assert_str(told.warnings[0],
                "new PodSecurity enforce level only checked against the first 3000 "
@@ -252,7 +253,7 @@ static void a_sweep_is_bounded(void **state)
                                  "enforce level \"baseline:latest\"");
     assert_true(str_contains(told.warnings[2], STR(" (and 2998 other pods): privileged")));
     assert_str(told.warnings[3], "zz: host namespaces");
-    assert_str(admit("namespaces", "", "UPDATE", before, after), "");
+    assert_str(admit("namespaces", "", ADMISSION_UPDATE, before, after), "");
     assert_int_equal(told.n_warnings, 0);
 }
 

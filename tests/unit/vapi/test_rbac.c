@@ -318,7 +318,7 @@ static struct str refusal_of(const char *resource, const char *name, const char 
                                .resource = r,
                                .ns = resource_namespaced(r) ? STR("n") : STR(""),
                                .name = str_c(name),
-                               .operation = old ? "UPDATE" : "CREATE",
+                               .operation = old ? ADMISSION_UPDATE : ADMISSION_CREATE,
                                .path_name = str_c(path)};
     struct err err;
 

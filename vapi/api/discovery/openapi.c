@@ -59,8 +59,8 @@ static struct openapi *openapi_of(struct vapi *api)
         o = api->openapi = NEW(struct openapi);
         o->magic = OPENAPI_MAGIC;
         o->api = api;
-        o->cache = cache_new(api);
-        o->descriptions = descriptions_new(api);
+        o->cache = openapi_cache_new(api);
+        o->descriptions = openapi_descriptions_new(api);
         openapi_hash_table(o->table);
     }
     assert(o->magic == OPENAPI_MAGIC);
@@ -170,13 +170,13 @@ static struct str key_of(const struct document_request *q)
 static struct blob *made(const struct document_request *q, const cJSON *text)
 {
     struct openapi_request request = {q->v2, q->protobuf, q->root, text};
-    struct blob *kept = cache_get(q->o->cache, key_of(q));
+    struct blob *kept = openapi_cache_get(q->o->cache, key_of(q));
     struct str bytes;
 
     if (kept)
         return kept;
     bytes = openapi_document(q->c->api, &request);
-    return bytes.n ? cache_put(q->o->cache, key_of(q), bytes) : NULL;
+    return bytes.n ? openapi_cache_put(q->o->cache, key_of(q), bytes) : NULL;
 }
 
 static void answer_document(const struct document_request *q, const cJSON *text)
@@ -193,8 +193,9 @@ static void answer_document(const struct document_request *q, const cJSON *text)
         return;
     }
     add_headers(q);
-    respond_slice(q->c, 200, content_type(q),
-                  (struct net_slice){blob_bytes(b), blob_unref, blob_ref(b)});
+    respond_slice(
+        q->c, 200, content_type(q),
+        (struct net_slice){openapi_blob_bytes(b), openapi_blob_unref, openapi_blob_ref(b)});
 }
 
 static struct str document_url(struct arena *a, struct str root, struct str hash)
@@ -225,7 +226,7 @@ static void add_to_index(void *ctx, struct str root)
     struct index *x = ctx;
     struct openapi *o = x->q->o;
     struct arena *a = x->q->c->arena;
-    struct str hash = hash_of(o, a, root, descriptions_hash(o->descriptions, root));
+    struct str hash = hash_of(o, a, root, openapi_descriptions_hash(o->descriptions, root));
     cJSON *entry = json_ensure_object(a, x->paths, arena_cstr(a, root));
 
     json_set_str(a, entry, "serverRelativeURL", document_url(a, root, hash));
@@ -273,7 +274,7 @@ static void on_index(void *ctx)
         answer_index(q);
         return;
     }
-    host = descriptions_hash(o->descriptions, q->root);
+    host = openapi_descriptions_hash(o->descriptions, q->root);
     q->etag = hash_of(o, q->c->arena, q->root, host);
     if (q->requested.n && !str_eq(q->requested, q->etag)) {
         answer_moved(q);
@@ -282,10 +283,10 @@ static void on_index(void *ctx)
     q->by_hash = q->requested.n;
     if (answer_unchanged(q))
         return;
-    if (!host.n || cache_get(o->cache, key_of(q)))
+    if (!host.n || openapi_cache_get(o->cache, key_of(q)))
         answer_document(q, NULL);
     else
-        descriptions_want(o->descriptions, q->root, on_text, q);
+        openapi_descriptions_want(o->descriptions, q->root, on_text, q);
 }
 
 /* ---- requests ---- */
@@ -359,7 +360,7 @@ static void handle(struct document_request *q)
     } else if (q->v2) {
         handle_v2(q);
     } else {
-        descriptions_want_index(q->o->descriptions, on_index, q);
+        openapi_descriptions_want_index(q->o->descriptions, on_index, q);
     }
 }
 
@@ -393,7 +394,7 @@ static void on_cache_closed(void *ctx)
     void (*closed)(void *) = o->closed;
     void *closed_ctx = o->ctx;
 
-    descriptions_free(o->descriptions);
+    openapi_descriptions_free(o->descriptions);
     o->magic = 0;
     mem_free(o);
     closed(closed_ctx);
@@ -404,5 +405,5 @@ void openapi_close(struct openapi *o, void (*closed)(void *ctx), void *ctx)
     assert(o->magic == OPENAPI_MAGIC);
     o->closed = closed;
     o->ctx = ctx;
-    cache_close(o->cache, on_cache_closed, o);
+    openapi_cache_close(o->cache, on_cache_closed, o);
 }

@@ -33,8 +33,8 @@ struct openapi_request {
 /* Heap bytes (mem_free), empty when there is no such document or it exceeds the limit. */
 struct str openapi_document(struct vapi *api, const struct openapi_request *q);
 /* Adds a path or a schema; the tree is in d->arena, which is empty afterwards. */
-void document_add_path(struct document *d, struct str name, const cJSON *tree);
-void document_add_schema(struct document *d, const char *name, const cJSON *tree);
+void openapi_document_add_path(struct document *d, struct str name, const cJSON *tree);
+void openapi_document_add_schema(struct document *d, const char *name, const cJSON *tree);
 /* Every root that v3 serves, in order. */
 void openapi_each_root(struct vapi *api, void (*each)(void *ctx, struct str root), void *ctx);
 /* True when root holds built-in kinds: the host may have descriptions of them. */
@@ -123,28 +123,29 @@ void gnostic_document(struct buf *out, bool v2, const cJSON *head, struct str pa
 /* openapi_cache.c */
 /* Finished documents, shared by the answers being sent. */
 struct blob;
-struct str blob_bytes(const struct blob *b);
-struct blob *blob_ref(struct blob *b);
-void blob_unref(void *blob); /* takes NULL; the shape of a slice's release() */
+struct str openapi_blob_bytes(const struct blob *b);
+struct blob *openapi_blob_ref(struct blob *b);
+void openapi_blob_unref(void *blob); /* takes NULL; the shape of a slice's release() */
 
 struct cache;
-struct cache *cache_new(struct vapi *api);
+struct cache *openapi_cache_new(struct vapi *api);
 /* NULL when it is not cached. Borrowed. */
-struct blob *cache_get(struct cache *c, struct str key);
+struct blob *openapi_cache_get(struct cache *c, struct str key);
 /* Takes the bytes. Borrowed: valid until control returns to the loop. */
-struct blob *cache_put(struct cache *c, struct str key, struct str bytes);
-void cache_close(struct cache *c, void (*closed)(void *ctx), void *ctx);
+struct blob *openapi_cache_put(struct cache *c, struct str key, struct str bytes);
+void openapi_cache_close(struct cache *c, void (*closed)(void *ctx), void *ctx);
 
 /* openapi_descriptions.c */
 /* Descriptions from the host. Every callback runs exactly once, perhaps before the call returned: a
  * host that does not respond within a second or two counts as one without descriptions. */
 struct descriptions;
-struct descriptions *descriptions_new(struct vapi *api);
-struct descriptions *descriptions_free(struct descriptions *t);
+struct descriptions *openapi_descriptions_new(struct vapi *api);
+struct descriptions *openapi_descriptions_free(struct descriptions *t);
 /* Fetches the list of the host's documents. */
-void descriptions_want_index(struct descriptions *t, void (*done)(void *ctx), void *ctx);
+void openapi_descriptions_want_index(struct descriptions *t, void (*done)(void *ctx), void *ctx);
 /* The hash of the host's document for our root; empty when there is none. After the index. */
-struct str descriptions_hash(const struct descriptions *t, struct str root);
+struct str openapi_descriptions_hash(const struct descriptions *t, struct str root);
 /* components.schemas of the document, valid until done() returned; NULL when unavailable. */
 typedef void (*descriptions_cb)(void *ctx, const cJSON *schemas);
-void descriptions_want(struct descriptions *t, struct str root, descriptions_cb done, void *ctx);
+void openapi_descriptions_want(struct descriptions *t, struct str root, descriptions_cb done,
+                               void *ctx);

@@ -37,18 +37,18 @@ struct cache {
 
 /* ---- blobs ---- */
 
-struct str blob_bytes(const struct blob *b)
+struct str openapi_blob_bytes(const struct blob *b)
 {
     return b->bytes;
 }
 
-struct blob *blob_ref(struct blob *b)
+struct blob *openapi_blob_ref(struct blob *b)
 {
     b->refs++;
     return b;
 }
 
-void blob_unref(void *blob)
+void openapi_blob_unref(void *blob)
 {
     struct blob *b = blob;
 
@@ -73,7 +73,7 @@ static void drop(struct cache *c, size_t i)
     struct entry *e = &c->entries[i];
 
     c->bytes -= e->blob->bytes.n;
-    blob_unref(e->blob);
+    openapi_blob_unref(e->blob);
     mem_free(e->key.p);
     *e = c->entries[--c->n];
 }
@@ -101,7 +101,7 @@ static void on_timer(uv_timer_t *timer)
         uv_timer_stop(&c->timer);
 }
 
-struct blob *cache_get(struct cache *c, struct str key)
+struct blob *openapi_cache_get(struct cache *c, struct str key)
 {
     assert(c->magic == CACHE_MAGIC);
     for (size_t i = 0; i < c->n; i++) {
@@ -113,11 +113,11 @@ struct blob *cache_get(struct cache *c, struct str key)
     return NULL;
 }
 
-struct blob *cache_put(struct cache *c, struct str key, struct str bytes)
+struct blob *openapi_cache_put(struct cache *c, struct str key, struct str bytes)
 {
     struct blob *b = NEW(struct blob);
 
-    assert(c->magic == CACHE_MAGIC && !cache_get(c, key));
+    assert(c->magic == CACHE_MAGIC && !openapi_cache_get(c, key));
     b->refs = 1;
     b->bytes = bytes;
     while (c->n && (c->n == MAX_ENTRIES || c->bytes + bytes.n > MAX_BYTES))
@@ -131,7 +131,7 @@ struct blob *cache_put(struct cache *c, struct str key, struct str bytes)
 
 /* ---- lifecycle ---- */
 
-struct cache *cache_new(struct vapi *api)
+struct cache *openapi_cache_new(struct vapi *api)
 {
     struct cache *c = NEW(struct cache);
 
@@ -156,7 +156,7 @@ static void on_closed(uv_handle_t *handle)
     closed(ctx);
 }
 
-void cache_close(struct cache *c, void (*closed)(void *ctx), void *ctx)
+void openapi_cache_close(struct cache *c, void (*closed)(void *ctx), void *ctx)
 {
     assert(c->magic == CACHE_MAGIC);
     c->closed = closed;

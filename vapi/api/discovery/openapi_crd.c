@@ -254,8 +254,8 @@ void openapi_add_custom(struct document *d, const struct resource *r)
     cJSON *schema = object_schema(d, r);
 
     add_extensions(d, schema, r, r->kind);
-    document_add_schema(d, object, schema);
+    openapi_document_add_schema(d, object, schema);
     schema = list_schema(d, r, object);
     add_extensions(d, schema, r, r->list_kind);
-    document_add_schema(d, list, schema);
+    openapi_document_add_schema(d, list, schema);
 }

@@ -141,7 +141,7 @@ static bool index_usable(const struct descriptions *t)
            ((t->state == INDEX_KNOWN || t->state == INDEX_FAILED) && now_ms(t) < t->until_ms);
 }
 
-void descriptions_want_index(struct descriptions *t, void (*done)(void *ctx), void *ctx)
+void openapi_descriptions_want_index(struct descriptions *t, void (*done)(void *ctx), void *ctx)
 {
     const struct vapi_hooks *hooks = hooks_of(t);
     struct index_waiter *w;
@@ -173,7 +173,7 @@ static const struct host_document *document_of(const struct descriptions *t, str
     return NULL;
 }
 
-struct str descriptions_hash(const struct descriptions *t, struct str root)
+struct str openapi_descriptions_hash(const struct descriptions *t, struct str root)
 {
     const struct host_document *documents;
 
@@ -265,7 +265,8 @@ static struct wanted *wanted_of(struct descriptions *t, struct str root)
     return *at;
 }
 
-void descriptions_want(struct descriptions *t, struct str root, descriptions_cb done, void *ctx)
+void openapi_descriptions_want(struct descriptions *t, struct str root, descriptions_cb done,
+                               void *ctx)
 {
     struct description_waiter *x = NEW(struct description_waiter);
     struct wanted *w = wanted_of(t, host_root(t, root));
@@ -278,7 +279,7 @@ void descriptions_want(struct descriptions *t, struct str root, descriptions_cb 
 
 /* ---- lifecycle ---- */
 
-struct descriptions *descriptions_new(struct vapi *api)
+struct descriptions *openapi_descriptions_new(struct vapi *api)
 {
     struct descriptions *t = NEW(struct descriptions);
 
@@ -287,7 +288,7 @@ struct descriptions *descriptions_new(struct vapi *api)
     return t;
 }
 
-struct descriptions *descriptions_free(struct descriptions *t)
+struct descriptions *openapi_descriptions_free(struct descriptions *t)
 {
     if (!t)
         return NULL;

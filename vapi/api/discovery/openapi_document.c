@@ -28,7 +28,7 @@ static void add_member(struct buf *b, struct str name, const cJSON *tree)
     json_print(b, tree);
 }
 
-void document_add_path(struct document *d, struct str name, const cJSON *tree)
+void openapi_document_add_path(struct document *d, struct str name, const cJSON *tree)
 {
     if (d->protobuf)
         gnostic_add_named(&d->paths, d->v2 ? GNOSTIC_V2_PATHS : GNOSTIC_V3_PATHS, name, tree);
@@ -37,7 +37,7 @@ void document_add_path(struct document *d, struct str name, const cJSON *tree)
     arena_reset(d->arena);
 }
 
-void document_add_schema(struct document *d, const char *name, const cJSON *tree)
+void openapi_document_add_schema(struct document *d, const char *name, const cJSON *tree)
 {
     if (d->protobuf)
         gnostic_add_named(&d->schemas, d->v2 ? GNOSTIC_V2_SCHEMA : GNOSTIC_V3_SCHEMA, str_c(name),

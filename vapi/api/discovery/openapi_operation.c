@@ -277,5 +277,5 @@ void openapi_add_path(struct document *d, const struct openapi_path *p)
     add_parameters(d, parameters, common);
     if (json_count(parameters))
         json_set(d->arena, path, "parameters", parameters);
-    document_add_path(d, p->path, path);
+    openapi_document_add_path(d, p->path, path);
 }

@@ -525,6 +525,6 @@ void openapi_make_wanted(struct document *d)
 
         describe(d, made, type, NULL);
         add_kinds(d, made, node);
-        document_add_schema(d, type, made);
+        openapi_document_add_schema(d, type, made);
     }
 }

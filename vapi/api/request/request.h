@@ -42,4 +42,4 @@ struct str body_not_object(const struct call *c, const cJSON *tree);
 int body_strict(struct call *c, const cJSON *patched, struct err *err) MUST_CHECK;
 
 /* server.c */
-void server_handler(struct vapi *api, struct net_handler *ret);
+void request_handler(struct vapi *api, struct net_handler *ret);

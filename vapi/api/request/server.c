@@ -303,7 +303,7 @@ static int admit_part(struct call *c, struct err *err)
 {
     struct admission_call a;
 
-    call_admission(c, "CREATE", &a);
+    call_admission(c, ADMISSION_CREATE, &a);
     return admission_lifecycle(&a, c->body, err);
 }
 
@@ -473,7 +473,7 @@ static void on_request(void *ctx, struct net_exchange *x, const struct net_reque
     route(c);
 }
 
-void server_handler(struct vapi *api, struct net_handler *ret)
+void request_handler(struct vapi *api, struct net_handler *ret)
 {
     *ret = (struct net_handler){on_request, api};
 }

@@ -251,14 +251,14 @@ static cJSON *around_row(struct rows *r, const struct store_object *o)
     if (c->output == OUTPUT_TABLE) {
         object = table_row(a, c->resource, object, c->include, r->now);
     } else if (c->output == OUTPUT_PARTIAL) {
-        object = partial_metadata(a, object);
+        object = table_partial_metadata(a, object);
     } else if (!(c->resource->flags & RES_ITEM_TYPE_META)) {
         json_remove(object, "kind");
         json_remove(object, "apiVersion");
     }
     around = json_new_object(a);
     json_append(json_set(a, around, r->key, json_new_array(a)), object);
-    form_version(a, c, around);
+    table_form_version(a, c, around);
     return around;
 }
 
@@ -401,7 +401,7 @@ static struct rows *rows_new(struct list *l)
     r->scratch = arena_new(0);
     r->text = r->kept = r->audited = BUF_INIT(0);
     r->frame = frame_of(l);
-    form_version(c->arena, c, r->frame);
+    table_form_version(c->arena, c, r->frame);
     if (c->protobuf && proto_list_open(r->frame, r->key, &r->proto))
         r->form = FORM_PROTOBUF;
     else if (c->yaml || c->pretty)

@@ -293,7 +293,7 @@ void respond_tree(struct call *c, int status, cJSON *object)
         call_finish(c, NULL, NULL);
         return;
     }
-    form_version(c->arena, c, object);
+    table_form_version(c->arena, c, object);
     send_tree(c, status, NULL, object);
 }
 
@@ -407,7 +407,7 @@ void respond_object(struct call *c, int status, cJSON *object)
     if (c->output == OUTPUT_TABLE)
         object = one_row_table(c, object);
     else if (c->output == OUTPUT_PARTIAL)
-        object = partial_metadata(c->arena, object);
+        object = table_partial_metadata(c->arena, object);
     respond_tree(c, status, object);
 }
 

@@ -44,7 +44,7 @@ cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, b
     return table;
 }
 
-cJSON *partial_metadata(struct arena *a, const cJSON *object)
+cJSON *table_partial_metadata(struct arena *a, const cJSON *object)
 {
     cJSON *partial = json_new_object(a);
     const cJSON *meta = json_get(object, "metadata");
@@ -82,7 +82,8 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
         json_set(a, row, "object", json_copy(a, object));
     else
         json_set(a, row, "object",
-                 include == INCLUDE_METADATA ? partial_metadata(a, object) : json_new_null(a));
+                 include == INCLUDE_METADATA ? table_partial_metadata(a, object)
+                                             : json_new_null(a));
     return row;
 }
 
@@ -94,7 +95,7 @@ static void set_beta(struct arena *a, cJSON *form)
         json_set_str(a, form, "apiVersion", META_BETA);
 }
 
-void form_version(struct arena *a, const struct call *c, cJSON *form)
+void table_form_version(struct arena *a, const struct call *c, cJSON *form)
 {
     if (!c->form_beta)
         return;

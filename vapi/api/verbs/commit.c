@@ -136,7 +136,7 @@ static int ask_quota(struct call *c, enum store_op op, const cJSON *object, cons
 
     if (op == STORE_DELETE)
         return 0;
-    call_admission(c, op == STORE_CREATE ? "CREATE" : "UPDATE", &a);
+    call_admission(c, op == STORE_CREATE ? ADMISSION_CREATE : ADMISSION_UPDATE, &a);
     return admission_quota(&a, object, before, err);
 }
 

@@ -353,7 +353,7 @@ static int admit(struct removal *d)
 {
     struct admission_call a;
 
-    call_admission(d->call, "DELETE", &a);
+    call_admission(d->call, ADMISSION_DELETE, &a);
     return admission_mutate(&a, NULL, d->old, &d->err) ||
                    admission_validate(&a, NULL, d->old, &d->err)
                ? -1

@@ -418,9 +418,9 @@ static enum outcome step_meta(struct write *w, struct err *err)
 
 /* ---- MUTATE ---- */
 
-static const char *operation(const struct write *w)
+static enum admission_operation operation(const struct write *w)
 {
-    return w->creating ? "CREATE" : "UPDATE";
+    return w->creating ? ADMISSION_CREATE : ADMISSION_UPDATE;
 }
 
 static enum outcome step_mutate(struct write *w, struct err *err)

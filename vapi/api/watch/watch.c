@@ -145,7 +145,7 @@ static void send_tree(struct watch *w, const char *type, cJSON *object)
 {
     struct buf text = BUF_INIT(0);
 
-    form_version(w->scratch, w->call, object);
+    table_form_version(w->scratch, w->call, object);
     if (w->call->protobuf && send_frame(w, type, object)) {
         arena_reset(w->scratch);
         return;
@@ -185,7 +185,7 @@ static cJSON *watch_form(struct watch *w, cJSON *object)
     struct call *c = w->call;
 
     if (c->output == OUTPUT_PARTIAL)
-        return partial_metadata(w->scratch, object);
+        return table_partial_metadata(w->scratch, object);
     if (c->output != OUTPUT_TABLE)
         return object;
 

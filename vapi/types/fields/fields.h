@@ -49,7 +49,7 @@ struct field_type type_item(const struct atom *t);
 bool type_is_free(const struct atom *t);
 const char *go_value(struct arena *a, const cJSON *value); /* "&{map[a:1]}", for messages */
 /* Scalars: NULL, or the problem with value. */
-const char *scalar_problem(struct arena *a, const struct atom *t, const cJSON *value);
+const char *atom_problem(struct arena *a, const struct atom *t, const cJSON *value);
 
 /* ---- items.c ---- */
 struct item {

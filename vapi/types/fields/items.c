@@ -25,7 +25,7 @@ static const cJSON *key_default(struct arena *a, const struct field_type *item, 
 
     if (item->form != TYPE_NODE)
         return NULL;
-    f = field_of(item->schema, schema_node(item->schema, item->node), key, 0);
+    f = schema_field_of(item->schema, schema_node(item->schema, item->node), key, 0);
     if (!f)
         return NULL;
     err_init(&err, a);

@@ -163,7 +163,7 @@ struct field_type type_member(const struct atom *t, const char *key, bool *decla
         *declared = true;
         return builtin("ConfigMap", key);
     }
-    f = field_of(t->type.schema, node_of(t->type), key, 0);
+    f = schema_field_of(t->type.schema, node_of(t->type), key, 0);
     if (!f)
         return other_keys(t);
     *declared = true;
@@ -207,7 +207,7 @@ static const char *go_type_name(const cJSON *value)
     return "string";
 }
 
-const char *scalar_problem(struct arena *a, const struct atom *t, const cJSON *value)
+const char *atom_problem(struct arena *a, const struct atom *t, const cJSON *value)
 {
     bool container = json_is_object(value) || json_is_array(value);
 

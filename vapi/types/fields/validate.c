@@ -137,7 +137,7 @@ static void validate(struct walk *w, struct field_type t, const cJSON *value, co
         validate_list(w, &atom, value, at);
         return;
     case ATOM_SCALAR:
-        problem = scalar_problem(w->arena, &atom, value);
+        problem = atom_problem(w->arena, &atom, value);
         if (problem)
             note(w, at, problem);
         return;
