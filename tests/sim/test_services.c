@@ -249,7 +249,7 @@ static void test_records_of_before_are_read(void **state)
     store_record_put(s->store, RECORD_MAPPING, STR("services/default/x"),
                      STR("uid-1 host-1 t 77 old-1 old-2"));
     m = sync_mapping_get(s->syncer, a, SYNC_SERVICES, STR("default"), STR("x"));
-    assert_true(m.exists && m.tried && !m.headless && m.gone_s == 77 && m.n_old == 2);
+    assert_true(m.exists && m.tried && !m.headless && m.lost_s == 77 && m.n_old == 2);
     assert_int_equal(m.given.n, 0);
     assert_true(str_eqc(m.old[1], "old-2"));
     m.given = STR("10.0.0.7,30080");
