@@ -64,9 +64,9 @@ static bool is_unreadable(const struct sync_run *run)
            !store_is_absent(s, storage, run->ns, run->name);
 }
 
-/* A virtual object that is being deleted takes nothing over: what another process, or a later life
- * of this store, made under its name is not what the tenant deletes. */
-static void overlook_other(struct sync_run *run)
+/* A terminating virtual object adopts nothing: a host object that another process, or a later life
+ * of this store, created under its name is not the one the tenant deletes. */
+static void ignore_foreign_host(struct sync_run *run)
 {
     if (!run->host || !object_is_terminating(run->virtual_) || str_eq(run->owner_uid, run->uid) ||
         sync_mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid) ||
@@ -88,7 +88,7 @@ bool sync_run_init(struct sync_run *run, struct reconcile *r, enum sync_id id)
     run->virtual_ = syncer_virtual(s, run->arena, id, run->ns, run->name);
     run->uid = sync_uid(run->virtual_);
     read_host(run);
-    overlook_other(run);
+    ignore_foreign_host(run);
     if (!is_under_way(run))
         return true;
     /* The commit adds the key again; if it fails, only this does. */

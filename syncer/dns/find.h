@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer/dns (private)
  *
- * What a name below the cluster domain stands for: Kubernetes DNS-Based Service Discovery 1.1.0,
- * with CoreDNS' choices where that leaves one. */
+ * Resolves names below the cluster domain: Kubernetes DNS-Based Service Discovery 1.1.0, as CoreDNS
+ * implements it where that leaves a choice. */
 #pragma once
 
 #include "name.h"
@@ -10,20 +10,20 @@
 
 enum dns_found {
     FOUND_NO_NAME,  /* NXDOMAIN */
-    FOUND_NO_DATA,  /* a name that exists, with nothing below this type */
+    FOUND_NO_DATA,  /* the name exists, but has no items */
     FOUND_ITEMS,    /* addresses and ports */
     FOUND_EXTERNAL, /* an alias */
     FOUND_VERSION,  /* dns-version.<domain> */
 };
 
-/* An address behind the name, with one of its ports. Without ports there is one, with number 0. */
+/* An address of the name, with one of its ports; port 0: the address has none. */
 struct dns_item {
     struct dns_ip ip;
     uint16_t port;
     const char *hostname; /* of the endpoint; NULL: the name is the Service's own */
 };
 
-enum { DNS_ITEMS_MAX = 4096 }; /* more than 64 KB of an answer hold */
+enum { DNS_ITEMS_MAX = 4096 }; /* more than fit in an answer of 64 KB */
 
 struct dns_finding {
     enum dns_found found;
@@ -33,7 +33,7 @@ struct dns_finding {
     char service[2 * 256]; /* "name.ns.svc", of FOUND_ITEMS of a Service; else empty */
 };
 
-/* The Service in front of this server, as pods know it: what ns.dns.<domain> stands for. */
+/* The Service in front of this server: the target of ns.dns.<domain>. */
 #define DNS_SERVICE_NAMESPACE "kube-system"
 #define DNS_SERVICE_NAME      "kube-dns"
 

@@ -4,7 +4,7 @@
  * was called has returned, and never retry a request that may have been executed.
  *
  *   QUEUED --tick--> RUNNING --answer--> done()
- *     ^                 | 429                        any state --cancel--> gone
+ *     ^                 | 429                        any state --cancel--> freed
  *     '--- SLEEPING <---'          any state --deadline, stop--> FINISHED --next turn--> done() */
 #include <sublet/host.h>
 

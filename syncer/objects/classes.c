@@ -200,7 +200,7 @@ void sync_classes_look(struct syncer *s)
         probe_default(s);
 }
 
-/* --- priority classes: named by tier, valued by the host class it stands for --- */
+/* --- priority classes: named after the tier, with the value of its host class --- */
 
 static cJSON *wanted_priority(struct sync_run *run)
 {
