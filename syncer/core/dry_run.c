@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <sys/queue.h>
 
 #include <sublet/encode.h>
 
@@ -40,7 +41,7 @@ struct dry_answer {
 
 struct entry {
     unsigned magic;
-    struct entry *next; /* in order of arrival */
+    TAILQ_ENTRY(entry) place; /* in order of arrival */
     struct dry_runs *all;
     bool pending;
     enum dry_run_patience patience; /* of the caller that sent it */
@@ -50,9 +51,11 @@ struct entry {
     char digest[DIGEST];
 };
 
+TAILQ_HEAD(entries, entry);
+
 struct dry_runs {
     struct syncer *syncer;
-    struct entry *first;
+    struct entries entries;
     size_t n;
 };
 
@@ -63,25 +66,14 @@ static int64_t now_ms(const struct dry_runs *d)
     return clock_mono_ms(vapi_clock(d->syncer->api));
 }
 
-static void remove_at(struct dry_runs *d, struct entry **at)
+static void drop(struct entry *e)
 {
-    struct entry *e = *at;
-
-    *at = e->next;
-    d->n--;
+    TAILQ_REMOVE(&e->all->entries, e, place);
+    e->all->n--;
     mem_free(e->answer.message.p);
     mem_free(e->answer.body.p);
     e->magic = 0;
     mem_free(e);
-}
-
-static void remove_entry(struct entry *e)
-{
-    struct entry **at = &e->all->first;
-
-    while (*at != e)
-        at = &(*at)->next;
-    remove_at(e->all, at);
 }
 
 /* Drops expired answers, and the oldest when there are too many; or all. */
@@ -89,11 +81,10 @@ static void sweep(struct dry_runs *d, bool all)
 {
     int64_t now = now_ms(d);
 
-    for (struct entry **at = &d->first; *at;) {
-        if (!(*at)->pending && (all || (*at)->until_ms <= now || d->n >= ENTRIES_MAX))
-            remove_at(d, at);
-        else
-            at = &(*at)->next;
+    for (struct entry *e = TAILQ_FIRST(&d->entries), *next; e; e = next) {
+        next = TAILQ_NEXT(e, place);
+        if (!e->pending && (all || e->until_ms <= now || d->n >= ENTRIES_MAX))
+            drop(e);
     }
 }
 
@@ -101,10 +92,10 @@ static void sweep(struct dry_runs *d, bool all)
 static struct entry *find(const struct dry_runs *d, const char *digest,
                           enum dry_run_patience patience)
 {
-    struct entry *e = d->first;
+    struct entry *e = TAILQ_FIRST(&d->entries);
 
     while (e && (!str_eqc(str_c(e->digest), digest) || (e->pending && e->patience > patience)))
-        e = e->next;
+        e = TAILQ_NEXT(e, place);
     return e;
 }
 
@@ -192,7 +183,7 @@ static void on_answer(void *ctx, const struct host_answer *answer, const struct 
     e->pending = false;
     e->until_ms = now_ms(e->all) + (err ? REFUSED_MS : ADMITTED_MS);
     if (err && !is_decided(err))
-        remove_entry(e);
+        drop(e);
 }
 
 /* A cached answer is delivered from the loop, too. */
@@ -238,7 +229,7 @@ static void wait_with(struct entry *e, dry_run_cb done, void *ctx)
 
 static struct entry *entry_new(struct dry_runs *d, const char *digest)
 {
-    struct entry *e = NEW(struct entry), **at = &d->first;
+    struct entry *e = NEW(struct entry);
     char suffix[11];
 
     *e = (struct entry){.magic = DRY_MAGIC, .all = d, .pending = true};
@@ -246,9 +237,7 @@ static struct entry *entry_new(struct dry_runs *d, const char *digest)
         e->digest[i] = digest[i];
     rng_suffix(vapi_rng(d->syncer->api), suffix, sizeof(suffix) - 1);
     snprintf(e->answer.host_name, sizeof(e->answer.host_name), "verdict-%s", suffix);
-    while (*at)
-        at = &(*at)->next;
-    *at = e;
+    TAILQ_INSERT_TAIL(&d->entries, e, place);
     d->n++;
     return e;
 }
@@ -302,6 +291,7 @@ struct dry_runs *sync_dry_runs_new(struct syncer *s)
     struct dry_runs *d = NEW(struct dry_runs);
 
     d->syncer = s;
+    TAILQ_INIT(&d->entries);
     return d;
 }
 
@@ -310,7 +300,7 @@ struct dry_runs *sync_dry_runs_free(struct dry_runs *d)
     if (!d)
         return NULL;
     sync_dry_runs_forget(d);
-    assert(!d->first); /* the host answered everything before it closed */
+    assert(TAILQ_EMPTY(&d->entries)); /* the host answered everything before it closed */
     mem_free(d);
     return NULL;
 }

@@ -12,7 +12,7 @@
  *     |        '---- another holds it, and may live ------+--> WAITING -- released, expired -->
  * HELD |        '---- ... of a newer epoch ----------------+--> SUPERSEDED (for good)
  *     '---- no answer --------------------------------------> AWAY
- *   any --lease_release()--> RELEASED
+ *   any --sync_lease_release()--> RELEASED
  *
  *   the Lease on the host     epoch older or ours          epoch newer than ours
  *   ----------------------    ---------------------------  ---------------------

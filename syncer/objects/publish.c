@@ -6,7 +6,7 @@
  *   IDLE --GET, then POST or PATCH--> SENDING --current, or written--> DONE
  *     ^                                 | failed: timer; not ours       | another kubeconfig
  *     '---------------------------------+-------------------------------'
- *   IDLE, DONE --publisher_close()--> CLOSED */
+ *   IDLE, DONE --sync_publisher_close()--> CLOSED */
 
 #include "objects/objects.h"
 #include "core/leader.h"
