@@ -6,11 +6,11 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <sublet/mem.h>
 
+#include "format.h"
 #include "scan.h"
 #include "utf8.h"
 
@@ -94,32 +94,21 @@ void buf_i64(struct buf *b, int64_t value)
     buf_add(b, (struct str){p, (size_t)(digits + sizeof digits - p)});
 }
 
+void buf_vprintf(struct buf *b, const char *format, va_list args)
+{
+    struct format f;
+
+    buf_add(b, format_make(&f, format, args));
+    format_fini(&f);
+}
+
 void buf_printf(struct buf *b, const char *format, ...)
 {
-    char small[512];
     va_list args;
-    int n;
 
     va_start(args, format);
-    n = vsnprintf(small, sizeof small, format, args);
+    buf_vprintf(b, format, args);
     va_end(args);
-    assert(n >= 0);
-    if ((size_t)n < sizeof small) {
-        buf_add(b, (struct str){small, (size_t)n});
-        return;
-    }
-    if (b->limit && (size_t)n > b->limit) {
-        b->failed = true;
-        return;
-    }
-
-    char *big = mem_alloc((size_t)n + 1);
-
-    va_start(args, format);
-    vsnprintf(big, (size_t)n + 1, format, args);
-    va_end(args);
-    buf_add(b, (struct str){big, (size_t)n});
-    mem_free(big);
 }
 
 void buf_drop(struct buf *b, size_t n)

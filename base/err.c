@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <sublet/buf.h>
@@ -31,52 +30,21 @@ void err_clear(struct err *err)
     err_init(err, err->arena);
 }
 
-/* The longest prefix of s that has at most n bytes and ends between two characters. */
-static struct str cut(struct str s, size_t n)
-{
-    if (s.n <= n)
-        return s;
-    while (n && ((unsigned char)s.p[n] & 0xC0) == 0x80)
-        n--;
-    return str_sub(s, 0, n);
-}
-
 /* Takes over the text of b as the message. */
 static void set_message(struct err *err, struct buf *b)
 {
-    struct str text = cut(buf_str(b), MESSAGE_MAX);
+    struct str text = str_clip(buf_str(b), MESSAGE_MAX);
 
     if (err->arena) {
         err->message = arena_str(err->arena, text);
     } else {
-        text = cut(text, sizeof err->text - 1);
+        text = str_clip(text, sizeof err->text - 1);
         if (text.n)
             memcpy(err->text, text.p, text.n);
         err->text[text.n] = 0;
         err->message = (struct str){err->text, text.n};
     }
     buf_fini(b);
-}
-
-__attribute__((format(printf, 2, 0))) static void add_va(struct buf *b, const char *format,
-                                                         va_list args)
-{
-    char small[512], *big;
-    va_list again;
-    int n;
-
-    va_copy(again, args);
-    n = vsnprintf(small, sizeof small, format, args);
-    assert(n >= 0);
-    if ((size_t)n < sizeof small) {
-        buf_add(b, (struct str){small, (size_t)n});
-    } else {
-        big = mem_alloc((size_t)n + 1);
-        vsnprintf(big, (size_t)n + 1, format, again);
-        buf_add(b, (struct str){big, (size_t)n});
-        mem_free(big);
-    }
-    va_end(again);
 }
 
 int err_set(struct err *err, const struct err_kind *kind, const char *format, ...)
@@ -87,7 +55,7 @@ int err_set(struct err *err, const struct err_kind *kind, const char *format, ..
     if (!err)
         return -1;
     va_start(args, format);
-    add_va(&b, format, args);
+    buf_vprintf(&b, format, args);
     va_end(args);
     err->kind = kind;
     set_message(err, &b);
@@ -102,7 +70,7 @@ int err_wrap(struct err *err, const char *format, ...)
     if (!err)
         return -1;
     va_start(args, format);
-    add_va(&b, format, args);
+    buf_vprintf(&b, format, args);
     va_end(args);
     buf_addc(&b, ": ");
     buf_add(&b, err->message);
@@ -247,7 +215,7 @@ int err_forbidden(struct err *err, struct str group, struct str resource, struct
     }
     buf_addc(&b, "forbidden: ");
     va_start(args, format);
-    add_va(&b, format, args);
+    buf_vprintf(&b, format, args);
     va_end(args);
 
     err->kind = &ERR_FORBIDDEN;

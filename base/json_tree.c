@@ -139,6 +139,11 @@ size_t json_count(const cJSON *node)
     return n;
 }
 
+struct str json_key(const cJSON *member)
+{
+    return str_c(member->string);
+}
+
 struct str json_str(const cJSON *node)
 {
     if (!json_is_string(node))

@@ -9,12 +9,12 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "arena.h"
+#include "format.h"
 
 enum { ARENA_FIRST = 4096, ARENA_CHUNK_MAX = 65536 };
 
@@ -227,25 +227,24 @@ struct str arena_str(struct arena *a, struct str s)
     return (struct str){arena_cstr(a, s), s.n};
 }
 
+struct str arena_vprintf(struct arena *a, const char *format, va_list args)
+{
+    struct format f;
+    struct str ret = arena_str(a, format_make(&f, format, args));
+
+    format_fini(&f);
+    return ret;
+}
+
 struct str arena_printf(struct arena *a, const char *format, ...)
 {
-    char small[256];
+    struct str ret;
     va_list args;
-    int n;
 
     va_start(args, format);
-    n = vsnprintf(small, sizeof small, format, args);
+    ret = arena_vprintf(a, format, args);
     va_end(args);
-    assert(n >= 0);
-    if ((size_t)n < sizeof small)
-        return arena_str(a, (struct str){small, (size_t)n});
-
-    char *big = arena_bump(a, (size_t)n + 1);
-
-    va_start(args, format);
-    vsnprintf(big, (size_t)n + 1, format, args);
-    va_end(args);
-    return (struct str){big, (size_t)n};
+    return ret;
 }
 
 struct str arena_concat(struct arena *a, size_t n, const struct str *parts)

@@ -75,6 +75,15 @@ struct str str_sub(struct str s, size_t from, size_t n)
     return (struct str){s.p + from, n};
 }
 
+struct str str_clip(struct str s, size_t most)
+{
+    if (s.n <= most)
+        return s;
+    while (most && ((unsigned char)s.p[most] & 0xC0) == 0x80)
+        most--;
+    return str_sub(s, 0, most);
+}
+
 struct str str_from(struct str s, size_t from)
 {
     return str_sub(s, from, SIZE_MAX);
@@ -101,6 +110,17 @@ struct str str_cut(struct str *rest, char sep)
 
     *rest = at < all.n ? str_from(all, at + 1) : STR_NULL;
     return str_sub(all, 0, at);
+}
+
+int str_word_index(const char *words, struct str word)
+{
+    struct str rest = str_c(words);
+
+    for (int i = 0; rest.p; i++) {
+        if (str_eq(str_cut(&rest, '|'), word))
+            return i;
+    }
+    return -1;
 }
 
 static bool is_blank(char c)

@@ -203,6 +203,11 @@ const char *name_check_path_segment(struct str s)
     return first(NAME_PATH_SEGMENT, s);
 }
 
+bool name_has_domain(struct str s)
+{
+    return str_find(s, '/') < s.n;
+}
+
 const char *name_check_qualified(struct str s)
 {
     return first(NAME_QUALIFIED, s);

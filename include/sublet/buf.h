@@ -5,6 +5,8 @@
  * at the end; appends after that do nothing. */
 #pragma once
 
+#include <stdarg.h>
+
 #include <sublet/str.h>
 
 struct buf {
@@ -23,6 +25,8 @@ void buf_addc(struct buf *b, const char *text);
 void buf_char(struct buf *b, char c);
 void buf_i64(struct buf *b, int64_t value);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *b, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 void buf_json_string(struct buf *b, struct str s); /* quoted and escaped like Go's encoder */
 void buf_drop(struct buf *b, size_t n);            /* removes n bytes from the front */
 struct str buf_str(const struct buf *b);           /* a view; dies with the next append */

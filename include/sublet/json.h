@@ -54,6 +54,7 @@ bool json_is_bool(const cJSON *node);
 bool json_is_null(const cJSON *node); /* JSON null, not NULL */
 bool json_true(const cJSON *node);
 const char *json_type_name(const cJSON *node); /* "object", "string", ... as Go names them */
+struct str json_key(const cJSON *member);      /* the key of an object's member */
 struct str json_str(const cJSON *node);        /* STR_NULL unless a string */
 struct str json_str_at(const cJSON *node, const char *path);
 /* Copies of the texts of a list, empty for an item that is none; no items without a list. */

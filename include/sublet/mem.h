@@ -5,6 +5,8 @@
  * memory aborts: nothing above this file checks an allocation. */
 #pragma once
 
+#include <stdarg.h>
+
 #include <sublet/str.h>
 
 void *mem_alloc(size_t size); /* zeroed; never NULL */
@@ -38,5 +40,7 @@ char *arena_cstr(struct arena *a, struct str s); /* NUL-terminated copy */
 struct str arena_str(struct arena *a, struct str s);
 struct str arena_printf(struct arena *a, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* NUL-terminated as well */
+struct str arena_vprintf(struct arena *a, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 struct str arena_concat(struct arena *a, size_t n, const struct str *parts);
 #define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type)))

@@ -65,4 +65,5 @@ const char *name_check_dns1123_subdomain(struct str s);
 const char *name_check_dns1035_label(struct str s);
 const char *name_check_path_segment(struct str s);
 const char *name_check_qualified(struct str s); /* label and annotation keys */
+bool name_has_domain(struct str s); /* a qualified name with a prefix: "nvidia.com/gpu" */
 const char *name_check_label_value(struct str s);

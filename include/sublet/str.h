@@ -30,6 +30,8 @@ bool str_has_suffix(struct str s, struct str suffix);
 bool str_contains(struct str s, struct str part);
 struct str str_sub(struct str s, size_t from, size_t n); /* clipped to s */
 struct str str_from(struct str s, size_t from);
+/* The longest prefix of at most so many bytes that ends between two characters of UTF-8. */
+struct str str_clip(struct str s, size_t most);
 /* Index of the first (last) c, or s.n when there is none. */
 size_t str_find(struct str s, char c);
 size_t str_rfind(struct str s, char c);
@@ -38,6 +40,8 @@ size_t str_rfind(struct str s, char c);
 struct str str_cut(struct str *rest, char sep);
 /* One of the words between commas, in any case and between blanks: lists in headers of HTTP. */
 bool str_lists_word(struct str list, struct str word);
+/* Index of word among words parted by '|', as in "a|b|c"; -1 when it is none of them. */
+int str_word_index(const char *words, struct str word);
 struct str str_trim(struct str s);              /* ASCII blanks at both ends */
 uint64_t str_hash(struct str s, uint64_t seed); /* keyed; for hash maps only */
 /* Whole text must be a decimal number in range (no sign for u64, no blanks, no overflow). */

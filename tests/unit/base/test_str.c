@@ -175,6 +175,29 @@ static void words_in_any_case(void **state)
     assert_false(str_lists_word(STR_NULL, STR("x")));
 }
 
+static void clips_between_characters(void **state)
+{
+    struct str euro = STR("a\xe2\x82\xac"); /* 1 + 3 bytes */
+
+    (void)state;
+    assert_str(str_clip(euro, 4), "a\xe2\x82\xac");
+    assert_str(str_clip(euro, 3), "a");
+    assert_str(str_clip(euro, 2), "a");
+    assert_str(str_clip(euro, 1), "a");
+    assert_str(str_clip(euro, 0), "");
+    assert_str(str_clip(STR_NULL, 0), "");
+}
+
+static void finds_a_word_of_a_table(void **state)
+{
+    (void)state;
+    assert_int_equal(str_word_index("off|warn|enforce", STR("off")), 0);
+    assert_int_equal(str_word_index("off|warn|enforce", STR("enforce")), 2);
+    assert_int_equal(str_word_index("off|warn|enforce", STR("enf")), -1);
+    assert_int_equal(str_word_index("off|warn|enforce", STR("")), -1);
+    assert_int_equal(str_word_index("", STR("off")), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +209,8 @@ int main(void)
         cmocka_unit_test(checks_utf8),
         cmocka_unit_test(hashes),
         cmocka_unit_test(lists),
+        cmocka_unit_test(clips_between_characters),
+        cmocka_unit_test(finds_a_word_of_a_table),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

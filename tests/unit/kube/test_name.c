@@ -146,12 +146,22 @@ static void sees_every_byte(void **state)
     }
 }
 
+static void sees_a_domain(void **state)
+{
+    (void)state;
+    assert_true(name_has_domain(STR("nvidia.com/gpu")));
+    assert_true(name_has_domain(STR("/")));
+    assert_false(name_has_domain(STR("cpu")));
+    assert_false(name_has_domain(STR_NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_upstream),
         cmocka_unit_test(gives_the_first_message),
         cmocka_unit_test(sees_every_byte),
+        cmocka_unit_test(sees_a_domain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
