@@ -39,8 +39,9 @@ def sources():
     for path in sorted(glob.glob(os.path.join(TREE, "translate", "*.[ch]"))):
         with open(path, encoding="utf-8") as f:
             out[os.path.basename(path)] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
-    with open(os.path.join(TREE, "include", "sublet", "translate.h"), encoding="utf-8") as f:
-        out["translate.h"] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+    for name in ("config_pool.h", "translate.h"):
+        with open(os.path.join(TREE, "include", "sublet", name), encoding="utf-8") as f:
+            out[name] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
     for path in sorted(glob.glob(os.path.join(TREE, "syncer", "**", "*.c"), recursive=True)):
         with open(path, encoding="utf-8") as f:
             out[os.path.relpath(path, TREE)] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)

@@ -21,13 +21,13 @@ static cJSON *data_down(struct arena *a, const struct translate_tenant *t, const
 
         if (!json_is_string(member) || !json_is_object(data))
             continue;
-        if (env_key_refused(t->config, key_of(member), STR_NULL)) {
+        if (env_key_refused(t->config, json_key(member), STR_NULL)) {
             if (encoded && !base64_decode(a, value, &value))
                 continue;
-            if (env_key_refused(t->config, key_of(member), value))
+            if (env_key_refused(t->config, json_key(member), value))
                 continue;
         }
-        object_add(a, ret, key_of(member), json_new_string(a, json_str(member)));
+        object_add(a, ret, json_key(member), json_new_string(a, json_str(member)));
     }
     return ret;
 }

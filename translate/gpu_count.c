@@ -12,11 +12,6 @@
 
 enum { DEVICE_KINDS_MAX = 64 }; /* of one pod; more than any pool offers */
 
-bool is_device(struct str resource)
-{
-    return str_find(resource, '/') < resource.n;
-}
-
 static struct device_count *find(struct device_counts *counts, struct str name)
 {
     for (size_t i = 0; i < counts->n; i++) {
@@ -64,11 +59,11 @@ static int count_map(struct arena *a, const cJSON *map, struct device_counts *re
         return 0;
     json_each(member, map)
     {
-        struct str name = key_of(member);
+        struct str name = json_key(member);
         struct device_count *count;
         int64_t units;
 
-        if (!is_device(name))
+        if (!name_has_domain(name))
             continue;
         if (!amount_of(member, &units))
             return err_set(err, &ERR_FORBIDDEN, "%.*s must be a whole number", STR_F(name));

@@ -66,7 +66,7 @@ static bool value_known(const struct env_rule *rule, struct str value)
     if (!rule->values || !value.n)
         return false;
     while (value.p) {
-        if (word_index(rule->values, str_trim(str_cut(&value, ','))) < 0)
+        if (str_word_index(rule->values, str_trim(str_cut(&value, ','))) < 0)
             return false;
     }
     return true;

@@ -14,6 +14,7 @@
 #define ANNOTATION_HASHED "sublet.dev/a-" /* + hash: one annotation, for downward API volumes */
 
 enum { HASH_CHARS = 16, NAME_CUT = 46 };
+enum { REFUSAL_BYTES = 1023 }; /* of a 403: what a tenant wrote is quoted in it */
 
 /* HASH_CHARS characters of base32(sha256(length-prefixed parts)), NUL-terminated. */
 void hash_text(size_t n, const struct str *parts, char out[HASH_CHARS + 1]);
@@ -32,25 +33,6 @@ static inline cJSON *object_add(struct arena *a, cJSON *object, struct str key, 
         object->child = item;
     }
     return item;
-}
-
-/* After a vsnprintf of n into size: a text that was cut ends between two characters. */
-static inline void text_end(char *text, size_t size, int n)
-{
-    size_t end = size - 1;
-
-    if (n < 0 || (size_t)n < size)
-        return;
-    while (end && ((unsigned char)text[end - 1] & 0xC0) == 0x80)
-        end--;
-    if (end && (unsigned char)text[end - 1] >= 0xC0)
-        end--;
-    text[end] = 0;
-}
-
-static inline struct str key_of(const cJSON *member)
-{
-    return str_c(member->string);
 }
 
 static inline cJSON *add_str(struct arena *a, cJSON *object, const char *key, struct str value)
@@ -124,22 +106,3 @@ struct members {
 struct members sorted_members(struct arena *a, const cJSON *map);
 /* Labels and annotations we own that differ, as a patch of metadata; NULL when none does. */
 cJSON *metadata_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
-
-/* ---- options.c ---- */
-
-/* Text of a flag, a variable or a default as the node the file would hold. where names its origin.
- */
-int option_node(struct arena *a, const struct option *option, struct str where, struct str text,
-                cJSON **ret, struct err *err) MUST_CHECK;
-/* Checks a node against the option and stores it into the config; null leaves it alone. */
-int option_store(struct arena *a, const struct option *option, struct str where, const cJSON *node,
-                 struct config *config, struct err *err) MUST_CHECK;
-/* Index of word among "a|b|c", or -1. */
-int word_index(const char *words, struct str word);
-/* An array of strings as a list; where as above. */
-int read_list(struct arena *a, struct str where, const cJSON *node, struct str_list *ret,
-              struct err *err) MUST_CHECK;
-/* `where: want a string, got number`. */
-int wrong_type(struct err *err, struct str where, const char *want, const cJSON *got);
-/* `where: unknown value "x": want one of a|b`. */
-int wrong_word(struct err *err, struct str where, struct str got, const char *words);

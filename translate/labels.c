@@ -65,7 +65,7 @@ static void add_labels(struct arena *a, const struct translate_tenant *t, const 
     json_each(label, labels)
     {
         if (json_is_string(label) && json_is_object(labels))
-            object_add(a, to, translate_label_key(a, t, key_of(label)),
+            object_add(a, to, translate_label_key(a, t, json_key(label)),
                        json_new_string(a, json_str(label)));
     }
 }

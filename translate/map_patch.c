@@ -48,13 +48,13 @@ cJSON *map_patch(struct arena *a, const cJSON *now, const cJSON *wanted, map_dro
         int order = i == have.n ? 1 : k == want.n ? -1 : by_key(&have.items[i], &want.items[k]);
 
         if (order < 0) {
-            if (!may_drop || may_drop(ctx, key_of(have.items[i])))
-                put(a, &patch, key_of(have.items[i]), json_new_null(a));
+            if (!may_drop || may_drop(ctx, json_key(have.items[i])))
+                put(a, &patch, json_key(have.items[i]), json_new_null(a));
             i++;
             continue;
         }
         if (order > 0 || !json_equal(have.items[i], want.items[k]))
-            put(a, &patch, key_of(want.items[k]), json_copy(a, want.items[k]));
+            put(a, &patch, json_key(want.items[k]), json_copy(a, want.items[k]));
         i += order == 0;
         k++;
     }

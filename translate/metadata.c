@@ -39,13 +39,13 @@ static void note_owned(struct buf *owned, char what, const cJSON *map)
 {
     json_each(member, map)
     {
-        if (is_ours(key_of(member)))
+        if (is_ours(json_key(member)))
             continue;
         if (owned->n)
             buf_char(owned, ',');
         buf_char(owned, what);
         buf_char(owned, ':');
-        buf_add(owned, key_of(member));
+        buf_add(owned, json_key(member));
     }
 }
 
@@ -64,8 +64,8 @@ static cJSON *annotations_down(struct arena *a, const struct translate_tenant *t
         return ret;
     json_each(note, from)
     {
-        if (json_is_string(note) && annotation_listed(t, key_of(note)))
-            object_add(a, ret, key_of(note), json_new_string(a, json_str(note)));
+        if (json_is_string(note) && annotation_listed(t, json_key(note)))
+            object_add(a, ret, json_key(note), json_new_string(a, json_str(note)));
     }
     return ret;
 }

@@ -51,8 +51,8 @@ static cJSON *labels_up(struct arena *a, const struct translate_tenant *t, const
 
     json_each(label, labels)
     {
-        if (json_is_object(labels) && json_is_string(label) && label_shown(t, key_of(label)))
-            object_add(a, ret, key_of(label), json_copy(a, label));
+        if (json_is_object(labels) && json_is_string(label) && label_shown(t, json_key(label)))
+            object_add(a, ret, json_key(label), json_copy(a, label));
     }
     return ret;
 }
@@ -69,7 +69,7 @@ static bool in_pool(const struct config_pool *pool, const cJSON *labels)
         if (!str_eq(json_str(json_get(labels, member->string)), json_str(member)))
             return false;
     }
-    return pool_has_product(pool, product);
+    return config_pool_has_product(pool, product);
 }
 
 /* Devices under the tenant's names, as far as a bound pool offers them on this node. */
@@ -99,10 +99,10 @@ static cJSON *amounts_up(struct arena *a, const struct translate_tenant *t, cons
         return ret;
     json_each(member, amounts)
     {
-        if (is_device(key_of(member)))
+        if (name_has_domain(json_key(member)))
             devices_up(a, t, labels, member, ret);
         else if (!json_get(ret, member->string))
-            object_add(a, ret, key_of(member), json_copy(a, member));
+            object_add(a, ret, json_key(member), json_copy(a, member));
     }
     return ret;
 }

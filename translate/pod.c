@@ -190,7 +190,7 @@ static cJSON *labels_add_pool(struct down *d, cJSON *metadata)
 
     if (d->pool) {
         add_str(d->arena, labels, LABEL_POOL, d->pool->name);
-        add_str(d->arena, labels, LABEL_MODE, pool_mode_name(d->pool->mode));
+        add_str(d->arena, labels, LABEL_MODE, config_mode_name(d->pool->mode));
     }
     return metadata;
 }

@@ -20,11 +20,11 @@ struct str_list product_variants(struct arena *a, const struct config_pool *pool
                                  const struct device_counts *asked, struct str product)
 {
     struct str *items = arena_alloc(a, (asked->n + 2) * sizeof *items);
-    struct str base = product_base(product), mig = STR("nvidia.com/mig-");
+    struct str base = config_product_base(product), mig = STR("nvidia.com/mig-");
     size_t n = 0;
 
     for (size_t i = 0; pool->mode == POOL_MIG && i < asked->n; i++) {
-        const struct pool_resource *r = pool_find_resource(pool, asked->items[i].name);
+        const struct pool_resource *r = config_pool_resource(pool, asked->items[i].name);
 
         /* Strategy "single" shows slices as whole GPUs and says the profile in the product. */
         if (r && str_has_prefix(r->name, mig) && !str_eq(r->name, r->host_name))
@@ -419,10 +419,10 @@ cJSON *node_selector_down(struct down *d, const cJSON *selector)
 
     json_each(member, fixed)
     {
-        object_add(d->arena, ret, key_of(member), json_copy(d->arena, member));
+        object_add(d->arena, ret, json_key(member), json_copy(d->arena, member));
     }
     if (shared && !json_get(fixed, SHARING_LABEL))
-        add_str(d->arena, ret, SHARING_LABEL, pool_mode_name(d->pool->mode));
+        add_str(d->arena, ret, SHARING_LABEL, config_mode_name(d->pool->mode));
     json_each(member, selector)
     {
         if (!json_is_object(selector) || !json_is_string(member) || json_get(fixed, member->string))
@@ -430,7 +430,7 @@ cJSON *node_selector_down(struct down *d, const cJSON *selector)
         if (d->pool && strcmp(member->string, PRODUCT_LABEL) == 0) /* stands in the affinity */
             continue;
         if (!shared || strcmp(member->string, SHARING_LABEL) != 0)
-            object_add(d->arena, ret, key_of(member), json_copy(d->arena, member));
+            object_add(d->arena, ret, json_key(member), json_copy(d->arena, member));
     }
     return json_count(ret) ? ret : NULL;
 }

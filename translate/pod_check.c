@@ -4,7 +4,6 @@
  * the only guard: translate_pod emits by allow-list whatever this let through. */
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "shape.h"
@@ -26,13 +25,13 @@ struct check {
 __attribute__((format(printf, 2, 3))) static int refuse(const struct check *c, const char *format,
                                                         ...)
 {
-    char text[1024];
+    struct str message;
     va_list args;
 
     va_start(args, format);
-    text_end(text, sizeof text, vsnprintf(text, sizeof text, format, args));
+    message = str_clip(arena_vprintf(c->arena, format, args), REFUSAL_BYTES);
     va_end(args);
-    return err_forbidden(c->err, STR_NULL, STR("pods"), c->name, "%s", text);
+    return err_forbidden(c->err, STR_NULL, STR("pods"), c->name, "%.*s", STR_F(message));
 }
 
 /* ---- placement ---- */
@@ -124,7 +123,7 @@ static int check_node_keys(const struct check *c)
         return 0;
     json_each(member, json_is_object(selector) ? selector : NULL)
     {
-        if (check_key(c, "spec.nodeSelector", key_of(member)))
+        if (check_key(c, "spec.nodeSelector", json_key(member)))
             return -1;
     }
     json_each(one, json_get(c->spec, "topologySpreadConstraints"))

@@ -128,11 +128,12 @@ static cJSON *amounts_down(struct down *d, const cJSON *map)
 
         if (!json_is_scalar(member))
             continue;
-        if (!is_device(key_of(member))) {
-            object_add(d->arena, ret, key_of(member), json_copy(d->arena, member));
+        if (!name_has_domain(json_key(member))) {
+            object_add(d->arena, ret, json_key(member), json_copy(d->arena, member));
             continue;
         }
-        resource = d->pool && !d->ephemeral ? pool_find_resource(d->pool, key_of(member)) : NULL;
+        resource =
+            d->pool && !d->ephemeral ? config_pool_resource(d->pool, json_key(member)) : NULL;
         if (resource && !device_is_zero(member))
             object_add(d->arena, ret, resource->host_name, json_copy(d->arena, member));
     }

@@ -321,7 +321,7 @@ static bool is_granted(struct down *d, const struct device_counts *given, struct
 {
     for (size_t i = 0; i < given->n; i++) {
         const struct pool_resource *r =
-            d->pool ? pool_find_resource(d->pool, given->items[i].name) : NULL;
+            d->pool ? config_pool_resource(d->pool, given->items[i].name) : NULL;
 
         if (r && gpu_resource_grants(r, variable))
             return true;

@@ -18,17 +18,6 @@ static const struct {
     {"feature.node.kubernetes.io/amd-gpu", "true"},
 };
 
-struct str fence_cpu_value(const struct config *config, struct str key)
-{
-    for (size_t i = 0; i < config->cpu_nodes.n; i++) {
-        struct str value = config->cpu_nodes.items[i];
-
-        if (str_eq(str_cut(&value, '='), key))
-            return value;
-    }
-    return STR_NULL;
-}
-
 static cJSON *expression(struct arena *a, cJSON *list, struct str key, const char *operator_)
 {
     cJSON *ret = json_append(list, json_new_object(a));
@@ -48,7 +37,7 @@ static void exclude_pools(struct arena *a, const struct config *config, cJSON *l
 {
     for (size_t i = 0; i < config->n_pools; i++) {
         const char *key = config->pools[i].fence_key;
-        bool seen = strcmp(key, LABEL_POOL) == 0 || fence_cpu_value(config, str_c(key)).p;
+        bool seen = strcmp(key, LABEL_POOL) == 0 || config_cpu_node_value(config, str_c(key)).p;
         cJSON *values;
 
         for (size_t k = 0; k < i; k++)
@@ -70,7 +59,7 @@ cJSON *fence_expressions(struct arena *a, const struct config *config)
 {
     cJSON *ret = json_new_array(a);
 
-    if (!fence_cpu_value(config, STR(LABEL_POOL)).p)
+    if (!config_cpu_node_value(config, STR(LABEL_POOL)).p)
         expression(a, ret, STR(LABEL_POOL), "DoesNotExist");
     for (size_t i = 0; i < sizeof ACCELERATORS / sizeof ACCELERATORS[0]; i++)
         json_append(not_in(a, ret, str_c(ACCELERATORS[i].key)),

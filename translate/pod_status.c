@@ -91,7 +91,7 @@ static void amounts_up(struct up *u, cJSON *map)
         return;
     json_each(member, map)
     {
-        if (is_device(key_of(member)))
+        if (name_has_domain(json_key(member)))
             member->string = arena_cstr(u->arena, str_c(resource_up(u, member->string)));
     }
 }

@@ -162,10 +162,11 @@ static cJSON *amounts_patch(struct arena *a, const cJSON *now, const cJSON *want
 
     json_each(member, json_is_object(wanted) ? wanted : NULL)
     {
-        if (!is_resizable(key_of(member)) || amount_equal(a, json_get(now, member->string), member))
+        if (!is_resizable(json_key(member)) ||
+            amount_equal(a, json_get(now, member->string), member))
             continue;
         ret = ret ? ret : json_new_object(a);
-        object_add(a, ret, key_of(member), json_copy(a, member));
+        object_add(a, ret, json_key(member), json_copy(a, member));
     }
     return ret;
 }

@@ -60,7 +60,7 @@ static struct str map_text(struct arena *a, const cJSON *map)
             continue;
         if (b.n)
             buf_char(&b, '\n');
-        buf_add(&b, key_of(members.items[i]));
+        buf_add(&b, json_key(members.items[i]));
         buf_char(&b, '=');
         add_quoted(&b, json_str(members.items[i]));
     }

@@ -1,62 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: translate (private)
  *
- * Reading `pools:` and `bindings:`, and what the resolver and the pod translation ask of a pool. */
+ * What the resolver and the pod translation share about pools and devices. Must never be included
+ * outside this room. */
 #pragma once
 
 #include "impl.h"
 
-/* A place in the configuration: "config: pools[0].caps". */
-struct place {
-    struct arena *arena;
-    struct str path;
-    struct err *err;
-};
-
-/* One key of an object: its reader gets the value, the value's place, and what is filled. */
-struct place_key {
-    const char *key;
-    int (*read)(const struct place *at, const cJSON *value, void *into);
-};
-struct place place_member(const struct place *at, const char *key);
-struct place place_item(const struct place *at, size_t index);
-/* Every member goes to its reader; unknown keys and non-objects are errors; nulls are skipped. */
-int place_object(const struct place *at, const cJSON *value, const struct place_key *keys,
-                 void *into);
-int place_error(const struct place *at, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-int place_string(const struct place *at, const cJSON *value, struct str *ret);
-int place_word(const struct place *at, const cJSON *value, const char *words, int *ret);
-int place_count(const struct place *at, const cJSON *value, int64_t *ret);
-int place_seconds(const struct place *at, const cJSON *value, int64_t *ret);
-/* "4", "1/7" or a number; never negative. */
-int place_rational(const struct place *at, const cJSON *value, struct rational *ret);
-int place_map(const struct place *at, const cJSON *value,
-              const cJSON **ret); /* strings to strings */
-
-/* ---- authentication.c ---- */
-/* After the options: they are looked at. */
-int authentication_load(struct arena *a, const cJSON *tree, struct config *config, struct err *err);
-
-/* ---- pool_binding.c ---- */
-int pool_load_bindings(const struct place *at, const cJSON *list, struct config *config);
-
-/* ---- what a pool is ---- */
-
-extern const char POOL_MODES[]; /* "exclusive|mig|..." */
-struct str pool_mode_name(enum pool_mode mode);
-/* The resource a tenant wrote, or NULL when the pool does not offer it. */
-const struct pool_resource *pool_find_resource(const struct config_pool *pool, struct str name);
-/* A product without what the driver appends: -SHARED and -MIG-<profile>. */
-struct str product_base(struct str product);
-bool pool_has_product(const struct config_pool *pool, struct str product);
-
 /* ---- gpu_count.c: how many devices a pod asks for ---- */
 
-/* An extended resource, device class or whatever else has a domain: nobody gets one unless a pool
- * offers it. cpu, memory, hugepages-* and the like are not devices. */
-bool is_device(struct str resource);
 /* An amount that asks for nothing; what is no amount asks for something. */
 bool device_is_zero(const cJSON *amount);
 struct device_count {
@@ -109,8 +61,6 @@ struct str_list product_variants(struct arena *a, const struct config_pool *pool
 /* ---- pod_fence.c: pods without devices keep off pools and accelerators ---- */
 /* Node selector requirements for every term of such a pod. */
 cJSON *fence_expressions(struct arena *a, const struct config *config);
-/* The value policy.cpuNodes has for this label; p NULL for none. */
-struct str fence_cpu_value(const struct config *config, struct str key);
 
 /* ---- pool_tolerations.c ---- */
 struct resolve;

@@ -4,7 +4,6 @@
  * cap or reaches for devices by a side door is a 403 at apply time. Must never rewrite a pod. */
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "pool.h"
@@ -13,13 +12,13 @@ static const char PRODUCT_LABEL[] = "nvidia.com/gpu.product";
 
 int resolve_refuse(const struct resolve *r, const char *format, ...)
 {
-    char text[1024];
+    struct str message;
     va_list args;
 
     va_start(args, format);
-    text_end(text, sizeof text, vsnprintf(text, sizeof text, format, args));
+    message = str_clip(arena_vprintf(r->arena, format, args), REFUSAL_BYTES);
     va_end(args);
-    return err_forbidden(r->err, STR_NULL, STR("pods"), r->name, "%s", text);
+    return err_forbidden(r->err, STR_NULL, STR("pods"), r->name, "%.*s", STR_F(message));
 }
 
 /* "a, b" of the names of a list, as far as a message needs them. */
@@ -49,11 +48,11 @@ static int check_node_selector(const struct resolve *r)
         return 0;
     json_each(member, selector)
     {
-        struct str key = key_of(member), value = json_str(member);
+        struct str key = json_key(member), value = json_str(member);
         struct str fixed = json_str(json_get(r->pool->node_selector, member->string));
         struct str allowed = fixed;
 
-        if (str_eqc(key, PRODUCT_LABEL) && !pool_has_product(r->pool, value))
+        if (str_eqc(key, PRODUCT_LABEL) && !config_pool_has_product(r->pool, value))
             allowed = products_text(r);
         else if (!fixed.p || str_eq(fixed, value))
             continue;
@@ -72,7 +71,7 @@ static int check_cpu_nodes(const struct resolve *r)
         return 0;
     json_each(member, selector)
     {
-        struct str fixed = fence_cpu_value(r->config, key_of(member));
+        struct str fixed = config_cpu_node_value(r->config, json_key(member));
 
         if (fixed.p && !str_eq(fixed, json_str(member)))
             return resolve_refuse(r,
@@ -95,8 +94,8 @@ static bool contradicts(const struct resolve *r, const cJSON *expression)
         return false;
     json_each(value, json_get(expression, "values"))
     {
-        found |=
-            product ? pool_has_product(r->pool, json_str(value)) : str_eq(json_str(value), fixed);
+        found |= product ? config_pool_has_product(r->pool, json_str(value))
+                         : str_eq(json_str(value), fixed);
     }
     if (str_eqc(op, "In"))
         return !found;
@@ -150,7 +149,7 @@ static int check_container(const struct resolve *r, const cJSON *container)
     for (size_t i = 0; i < own.n; i++) {
         struct str what = own.items[i].name;
         int64_t units = own.items[i].units;
-        const struct pool_resource *resource = pool_find_resource(r->pool, what);
+        const struct pool_resource *resource = config_pool_resource(r->pool, what);
 
         if (!resource || resource->gpu_eq.num == 0)
             continue;
@@ -174,7 +173,7 @@ static int check_pod_cap(const struct resolve *r)
 
     for (size_t i = 0; i < r->counts.n; i++) {
         const struct device_count *count = &r->counts.items[i];
-        const struct pool_resource *resource = pool_find_resource(r->pool, count->name);
+        const struct pool_resource *resource = config_pool_resource(r->pool, count->name);
 
         if (!resource || resource->gpu_eq.num == 0)
             continue;
@@ -196,7 +195,7 @@ static int check_resource_caps(const struct resolve *r)
 {
     for (size_t i = 0; i < r->counts.n; i++) {
         const struct device_count *count = &r->counts.items[i];
-        const struct pool_resource *resource = pool_find_resource(r->pool, count->name);
+        const struct pool_resource *resource = config_pool_resource(r->pool, count->name);
 
         if (resource && resource->per_pod && count->units > resource->per_pod)
             return resolve_refuse(
@@ -211,10 +210,11 @@ static int check_resource_caps(const struct resolve *r)
 static int check_renames(const struct resolve *r)
 {
     for (size_t i = 0; i < r->counts.n; i++) {
-        const struct pool_resource *one = pool_find_resource(r->pool, r->counts.items[i].name);
+        const struct pool_resource *one = config_pool_resource(r->pool, r->counts.items[i].name);
 
         for (size_t k = 0; k < i; k++) {
-            const struct pool_resource *two = pool_find_resource(r->pool, r->counts.items[k].name);
+            const struct pool_resource *two =
+                config_pool_resource(r->pool, r->counts.items[k].name);
 
             if (str_eq(one->host_name, two->host_name))
                 return resolve_refuse(

@@ -19,35 +19,10 @@ static struct str pod_name(const cJSON *pod)
 
 /* ---- pools ---- */
 
-const struct pool_resource *pool_find_resource(const struct config_pool *pool, struct str name)
-{
-    for (size_t i = 0; i < pool->n_resources; i++) {
-        if (str_eq(pool->resources[i].name, name))
-            return &pool->resources[i];
-    }
-    return NULL;
-}
-
-struct str product_base(struct str product)
-{
-    if (str_has_suffix(product, STR("-SHARED")))
-        product.n -= 7;
-    for (size_t i = 0; i + 5 <= product.n; i++) {
-        if (memcmp(product.p + i, "-MIG-", 5) == 0)
-            return str_sub(product, 0, i);
-    }
-    return product;
-}
-
-bool pool_has_product(const struct config_pool *pool, struct str product)
-{
-    return pool->products.n == 0 || str_list_has(pool->products, product_base(product));
-}
-
 static bool offers_all(const struct config_pool *pool, const struct device_counts *counts)
 {
     for (size_t i = 0; i < counts->n; i++) {
-        if (!pool_find_resource(pool, counts->items[i].name))
+        if (!config_pool_resource(pool, counts->items[i].name))
             return false;
     }
     return true;
@@ -56,7 +31,7 @@ static bool offers_all(const struct config_pool *pool, const struct device_count
 static bool anybody_offers(const struct config *config, struct str name)
 {
     for (size_t i = 0; i < config->n_bindings; i++) {
-        if (pool_find_resource(config->bindings[i].pool, name))
+        if (config_pool_resource(config->bindings[i].pool, name))
             return true;
     }
     return false;
@@ -115,7 +90,7 @@ static int resolve_named(const struct resolve *r, struct str wish,
         if (!str_eq(b->pool->name, wish))
             continue;
         for (size_t k = 0; k < r->counts.n; k++) {
-            if (!pool_find_resource(b->pool, r->counts.items[k].name))
+            if (!config_pool_resource(b->pool, r->counts.items[k].name))
                 return not_offered_by(r, b->pool, r->counts.items[k].name);
         }
         *ret = b;
@@ -139,7 +114,8 @@ static struct candidates find_candidates(const struct resolve *r, struct str pro
     for (size_t i = 0; i < r->config->n_bindings; i++) {
         const struct config_binding *b = &r->config->bindings[i];
 
-        if (!offers_all(b->pool, &r->counts) || (product.n && !pool_has_product(b->pool, product)))
+        if (!offers_all(b->pool, &r->counts) ||
+            (product.n && !config_pool_has_product(b->pool, product)))
             continue;
         c.n++;
         c.one = b;
@@ -198,7 +174,7 @@ static int count_gpu_eq(const struct resolve *r, struct rational *ret)
 
     for (size_t i = 0; i < r->counts.n; i++) {
         const struct device_count *count = &r->counts.items[i];
-        const struct pool_resource *resource = pool_find_resource(r->pool, count->name);
+        const struct pool_resource *resource = config_pool_resource(r->pool, count->name);
         struct rational units = {count->units, 1};
 
         if (!rational_mul(units, resource->gpu_eq, &part) || !rational_add(total, part, &total))
@@ -255,7 +231,7 @@ bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON 
         return false;
     for (size_t i = 0; i < counts.n; i++) {
         const struct pool_resource *resource =
-            pool_find_resource(ret->binding->pool, counts.items[i].name);
+            config_pool_resource(ret->binding->pool, counts.items[i].name);
 
         if (!rational_mul((struct rational){counts.items[i].units, 1},
                           resource ? resource->gpu_eq : (struct rational){1, 1}, &part) ||

@@ -169,7 +169,7 @@ cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON 
         if (amount_equal(a, json_get(now, member->string), member))
             continue;
         requests = requests ? requests : json_new_object(a);
-        object_add(a, requests, key_of(member), json_copy(a, member));
+        object_add(a, requests, json_key(member), json_copy(a, member));
     }
     if (requests) {
         spec = json_new_object(a);

@@ -354,7 +354,7 @@ static void patch_member(struct arena *a, cJSON *patch, const cJSON *now, const 
     else if (!json_equal(have, member))
         value = json_copy(a, member);
     if (value)
-        object_add(a, patch, key_of(member), value);
+        object_add(a, patch, json_key(member), value);
 }
 
 static cJSON *spec_patch(struct arena *a, const cJSON *now, const cJSON *wanted)

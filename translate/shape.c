@@ -47,7 +47,7 @@ static cJSON *scalars(struct down *d, const cJSON *value, bool object)
         if (!json_is_scalar(item))
             continue;
         if (object)
-            object_add(d->arena, ret, key_of(item), json_copy(d->arena, item));
+            object_add(d->arena, ret, json_key(item), json_copy(d->arena, item));
         else
             json_append(ret, json_copy(d->arena, item));
     }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: translate
+ * room: config
  *
  * The configuration of one virtual cluster: one YAML document (the `config:` part of the chart's
  * values), flags and SUBLET_* variables over it, all from the one table tbl/options.h. Pools and
- * bindings are data here; what they mean is in pool.h. Everything lives in the arena given to
- * config_load. */
+ * bindings are in config_pool.h. Everything lives in the arena given to config_load. */
 #pragma once
 
 #include <sublet/json.h>
@@ -110,8 +109,8 @@ struct option {
     const char *help;
     size_t offset; /* in struct config */
 };
-extern const struct option OPTIONS[];
-extern const size_t N_OPTIONS;
+extern const struct option CONFIG_OPTIONS[];
+extern const size_t CONFIG_N_OPTIONS;
 
 /* file may be empty text; args as in argv after the command (`--config F` is skipped: the caller
  * read it). Flags win over SUBLET_* variables, variables over the file; unknown variables are

@@ -11,59 +11,7 @@
  * narrow. */
 #pragma once
 
-#include <sublet/config.h>
-
-enum pool_mode {
-    POOL_EXCLUSIVE,
-    POOL_MIG,
-    POOL_TIME_SLICING,
-    POOL_MPS,
-    POOL_KAI,
-    POOL_HAMI,
-    POOL_VOLCANO,
-    POOL_DRA
-};
-
-struct pool_resource {
-    struct str name;           /* as tenants write it: "nvidia.com/gpu" */
-    struct str host_name;      /* after `rename`; same as name otherwise */
-    struct rational gpu_eq;    /* per unit; zero only with per_pod */
-    int64_t per_pod;           /* units one pod may have; 0: no cap of its own */
-    struct str_list variables; /* by which a runtime hands it out, beside those of its vendor */
-};
-
-struct config_pool {
-    struct str name;
-    bool dedicated;   /* else shared */
-    bool adversarial; /* trust */
-    enum pool_mode mode;
-    const cJSON *node_selector; /* map, as configured; never empty */
-    const char *fence_key;      /* its label that other pods must not find on a node */
-    const cJSON *tolerations;   /* array, as configured */
-    struct str_list products;   /* values of nvidia.com/gpu.product, without -MIG-*, -SHARED */
-    const struct pool_resource *resources;
-    size_t n_resources;
-    int64_t per_pod, per_container;      /* units of the resource; 0: no cap */
-    int64_t max_lifetime_s;              /* 0: none */
-    struct str scheduler, runtime_class; /* empty: leave default */
-    const cJSON *priority_tiers;         /* tenant tier -> host PriorityClass */
-    struct str price, currency;
-    int64_t pods_per_minute;  /* caps.gpuPodsPerMinute; 0: no cap */
-    struct str borrow_factor; /* of the price, for what exceeds the guarantee; empty: 1 */
-};
-
-enum over_quota { OVER_QUOTA_REJECT, OVER_QUOTA_QUEUE };
-struct config_binding {
-    const struct config_pool *pool;
-    struct rational guarantee, burst; /* gpuEq; the limit is guarantee + burst */
-    enum over_quota over_quota;
-    bool is_default;
-    struct rational lend; /* of an idle guarantee, at most */
-};
-
-/* `pools:` and `bindings:` of the tree. Errors name the place. */
-int pool_load(struct arena *a, const cJSON *tree, struct config *config,
-              struct err *err) MUST_CHECK;
+#include <sublet/config_pool.h>
 
 struct pool_choice {
     const struct config_binding *binding; /* NULL: no GPU asked, no pool */

@@ -12,9 +12,8 @@
 
 #define LABEL_CLUSTER    "sublet.dev/cluster"   /* cluster uid; on every host object */
 #define LABEL_NAMESPACE  "sublet.dev/namespace" /* virtual namespace (<= 63 by its name rule) */
-#define LABEL_POOL       "sublet.dev/pool"      /* of a host pod with devices: its pool ... */
-#define LABEL_MODE       "sublet.dev/mode"      /* ... and how that shares GPUs */
-#define LABEL_GPU_POOL   "sublet.dev/gpu-pool"  /* a tenant's wish, on a virtual pod or namespace */
+#define LABEL_MODE       "sublet.dev/mode" /* of a host pod with devices: how its pool shares GPUs */
+#define LABEL_GPU_POOL   "sublet.dev/gpu-pool" /* a tenant's wish, on a virtual pod or namespace */
 #define ANNOTATION_NAME  "sublet.dev/name"
 #define ANNOTATION_NS    "sublet.dev/namespace"
 #define ANNOTATION_UID   "sublet.dev/uid"

@@ -179,15 +179,15 @@ def test_heads_finds(lint):
 @pytest.mark.parametrize("path,old,new,finding", [
     ("include/sublet/tbl/options.h", '"off|warn|enforce"', '"off|enforce"', "run charts/generate"),
     ("docs/options.md", "`--verdict`", "`--verdicts`", "docs/options.md: run charts/generate"),
-    ("translate/pool.c", '{"runtimeClass",', '{"runtimeClasses",', "charts/schema.yaml: pool"),
+    ("config/pool.c", '{"runtimeClass",', '{"runtimeClasses",', "charts/schema.yaml: pool"),
     ("translate/pod.c", '    {"os", FIELD', '    {"nodeName", FIELD_SCALAR},\n    {"os", FIELD', "fence.json: run charts/generate"),
     ("translate/pod_volumes.c", '{"emptyDir", VOLUME_PLAIN, EMPTY_DIR_FIELDS}', '{"emptyDir", VOLUME_PLAIN, NULL}',
      "emptyDir is made by hand"),
-    ("translate/pool_binding.c", '    {"lend", read_lend},\n', "", "charts/schema.yaml: binding"),
+    ("config/binding.c", '    {"lend", read_lend},\n', "", "charts/schema.yaml: binding"),
 ], ids=["option", "page", "pool", "field", "volume", "binding"])
 def test_generated_finds(tmp_path, path, old, new, finding):
     tree = os.path.dirname(os.path.dirname(HERE))
-    for part in ("include/sublet", "charts", "docs", "translate", "syncer"):
+    for part in ("include/sublet", "charts", "docs", "config", "translate", "syncer"):
         shutil.copytree(os.path.join(tree, part), tmp_path / part)
     check = [tmp_path / "charts/generate", "--check"]
     assert subprocess.run(check, check=False).returncode == 0

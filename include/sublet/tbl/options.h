@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: translate
+ * room: config
  *
  * Every option of a virtual cluster; flags, variables, --help, the reference page and
  * values.schema.json follow from here. `pools`, `bindings` and `authentication` are the keys that

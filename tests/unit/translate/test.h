@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every unit test of translate begins with: cmocka, one arena, a configuration and a tenant.
- * Must never hold state between tests. */
+/* What every unit test of translate begins with: the checks of config, an arena, a configuration
+ * and a tenant. Must never hold state between tests. */
 #pragma once
-
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
 
 #include <sublet/translate.h>
 #include <sublet/yaml.h>
 
-#define assert_str(s, text)      check_str((s), (text), __FILE__, __LINE__)
-#define assert_json(got, want)   check_json(f->a, (got), (want), __FILE__, __LINE__)
-#define assert_has(s, part)      check_has((s), (part), __FILE__, __LINE__)
-#define assert_error(call, text) check_error(f, (call), (text), __FILE__, __LINE__)
-#define assert_ok(call)          check_ok(f, (call), __FILE__, __LINE__)
+#include "../config/test.h"
 
+#define assert_json(got, want)  check_json(f->a, (got), (want), __FILE__, __LINE__)
 #define assert_allowed(finding) check_allowed((finding), __FILE__, __LINE__)
 
 static inline void check_allowed(const char *finding, const char *file, int line)
@@ -39,50 +27,12 @@ struct fixture {
     struct str warnings;
 };
 
-static inline void check_str(struct str got, const char *want, const char *file, int line)
-{
-    if (str_eqc(got, want))
-        return;
-    print_error("got  \"%.*s\"\nwant \"%s\"\n", STR_F(got), want);
-    _fail(file, line);
-}
-
-static inline void check_has(struct str got, const char *part, const char *file, int line)
-{
-    if (str_contains(got, str_c(part)))
-        return;
-    print_error("got  \"%.*s\"\nwant something with \"%s\"\n", STR_F(got), part);
-    _fail(file, line);
-}
-
-static inline void check_ok(struct fixture *f, int rc, const char *file, int line)
-{
-    if (rc == 0)
-        return;
-    print_error("error: %.*s\n", STR_F(f->err.message));
-    _fail(file, line);
-}
-
-/* The call must have failed with exactly this message; forgets the error. */
-static inline void check_error(struct fixture *f, int rc, const char *text, const char *file,
-                               int line)
-{
-    struct str message = f->err.message;
-
-    if (rc == 0) {
-        print_error("no error, wanted \"%s\"\n", text);
-        _fail(file, line);
-    }
-    check_str(message, text, file, line);
-    err_clear(&f->err);
-}
-
 /* A document in YAML, which JSON is, too; quotes may be single. */
 static inline cJSON *doc(struct fixture *f, const char *text)
 {
     cJSON *ret = NULL;
 
-    check_ok(f, yaml_parse(f->a, str_c(text), NULL, NULL, &ret, &f->err), __FILE__, __LINE__);
+    check_ok(&f->err, yaml_parse(f->a, str_c(text), NULL, NULL, &ret, &f->err), __FILE__, __LINE__);
     return ret;
 }
 
@@ -103,7 +53,7 @@ static inline void check_json(struct arena *a, const cJSON *got, const char *wan
 
 static inline void use_config(struct fixture *f, const char *yaml)
 {
-    check_ok(f, config_load(f->a, str_c(yaml), 0, NULL, NULL, &f->config, &f->err), __FILE__,
+    check_ok(&f->err, config_load(f->a, str_c(yaml), 0, NULL, NULL, &f->config, &f->err), __FILE__,
              __LINE__);
 }
 

@@ -58,7 +58,7 @@ static void check_pool(struct fixture *f, const char *yaml, const char *ns, cons
 {
     struct pool_choice choice;
 
-    check_ok(f, resolve(f, yaml, ns, &choice), file, line);
+    check_ok(&f->err, resolve(f, yaml, ns, &choice), file, line);
     check_str(choice.binding ? choice.binding->pool->name : STR("none"), want, file, line);
 }
 

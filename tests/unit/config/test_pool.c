@@ -3,23 +3,6 @@
 
 #include "test.h"
 
-static int setup(void **state)
-{
-    *state = fixture_new("");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_free(*state);
-    return 0;
-}
-
-static int load(struct fixture *f, const char *yaml)
-{
-    return config_load(f->a, str_c(yaml), 0, NULL, NULL, &f->config, &f->err);
-}
-
 static void assert_rational(struct rational r, int64_t num, int64_t den)
 {
     assert_true(r.num == num && r.den == den);
@@ -27,10 +10,10 @@ static void assert_rational(struct rational r, int64_t num, int64_t den)
 
 static void the_example_of_the_model(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
     const struct config_pool *p;
 
-    assert_ok(load(
+    assert_ok(load_config(
         f, "pools:\n"
            "- name: h100-dedicated-fraud\n"
            "  kind: dedicated\n"
@@ -76,11 +59,11 @@ static void the_example_of_the_model(void **state)
 
 static void defaults_of_a_pool(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
     const struct config_pool *p;
 
-    assert_ok(
-        load(f, "{pools: [{name: a, nodeSelector: {p: a}}], bindings: [{pool: a, guarantee: 2}]}"));
+    assert_ok(load_config(
+        f, "{pools: [{name: a, nodeSelector: {p: a}}], bindings: [{pool: a, guarantee: 2}]}"));
     p = &f->config.pools[0];
     assert_false(p->dedicated || p->adversarial);
     assert_int_equal(p->mode, POOL_EXCLUSIVE);
@@ -92,13 +75,14 @@ static void defaults_of_a_pool(void **state)
 
 static void mig_profiles_are_resources(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
     const struct config_pool *p;
 
-    assert_ok(load(f, "pools:\n"
-                      "- {name: m, mode: mig, nodeSelector: {p: m}, profiles: {1g.10gb: {gpuEq: "
-                      "'1/7'}, 1g.10gb+me: {gpuEq: '1/7'}},\n"
-                      "   rename: {nvidia.com/mig-1g.10gb: nvidia.com/gpu}}\n"));
+    assert_ok(
+        load_config(f, "pools:\n"
+                       "- {name: m, mode: mig, nodeSelector: {p: m}, profiles: {1g.10gb: {gpuEq: "
+                       "'1/7'}, 1g.10gb+me: {gpuEq: '1/7'}},\n"
+                       "   rename: {nvidia.com/mig-1g.10gb: nvidia.com/gpu}}\n"));
     p = &f->config.pools[0];
     assert_int_equal(p->n_resources, 2);
     assert_str(p->resources[0].name, "nvidia.com/mig-1g.10gb");
@@ -109,13 +93,14 @@ static void mig_profiles_are_resources(void **state)
 
 static void resources_have_a_weight_or_a_cap(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
     const struct config_pool *p;
 
-    assert_ok(load(f, "pools: [{name: a, nodeSelector: {zone: z, p: a}, tolerations: [{key: p, "
-                      "value: a}, {key: nvidia.com/gpu, operator: Exists}], resources: {rdma/hca: "
-                      "{gpuEq: 0, perPod: 2}, x.example/npu: {gpuEq: '1/2', variables: "
-                      "[X_VISIBLE_DEVICES]}}}]"));
+    assert_ok(
+        load_config(f, "pools: [{name: a, nodeSelector: {zone: z, p: a}, tolerations: [{key: p, "
+                       "value: a}, {key: nvidia.com/gpu, operator: Exists}], resources: {rdma/hca: "
+                       "{gpuEq: 0, perPod: 2}, x.example/npu: {gpuEq: '1/2', variables: "
+                       "[X_VISIBLE_DEVICES]}}}]"));
     p = &f->config.pools[0];
     assert_string_equal(p->fence_key, "p");
     assert_rational(p->resources[0].gpu_eq, 0, 1);
@@ -218,10 +203,10 @@ static void mistakes(void **state)
          "burst: 1}]}",
          "config: bindings[0]: policy.podSecurity privileged voids the trust of pool \"a\""},
     };
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_error(load(f, cases[i].yaml), cases[i].message);
+        assert_error(load_config(f, cases[i].yaml), cases[i].message);
 }
 
 /* What keeps a tenant off the nodes of others, and devices nobody counts. */
@@ -274,94 +259,22 @@ static void mistakes_of_the_fence(void **state)
         {"{policy: {cpuNodes: [p=a]}, pools: [{name: a, nodeSelector: {p: a}}]}",
          "config: pools[0]: nodeSelector.p: policy.cpuNodes has the same nodes"},
     };
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_error(load(f, cases[i].yaml), cases[i].message);
-}
-
-#define NODE(name, labels, taint)                                                                  \
-    "{metadata: {name: " name ", labels: {" labels "}}, spec: {taints: [{" taint "}]}}"
-#define TAINT(value, effect) "key: sublet.dev/pool, value: " value ", effect: " effect
-
-/* NULL for nothing to report. */
-static const char *problem(struct fixture *f, const char *nodes, struct pool_problem *p)
-{
-    *p = (struct pool_problem){0};
-    return pool_check_nodes(f->a, &f->config.pools[0], doc(f, nodes), p) ? NULL : p->reason;
-}
-
-static void nodes_of_a_pool(void **state)
-{
-    struct fixture *f = *state;
-    struct pool_problem p;
-
-    assert_ok(load(f, "pools: [{name: a, nodeSelector: {sublet.dev/pool: a, zone: z}, tolerations: "
-                      "[{key: sublet.dev/pool, value: a}, {key: nvidia.com/gpu, operator: "
-                      "Exists}]}]"));
-    assert_string_equal(problem(f, "[]", &p), "PoolWithoutNodes");
-    assert_string_equal(
-        problem(f, "[" NODE("n", "sublet.dev/pool: a", TAINT("a", "NoSchedule")) "]", &p),
-        "PoolWithoutNodes");
-    assert_null(
-        problem(f, "[" NODE("n", "sublet.dev/pool: a, zone: z", TAINT("a", "NoSchedule")) "]", &p));
-    /* Not another's taint, nor one that only discourages, nor one that every GPU pod tolerates. */
-    assert_string_equal(
-        problem(
-            f,
-            "[" NODE("n1", "sublet.dev/pool: a, zone: z", TAINT("b", "NoSchedule")) ", " NODE(
-                "n2", "sublet.dev/pool: a, zone: z",
-                TAINT("a",
-                      "PreferNoSchedule")) ", " NODE("n3", "sublet.dev/pool: a, zone: z",
-                                                     "key: nvidia.com/gpu, effect: "
-                                                     "NoSchedule") ", " NODE("n4",
-                                                                             "sublet.dev/pool: a, "
-                                                                             "zone: z",
-                                                                             TAINT(
-                                                                                 "a",
-                                                                                 "NoExecute")) "]",
-            &p),
-        "PoolNodesUntainted");
-    assert_str(p.message, "3 of 4 nodes of pool \"a\" lack its taint");
-    assert_str(p.detail, "n1, n2, n3");
-    /* A pool with no taint of its own relies on the convention. */
-    assert_ok(load(f, "pools: [{name: a, nodeSelector: {p: a}, tolerations: [{key: nvidia.com/gpu, "
-                      "operator: Exists}]}]"));
-    assert_null(
-        problem(f, "[" NODE("n", "p: a", "key: nvidia.com/gpu, effect: NoSchedule") "]", &p));
-    assert_ok(load(f, "pools: [{name: a, nodeSelector: {p: a}}]"));
-    assert_string_equal(problem(f, "[" NODE("n", "p: a", TAINT("a", "NoSchedule")) "]", &p),
-                        "PoolNodesUntainted");
-}
-
-static void nodes_without_a_pool(void **state)
-{
-    struct fixture *f = *state;
-
-    assert_ok(load(f, "pools: [{name: a, nodeSelector: {p: a}}]"));
-    assert_true(translate_node_open(f->a, &f->config, doc(f, NODE("n", "p: b", ""))));
-    assert_false(translate_node_open(f->a, &f->config, doc(f, NODE("n", "p: a", ""))));
-    assert_false(
-        translate_node_open(f->a, &f->config, doc(f, NODE("n", "sublet.dev/pool: x", ""))));
-    assert_false(translate_node_open(f->a, &f->config,
-                                     doc(f, NODE("n", "nvidia.com/gpu.present: 'true'", ""))));
-    assert_ok(load(f, "policy: {cpuNodes: [sublet.dev/pool=cpu]}"));
-    assert_true(
-        translate_node_open(f->a, &f->config, doc(f, NODE("n", "sublet.dev/pool: cpu", ""))));
-    assert_false(translate_node_open(f->a, &f->config, doc(f, NODE("n", "p: b", ""))));
+        assert_error(load_config(f, cases[i].yaml), cases[i].message);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_example_of_the_model, setup, teardown),
-        cmocka_unit_test_setup_teardown(defaults_of_a_pool, setup, teardown),
-        cmocka_unit_test_setup_teardown(mig_profiles_are_resources, setup, teardown),
-        cmocka_unit_test_setup_teardown(resources_have_a_weight_or_a_cap, setup, teardown),
-        cmocka_unit_test_setup_teardown(mistakes, setup, teardown),
-        cmocka_unit_test_setup_teardown(mistakes_of_the_fence, setup, teardown),
-        cmocka_unit_test_setup_teardown(nodes_of_a_pool, setup, teardown),
-        cmocka_unit_test_setup_teardown(nodes_without_a_pool, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_example_of_the_model, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(defaults_of_a_pool, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(mig_profiles_are_resources, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(resources_have_a_weight_or_a_cap, config_setup,
+                                        config_teardown),
+        cmocka_unit_test_setup_teardown(mistakes, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(mistakes_of_the_fence, config_setup, config_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,18 +5,7 @@
 
 #include <string.h>
 
-#include "pool.h"
-
-const char POOL_MODES[] = "exclusive|mig|time-slicing|mps|kai-fraction|hami|volcano-vgpu|dra";
-
-struct str pool_mode_name(enum pool_mode mode)
-{
-    struct str rest = str_c(POOL_MODES), word = str_cut(&rest, '|');
-
-    for (unsigned i = 0; i < (unsigned)mode; i++)
-        word = str_cut(&rest, '|');
-    return word;
-}
+#include "impl.h"
 
 /* What is read of one pool before it is put together. */
 struct draft {
@@ -64,7 +53,7 @@ static int read_mode(const struct place *at, const cJSON *value, void *into)
     struct draft *d = into;
     int word;
 
-    if (place_word(at, value, POOL_MODES, &word))
+    if (place_word(at, value, CONFIG_MODES, &word))
         return -1;
     d->pool.mode = (enum pool_mode)word;
     if (d->pool.mode > POOL_MPS)
@@ -82,7 +71,7 @@ static int read_node_selector(const struct place *at, const cJSON *value, void *
     json_each(member, value)
     {
         struct place inner = place_member(at, member->string);
-        const char *why = name_check_qualified(key_of(member));
+        const char *why = name_check_qualified(json_key(member));
 
         why = why ? why : name_check_label_value(json_str(member));
         if (why)
@@ -146,7 +135,7 @@ static int read_tolerations(const struct place *at, const cJSON *value, void *in
     size_t i = 0;
 
     if (!json_is_array(value))
-        return wrong_type(at->err, at->path, "a list", value);
+        return config_wrong_type(at->err, at->path, "a list", value);
     json_each(item, value)
     {
         struct place inner = place_item(at, i++);
@@ -169,12 +158,12 @@ static int read_products(const struct place *at, const cJSON *value, void *into)
     struct draft *d = into;
     struct str_list list;
 
-    if (read_list(at->arena, at->path, value, &list, at->err))
+    if (config_read_list(at->arena, at->path, value, &list, at->err))
         return -1;
     for (size_t i = 0; i < list.n; i++) {
         struct place inner = place_item(at, i);
 
-        if (!list.items[i].n || !str_eq(product_base(list.items[i]), list.items[i]))
+        if (!list.items[i].n || !str_eq(config_product_base(list.items[i]), list.items[i]))
             return place_error(&inner, "want a product without -MIG-* and -SHARED");
     }
     d->pool.products = list;
@@ -208,7 +197,7 @@ static int read_variables(const struct place *at, const cJSON *value, void *into
 {
     struct str_list list;
 
-    if (read_list(at->arena, at->path, value, &list, at->err))
+    if (config_read_list(at->arena, at->path, value, &list, at->err))
         return -1;
     for (size_t i = 0; i < list.n; i++) {
         struct place inner = place_item(at, i);
@@ -245,7 +234,7 @@ static int check_shares(const struct place *at, const cJSON *value, const cJSON 
     if (json_is_array(value) && json_count(value) == 0)
         return 0;
     if (!json_is_object(value))
-        return wrong_type(at->err, at->path, "an object", value);
+        return config_wrong_type(at->err, at->path, "an object", value);
     json_each(member, value)
     {
         struct place inner = place_member(at, member->string);
@@ -268,7 +257,7 @@ static int read_resources(const struct place *at, const cJSON *value, void *into
     {
         struct place inner = place_member(at, member->string);
 
-        if (!is_device(key_of(member)) || name_check_qualified(key_of(member)))
+        if (!name_has_domain(json_key(member)) || name_check_qualified(json_key(member)))
             return place_error(&inner,
                                "want the name of an extended resource such as nvidia.com/gpu");
     }
@@ -292,7 +281,7 @@ static int read_rename(const struct place *at, const cJSON *value, void *into)
     {
         struct place inner = place_member(at, member->string);
 
-        if (!is_device(json_str(member)) || name_check_qualified(json_str(member)))
+        if (!name_has_domain(json_str(member)) || name_check_qualified(json_str(member)))
             return place_error(&inner, "want the name of an extended resource");
     }
     return 0;
@@ -385,7 +374,7 @@ static int read_device_classes(const struct place *at, const cJSON *value, void 
 {
     (void)into;
     if (!json_is_array(value))
-        return wrong_type(at->err, at->path, "a list", value);
+        return config_wrong_type(at->err, at->path, "a list", value);
     return json_count(value)
                ? place_error(at, "device classes are not supported yet by this version")
                : 0;
@@ -493,14 +482,14 @@ static int build_resources(const struct place *at, struct draft *d)
     d->pool.resources = list;
     json_each(member, d->resources)
     {
-        if (add_resource(at, d, list, key_of(member), member))
+        if (add_resource(at, d, list, json_key(member), member))
             return -1;
     }
     json_each(member, d->profiles)
     {
-        struct str name = profile_resource(at->arena, key_of(member));
+        struct str name = profile_resource(at->arena, json_key(member));
 
-        if (pool_find_resource(&d->pool, name) || name_check_qualified(name))
+        if (config_pool_resource(&d->pool, name) || name_check_qualified(name))
             return place_error(at, "profiles.%s: not a profile such as 1g.10gb, or given twice",
                                member->string);
         if (add_resource(at, d, list, name, member))
@@ -515,7 +504,7 @@ static int build_resources(const struct place *at, struct draft *d)
                                    : "resources are needed for a shared mode: gpuEq is 1/replicas");
     json_each(member, d->rename)
     {
-        if (!pool_find_resource(&d->pool, key_of(member)))
+        if (!config_pool_resource(&d->pool, json_key(member)))
             return place_error(at, "rename.%s: not a resource of this pool", member->string);
     }
     return 0;
@@ -613,7 +602,7 @@ static int load_pools(const struct place *at, const cJSON *list, struct config *
 
         if (read_pool(&inner, item, &pools[n]))
             return -1;
-        if (str_eq(fence_cpu_value(config, str_c(pools[n].fence_key)),
+        if (str_eq(config_cpu_node_value(config, str_c(pools[n].fence_key)),
                    json_str(json_get(pools[n].node_selector, pools[n].fence_key))))
             return place_error(&inner, "nodeSelector.%s: policy.cpuNodes has the same nodes",
                                pools[n].fence_key);
@@ -627,17 +616,17 @@ static int load_pools(const struct place *at, const cJSON *list, struct config *
     return 0;
 }
 
-int pool_load(struct arena *a, const cJSON *tree, struct config *config, struct err *err)
+int config_load_pools(struct arena *a, const cJSON *tree, struct config *config, struct err *err)
 {
     struct place pools = {a, STR("config: pools"), err};
     struct place bindings = {a, STR("config: bindings"), err};
     const cJSON *pool_list = json_get(tree, "pools"), *binding_list = json_get(tree, "bindings");
 
     if (pool_list && !json_is_array(pool_list) && !json_is_null(pool_list))
-        return wrong_type(err, pools.path, "a list", pool_list);
+        return config_wrong_type(err, pools.path, "a list", pool_list);
     if (binding_list && !json_is_array(binding_list) && !json_is_null(binding_list))
-        return wrong_type(err, bindings.path, "a list", binding_list);
+        return config_wrong_type(err, bindings.path, "a list", binding_list);
     if (load_pools(&pools, pool_list, config))
         return -1;
-    return pool_load_bindings(&bindings, binding_list, config);
+    return config_load_bindings(&bindings, binding_list, config);
 }

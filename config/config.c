@@ -9,7 +9,7 @@
 
 #include <sublet/yaml.h>
 
-#include "pool.h"
+#include "impl.h"
 
 /* ---- the file ---- */
 
@@ -37,7 +37,7 @@ static int parse_file(struct arena *a, struct str text, cJSON **ret, struct err 
     if (!*ret || json_is_null(*ret))
         *ret = json_new_object(a);
     if (!json_is_object(*ret))
-        return wrong_type(err, STR("config"), "an object", *ret);
+        return config_wrong_type(err, STR("config"), "an object", *ret);
     return 0;
 }
 
@@ -45,8 +45,8 @@ static int parse_file(struct arena *a, struct str text, cJSON **ret, struct err 
 static bool path_known(struct str path, bool *ret_inner)
 {
     *ret_inner = false;
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        struct str known = str_c(OPTIONS[i].path);
+    for (size_t i = 0; i < CONFIG_N_OPTIONS; i++) {
+        struct str known = str_c(CONFIG_OPTIONS[i].path);
 
         if (str_eq(known, path))
             return true;
@@ -63,8 +63,8 @@ static struct str known_below(struct arena *a, struct str path)
 {
     struct str ret = path.n ? STR("") : STR("pools, bindings, authentication"), last = STR_NULL;
 
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        struct str known = str_c(OPTIONS[i].path), key;
+    for (size_t i = 0; i < CONFIG_N_OPTIONS; i++) {
+        struct str known = str_c(CONFIG_OPTIONS[i].path), key;
 
         if (path.n && !(str_has_prefix(known, path) && known.n > path.n && known.p[path.n] == '.'))
             continue;
@@ -84,7 +84,7 @@ static int check_keys(struct arena *a, const cJSON *object, struct str path, str
     json_each(member, object)
     {
         struct str at =
-            path.n ? arena_printf(a, "%.*s.%s", STR_F(path), member->string) : key_of(member);
+            path.n ? arena_printf(a, "%.*s.%s", STR_F(path), member->string) : json_key(member);
         bool inner;
 
         if (strchr(member->string, '.') || !path_known(at, &inner))
@@ -93,7 +93,8 @@ static int check_keys(struct arena *a, const cJSON *object, struct str path, str
         if (!inner || json_is_null(member))
             continue;
         if (!json_is_object(member))
-            return wrong_type(err, arena_printf(a, "config: %.*s", STR_F(at)), "an object", member);
+            return config_wrong_type(err, arena_printf(a, "config: %.*s", STR_F(at)), "an object",
+                                     member);
         if (check_keys(a, member, at, err))
             return -1;
     }
@@ -138,9 +139,9 @@ static int apply_environment(struct config *config, cJSON *tree, char *const *en
         if (!str_has_prefix(value, STR("SUBLET_")) || str_find(value, '=') == value.n)
             continue;
         name = str_cut(&value, '=');
-        for (size_t k = 0; k < N_OPTIONS; k++) {
-            if (str_eqc(name, OPTIONS[k].env) &&
-                apply_text(config, tree, &OPTIONS[k], name, value, err))
+        for (size_t k = 0; k < CONFIG_N_OPTIONS; k++) {
+            if (str_eqc(name, CONFIG_OPTIONS[k].env) &&
+                apply_text(config, tree, &CONFIG_OPTIONS[k], name, value, err))
                 return -1;
         }
     }
@@ -149,9 +150,9 @@ static int apply_environment(struct config *config, cJSON *tree, char *const *en
 
 static const struct option *find_flag(struct str flag)
 {
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        if (OPTIONS[i].flag && str_eqc(flag, OPTIONS[i].flag))
-            return &OPTIONS[i];
+    for (size_t i = 0; i < CONFIG_N_OPTIONS; i++) {
+        if (CONFIG_OPTIONS[i].flag && str_eqc(flag, CONFIG_OPTIONS[i].flag))
+            return &CONFIG_OPTIONS[i];
     }
     return NULL;
 }
@@ -296,8 +297,8 @@ static int check_values(struct config *config, struct err *err)
 
 static int apply_defaults(struct config *config, struct err *err)
 {
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        const struct option *option = &OPTIONS[i];
+    for (size_t i = 0; i < CONFIG_N_OPTIONS; i++) {
+        const struct option *option = &CONFIG_OPTIONS[i];
         cJSON *node;
 
         if (!option->otherwise[0])
@@ -312,8 +313,8 @@ static int apply_defaults(struct config *config, struct err *err)
 
 static int apply_file(struct config *config, const cJSON *tree, struct err *err)
 {
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        const struct option *option = &OPTIONS[i];
+    for (size_t i = 0; i < CONFIG_N_OPTIONS; i++) {
+        const struct option *option = &CONFIG_OPTIONS[i];
         struct str where = arena_printf(config->arena, "config: %s", option->path);
 
         if (option_store(config->arena, option, where, json_path(tree, option->path), config, err))
@@ -335,8 +336,8 @@ int config_load(struct arena *a, struct str file_text, int argc, char *const *ar
     if (apply_environment(&config, tree, environ_, err) ||
         apply_arguments(&config, tree, argc, argv, err))
         return -1;
-    if (check_values(&config, err) || pool_load(a, tree, &config, err) ||
-        authentication_load(a, tree, &config, err))
+    if (check_values(&config, err) || config_load_pools(a, tree, &config, err) ||
+        config_load_authentication(a, tree, &config, err))
         return -1;
     config.tree = tree;
     *ret = config;

@@ -12,30 +12,19 @@
 
 #define OPTION(type, member, path, flag, env, otherwise, values, help)                             \
     {path, flag, env, OPTION_##type, otherwise, values, help, offsetof(struct config, member)},
-const struct option OPTIONS[] = {
+const struct option CONFIG_OPTIONS[] = {
 #include <sublet/tbl/options.h>
 };
 #undef OPTION
-const size_t N_OPTIONS = sizeof OPTIONS / sizeof OPTIONS[0];
+const size_t CONFIG_N_OPTIONS = sizeof CONFIG_OPTIONS / sizeof CONFIG_OPTIONS[0];
 
-int word_index(const char *words, struct str word)
-{
-    struct str rest = str_c(words);
-
-    for (int i = 0; rest.p; i++) {
-        if (str_eq(str_cut(&rest, '|'), word))
-            return i;
-    }
-    return -1;
-}
-
-int wrong_type(struct err *err, struct str where, const char *want, const cJSON *got)
+int config_wrong_type(struct err *err, struct str where, const char *want, const cJSON *got)
 {
     return err_set(err, &ERR_BAD_REQUEST, "%.*s: want %s, got %s", STR_F(where), want,
                    json_type_name(got));
 }
 
-int wrong_word(struct err *err, struct str where, struct str got, const char *words)
+int config_wrong_word(struct err *err, struct str where, struct str got, const char *words)
 {
     return err_set(err, &ERR_BAD_REQUEST, "%.*s: unknown value \"%.*s\": want one of %s",
                    STR_F(where), STR_F(got), words);
@@ -88,14 +77,14 @@ int option_node(struct arena *a, const struct option *option, struct str where, 
 
 /* ---- node to member ---- */
 
-int read_list(struct arena *a, struct str where, const cJSON *node, struct str_list *ret,
-              struct err *err)
+int config_read_list(struct arena *a, struct str where, const cJSON *node, struct str_list *ret,
+                     struct err *err)
 {
     struct str *items;
     size_t n = 0;
 
     if (!json_is_array(node))
-        return wrong_type(err, where, "a list of strings", node);
+        return config_wrong_type(err, where, "a list of strings", node);
     items = arena_alloc(a, (json_count(node) + 1) * sizeof *items);
     json_each(item, node)
     {
@@ -152,9 +141,9 @@ static int store_number(const struct option *option, struct str where, const cJS
                     : number_of(option->type, json_str(node), &value);
 
     if (json_is_number(node) && option->type == OPTION_DURATION)
-        return wrong_type(err, where, "a duration such as 2s", node);
+        return config_wrong_type(err, where, "a duration such as 2s", node);
     if (!json_is_number(node) && (option->type == OPTION_INT || !json_is_string(node)))
-        return wrong_type(err, where, "a whole number", node);
+        return config_wrong_type(err, where, "a whole number", node);
     if (!good)
         return err_set(err, &ERR_BAD_REQUEST, "%.*s: want %s", STR_F(where),
                        option->type == OPTION_DURATION   ? "a duration such as 2s"
@@ -182,10 +171,10 @@ static int store_word(const struct option *option, struct str where, const cJSON
     int index;
 
     if (!word.n && !json_is_string(node))
-        return wrong_type(err, where, "a string", node);
-    index = word_index(option->values, word);
+        return config_wrong_type(err, where, "a string", node);
+    index = str_word_index(option->values, word);
     if (index < 0)
-        return wrong_word(err, where, word, option->values);
+        return config_wrong_word(err, where, word, option->values);
     *ret = index;
     return 0;
 }
@@ -197,7 +186,7 @@ static int store_bool(const struct option *option, struct str where, const cJSON
 
     if (!option->values[0]) {
         if (!json_is_bool(node))
-            return wrong_type(err, where, "true or false", node);
+            return config_wrong_type(err, where, "true or false", node);
         *ret = json_true(node);
         return 0;
     }
@@ -211,9 +200,9 @@ static int store_string(struct arena *a, const struct option *option, struct str
                         const cJSON *node, struct str *ret, struct err *err)
 {
     if (!json_is_string(node))
-        return wrong_type(err, where, "a string", node);
-    if (option->values[0] && word_index(option->values, json_str(node)) < 0)
-        return wrong_word(err, where, json_str(node), option->values);
+        return config_wrong_type(err, where, "a string", node);
+    if (option->values[0] && str_word_index(option->values, json_str(node)) < 0)
+        return config_wrong_word(err, where, json_str(node), option->values);
     *ret = arena_str(a, json_str(node));
     return 0;
 }
@@ -233,7 +222,7 @@ int option_store(struct arena *a, const struct option *option, struct str where,
     case OPTION_BOOL:
         return store_bool(option, where, node, member, err);
     case OPTION_LIST:
-        return read_list(a, where, node, member, err);
+        return config_read_list(a, where, node, member, err);
     case OPTION_INT:
     case OPTION_DURATION:
     case OPTION_QUANTITY:
@@ -277,13 +266,13 @@ void config_help(struct buf *b, const char *command)
     buf_addc(
         b,
         "  --config FILE\n        YAML document with the options below, `pools` and `bindings`\n");
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        if (OPTIONS[i].flag)
-            help_line(b, &OPTIONS[i]);
+    for (size_t i = 0; i < CONFIG_N_OPTIONS; i++) {
+        if (CONFIG_OPTIONS[i].flag)
+            help_line(b, &CONFIG_OPTIONS[i]);
     }
     buf_addc(b, "\nset in the file or by variable:\n");
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        if (!OPTIONS[i].flag)
-            help_line(b, &OPTIONS[i]);
+    for (size_t i = 0; i < CONFIG_N_OPTIONS; i++) {
+        if (!CONFIG_OPTIONS[i].flag)
+            help_line(b, &CONFIG_OPTIONS[i]);
     }
 }

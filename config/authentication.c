@@ -4,7 +4,7 @@
  * (apiserver.config.k8s.io/v1; validation: pkg/apis/apiserver/validation). Must never accept what
  * would be ignored later: a rule that is not applied lets somebody in. */
 
-#include "pool.h"
+#include "impl.h"
 
 #define MOST_ISSUERS 64 /* as upstream */
 #define MOST_RULES   64
@@ -88,7 +88,7 @@ static int read_audiences(const struct place *at, const cJSON *value, void *into
 {
     struct str_list list;
 
-    if (read_list(at->arena, at->path, value, &list, at->err))
+    if (config_read_list(at->arena, at->path, value, &list, at->err))
         return -1;
     for (size_t i = 0; i < list.n; i++) {
         struct str_list before = {list.items, i};
@@ -110,7 +110,7 @@ static int read_match_policy(const struct place *at, const cJSON *value, void *i
     if (place_string(at, value, &word))
         return -1;
     if (word.n && !str_eqc(word, "MatchAny"))
-        return wrong_word(at->err, at->path, word, "MatchAny");
+        return config_wrong_word(at->err, at->path, word, "MatchAny");
     ((struct config_issuer *)into)->match_any = word.n > 0;
     return 0;
 }
@@ -274,7 +274,7 @@ static int read_rules(const struct place *at, const cJSON *value, void *into)
     size_t n = 0;
 
     if (!json_is_array(value))
-        return wrong_type(at->err, at->path, "a list", value);
+        return config_wrong_type(at->err, at->path, "a list", value);
     if (json_count(value) > MOST_RULES)
         return place_error(at, "at most %d", MOST_RULES);
     rules = arena_alloc(at->arena, (json_count(value) + 1) * sizeof *rules);
@@ -342,7 +342,7 @@ static int read_jwts(const struct place *at, const cJSON *value, void *into)
     size_t n = 0;
 
     if (!json_is_array(value))
-        return wrong_type(at->err, at->path, "a list", value);
+        return config_wrong_type(at->err, at->path, "a list", value);
     if (json_count(value) > MOST_ISSUERS)
         return place_error(at, "at most %d", MOST_ISSUERS);
     issuers = arena_alloc(at->arena, (json_count(value) + 1) * sizeof *issuers);
@@ -369,7 +369,7 @@ struct anonymous_draft {
 static int read_enabled(const struct place *at, const cJSON *value, void *into)
 {
     if (!json_is_bool(value))
-        return wrong_type(at->err, at->path, "true or false", value);
+        return config_wrong_type(at->err, at->path, "true or false", value);
     ((struct anonymous_draft *)into)->enabled = json_true(value);
     return 0;
 }
@@ -392,7 +392,7 @@ static int read_conditions(const struct place *at, const cJSON *value, void *int
     size_t n = 0;
 
     if (!json_is_array(value))
-        return wrong_type(at->err, at->path, "a list", value);
+        return config_wrong_type(at->err, at->path, "a list", value);
     paths = arena_alloc(at->arena, (json_count(value) + 1) * sizeof *paths);
     json_each(item, value)
     {
@@ -431,7 +431,8 @@ static const struct place_key AUTHENTICATION_KEYS[] = {
     {0},
 };
 
-int authentication_load(struct arena *a, const cJSON *tree, struct config *config, struct err *err)
+int config_load_authentication(struct arena *a, const cJSON *tree, struct config *config,
+                               struct err *err)
 {
     struct place at = {a, STR("config: authentication"), err};
     const cJSON *value = json_get(tree, "authentication");

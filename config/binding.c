@@ -3,7 +3,7 @@
  * from the pools: the same list of pools is handed to every tenant of an admin. Must never bind
  * what does not exist, nor lend what is not guaranteed. */
 
-#include "pool.h"
+#include "impl.h"
 
 struct binding_draft {
     struct config_binding binding;
@@ -62,7 +62,7 @@ static int read_over_quota(const struct place *at, const cJSON *value, void *int
 static int read_default(const struct place *at, const cJSON *value, void *into)
 {
     if (!json_is_bool(value))
-        return wrong_type(at->err, at->path, "true or false", value);
+        return config_wrong_type(at->err, at->path, "true or false", value);
     ((struct binding_draft *)into)->binding.is_default = json_true(value);
     return 0;
 }
@@ -101,7 +101,7 @@ static int read_binding(const struct place *at, const cJSON *value, const struct
     return 0;
 }
 
-int pool_load_bindings(const struct place *at, const cJSON *list, struct config *config)
+int config_load_bindings(const struct place *at, const cJSON *list, struct config *config)
 {
     struct config_binding *bindings =
         arena_alloc(at->arena, (json_count(list) + 1) * sizeof *bindings);

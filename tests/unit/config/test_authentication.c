@@ -8,59 +8,42 @@
 #define USERNAME                    "username: {claim: sub, prefix: 'a:'}"
 #define ONE(issuer, mappings, more) ISSUER(issuer) "claimMappings: {" mappings "}" more "}]}"
 
-static int setup(void **state)
-{
-    *state = fixture_new("");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_free(*state);
-    return 0;
-}
-
-static int load(struct fixture *f, const char *yaml)
-{
-    return config_load(f->a, str_c(yaml), 0, NULL, NULL, &f->config, &f->err);
-}
-
 static void nothing_by_default(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
-    assert_ok(load(f, ""));
+    assert_ok(load_config(f, ""));
     assert_int_equal(f->config.n_issuers, 0);
     assert_false(f->config.anonymous_refused);
     assert_int_equal(f->config.anonymous_paths.n, 0);
-    assert_ok(load(f, "authentication: null"));
-    assert_ok(load(f, "authentication: {}"));
+    assert_ok(load_config(f, "authentication: null"));
+    assert_ok(load_config(f, "authentication: {}"));
 }
 
 static void all_of_it(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
     const struct config_issuer *i;
 
-    assert_ok(load(f,
-                   "authentication:\n"
-                   "  anonymous: {enabled: true, conditions: [{path: /livez}, {path: /readyz}]}\n"
-                   "  jwt:\n"
-                   "  - issuer:\n"
-                   "      url: https://login.example.com/realm/\n"
-                   "      discoveryURL: https://10.0.0.1/d\n"
-                   "      audiences: [one, two]\n"
-                   "      audienceMatchPolicy: MatchAny\n"
-                   "      egressSelectorType: ''\n"
-                   "      certificateAuthority: |\n"
-                   "        -----BEGIN CERTIFICATE-----\n"
-                   "    claimMappings:\n"
-                   "      username: {claim: email, prefix: ''}\n"
-                   "      groups: {claim: roles, prefix: 'team:', expression: ''}\n"
-                   "      uid: {claim: sub}\n"
-                   "      extra: []\n"
-                   "    claimValidationRules: [{claim: hd, requiredValue: example.com}]\n"
-                   "    userValidationRules: []\n"));
+    assert_ok(load_config(
+        f, "authentication:\n"
+           "  anonymous: {enabled: true, conditions: [{path: /livez}, {path: /readyz}]}\n"
+           "  jwt:\n"
+           "  - issuer:\n"
+           "      url: https://login.example.com/realm/\n"
+           "      discoveryURL: https://10.0.0.1/d\n"
+           "      audiences: [one, two]\n"
+           "      audienceMatchPolicy: MatchAny\n"
+           "      egressSelectorType: ''\n"
+           "      certificateAuthority: |\n"
+           "        -----BEGIN CERTIFICATE-----\n"
+           "    claimMappings:\n"
+           "      username: {claim: email, prefix: ''}\n"
+           "      groups: {claim: roles, prefix: 'team:', expression: ''}\n"
+           "      uid: {claim: sub}\n"
+           "      extra: []\n"
+           "    claimValidationRules: [{claim: hd, requiredValue: example.com}]\n"
+           "    userValidationRules: []\n"));
     assert_int_equal(f->config.n_issuers, 1);
     i = &f->config.issuers[0];
     assert_str(i->url, "https://login.example.com/realm/");
@@ -75,7 +58,7 @@ static void all_of_it(void **state)
     assert_int_equal(f->config.anonymous_paths.n, 2);
     assert_false(f->config.anonymous_refused);
 
-    assert_ok(load(f, "authentication: {anonymous: {enabled: false}}"));
+    assert_ok(load_config(f, "authentication: {anonymous: {enabled: false}}"));
     assert_true(f->config.anonymous_refused);
 }
 
@@ -124,11 +107,11 @@ static void mistakes(void **state)
         {"authentication: {anonymous: {enabled: true, conditions: [{path: livez}]}}",
          "want a path such as /livez"},
     };
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         err_init(&f->err, f->a);
-        assert_int_equal(load(f, cases[i].yaml), -1);
+        assert_int_equal(load_config(f, cases[i].yaml), -1);
         assert_has(f->err.message, "config: authentication");
         assert_has(f->err.message, cases[i].message);
     }
@@ -149,7 +132,7 @@ static void urls(void **state)
         {"https://a /b", "no blanks"},
         {"https://kubernetes.default.svc.cluster.local", "the cluster's own service accounts"},
     };
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct str yaml =
@@ -159,30 +142,31 @@ static void urls(void **state)
                          cases[i].url);
 
         err_init(&f->err, f->a);
-        assert_int_equal(load(f, yaml.p), -1);
+        assert_int_equal(load_config(f, yaml.p), -1);
         assert_has(f->err.message, cases[i].message);
     }
 }
 
 static void two_of_one_issuer(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
-    assert_error(load(f, "authentication: {jwt: ["
-                         "{issuer: {url: 'https://a', audiences: [x]}, claimMappings: {" USERNAME
-                         "}}, {issuer: {url: 'https://a', audiences: [z]}, claimMappings: "
-                         "{" USERNAME "}}]}"),
-                 "config: authentication.jwt[1]: issuer.url is that of [0] already");
+    assert_error(
+        load_config(f, "authentication: {jwt: ["
+                       "{issuer: {url: 'https://a', audiences: [x]}, claimMappings: {" USERNAME
+                       "}}, {issuer: {url: 'https://a', audiences: [z]}, claimMappings: "
+                       "{" USERNAME "}}]}"),
+        "config: authentication.jwt[1]: issuer.url is that of [0] already");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nothing_by_default, setup, teardown),
-        cmocka_unit_test_setup_teardown(all_of_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(mistakes, setup, teardown),
-        cmocka_unit_test_setup_teardown(urls, setup, teardown),
-        cmocka_unit_test_setup_teardown(two_of_one_issuer, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_by_default, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(all_of_it, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(mistakes, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(urls, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(two_of_one_issuer, config_setup, config_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,20 +3,8 @@
 
 #include "test.h"
 
-static int setup(void **state)
-{
-    *state = fixture_new("");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_free(*state);
-    return 0;
-}
-
-static int load(struct fixture *f, const char *yaml, int argc, const char *const *argv,
-                const char *const *env)
+static int load_all(struct config_fixture *f, const char *yaml, int argc, const char *const *argv,
+                    const char *const *env)
 {
     char *args[16] = {0}, *vars[16] = {0};
 
@@ -29,7 +17,7 @@ static int load(struct fixture *f, const char *yaml, int argc, const char *const
 
 static void defaults(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
     const struct config *c = &f->config;
 
     assert_str(c->name, "sublet");
@@ -46,23 +34,23 @@ static void defaults(void **state)
 
 static void file_is_read(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
     const struct config *c = &f->config;
 
-    assert_ok(load(f,
-                   "name: research\n"
-                   "host: {namespace: team-research, kubeconfig: '', qps: 7}\n"
-                   "listen: {address: '[::1]:6443', names: [research.gpu.example, 10.0.0.1]}\n"
-                   "store: {path: /var/lib/sublet, maxBytes: 512Mi, maxObjects: 5000}\n"
-                   "network: {clusterDomain: research.local, apiAddress: 10.96.0.9}\n"
-                   "policy: {podSecurity: restricted, verdict: 'off', verdictTimeout: 1500ms, "
-                   "labels: {allow: [a/]}}\n"
-                   "sync: {nodeLabels: [rack], maxFailedPods: 3}\n"
-                   "controllers: external\n"
-                   "log:\n"
-                   "pools: []\n"
-                   "bindings: []\n",
-                   0, NULL, NULL));
+    assert_ok(load_all(f,
+                       "name: research\n"
+                       "host: {namespace: team-research, kubeconfig: '', qps: 7}\n"
+                       "listen: {address: '[::1]:6443', names: [research.gpu.example, 10.0.0.1]}\n"
+                       "store: {path: /var/lib/sublet, maxBytes: 512Mi, maxObjects: 5000}\n"
+                       "network: {clusterDomain: research.local, apiAddress: 10.96.0.9}\n"
+                       "policy: {podSecurity: restricted, verdict: 'off', verdictTimeout: 1500ms, "
+                       "labels: {allow: [a/]}}\n"
+                       "sync: {nodeLabels: [rack], maxFailedPods: 3}\n"
+                       "controllers: external\n"
+                       "log:\n"
+                       "pools: []\n"
+                       "bindings: []\n",
+                       0, NULL, NULL));
     assert_str(c->name, "research");
     assert_int_equal(c->host_qps, 7);
     assert_int_equal(c->host_burst, 1000);
@@ -79,10 +67,11 @@ static void file_is_read(void **state)
 /* To YAML an unquoted `off` is false. */
 static void off_is_a_word(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
-    assert_ok(load(f, "{policy: {verdict: off}, kubeconfig: {server: 'https://r.example:8443'}}", 0,
-                   NULL, NULL));
+    assert_ok(load_all(f,
+                       "{policy: {verdict: off}, kubeconfig: {server: 'https://r.example:8443'}}",
+                       0, NULL, NULL));
     assert_int_equal(f->config.verdict, VERDICT_OFF);
     assert_str(f->config.kubeconfig_server, "https://r.example:8443");
 }
@@ -98,9 +87,10 @@ static void flags_win_over_variables_over_file(void **state)
                                       "SUBLET_HOST_QPS=9",
                                       "PATH=/bin",
                                       NULL};
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
-    assert_ok(load(f, "{name: file, host: {namespace: file}, store: {path: /file}}", 5, args, env));
+    assert_ok(
+        load_all(f, "{name: file, host: {namespace: file}, store: {path: /file}}", 5, args, env));
     assert_str(f->config.name, "flag");
     assert_str(f->config.host_namespace, "variable");
     assert_str(f->config.data_dir, "/file");
@@ -170,10 +160,10 @@ static void file_mistakes(void **state)
         {"pools: {}", "config: pools: want a list, got object"},
         {"bindings: 5", "config: bindings: want a list, got number"},
     };
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        int rc = load(f, cases[i].yaml, 0, NULL, NULL);
+        int rc = load_all(f, cases[i].yaml, 0, NULL, NULL);
 
         assert_true(rc == 0 || f->err.kind == &ERR_BAD_REQUEST);
         assert_error(rc, cases[i].message);
@@ -182,13 +172,13 @@ static void file_mistakes(void **state)
 
 static void syntax_and_duplicates(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
-    assert_int_equal(load(f, "name: a\nname: b\n", 0, NULL, NULL), -1);
+    assert_int_equal(load_all(f, "name: a\nname: b\n", 0, NULL, NULL), -1);
     assert_has(f->err.message, "config: line 2: key \"name\" already set in map");
-    assert_int_equal(load(f, "name: [", 0, NULL, NULL), -1);
+    assert_int_equal(load_all(f, "name: [", 0, NULL, NULL), -1);
     assert_has(f->err.message, "config: ");
-    assert_int_equal(load(f, "name: Not_A_Label", 0, NULL, NULL), -1);
+    assert_int_equal(load_all(f, "name: Not_A_Label", 0, NULL, NULL), -1);
     assert_has(f->err.message, "config: name: \"Not_A_Label\": ");
 }
 
@@ -208,41 +198,42 @@ static void argument_mistakes(void **state)
         {{"--name=a=b", NULL}, 1, NULL},
     };
     static const char *const env[] = {"SUBLET_HOST_QPS=many", NULL};
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        int rc = load(f, "", cases[i].n, cases[i].args, NULL);
+        int rc = load_all(f, "", cases[i].n, cases[i].args, NULL);
 
         assert_int_equal(rc, -1);
         if (cases[i].message)
             assert_error(rc, cases[i].message);
     }
-    assert_error(load(f, "", 0, NULL, env), "SUBLET_HOST_QPS: want a whole number, got \"many\"");
+    assert_error(load_all(f, "", 0, NULL, env),
+                 "SUBLET_HOST_QPS: want a whole number, got \"many\"");
 }
 
 /* A failed load leaves what was there. */
 static void result_is_untouched_on_failure(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
 
-    assert_ok(load(f, "name: good", 0, NULL, NULL));
-    assert_int_equal(load(f, "{name: better, policy: {verdict: x}}", 0, NULL, NULL), -1);
+    assert_ok(load_all(f, "name: good", 0, NULL, NULL));
+    assert_int_equal(load_all(f, "{name: better, policy: {verdict: x}}", 0, NULL, NULL), -1);
     assert_str(f->config.name, "good");
 }
 
 static void table_is_sound(void **state)
 {
-    struct fixture *f = *state;
+    struct config_fixture *f = *state;
     struct buf help = BUF_INIT(0);
 
     config_help(&help, "serve");
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        assert_has(buf_str(&help), OPTIONS[i].path);
-        assert_true(OPTIONS[i].help[0] && OPTIONS[i].offset < sizeof f->config);
-        assert_true(strncmp(OPTIONS[i].env, "SUBLET_", 7) == 0);
+    for (size_t i = 0; i < CONFIG_N_OPTIONS; i++) {
+        assert_has(buf_str(&help), CONFIG_OPTIONS[i].path);
+        assert_true(CONFIG_OPTIONS[i].help[0] && CONFIG_OPTIONS[i].offset < sizeof f->config);
+        assert_true(strncmp(CONFIG_OPTIONS[i].env, "SUBLET_", 7) == 0);
         for (size_t k = 0; k < i; k++) {
-            assert_string_not_equal(OPTIONS[i].path, OPTIONS[k].path);
-            assert_string_not_equal(OPTIONS[i].env, OPTIONS[k].env);
+            assert_string_not_equal(CONFIG_OPTIONS[i].path, CONFIG_OPTIONS[k].path);
+            assert_string_not_equal(CONFIG_OPTIONS[i].env, CONFIG_OPTIONS[k].env);
         }
     }
     buf_fini(&help);
@@ -251,15 +242,17 @@ static void table_is_sound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(defaults, setup, teardown),
-        cmocka_unit_test_setup_teardown(file_is_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(off_is_a_word, setup, teardown),
-        cmocka_unit_test_setup_teardown(flags_win_over_variables_over_file, setup, teardown),
-        cmocka_unit_test_setup_teardown(file_mistakes, setup, teardown),
-        cmocka_unit_test_setup_teardown(syntax_and_duplicates, setup, teardown),
-        cmocka_unit_test_setup_teardown(argument_mistakes, setup, teardown),
-        cmocka_unit_test_setup_teardown(result_is_untouched_on_failure, setup, teardown),
-        cmocka_unit_test_setup_teardown(table_is_sound, setup, teardown),
+        cmocka_unit_test_setup_teardown(defaults, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(file_is_read, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(off_is_a_word, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(flags_win_over_variables_over_file, config_setup,
+                                        config_teardown),
+        cmocka_unit_test_setup_teardown(file_mistakes, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(syntax_and_duplicates, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(argument_mistakes, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(result_is_untouched_on_failure, config_setup,
+                                        config_teardown),
+        cmocka_unit_test_setup_teardown(table_is_sound, config_setup, config_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

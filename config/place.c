@@ -3,12 +3,11 @@
  * without being in a table. Must never keep a value it did not check. */
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <sublet/clock.h>
 
-#include "pool.h"
+#include "impl.h"
 
 struct place place_member(const struct place *at, const char *key)
 {
@@ -28,13 +27,13 @@ struct place place_item(const struct place *at, size_t index)
 
 int place_error(const struct place *at, const char *format, ...)
 {
-    char text[512];
+    struct str message;
     va_list args;
 
     va_start(args, format);
-    text_end(text, sizeof text, vsnprintf(text, sizeof text, format, args));
+    message = arena_vprintf(at->arena, format, args);
     va_end(args);
-    return err_set(at->err, &ERR_BAD_REQUEST, "%.*s: %s", STR_F(at->path), text);
+    return err_set(at->err, &ERR_BAD_REQUEST, "%.*s: %.*s", STR_F(at->path), STR_F(message));
 }
 
 static struct str keys_text(const struct place *at, const struct place_key *keys)
@@ -50,7 +49,7 @@ int place_object(const struct place *at, const cJSON *value, const struct place_
                  void *into)
 {
     if (!json_is_object(value))
-        return wrong_type(at->err, at->path, "an object", value);
+        return config_wrong_type(at->err, at->path, "an object", value);
     json_each(member, value)
     {
         const struct place_key *key = keys;
@@ -70,7 +69,7 @@ int place_object(const struct place *at, const cJSON *value, const struct place_
 int place_string(const struct place *at, const cJSON *value, struct str *ret)
 {
     if (!json_is_string(value))
-        return wrong_type(at->err, at->path, "a string", value);
+        return config_wrong_type(at->err, at->path, "a string", value);
     *ret = arena_str(at->arena, json_str(value));
     return 0;
 }
@@ -80,10 +79,10 @@ int place_word(const struct place *at, const cJSON *value, const char *words, in
     int index;
 
     if (!json_is_string(value))
-        return wrong_type(at->err, at->path, "a string", value);
-    index = word_index(words, json_str(value));
+        return config_wrong_type(at->err, at->path, "a string", value);
+    index = str_word_index(words, json_str(value));
     if (index < 0)
-        return wrong_word(at->err, at->path, json_str(value), words);
+        return config_wrong_word(at->err, at->path, json_str(value), words);
     *ret = index;
     return 0;
 }
@@ -93,7 +92,7 @@ int place_count(const struct place *at, const cJSON *value, int64_t *ret)
     int64_t n;
 
     if (!json_is_number(value))
-        return wrong_type(at->err, at->path, "a whole number", value);
+        return config_wrong_type(at->err, at->path, "a whole number", value);
     if (!json_i64(value, &n) || n < 0)
         return place_error(at, "want a whole number of at least 0");
     *ret = n;
@@ -106,7 +105,7 @@ int place_seconds(const struct place *at, const cJSON *value, int64_t *ret)
     int64_t ns;
 
     if (!json_is_string(value))
-        return wrong_type(at->err, at->path, "a duration such as 72h", value);
+        return config_wrong_type(at->err, at->path, "a duration such as 72h", value);
     if (!duration_parse(json_str(value), &ns) || ns < 0 || (ns > 0 && ns < second))
         return place_error(at, "want a duration of at least 1s, such as 72h");
     *ret = ns / second;
@@ -119,7 +118,7 @@ int place_rational(const struct place *at, const cJSON *value, struct rational *
     struct rational r;
 
     if (!json_is_number(value) && !json_is_string(value))
-        return wrong_type(at->err, at->path, "an amount such as \"4\" or \"1/7\"", value);
+        return config_wrong_type(at->err, at->path, "an amount such as \"4\" or \"1/7\"", value);
     if (!rational_parse(text, &r) || rational_cmp(r, RATIONAL_ZERO) < 0)
         return place_error(at, "want an amount of at least 0 such as \"4\", \"0.25\" or \"1/7\"");
     *ret = r;
@@ -129,13 +128,13 @@ int place_rational(const struct place *at, const cJSON *value, struct rational *
 int place_map(const struct place *at, const cJSON *value, const cJSON **ret)
 {
     if (!json_is_object(value))
-        return wrong_type(at->err, at->path, "an object", value);
+        return config_wrong_type(at->err, at->path, "an object", value);
     json_each(member, value)
     {
         struct place inner = place_member(at, member->string);
 
         if (!json_is_string(member))
-            return wrong_type(at->err, inner.path, "a string", member);
+            return config_wrong_type(at->err, inner.path, "a string", member);
     }
     *ret = json_copy(at->arena, value);
     return 0;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: config (private)
+ *
+ * What the files of this room share. Must never be included outside it. */
+#pragma once
+
+#include <sublet/config_pool.h>
+#include <sublet/selector.h>
+
+/* ---- place.c: readers of nested objects ---- */
+
+/* A place in the configuration: "config: pools[0].caps". */
+struct place {
+    struct arena *arena;
+    struct str path;
+    struct err *err;
+};
+
+/* One key of an object: its reader receives the value, the place of the value and the draft it
+ * fills in. */
+struct place_key {
+    const char *key;
+    int (*read)(const struct place *at, const cJSON *value, void *into);
+};
+struct place place_member(const struct place *at, const char *key);
+struct place place_item(const struct place *at, size_t index);
+/* Passes every member to its reader. Unknown keys and values that are no objects are errors; a null
+ * is skipped. */
+int place_object(const struct place *at, const cJSON *value, const struct place_key *keys,
+                 void *into);
+int place_error(const struct place *at, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+int place_string(const struct place *at, const cJSON *value, struct str *ret);
+int place_word(const struct place *at, const cJSON *value, const char *words, int *ret);
+int place_count(const struct place *at, const cJSON *value, int64_t *ret);
+int place_seconds(const struct place *at, const cJSON *value, int64_t *ret);
+/* "4", "1/7" or a number; never negative. */
+int place_rational(const struct place *at, const cJSON *value, struct rational *ret);
+/* Strings to strings. */
+int place_map(const struct place *at, const cJSON *value, const cJSON **ret);
+
+/* ---- options.c: the option table ---- */
+
+/* The string of a flag, a variable or a default, as the node the file would hold. where names its
+ * origin. */
+int option_node(struct arena *a, const struct option *option, struct str where, struct str text,
+                cJSON **ret, struct err *err) MUST_CHECK;
+/* Checks a node against the option and stores it into the config; a null is skipped. */
+int option_store(struct arena *a, const struct option *option, struct str where, const cJSON *node,
+                 struct config *config, struct err *err) MUST_CHECK;
+/* An array of strings as a list. */
+int config_read_list(struct arena *a, struct str where, const cJSON *node, struct str_list *ret,
+                     struct err *err) MUST_CHECK;
+/* `where: want a string, got number`. */
+int config_wrong_type(struct err *err, struct str where, const char *want, const cJSON *got);
+/* `where: unknown value "x": want one of a|b`. */
+int config_wrong_word(struct err *err, struct str where, struct str got, const char *words);
+
+/* ---- the parts that are no options ---- */
+
+extern const char CONFIG_MODES[]; /* "exclusive|mig|..." */
+/* `pools:` and `bindings:` of the tree. */
+int config_load_pools(struct arena *a, const cJSON *tree, struct config *config,
+                      struct err *err) MUST_CHECK;
+int config_load_bindings(const struct place *at, const cJSON *list,
+                         struct config *config) MUST_CHECK;
+/* `authentication:` of the tree. It reads options: they must be loaded. */
+int config_load_authentication(struct arena *a, const cJSON *tree, struct config *config,
+                               struct err *err) MUST_CHECK;
