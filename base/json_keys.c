@@ -6,25 +6,10 @@
 #include "json_keys.h"
 
 #include <string.h>
-#include <sys/auxv.h>
 
-#include <sublet/mem.h>
+#include <sublet/hash.h>
 
 #include "json_impl.h"
-
-/* The kernel gives every process 16 random bytes, see getauxval(3): a secret without a global. */
-static uint64_t hash_seed(void)
-{
-    union {
-        unsigned long number;
-        const void *bytes;
-    } random = {.number = getauxval(AT_RANDOM)};
-    uint64_t seed = 0;
-
-    if (random.bytes)
-        memcpy(&seed, random.bytes, sizeof seed);
-    return seed;
-}
 
 static struct json_keys_slot *probe(const struct json_keys *keys, uint64_t hash, const char *key)
 {
