@@ -251,7 +251,7 @@ static bool is_printable(uint32_t code)
         {0xe0000, 0xe00ff}, {0xf0000, 0x10ffff},
     };
 
-    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+    for (size_t i = 0; i < COUNT(ranges); i++)
         if (code >= ranges[i][0] && code <= ranges[i][1])
             return false;
     return true;

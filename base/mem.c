@@ -93,6 +93,22 @@ void *mem_realloc(void *p, size_t size)
     return need(realloc(p, size ? size : 1));
 }
 
+/* The capacity of an array of n items that is to take one more. */
+static size_t grown(size_t n, size_t cap, size_t size)
+{
+    cap = cap ? cap * 2 : 8;
+    assert(n < cap && cap <= SIZE_MAX / size);
+    return cap;
+}
+
+void *mem_grow(void *items, size_t n, size_t *cap, size_t size)
+{
+    if (n < *cap)
+        return items;
+    *cap = grown(n, *cap, size);
+    return mem_realloc(items, *cap * size);
+}
+
 void *mem_free(const void *p)
 {
     union {
@@ -245,6 +261,19 @@ struct str arena_printf(struct arena *a, const char *format, ...)
     ret = arena_vprintf(a, format, args);
     va_end(args);
     return ret;
+}
+
+void *arena_more(struct arena *a, void *items, size_t n, size_t *cap, size_t size)
+{
+    void *more;
+
+    if (n < *cap)
+        return items;
+    *cap = grown(n, *cap, size);
+    more = arena_alloc(a, *cap * size);
+    if (n)
+        memcpy(more, items, n * size);
+    return more;
 }
 
 struct str arena_concat(struct arena *a, size_t n, const struct str *parts)

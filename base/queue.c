@@ -150,10 +150,7 @@ static void sift_down(struct queue *q, struct entry *e)
 static void push(struct queue *q, struct entry *e, int64_t due)
 {
     assert(e->slot == NOT_WAITING);
-    if (q->n == q->cap) {
-        q->cap = q->cap ? q->cap * 2 : 16;
-        q->heap = mem_realloc(q->heap, q->cap * sizeof(struct entry *));
-    }
+    GROW(q->heap, q->n, q->cap);
     e->due = due;
     e->arrival = q->arrivals++;
     place(q, q->n++, e);

@@ -208,7 +208,7 @@ static const struct {
 
 static uint64_t unit_ns(struct str name)
 {
-    for (size_t i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++)
+    for (size_t i = 0; i < COUNT(UNITS); i++)
         if (str_eq(UNITS[i].name, name))
             return UNITS[i].ns;
     return 0;

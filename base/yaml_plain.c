@@ -70,7 +70,7 @@ static const struct word *find_word(struct str text)
 {
     if (text.n && !strchr("~yYnNtTfFoO.+-", text.p[0]))
         return NULL;
-    for (size_t i = 0; text.n <= WORD_MAX && i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; text.n <= WORD_MAX && i < COUNT(words); i++)
         if (str_eqc(text, words[i].text))
             return &words[i];
     return NULL;

@@ -59,7 +59,7 @@ static void remove_remains(struct control *c)
                                           CONTROL_BACKUP ".partial-journal",
                                           CONTROL_BACKUP ".partial-wal"};
 
-    for (size_t i = 0; i < sizeof(remains) / sizeof(remains[0]); i++)
+    for (size_t i = 0; i < COUNT(remains); i++)
         unlinkat(c->directory, remains[i], 0);
 }
 

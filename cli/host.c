@@ -29,10 +29,10 @@ static char *const DEFAULTS[] = {
     (char[]){"--listen=127.0.0.1:6443"},
     (char[]){"--log-level=warn"},
 };
-#define N_DEFAULTS (sizeof(DEFAULTS) / sizeof(*DEFAULTS))
+#define N_DEFAULTS COUNT(DEFAULTS)
 static const char *const TAKEN[] = {"--name", "--data-dir", "--listen", "--log-level",
                                     "--controllers"};
-#define N_TAKEN (sizeof(TAKEN) / sizeof(*TAKEN))
+#define N_TAKEN COUNT(TAKEN)
 
 enum own_flag { OWN_NODES, OWN_SCHEDULER, N_OWN };
 static const char *const OWN[N_OWN] = {"--nodes", "--scheduler"};

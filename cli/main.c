@@ -33,7 +33,7 @@ static const struct {
 static void usage(FILE *out)
 {
     fputs("usage: sublet COMMAND [OPTIONS]\n\n", out);
-    for (size_t i = 0; i < sizeof(COMMANDS) / sizeof(*COMMANDS); i++)
+    for (size_t i = 0; i < COUNT(COMMANDS); i++)
         fprintf(out, "  %-12s %s\n", COMMANDS[i].name, COMMANDS[i].help);
 }
 
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
         name = "help";
     if (!strcmp(name, "--version"))
         name = "version";
-    for (size_t i = 0; i < sizeof(COMMANDS) / sizeof(*COMMANDS); i++) {
+    for (size_t i = 0; i < COUNT(COMMANDS); i++) {
         if (!strcmp(name, COMMANDS[i].name))
             return COMMANDS[i].run(argc - 2, argv + 2);
     }

@@ -16,7 +16,7 @@ const struct option CONFIG_OPTIONS[] = {
 #include <sublet/tbl/options.h>
 };
 #undef OPTION
-const size_t CONFIG_N_OPTIONS = sizeof CONFIG_OPTIONS / sizeof CONFIG_OPTIONS[0];
+const size_t CONFIG_N_OPTIONS = COUNT(CONFIG_OPTIONS);
 
 int config_wrong_type(struct err *err, struct str where, const char *want, const cJSON *got)
 {

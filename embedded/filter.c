@@ -176,7 +176,7 @@ bool filter_node(struct attempt *t, const struct node_entry *n, struct verdict *
     bool hopeless;
 
     *ret = (struct verdict){.n = 0};
-    for (size_t i = 0; i < sizeof(filters) / sizeof(*filters); i++) {
+    for (size_t i = 0; i < COUNT(filters); i++) {
         if (filters[i].refuses(t, n))
             return refuse(ret, filters[i].reason, filters[i].hopeless);
     }
@@ -200,7 +200,7 @@ void histogram_add(struct histogram *h, struct str reason)
             return;
         }
     }
-    if (h->n == sizeof(h->rows) / sizeof(*h->rows))
+    if (h->n == COUNT(h->rows))
         return;
     h->rows[h->n].reason = reason;
     h->rows[h->n++].n = 1;
@@ -208,7 +208,7 @@ void histogram_add(struct histogram *h, struct str reason)
 
 struct str histogram_text(struct histogram *h)
 {
-    struct str texts[sizeof(h->rows) / sizeof(*h->rows)];
+    struct str texts[COUNT(h->rows)];
     struct buf b = BUF_INIT(0);
 
     for (size_t i = 0; i < h->n; i++)

@@ -42,7 +42,7 @@ static const struct gpu_model MODELS[] = {
     {"l4", "NVIDIA-L4", "23034", "ada-lovelace", "8", "9", "false"},
     {"t4", "Tesla-T4", "15360", "turing", "7", "5", "false"},
 };
-#define N_MODELS (sizeof(MODELS) / sizeof(*MODELS))
+#define N_MODELS COUNT(MODELS)
 
 enum member_type { TEXT, NUMBER, TEXTS, AMOUNTS, LIST, GROUP };
 struct member {
@@ -261,7 +261,7 @@ static void add_gpu_labels(struct reader *r, const struct gpu_model *m, int64_t 
         {"feature.node.kubernetes.io/pci-10de.present", STR("true")},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+    for (size_t i = 0; i < COUNT(rows); i++)
         json_set_str(a, labels, rows[i].key, rows[i].value);
 }
 

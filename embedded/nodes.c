@@ -65,7 +65,7 @@ static const struct {
     {"PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"},
     {"Ready", "True", "KubeletReady", "simulated kubelet is posting ready status"},
 };
-#define N_CONDITIONS (sizeof(CONDITIONS) / sizeof(*CONDITIONS))
+#define N_CONDITIONS COUNT(CONDITIONS)
 
 static bool set_conditions(struct arena *a, cJSON *node, bool down, int64_t now_s)
 {
@@ -173,7 +173,7 @@ static bool set_node_info(struct arena *a, cJSON *node)
     if (json_str_at(status, "nodeInfo.kubeletVersion").n)
         return false;
     info = json_set(a, status, "nodeInfo", json_new_object(a));
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+    for (size_t i = 0; i < COUNT(texts); i++)
         json_set_str(a, info, texts[i][0], str_c(texts[i][1]));
     json_set_i64(a, json_ensure_path(a, status, "daemonEndpoints.kubeletEndpoint"), "Port", 10250);
     return true;
@@ -189,7 +189,7 @@ static bool set_capacity(struct arena *a, cJSON *node)
         return false;
     if (!json_count(json_get(status, "capacity"))) {
         cJSON *capacity = json_set(a, status, "capacity", json_new_object(a));
-        for (size_t i = 0; i < sizeof(amounts) / sizeof(*amounts); i++)
+        for (size_t i = 0; i < COUNT(amounts); i++)
             json_set_str(a, capacity, amounts[i][0], str_c(amounts[i][1]));
     }
     json_set(a, status, "allocatable", json_copy(a, json_get(status, "capacity")));

@@ -80,7 +80,7 @@ static bool read_exponent(struct str text, struct parts *ret)
 
 static bool read_suffix(struct str text, struct parts *ret)
 {
-    for (size_t i = 0; i < sizeof(SUFFIXES) / sizeof(SUFFIXES[0]); i++) {
+    for (size_t i = 0; i < COUNT(SUFFIXES); i++) {
         if (!str_eqc(text, SUFFIXES[i].name))
             continue;
         ret->format = SUFFIXES[i].format;
@@ -216,7 +216,7 @@ bool quantity_parse(struct str text, struct quantity *ret)
 
 static const char *suffix_name(enum quantity_format format, int exponent)
 {
-    for (size_t i = 0; i < sizeof(SUFFIXES) / sizeof(SUFFIXES[0]); i++)
+    for (size_t i = 0; i < COUNT(SUFFIXES); i++)
         if (SUFFIXES[i].format == format && SUFFIXES[i].exponent == exponent)
             return SUFFIXES[i].name;
     return "";

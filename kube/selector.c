@@ -26,7 +26,7 @@ static void add_problem(struct problems *p, struct str field, struct str value, 
     if (p->n == PROBLEMS_MAX)
         return;
     struct str parts[] = {field, STR(": Invalid value: "), value, STR(": "), detail};
-    p->list[p->n++] = arena_concat(p->a, sizeof(parts) / sizeof(parts[0]), parts);
+    p->list[p->n++] = arena_concat(p->a, COUNT(parts), parts);
 }
 
 static void check_name(struct problems *p, struct str field, enum name_rule rule, struct str value)
@@ -170,7 +170,7 @@ static bool read_operator(struct str name, enum selector_op *ret)
         {"DoesNotExist", SEL_NOT_EXISTS},
     };
 
-    for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
+    for (size_t i = 0; i < COUNT(operators); i++) {
         if (!str_eqc(name, operators[i].name))
             continue;
         *ret = operators[i].op;

@@ -96,14 +96,7 @@ static void add_value(struct parser *p, struct values *v, struct str value)
     if (value.n == 0 && v->has_empty)
         return;
     v->has_empty = v->has_empty || value.n == 0;
-    if (v->n == v->cap) {
-        size_t cap = v->cap ? v->cap * 2 : 4;
-        struct str *grown = arena_alloc(p->a, cap * sizeof(*grown));
-        if (v->n > 0)
-            memcpy(grown, v->list, v->n * sizeof(*grown));
-        v->list = grown;
-        v->cap = cap;
-    }
+    ARENA_GROW(p->a, v->list, v->n, v->cap);
     v->list[v->n++] = value;
 }
 
@@ -186,7 +179,7 @@ static int parse_operator(struct parser *p, enum selector_op *ret)
     };
     struct token token = consume(p);
 
-    for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
+    for (size_t i = 0; i < COUNT(operators); i++) {
         if (!str_eqc(token.text, operators[i].text))
             continue;
         *ret = operators[i].op;

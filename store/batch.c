@@ -12,10 +12,7 @@ struct op *batch_add(struct store *s, enum op_kind kind, size_t bytes)
         s->open = NEW(struct batch);
     struct batch *b = s->open;
 
-    if (b->n_ops == b->cap_ops) {
-        b->cap_ops = b->cap_ops ? b->cap_ops * 2 : 16;
-        b->ops = mem_realloc(b->ops, b->cap_ops * sizeof(*b->ops));
-    }
+    GROW(b->ops, b->n_ops, b->cap_ops);
     struct op *op = &b->ops[b->n_ops++];
     *op = (struct op){.kind = kind};
     b->bytes += bytes;
@@ -41,10 +38,7 @@ void store_on_commit(struct store *s, store_done_cb done, void *ctx)
 
     if (!b)
         b = s->open = NEW(struct batch);
-    if (b->n_done == b->cap_done) {
-        b->cap_done = b->cap_done ? b->cap_done * 2 : 8;
-        b->done = mem_realloc(b->done, b->cap_done * sizeof(*b->done));
-    }
+    GROW(b->done, b->n_done, b->cap_done);
     b->done[b->n_done++] = (struct done){done, ctx};
     if (b == s->open)
         drive_schedule(s);
@@ -74,10 +68,7 @@ static void touch(struct store *s, struct table *t)
     if (t->touched)
         return;
     t->touched = true;
-    if (s->n_touched == s->cap_touched) {
-        s->cap_touched = s->cap_touched ? s->cap_touched * 2 : 16;
-        s->touched = mem_realloc(s->touched, s->cap_touched * sizeof(struct table *));
-    }
+    GROW(s->touched, s->n_touched, s->cap_touched);
     s->touched[s->n_touched++] = t;
 }
 

@@ -130,7 +130,7 @@ static void remove_copy(const char *dir)
                                         DB_LOG_FILE ".lost",
                                         DB_LOG_FILE ".damaged"};
 
-    for (size_t i = 0; i < sizeof(FILES) / sizeof(FILES[0]); i++) {
+    for (size_t i = 0; i < COUNT(FILES); i++) {
         char *path = db_path_join(dir, FILES[i]);
         unlink(path);
         mem_free(path);

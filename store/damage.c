@@ -16,10 +16,7 @@ static bool names_its_key(const struct db_version *v, const struct db_trail *t, 
 void loss_add(struct loss_list *l, const struct db_version *v, const struct db_trail *t,
               struct str resource)
 {
-    if (l->n == l->cap) {
-        l->cap = l->cap ? l->cap * 2 : 16;
-        l->items = mem_realloc(l->items, l->cap * sizeof(*l->items));
-    }
+    GROW(l->items, l->n, l->cap);
     struct loss *loss = &l->items[l->n++];
     *loss = (struct loss){.revision = t->revision, .key = t->key, .type = t->type};
     if (names_its_key(v, t, resource)) {
@@ -239,10 +236,7 @@ void damage_record(struct store *s, unsigned kind, struct str key)
 {
     struct damage *d = &s->damage;
 
-    if (d->n_records == d->cap_records) {
-        d->cap_records = d->cap_records ? d->cap_records * 2 : 8;
-        d->records = mem_realloc(d->records, d->cap_records * sizeof(*d->records));
-    }
+    GROW(d->records, d->n_records, d->cap_records);
     d->records[d->n_records++] = (struct damaged_record){kind, mem_str(key)};
 }
 

@@ -289,7 +289,7 @@ static void clear_bindings(struct db *db)
                                            SQL_RESOURCE};
 
     /* The bound memory is the loop thread's; no pointer to it outlives the transaction. */
-    for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]); i++)
+    for (size_t i = 0; i < COUNT(bound); i++)
         sqlite3_clear_bindings(db_statement(db, bound[i]));
 }
 

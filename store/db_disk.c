@@ -28,7 +28,7 @@ static const struct {
 enum store_disk db_disk_met(struct db *db, int system)
 {
     db->met = STORE_DISK_WRITABLE;
-    for (size_t i = 0; i < sizeof(CAUSES) / sizeof(CAUSES[0]); i++) {
+    for (size_t i = 0; i < COUNT(CAUSES); i++) {
         if (CAUSES[i].system != system)
             continue;
         db->met = CAUSES[i].disk;

@@ -136,9 +136,9 @@ static int note_untraced(struct db *to, bool broken, struct err *err)
 
 static int copy_rows(struct db *from, struct db *to, struct err *err)
 {
-    bool broken[sizeof(WALKS) / sizeof(WALKS[0])];
+    bool broken[COUNT(WALKS)];
 
-    for (size_t i = 0; i < sizeof(WALKS) / sizeof(WALKS[0]); i++) {
+    for (size_t i = 0; i < COUNT(WALKS); i++) {
         if (walk(from, to, &WALKS[i], &broken[i], err))
             return -1;
     }

@@ -288,7 +288,7 @@ void drive_stop(struct store *s, void (*stopped)(struct store *s))
                               (uv_handle_t *)&s->writer.answered};
 
     s->stopped = stopped;
-    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
+    for (size_t i = 0; i < COUNT(handles); i++) {
         handles[i]->data = s;
         s->open_handles++;
         uv_close(handles[i], on_handle_closed);

@@ -23,10 +23,7 @@ struct moves {
 
 static void add(struct moves *m, struct object_entry *e)
 {
-    if (m->n == m->cap) {
-        m->cap = m->cap ? m->cap * 2 : 2 * PACK_LEAST;
-        m->entries = mem_realloc(m->entries, m->cap * sizeof(*m->entries));
-    }
+    GROW(m->entries, m->n, m->cap);
     m->entries[m->n++] = e;
 }
 

@@ -84,10 +84,7 @@ static bool needs(const struct store_recall *r, const struct history_slot *slot)
 
 static void keep(struct store_recall *r, const struct store_object *o)
 {
-    if (r->n == r->cap) {
-        r->cap = r->cap ? r->cap * 2 : 16;
-        r->objects = mem_realloc(r->objects, r->cap * sizeof(const struct store_object *));
-    }
+    GROW(r->objects, r->n, r->cap);
     r->objects[r->n++] = store_object_ref(o);
 }
 

@@ -88,10 +88,7 @@ static void past_add(struct past *p, const struct range *r, const struct store_o
 {
     if (!in_namespace(r, o) || !is_behind(r, o))
         return;
-    if (p->n == p->cap) {
-        p->cap = p->cap ? p->cap * 2 : 64;
-        p->objects = mem_realloc(p->objects, p->cap * sizeof(const struct store_object *));
-    }
+    GROW(p->objects, p->n, p->cap);
     p->objects[p->n++] = o;
 }
 

@@ -67,7 +67,7 @@ static struct str secret_type(struct str type)
                                        "kubernetes.io/ssh-auth",
                                        "kubernetes.io/tls"};
 
-    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+    for (size_t i = 0; i < COUNT(kept); i++) {
         if (str_eqc(type, kept[i]))
             return type;
     }

@@ -11,7 +11,7 @@ static const char *const KINDS[] = {"Pod", "Service", "PersistentVolumeClaim", "
 
 static bool kind_shown(struct str kind)
 {
-    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
+    for (size_t i = 0; i < COUNT(KINDS); i++) {
         if (str_eqc(kind, KINDS[i]))
             return true;
     }
@@ -37,7 +37,7 @@ static cJSON *involved_up(struct arena *a, const cJSON *from, struct str ns, str
     static const char *const keys[] = {"kind", "apiVersion", "fieldPath"};
     cJSON *ret = json_new_object(a);
 
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         struct str value = json_str(json_get(from, keys[i]));
 
         if (value.n)

@@ -48,7 +48,7 @@ static const struct env_rule *rule_for(const struct config *config, struct str n
 {
     if (gpu_is_variable(config, name))
         return &NO_DEVICE;
-    for (size_t i = 0; i < sizeof RULES / sizeof RULES[0]; i++) {
+    for (size_t i = 0; i < COUNT(RULES); i++) {
         const struct env_rule *rule = &RULES[i];
 
         if (rule->shared_only && !shared)
@@ -88,7 +88,7 @@ bool env_prefix_refused(const struct config *config, struct str prefix, enum poo
         return false;
     if (gpu_variable_begins(config, prefix))
         return true;
-    for (size_t i = 0; i < sizeof RULES / sizeof RULES[0]; i++) {
+    for (size_t i = 0; i < COUNT(RULES); i++) {
         struct str name = str_c(RULES[i].name);
 
         if (RULES[i].shared_only && !is_shared(mode))
@@ -141,7 +141,7 @@ bool mount_refused(struct str mount_path)
     char clean[4096];
     struct str path = {clean, clean_path(mount_path, clean, sizeof clean)};
 
-    for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++) {
+    for (size_t i = 0; i < COUNT(directories); i++) {
         struct str directory = str_c(directories[i]);
 
         if (str_has_prefix(path, directory) &&

@@ -31,7 +31,7 @@ static const struct {
     {"METAX_VISIBLE_DEVICES", "metax-tech.com/*"},
     {"ENFLAME_VISIBLE_DEVICES", "enflame.com/*"},
 };
-enum { N_VENDORS = sizeof VENDORS / sizeof VENDORS[0] };
+enum { N_VENDORS = COUNT(VENDORS) };
 
 static bool pattern_matches(const char *patterns, struct str resource)
 {

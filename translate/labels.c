@@ -36,7 +36,7 @@ bool labels_key_listed(struct str key, struct str_list allow)
 
 static bool written_by_both(struct str key)
 {
-    for (size_t i = 0; i < sizeof WRITTEN_BY_BOTH / sizeof WRITTEN_BY_BOTH[0]; i++) {
+    for (size_t i = 0; i < COUNT(WRITTEN_BY_BOTH); i++) {
         if (str_eqc(key, WRITTEN_BY_BOTH[i]))
             return true;
     }
@@ -45,7 +45,7 @@ static bool written_by_both(struct str key)
 
 void labels_drop_written_by_both(cJSON *labels)
 {
-    for (size_t i = 0; i < sizeof WRITTEN_BY_BOTH / sizeof WRITTEN_BY_BOTH[0]; i++)
+    for (size_t i = 0; i < COUNT(WRITTEN_BY_BOTH); i++)
         json_remove(labels, WRITTEN_BY_BOTH[i]);
 }
 

@@ -91,7 +91,7 @@ static bool is_derived(struct str key)
     static const char *const keys[] = {LABEL_POOL, LABEL_MODE, ANNOTATION_OWNED, ANNOTATION_LABELS,
                                        ANNOTATION_ALL};
 
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         if (str_eqc(key, keys[i]))
             return true;
     }
@@ -118,7 +118,7 @@ cJSON *metadata_patch(struct arena *a, const cJSON *host_now, const cJSON *host_
     struct owned owned = owned_of(a, host_now);
     cJSON *ret = NULL;
 
-    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
+    for (size_t i = 0; i < COUNT(maps); i++) {
         const cJSON *now = json_get(json_get(host_now, "metadata"), maps[i].map);
         const cJSON *wanted = json_get(json_get(host_wanted, "metadata"), maps[i].map);
         cJSON *patch;

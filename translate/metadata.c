@@ -14,7 +14,7 @@ static const char *const LISTED[] = {
 
 static bool annotation_listed(const struct translate_tenant *t, struct str key)
 {
-    for (size_t i = 0; i < sizeof LISTED / sizeof LISTED[0]; i++) {
+    for (size_t i = 0; i < COUNT(LISTED); i++) {
         if (str_eqc(key, LISTED[i]))
             return true;
     }

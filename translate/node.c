@@ -36,7 +36,7 @@ static const char *const LABELS[] = {
 
 static bool label_shown(const struct translate_tenant *t, struct str key)
 {
-    for (size_t i = 0; i < sizeof LABELS / sizeof LABELS[0]; i++) {
+    for (size_t i = 0; i < COUNT(LABELS); i++) {
         struct str entry = str_c(LABELS[i]);
 
         if (entry.p[entry.n - 1] == '/' ? str_has_prefix(key, entry) : str_eq(key, entry))
@@ -133,9 +133,9 @@ static cJSON *info_up(struct arena *a, const cJSON *info)
         "architecture"};
     cJSON *ret = json_new_object(a);
 
-    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+    for (size_t i = 0; i < COUNT(ids); i++)
         add_str(a, ret, ids[i], STR(""));
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+    for (size_t i = 0; i < COUNT(keys); i++)
         add_str(a, ret, keys[i], json_str(json_get(info, keys[i])));
     return ret;
 }

@@ -145,7 +145,7 @@ cJSON *resources_down(struct down *d, const cJSON *resources)
     static const char *const maps[] = {"limits", "requests"};
     cJSON *ret = json_new_object(d->arena);
 
-    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
+    for (size_t i = 0; i < COUNT(maps); i++) {
         const cJSON *map = json_get(resources, maps[i]);
 
         if (json_is_object(map))

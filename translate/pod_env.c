@@ -157,7 +157,7 @@ static void add_api(struct env_list *e)
     cJSON *ports;
 
     if (!t->api_ip.n) {
-        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (size_t i = 0; i < COUNT(names); i++)
             add(&first, arena_printf(e->d->arena, "KUBERNETES_%s", names[i]), STR(""));
         return;
     }
@@ -255,7 +255,7 @@ static bool host_field(struct str path)
     static const char *const paths[] = {"spec.nodeName", "status.hostIP", "status.hostIPs",
                                         "status.podIP", "status.podIPs"};
 
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+    for (size_t i = 0; i < COUNT(paths); i++) {
         if (str_eqc(path, paths[i]))
             return true;
     }

@@ -61,7 +61,7 @@ cJSON *fence_expressions(struct arena *a, const struct config *config)
 
     if (!config_cpu_node_value(config, STR(LABEL_POOL)).p)
         expression(a, ret, STR(LABEL_POOL), "DoesNotExist");
-    for (size_t i = 0; i < sizeof ACCELERATORS / sizeof ACCELERATORS[0]; i++)
+    for (size_t i = 0; i < COUNT(ACCELERATORS); i++)
         json_append(not_in(a, ret, str_c(ACCELERATORS[i].key)),
                     json_new_string(a, str_c(ACCELERATORS[i].value)));
     exclude_pools(a, config, ret);

@@ -275,7 +275,7 @@ cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t
                                   known->names,
                                   known->n,
                                   false};
-    for (size_t i = 0; i < sizeof FIELDS / sizeof FIELDS[0]; i++) {
+    for (size_t i = 0; i < COUNT(FIELDS); i++) {
         const cJSON *value = json_get(host, FIELDS[i].key);
 
         if (value && !json_is_null(value))

@@ -89,7 +89,7 @@ cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON 
     cJSON *spec = NULL, *ret, *metadata;
     bool lists = false, same = json_equal(now, wanted);
 
-    for (size_t i = 0; !same && i < sizeof FIELDS / sizeof FIELDS[0]; i++) {
+    for (size_t i = 0; !same && i < COUNT(FIELDS); i++) {
         cJSON *value =
             FIELDS[i].patch(a, json_get(now, FIELDS[i].key), json_get(wanted, FIELDS[i].key));
 
@@ -123,7 +123,7 @@ static bool same_container(const cJSON *now, const cJSON *wanted)
 {
     static const char *const keys[] = {"command", "args", "restartPolicy"};
 
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         if (!json_equal(json_get(now, keys[i]), json_get(wanted, keys[i])))
             return false;
     }
@@ -134,7 +134,7 @@ bool translate_pod_is_made_of(const cJSON *host_now, const cJSON *host_wanted)
 {
     static const char *const lists[] = {"initContainers", "containers"};
 
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+    for (size_t i = 0; i < COUNT(lists); i++) {
         const cJSON *now = json_get(json_get(host_now, "spec"), lists[i]);
 
         json_each(wanted, json_get(json_get(host_wanted, "spec"), lists[i]))
@@ -224,7 +224,7 @@ cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON 
     const cJSON *now = json_get(host_now, "spec"), *wanted = json_get(host_wanted, "spec");
     cJSON *spec = json_new_object(a), *ret = json_new_object(a);
 
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < COUNT(parts); i++) {
         cJSON *patch =
             parts[i].patch(a, json_get(now, parts[i].key), json_get(wanted, parts[i].key));
 

@@ -102,7 +102,7 @@ static struct str field_path_down(struct down *d, struct str path)
     const cJSON *labels = json_get(d->meta, "labels"), *notes = json_get(d->meta, "annotations");
     struct str key;
 
-    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
+    for (size_t i = 0; i < COUNT(fixed); i++) {
         if (str_eqc(path, fixed[i].path))
             return str_c(fixed[i].down);
     }
@@ -301,7 +301,7 @@ static const struct source {
 
 static const struct source *find_source(const char *key)
 {
-    for (size_t i = 0; i < sizeof SOURCES / sizeof SOURCES[0]; i++) {
+    for (size_t i = 0; i < COUNT(SOURCES); i++) {
         if (strcmp(SOURCES[i].key, key) == 0)
             return &SOURCES[i];
     }
@@ -346,7 +346,7 @@ cJSON *volume_down(struct down *d, const cJSON *volume)
     cJSON *ret = json_new_object(d->arena);
 
     add_str(d->arena, ret, "name", name);
-    for (size_t i = 0; i < sizeof SOURCES / sizeof SOURCES[0]; i++) {
+    for (size_t i = 0; i < COUNT(SOURCES); i++) {
         const cJSON *value = json_get(volume, SOURCES[i].key);
         const char *key = SOURCES[i].key;
         cJSON *down;

@@ -49,7 +49,7 @@ static bool is_own(struct str reason)
 {
     struct str lead = STR("Insufficient ");
 
-    for (size_t i = 0; i < sizeof OWN_REASONS / sizeof OWN_REASONS[0]; i++) {
+    for (size_t i = 0; i < COUNT(OWN_REASONS); i++) {
         if (str_eqc(reason, OWN_REASONS[i]))
             return true;
     }
@@ -59,7 +59,7 @@ static bool is_own(struct str reason)
 
 static bool is_before_nodes(struct str text)
 {
-    for (size_t i = 0; i < sizeof BEFORE_NODES / sizeof BEFORE_NODES[0]; i++) {
+    for (size_t i = 0; i < COUNT(BEFORE_NODES); i++) {
         if (str_has_prefix(text, str_c(BEFORE_NODES[i])))
             return true;
     }
@@ -210,7 +210,7 @@ bool scheduling_up(struct arena *a, struct str text, size_t shown, struct str *r
         {"pod triggered scale-up", "pod triggered scale-up"},
     };
 
-    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
+    for (size_t i = 0; i < COUNT(fixed); i++) {
         if (str_has_prefix(text, str_c(fixed[i].lead))) {
             *ret = str_c(fixed[i].text);
             return true;

@@ -156,7 +156,7 @@ static int check_new_addresses(struct arena *a, const cJSON *service, const cJSO
     static const char *const keys[] = {"externalIPs", "loadBalancerIP", "loadBalancerSourceRanges"};
     cJSON *spec = json_copy(a, json_get(service, "spec"));
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         if (same_member(spec, json_get(old, "spec"), keys[i]))
             json_remove(spec, keys[i]);
     }

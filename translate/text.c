@@ -183,7 +183,7 @@ static size_t hide(const struct text_names *names, struct str text, size_t at, s
         return taint_end(text, at);
     }
     *ret = STR(HIDDEN);
-    for (size_t i = 0; !names->program && i < sizeof leads / sizeof leads[0]; i++) {
+    for (size_t i = 0; !names->program && i < COUNT(leads); i++) {
         bool quoted = leads[i].lead[0] == '"';
 
         if ((leads[i].refusal && !names->refusal) || !str_has_prefix(rest, str_c(leads[i].lead)))

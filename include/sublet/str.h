@@ -14,6 +14,9 @@ struct str {
     size_t n;
 };
 
+/* Elements of an array; never of a pointer. */
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
 #define STR(literal) ((struct str){("" literal), sizeof(literal) - 1})
 #define STR_NULL     ((struct str){NULL, 0})
 /* For printf: printf("%.*s", STR_F(s)). */

@@ -404,7 +404,7 @@ static const struct vendor {
     {"METAX_VISIBLE_DEVICES", {"metax-tech.com/"}},
     {"ENFLAME_VISIBLE_DEVICES", {"enflame.com/"}},
 };
-enum { N_VENDORS = sizeof VENDORS / sizeof VENDORS[0] };
+enum { N_VENDORS = COUNT(VENDORS) };
 
 static const struct vendor *vendor_of(struct str name)
 {
@@ -754,7 +754,7 @@ static const struct {
 
 check_fn check_find(struct str name)
 {
-    for (size_t i = 0; i < sizeof CHECKS / sizeof CHECKS[0]; i++) {
+    for (size_t i = 0; i < COUNT(CHECKS); i++) {
         if (str_eqc(name, CHECKS[i].name))
             return CHECKS[i].check;
     }

@@ -131,7 +131,7 @@ static struct str pick(struct generator *g, struct str words)
 
 static struct str word_for(struct generator *g, struct str field)
 {
-    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
+    for (size_t i = 0; i < COUNT(WORDS); i++) {
         if (str_eqc(field, WORDS[i].field) && !chance(g, 5))
             return pick(g, str_c(WORDS[i].words));
     }
@@ -215,7 +215,7 @@ static int64_t number(struct generator *g)
 {
     static const int64_t numbers[] = {0, 1, 2, 80, 443, 300, 3600, 100000, -1, 2000001000, 30000};
 
-    return numbers[generator_below(g, sizeof numbers / sizeof numbers[0])];
+    return numbers[generator_below(g, COUNT(numbers))];
 }
 
 static cJSON *value(struct generator *g, uint32_t node, struct str field, unsigned depth)

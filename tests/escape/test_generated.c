@@ -49,7 +49,7 @@ static const char *const CONFIGS[] = {
                                                                           "true}, {pool: "
                                                                           "h100, guarantee: 10}]}",
 };
-enum { N_CONFIGS = sizeof CONFIGS / sizeof CONFIGS[0] };
+enum { N_CONFIGS = COUNT(CONFIGS) };
 
 struct run {
     struct arena *arena, *scratch;
@@ -205,7 +205,7 @@ static void try_one(struct run *r, uint64_t number)
 
     r->generator.arena = r->scratch;
     r->generator.state = r->seed + number * 0x632BE59BD9B4E019u;
-    kind = kinds[generator_below(&r->generator, sizeof kinds / sizeof kinds[0])];
+    kind = kinds[generator_below(&r->generator, COUNT(kinds))];
     t = &r->tenants[generator_below(&r->generator, N_CONFIGS)];
     object = generate_object(&r->generator, kind);
     err_init(&err, r->scratch);
@@ -229,7 +229,7 @@ static size_t report_missed(struct run *r)
     struct buf b = BUF_INIT(0);
     size_t total = 0, missed = 0;
 
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    for (size_t i = 0; i < COUNT(kinds); i++)
         total += generator_missed(&r->generator, kinds[i], &b);
     for (size_t i = 0; i < b.n; i++)
         missed += b.p[i] == '\n';

@@ -123,7 +123,7 @@ static void good_objects_pass(void **state)
                                         "config-map", "secret", "claim"};
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         const char *bad = check(f, STR(""), str_c(names[i]), node_get(f->good, names[i]));
 
         if (bad)
@@ -204,7 +204,7 @@ static void unknown_members_are_found(void **state)
     struct fixture *f = *state;
     size_t tried = 0;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         struct node *object = node_copy(f->arena, node_get(f->good, names[i]));
 
         tried += try_unknown(f, str_c(names[i]), object, object);
@@ -219,7 +219,7 @@ static void what_is_no_json_is_found(void **state)
         "{}x", "\"\x01\"", "{\"a\" 1}",         "nul"};
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < COUNT(texts); i++) {
         const char *why = NULL;
 
         assert_null(node_read(f->scratch, str_c(texts[i]), &why));

@@ -265,7 +265,7 @@ static enum net_method method_of(struct str text)
 {
     static const char *const names[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < COUNT(names); i++)
         if (str_eqc(text, names[i]))
             return (enum net_method)i;
     return NET_OTHER;

@@ -15,7 +15,7 @@ static void check_sums(struct quantity q)
 {
     static const int64_t others[] = {0, 1, -1, 1024, INT64_MAX, INT64_MIN};
 
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+    for (size_t i = 0; i < COUNT(others); i++) {
         struct quantity other = quantity_from_i64(others[i], QUANTITY_BINARY_SI);
         struct quantity sum = quantity_add(q, other);
         int order = quantity_cmp(sum, q);

@@ -116,7 +116,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 
     err_init(&err, a);
     if (json_parse(a, (struct str){(const char *)data, size}, &pod, &err) == 0) {
-        for (size_t i = 0; i < sizeof CONFIGS / sizeof CONFIGS[0]; i++)
+        for (size_t i = 0; i < COUNT(CONFIGS); i++)
             with_config(a, CONFIGS[i], pod);
     }
     arena_free(a);

@@ -103,10 +103,8 @@ static enum socket_next talk(struct str bytes, size_t piece, struct buf *ret_sen
         {STR("sec-websocket-key"), STR("AAECAwQFBgcICQoLDA0ODw==")},
         {STR("sec-websocket-version"), STR("13")},
     };
-    struct net_request request = {.method = NET_GET,
-                                  .http_major = 1,
-                                  .headers = asked,
-                                  .n_headers = sizeof(asked) / sizeof(*asked)};
+    struct net_request request = {
+        .method = NET_GET, .http_major = 1, .headers = asked, .n_headers = COUNT(asked)};
     struct net_exchange exchange = {.sent = BUF_INIT(0)};
     struct call call = {.arena = arena_new(0), .request = &request, .exchange = &exchange};
     enum socket_next next = SOCKET_GO_ON;

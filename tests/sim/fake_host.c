@@ -372,7 +372,7 @@ static void count_asked(struct fake_host *h, const struct wire *w, const struct 
                        q->dry_run != t->dry_run))
         q++;
     if (q == end) {
-        assert(h->n_asked < sizeof(h->asked) / sizeof(*h->asked));
+        assert(h->n_asked < COUNT(h->asked));
         h->n_asked++;
         snprintf(q->method, sizeof(q->method), "%s", w->method);
         snprintf(q->plural, sizeof(q->plural), "%s", t->plural);
@@ -397,7 +397,7 @@ static bool is_denied(struct fake_host *h, struct wire *w, const struct target *
     struct str right = arena_printf(t->arena, "%s %s", verb_of(w, t), t->plural);
     struct str said;
 
-    for (size_t i = 0; i < sizeof(h->denied) / sizeof(*h->denied); i++) {
+    for (size_t i = 0; i < COUNT(h->denied); i++) {
         if (!h->denied[i] || !str_eqc(right, h->denied[i]))
             continue;
         said = arena_printf(t->arena,
@@ -607,7 +607,7 @@ unsigned fake_host_asked(const struct fake_host *h, const char *method, const ch
 
 void fake_host_deny(struct fake_host *h, const char *right, bool deny)
 {
-    size_t n = sizeof(h->denied) / sizeof(*h->denied), at = n;
+    size_t n = COUNT(h->denied), at = n;
 
     for (size_t i = n; i-- > 0;) {
         if (deny ? !h->denied[i] : h->denied[i] && !strcmp(h->denied[i], right))
@@ -659,7 +659,7 @@ static void on_closed(uv_handle_t *handle)
     struct fake_host *h = handle->data;
 
     fake_objects_fini(h);
-    for (size_t i = 0; i < sizeof(h->denied) / sizeof(*h->denied); i++)
+    for (size_t i = 0; i < COUNT(h->denied); i++)
         mem_free(h->denied[i]);
     mem_free(h);
 }

@@ -93,7 +93,7 @@ static const struct row {
 static void test_nothing_is_removed(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+    for (size_t i = 0; i < COUNT(ROWS); i++) {
         struct sim *s = sim_new(100 + i, CONFIG);
         struct str a, b;
 

@@ -147,10 +147,7 @@ static void list_backups(const struct audit_file *f, DIR *dir, struct backups *r
     while ((entry = readdir(dir)) != NULL) {
         if (!is_backup(f, str_c(entry->d_name)))
             continue;
-        if (ret->n == ret->cap) {
-            ret->cap = ret->cap ? 2 * ret->cap : 16;
-            ret->names = mem_realloc(ret->names, ret->cap * sizeof(*ret->names));
-        }
+        GROW(ret->names, ret->n, ret->cap);
         ret->names[ret->n++] = mem_strdup(str_c(entry->d_name));
     }
     if (ret->n)

@@ -141,7 +141,7 @@ static int read_level(struct reader *r, const cJSON *rule, struct str path, enum
 {
     struct str level = json_str(json_get(rule, "level"));
 
-    for (size_t i = 0; i < sizeof(LEVELS) / sizeof(LEVELS[0]); i++) {
+    for (size_t i = 0; i < COUNT(LEVELS); i++) {
         if (str_eqc(level, LEVELS[i])) {
             *ret = (enum audit_level)i;
             return 0;
@@ -241,7 +241,7 @@ static int read_rule(struct reader *r, const cJSON *node, struct str path, struc
 
     if (check_keys(r, node, path, keys) || read_level(r, node, path, &rule->level))
         return -1;
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+    for (size_t i = 0; i < COUNT(lists); i++)
         if (read_texts(r, node, path, lists[i].key, lists[i].to))
             return -1;
     if (read_groups(r, node, path, rule) || read_stages(r, node, path, &rule->omit_stages) ||

@@ -98,7 +98,7 @@ static int check_bound(struct auth *auth, struct arena *a, const struct token_cl
         {"Node", "nodes", "node", false},
     };
 
-    for (size_t i = 0; i < sizeof(bound) / sizeof(*bound); i++) {
+    for (size_t i = 0; i < COUNT(bound); i++) {
         if (!str_eqc(c->bound_kind, bound[i].kind))
             continue;
         const struct store_object *o =

@@ -39,7 +39,6 @@ static const struct binding_row BINDINGS[] = {
 #undef BOOTSTRAP_ROLE
 #undef BOOTSTRAP_BINDING
 };
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 struct bootstrap {
     struct auth *auth;

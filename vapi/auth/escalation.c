@@ -269,7 +269,7 @@ static bool is_upkeep(const char *key)
     static const char *const keys[] = {"ownerReferences", "finalizers", "managedFields",
                                        "resourceVersion"};
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         if (!strcmp(key, keys[i]))
             return true;
     }

@@ -385,7 +385,7 @@ static void become(struct arena *a, const struct wanted *w, const struct mode *m
 static size_t *last_mode(struct auth *auth, const struct user *user)
 {
     uint64_t hash = str_hash(user->name, 0x1357);
-    size_t at = hash % (sizeof(auth->modes) / sizeof(auth->modes[0]));
+    size_t at = hash % COUNT(auth->modes);
 
     if (auth->modes[at].user != hash) {
         auth->modes[at].user = hash;
@@ -427,7 +427,7 @@ int auth_impersonate(struct auth *auth, struct arena *a, const struct net_reques
     last = *last_mode(auth, user);
     if (last && act(&q, last - 1, user, err))
         return 0;
-    for (size_t i = 0; i < sizeof(MODES) / sizeof(MODES[0]); i++) {
+    for (size_t i = 0; i < COUNT(MODES); i++) {
         if (i + 1 != last && act(&q, i, user, err))
             return 0;
     }

@@ -34,7 +34,7 @@ static const struct jws_algorithm {
 
 static const struct jws_algorithm *find_algorithm(struct str name)
 {
-    for (size_t i = 0; i < sizeof(ALGORITHMS) / sizeof(ALGORITHMS[0]); i++) {
+    for (size_t i = 0; i < COUNT(ALGORITHMS); i++) {
         if (str_eqc(name, ALGORITHMS[i].name))
             return &ALGORITHMS[i];
     }

@@ -89,7 +89,7 @@ static EVP_PKEY *read_ec(struct arena *a, const cJSON *jwk)
     if (!base64url_decode(a, json_str(json_get(jwk, "x")), &x) ||
         !base64url_decode(a, json_str(json_get(jwk, "y")), &y))
         return NULL;
-    for (size_t i = 0; i < sizeof(CURVES) / sizeof(CURVES[0]); i++) {
+    for (size_t i = 0; i < COUNT(CURVES); i++) {
         if (!str_eqc(curve, CURVES[i].name) || x.n != CURVES[i].bytes || y.n != CURVES[i].bytes)
             continue;
         struct str point = arena_concat(a, 3, (struct str[]){{"\4", 1}, x, y});

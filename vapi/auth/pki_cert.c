@@ -189,7 +189,7 @@ static bool set_extensions(X509 *cert, X509 *ca, enum cert_use use)
 
     X509V3_set_ctx_nodb(&ctx);
     X509V3_set_ctx(&ctx, ca, cert, NULL, NULL, 0);
-    for (size_t i = 0; i < sizeof(EXTENSIONS[use]) / sizeof(EXTENSIONS[use][0]); i++) {
+    for (size_t i = 0; i < COUNT(EXTENSIONS[use]); i++) {
         X509_EXTENSION *extension;
         bool ok;
 

@@ -48,7 +48,7 @@ static const struct {
     {"microsoft sgc", -1, NID_ms_sgc},
     {"netscape sgc", -1, NID_ns_sgc},
 };
-#define N_USAGES (sizeof(USAGES) / sizeof(*USAGES))
+#define N_USAGES COUNT(USAGES)
 
 static size_t find_usage(struct str name)
 {

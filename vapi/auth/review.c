@@ -204,7 +204,7 @@ void auth_handle_review(struct call *c)
 {
     struct err err;
 
-    for (size_t i = 0; i < sizeof(REVIEWS) / sizeof(*REVIEWS); i++) {
+    for (size_t i = 0; i < COUNT(REVIEWS); i++) {
         if (str_eqc(c->resource->plural, REVIEWS[i].plural)) {
             json_ensure_object(c->arena, c->body, "metadata");
             REVIEWS[i].handle(c);

@@ -81,7 +81,7 @@ static int bind(struct call *c, const cJSON *ref, struct token_claims *claims, s
 
     if (!ref || json_is_null(ref))
         return 0;
-    for (size_t i = 0; i < sizeof(BOUND) / sizeof(*BOUND); i++) {
+    for (size_t i = 0; i < COUNT(BOUND); i++) {
         if (!str_eqc(kind, BOUND[i].kind) || str_find(version, '/') != version.n)
             continue;
         const struct resource *r =

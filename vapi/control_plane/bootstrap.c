@@ -27,7 +27,7 @@ static const struct seed {
      "\"description\":\"Used for system critical pods that must run in the cluster, but can be "
      "moved to another node if necessary.\"}"},
 };
-#define N_SEEDS (sizeof(SEEDS) / sizeof(SEEDS[0]))
+#define N_SEEDS COUNT(SEEDS)
 
 struct bootstrap {
     struct vapi *api;

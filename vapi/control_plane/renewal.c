@@ -177,7 +177,7 @@ void renewal_start(struct vapi *api)
     api->renewals = NEW(struct vapi_renewals);
     api->renewals->api = api;
     api->renewals->ca_end_logged = INT64_MIN / 2;
-    for (size_t i = 0; i < sizeof(OWN) / sizeof(OWN[0]); i++) {
+    for (size_t i = 0; i < COUNT(OWN); i++) {
         api->renewals->items[i] = OWN[i];
         api->renewals->items[i].ctx = api;
         api->renewals->n++;

@@ -89,7 +89,7 @@ static const struct metric_type METRICS[] = {
 
 static const struct metric_type *type_of(const cJSON *metric)
 {
-    for (size_t i = 0; i < sizeof(METRICS) / sizeof(*METRICS); i++) {
+    for (size_t i = 0; i < COUNT(METRICS); i++) {
         if (str_eqc(json_str_at(metric, "type"), METRICS[i].type))
             return &METRICS[i];
     }

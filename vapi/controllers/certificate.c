@@ -134,7 +134,7 @@ static const struct signer {
 
 static const struct signer *find_signer(struct str name)
 {
-    for (size_t i = 0; i < sizeof(SIGNERS) / sizeof(*SIGNERS); i++) {
+    for (size_t i = 0; i < COUNT(SIGNERS); i++) {
         if (str_eqc(name, SIGNERS[i].name))
             return &SIGNERS[i];
     }

@@ -13,7 +13,7 @@ static const struct controller_def *const DEFS[] = {
     API_CONTROLLERS(CONTROLLER_ROW) CONTROLLERS(CONTROLLER_ROW)
 #undef CONTROLLER_ROW
 };
-#define N_DEFS          (sizeof(DEFS) / sizeof(*DEFS))
+#define N_DEFS          COUNT(DEFS)
 #define COUNT_ROW(name) +1
 enum { N_API_DEFS = 0 API_CONTROLLERS(COUNT_ROW) }; /* start first */
 #undef COUNT_ROW

@@ -134,7 +134,7 @@ static void find_taken(struct taken *t, const struct name_set *accepted_short)
     const struct resource *crds = registry_find_group_resource(
         t->registry, STR("apiextensions.k8s.io"), STR("customresourcedefinitions"));
 
-    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+    for (size_t i = 0; i < COUNT(fields); i++) {
         struct str requested = json_str_at(t->requested, fields[i]);
 
         if (!str_eq(requested, json_str_at(t->accepted, fields[i])))
@@ -242,7 +242,7 @@ struct names_verdict names_judge(struct vapi *api, struct arena *a, const cJSON 
     json_each(name, json_get(t.accepted, "shortNames")) set_add(a, &accepted_short, json_str(name));
     set_sort(&accepted_short);
     find_taken(&t, &accepted_short);
-    for (size_t i = 0; i < sizeof(RULES) / sizeof(RULES[0]); i++) {
+    for (size_t i = 0; i < COUNT(RULES); i++) {
         if (i == 2)
             judge_short_names(&t, &accepted_short);
         judge_name(&t, &RULES[i]);

@@ -126,7 +126,7 @@ bool cron_parse(struct str text, struct cron_schedule *ret)
 
     *ret = (struct cron_schedule){0};
     text = str_trim(text);
-    for (size_t i = 0; i < sizeof(DESCRIPTORS) / sizeof(*DESCRIPTORS); i++) {
+    for (size_t i = 0; i < COUNT(DESCRIPTORS); i++) {
         if (str_eqc(text, DESCRIPTORS[i].name))
             return read_fields(str_c(DESCRIPTORS[i].fields), ret);
     }

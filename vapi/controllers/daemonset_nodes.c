@@ -161,7 +161,7 @@ void ds_tolerate(struct arena *a, cJSON *pod)
 
     if (!json_is_array(list))
         list = json_set(a, spec, "tolerations", json_new_array(a));
-    for (size_t i = 0; i < sizeof(AUTOMATIC) / sizeof(*AUTOMATIC); i++) {
+    for (size_t i = 0; i < COUNT(AUTOMATIC); i++) {
         if (AUTOMATIC[i].host_network && !host_network)
             continue;
         cJSON *t = same_toleration(list, AUTOMATIC[i].key, AUTOMATIC[i].effect);

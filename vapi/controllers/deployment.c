@@ -137,7 +137,7 @@ static bool annotation_stays(const char *key)
                                         MAX_REPLICAS,
                                         "deprecated.deployment.rollback.to"};
 
-    for (size_t i = 0; i < sizeof(stays) / sizeof(*stays); i++) {
+    for (size_t i = 0; i < COUNT(stays); i++) {
         if (!strcmp(key, stays[i]))
             return true;
     }

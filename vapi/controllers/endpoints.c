@@ -92,7 +92,7 @@ cJSON *service_labels(struct service_run *s)
     const cJSON *from = json_path(s->service, "metadata.labels");
     cJSON *labels = from ? json_copy(s->arena, from) : json_new_object(s->arena);
 
-    for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
+    for (size_t i = 0; i < COUNT(reserved); i++)
         json_remove(labels, reserved[i]);
     if (s->headless)
         json_set_str(s->arena, labels, "service.kubernetes.io/headless", STR(""));

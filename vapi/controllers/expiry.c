@@ -55,7 +55,7 @@ static int64_t last_written(struct arena *a, const struct store_object *o, int64
     const cJSON *event = vapi_tree(a, o);
     int64_t last = seconds_at(event, "metadata.creationTimestamp");
 
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+    for (size_t i = 0; i < COUNT(paths); i++) {
         int64_t at = seconds_at(event, paths[i]);
 
         if (at > last && at <= now_s)

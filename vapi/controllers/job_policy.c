@@ -68,7 +68,7 @@ static enum job_action action_of(struct str name)
                    {"FailIndex", JOB_FAILURE_OF_INDEX},
                    {"FailJob", JOB_FAILURE_OF_JOB}};
 
-    for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++) {
+    for (size_t i = 0; i < COUNT(actions); i++) {
         if (str_eqc(name, actions[i].name))
             return actions[i].action;
     }

@@ -22,7 +22,7 @@ static const struct rule {
     {"PIDPressure", "True", PREFIX "pid-pressure"},
     {NULL, NULL, PREFIX "unschedulable"}, /* the taint of spec.unschedulable */
 };
-#define N_RULES   (sizeof(RULES) / sizeof(*RULES))
+#define N_RULES   COUNT(RULES)
 #define NOT_READY 0 /* set by admission on a created node */
 
 static bool is_wanted(const cJSON *node, const struct rule *rule)

@@ -111,7 +111,7 @@ static cJSON *difference(struct arena *a, const struct kept *k, const cJSON *now
 {
     cJSON *patch = json_new_object(a);
 
-    for (size_t i = 0; i < sizeof(k->own) / sizeof(*k->own) && k->own[i]; i++) {
+    for (size_t i = 0; i < COUNT(k->own) && k->own[i]; i++) {
         const cJSON *is = json_get(k->parent ? json_get(now, k->parent) : now, k->own[i]);
         const cJSON *value = json_get(k->parent ? json_get(want, k->parent) : want, k->own[i]);
         cJSON *at = patch;
@@ -155,7 +155,7 @@ static void address_reconcile(struct reconcile *r)
 {
     const struct vapi_address *at = vapi_published_address(reconcile_api(r));
 
-    for (size_t i = 0; at && i < sizeof(KEPT) / sizeof(*KEPT); i++)
+    for (size_t i = 0; at && i < COUNT(KEPT); i++)
         keep(r, &KEPT[i], at);
 }
 

@@ -70,7 +70,7 @@ static const struct published PUBLISHED[] = {
     {TRUST, "requestheader-extra-headers-prefix", "[\"X-Remote-Extra-\"]", NULL, NULL},
     {TRACKING, "since", NULL, today, is_date},
 };
-#define N_PUBLISHED (sizeof(PUBLISHED) / sizeof(*PUBLISHED))
+#define N_PUBLISHED COUNT(PUBLISHED)
 
 static bool is_published(struct str name)
 {

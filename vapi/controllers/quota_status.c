@@ -36,7 +36,7 @@ static bool may_count(struct controller *c, const struct store_event *e)
 
     if (e->type != STORE_MODIFIED)
         return true;
-    for (size_t i = 0; i < sizeof(sized) / sizeof(*sized); i++) {
+    for (size_t i = 0; i < COUNT(sized); i++) {
         if (resource_of(c, sized[i])->storage == e->object->resource)
             return true;
     }

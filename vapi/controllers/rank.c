@@ -86,7 +86,7 @@ static int compare(const void *pa, const void *pb)
 {
     const struct ranked *a = pa, *b = pb;
 
-    for (size_t i = 0; i < sizeof(a->key) / sizeof(*a->key); i++) {
+    for (size_t i = 0; i < COUNT(a->key); i++) {
         if (a->key[i] != b->key[i])
             return a->key[i] < b->key[i] ? -1 : 1;
     }

@@ -100,7 +100,7 @@ static bool volume_used(struct reconcile *r, const cJSON *volume)
 static const char *const CLASS_NAMES[] = {
     "spec.volumeAttributesClassName", "status.currentVolumeAttributesClassName",
     "status.modifyVolumeStatus.targetVolumeAttributesClassName"};
-#define N_CLASS_NAMES (sizeof(CLASS_NAMES) / sizeof(*CLASS_NAMES))
+#define N_CLASS_NAMES COUNT(CLASS_NAMES)
 
 static bool may_name_class(const struct store_object *o)
 {

@@ -68,7 +68,7 @@ static uint64_t object_key(const struct events *e, const cJSON *reference, const
     static const char *const parts[] = {"kind", "apiVersion", "namespace", "name", "uid"};
     uint64_t key = mix(e, 1, str_c(component));
 
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+    for (size_t i = 0; i < COUNT(parts); i++)
         key = mix(e, key, json_str(json_get(reference, parts[i])));
     return key;
 }

@@ -31,7 +31,7 @@ static const char *const ORDER[] = {
     "finalizers",
     "managedFields",
 };
-#define N_ORDER (sizeof(ORDER) / sizeof(ORDER[0]))
+#define N_ORDER COUNT(ORDER)
 
 static void move_first(cJSON *parent, const char *key)
 {
@@ -73,7 +73,7 @@ void meta_wipe(struct arena *a, cJSON *object)
                                          "deletionGracePeriodSeconds", "selfLink"};
     cJSON *metadata = meta_of(a, object);
 
-    for (size_t i = 0; i < sizeof(system) / sizeof(system[0]); i++)
+    for (size_t i = 0; i < COUNT(system); i++)
         json_remove(metadata, system[i]);
 }
 
@@ -198,7 +198,7 @@ static bool beside_spec(const cJSON *member)
 {
     static const char *const names[] = {"kind", "apiVersion", "metadata", "status"};
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(member->string, names[i]) == 0)
             return true;
     return false;

@@ -71,7 +71,7 @@ static const struct priority {
     {"flowcontrol.apiserver.k8s.io", "v1", 16100, 21},
     {"apiregistration.k8s.io", "v1", 20000, 15},
 };
-#define N_PRIORITIES         (sizeof(PRIORITIES) / sizeof(PRIORITIES[0]))
+#define N_PRIORITIES         COUNT(PRIORITIES)
 #define CRD_GROUP_PRIORITY   1000
 #define CRD_VERSION_PRIORITY 100
 

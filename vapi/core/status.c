@@ -79,7 +79,7 @@ static const struct err_kind *const KINDS[] = {
 #include <sublet/tbl/errors.h>
 #undef ERR_KIND
 };
-#define N_KINDS (sizeof(KINDS) / sizeof(KINDS[0]))
+#define N_KINDS COUNT(KINDS)
 
 /* By reason, then by code; an unknown one is an internal error. */
 static const struct err_kind *kind_of(struct str reason, int64_t code)

@@ -83,7 +83,7 @@ static enum schema_kind kind_of(const cJSON *schema)
 
     if (json_true(json_get(schema, "x-kubernetes-int-or-string")))
         return SCHEMA_INT_OR_STRING;
-    for (size_t i = 0; i < sizeof(TYPES) / sizeof(*TYPES); i++) {
+    for (size_t i = 0; i < COUNT(TYPES); i++) {
         if (str_eqc(type, TYPES[i].type))
             return TYPES[i].kind;
     }

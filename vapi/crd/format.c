@@ -312,11 +312,11 @@ static bool holds_duration(struct str s)
             if (n < sizeof(unit) - 1)
                 unit[n++] = (char)tolower((unsigned char)s.p[i + 1]);
         }
-        for (size_t k = 0; k < sizeof(units) / sizeof(*units); k++) {
+        for (size_t k = 0; k < COUNT(units); k++) {
             if (!strcmp(unit, units[k]))
                 return true;
         }
-        for (size_t k = 0; k < sizeof(prefixes) / sizeof(*prefixes); k++) {
+        for (size_t k = 0; k < COUNT(prefixes); k++) {
             if (!strncmp(unit, prefixes[k], strlen(prefixes[k])))
                 return true;
         }
@@ -415,7 +415,7 @@ static uint8_t find_text(struct str name)
             return FORMAT_NONE;
         plain[n++] = name.p[i];
     }
-    for (uint8_t i = 0; i < sizeof(TEXT_FORMATS) / sizeof(*TEXT_FORMATS); i++) {
+    for (uint8_t i = 0; i < COUNT(TEXT_FORMATS); i++) {
         if (str_eqc((struct str){plain, n}, TEXT_FORMATS[i].name))
             return (uint8_t)(FORMAT_FIRST_TEXT + i);
     }

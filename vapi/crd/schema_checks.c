@@ -168,7 +168,7 @@ static void check_nested(struct checker *c, const struct field_path *p, const cJ
         {"x-kubernetes-validations", empty},
     };
 
-    for (size_t i = either ? 1 : 0; i < sizeof(forbidden) / sizeof(*forbidden); i++) {
+    for (size_t i = either ? 1 : 0; i < COUNT(forbidden); i++) {
         if (!is_zero(json_get(s, forbidden[i].key)))
             field_forbidden(c->e, FIELD(p, forbidden[i].key), forbidden[i].why);
     }
@@ -205,7 +205,7 @@ static void check_forbidden(struct checker *c, const struct field_path *p, const
     };
     const cJSON *more = json_get(s, "additionalProperties"), *keep = json_get(s, PRESERVE);
 
-    for (size_t i = 0; i < sizeof(forbidden) / sizeof(*forbidden); i++) {
+    for (size_t i = 0; i < COUNT(forbidden); i++) {
         if (!is_zero(json_get(s, forbidden[i].key)))
             field_forbidden(c->e, FIELD(p, forbidden[i].key), forbidden[i].why);
     }
@@ -334,7 +334,7 @@ static bool has_shape(struct checker *c, const struct field_path *p, const cJSON
         field_invalid(c->e, FIELD(p, "properties"), properties, "must be an object");
     if (items && !json_is_object(items) && !json_is_array(items))
         field_invalid(c->e, FIELD(p, "items"), items, "must be an object");
-    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+    for (size_t i = 0; i < COUNT(lists); i++) {
         const cJSON *list = json_get(s, lists[i]);
 
         if (list && !json_is_array(list) && !json_is_null(list))
@@ -432,7 +432,7 @@ static void check_status_root(struct field_errors *e, const struct field_path *p
     {
         bool fine = is_zero(member);
 
-        for (size_t i = 0; i < sizeof(allowed) / sizeof(*allowed); i++)
+        for (size_t i = 0; i < COUNT(allowed); i++)
             fine = fine || !strcmp(member->string, allowed[i]);
         if (fine)
             continue;

@@ -95,7 +95,7 @@ static const char *type_name(const struct schema_node *n)
         [SCHEMA_LIST] = "array",    [SCHEMA_INT_OR_STRING] = "integer,string",
     };
 
-    return n->kind < sizeof(names) / sizeof(*names) && names[n->kind] ? names[n->kind] : "any";
+    return n->kind < COUNT(names) && names[n->kind] ? names[n->kind] : "any";
 }
 
 static const char *found_name(const cJSON *value)

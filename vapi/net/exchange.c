@@ -131,15 +131,7 @@ bool exchange_add_header(struct net_exchange *x, struct str name, struct str val
     if (!exchange_hold_head(x, name.n + value.n + NET_HEADER_COST))
         return true; /* refused once it is complete */
 
-    if (x->n_headers == x->cap_headers) {
-        size_t cap = x->cap_headers ? x->cap_headers * 2 : 16;
-        struct net_header *headers = arena_alloc(x->arena, cap * sizeof(*headers));
-
-        if (x->n_headers)
-            memcpy(headers, x->headers, x->n_headers * sizeof(*headers));
-        x->headers = headers;
-        x->cap_headers = cap;
-    }
+    ARENA_GROW(x->arena, x->headers, x->n_headers, x->cap_headers);
     x->headers[x->n_headers++] =
         (struct net_header){exchange_lower(x, name), arena_str(x->arena, value)};
     return true;
@@ -151,7 +143,7 @@ void exchange_set_method(struct net_exchange *x, struct str method)
         method = STR("?");
     x->request.method_text = arena_str(x->arena, method);
     x->request.method = NET_OTHER;
-    for (size_t i = 0; i < sizeof(METHODS) / sizeof(METHODS[0]); i++) {
+    for (size_t i = 0; i < COUNT(METHODS); i++) {
         if (str_eq(METHODS[i].text, method))
             x->request.method = METHODS[i].method;
     }
@@ -267,7 +259,7 @@ bool exchange_answered(const struct net_exchange *x)
 
 bool exchange_owns_header(struct str name)
 {
-    for (size_t i = 0; i < sizeof(OWN_HEADERS) / sizeof(OWN_HEADERS[0]); i++) {
+    for (size_t i = 0; i < COUNT(OWN_HEADERS); i++) {
         if (str_eq(OWN_HEADERS[i], name))
             return true;
     }

@@ -461,8 +461,7 @@ static void submit_settings(struct net_conn *c)
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
 
-    nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings,
-                            sizeof(settings) / sizeof(settings[0]));
+    nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings, COUNT(settings));
     nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW);
 }
 

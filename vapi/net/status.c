@@ -62,7 +62,7 @@ static const struct {
 
 struct str net_status_phrase(int status)
 {
-    for (size_t i = 0; i < sizeof(PHRASES) / sizeof(PHRASES[0]); i++) {
+    for (size_t i = 0; i < COUNT(PHRASES); i++) {
         if (PHRASES[i].status == status)
             return PHRASES[i].text;
     }

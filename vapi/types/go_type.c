@@ -32,7 +32,7 @@ static const char *const GO_SCALARS[] = {
 
 const char *go_scalar(uint8_t kind)
 {
-    return kind < sizeof GO_SCALARS / sizeof *GO_SCALARS ? GO_SCALARS[kind] : NULL;
+    return kind < COUNT(GO_SCALARS) ? GO_SCALARS[kind] : NULL;
 }
 
 struct str go_type(struct arena *a, const struct schema *s, uint32_t node)

@@ -290,7 +290,7 @@ static const struct {
 
 static int run_operation(struct json_patch *p, const struct operation *o)
 {
-    for (size_t i = 0; i < sizeof OPERATIONS / sizeof *OPERATIONS; i++) {
+    for (size_t i = 0; i < COUNT(OPERATIONS); i++) {
         if (!str_eq(OPERATIONS[i].name, o->op))
             continue;
         if (!o->path.p || (OPERATIONS[i].moves && !o->from.p))

@@ -146,7 +146,7 @@ struct str scalar_time_error(struct arena *a, struct str text, bool micro)
     struct time_scan t = {.rest = str_sub(text, 0, QUOTE_MAX)};
     struct str value = quoted(a, t.rest);
 
-    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
+    for (size_t i = 0; i < COUNT(elements); i++) {
         struct str hold = t.rest;
 
         if (elements[i][0] == '.')

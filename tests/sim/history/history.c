@@ -261,7 +261,7 @@ static const struct event {
 
 static void befall(struct world *w)
 {
-    const struct event *e = &EVENTS[below(w, sizeof(EVENTS) / sizeof(EVENTS[0]))];
+    const struct event *e = &EVENTS[below(w, COUNT(EVENTS))];
 
     if (!w->with[e->class])
         return;

@@ -22,7 +22,7 @@ static const struct {
      "{\"metadata\":{\"name\":\"stranger\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],"
      "\"resources\":{\"requests\":{\"storage\":\"1Gi\"}}}}"},
 };
-enum { N_FIXTURES = sizeof(FIXTURES) / sizeof(FIXTURES[0]) };
+enum { N_FIXTURES = COUNT(FIXTURES) };
 
 struct host_model {
     struct moment *moment;

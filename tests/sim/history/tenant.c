@@ -33,7 +33,7 @@ static const struct {
 
 void tenant_slots(struct model *m)
 {
-    for (size_t k = 0; k < sizeof(KINDS) / sizeof(KINDS[0]); k++) {
+    for (size_t k = 0; k < COUNT(KINDS); k++) {
         for (int i = 0; i < KINDS[k].n; i++) {
             struct slot *s = &m->slots[m->n_slots++];
 

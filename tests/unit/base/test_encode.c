@@ -6,8 +6,6 @@
 
 #include <sublet/encode.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 static void base64(void **state)
 {
     static const char *const facts[][3] = {

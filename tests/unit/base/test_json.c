@@ -74,7 +74,7 @@ static void prints_what_it_read(void **state)
         "1720948893123456789", "999999999999999", "1e-400"};
 
     (void)state;
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+    for (size_t i = 0; i < COUNT(same); i++)
         check_round_trip(same[i], same[i]);
     check_round_trip(" \t\r\n[ 1 ,\n2 ] \n", "[1,2]");
     check_round_trip("\"\\u003c\\/\\b\\u00E9\\ud83d\\ude00\"",
@@ -140,7 +140,7 @@ static void refuses_what_is_not_json(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         check_error(str_c(cases[i].text), cases[i].message);
     check_error(STR("[1]\0"), "invalid character '\\x00' after top-level value (offset 3)");
 }
@@ -326,7 +326,7 @@ static void prints_doubles_like_go(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_str(json_text(arena, json_new_double(arena, cases[i].value)), cases[i].text);
     assert_str(json_text(arena, json_new_i64(arena, INT64_MIN)), "-9223372036854775808");
     assert_str(json_text(arena, json_new_i64(arena, (INT64_C(1) << 53) + 1)), "9007199254740993");

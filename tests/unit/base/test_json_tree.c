@@ -122,7 +122,7 @@ static void reads_integers_exactly(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t value = 0;
 
         if (json_i64(parse(cases[i].text), &value) != cases[i].fits || value != cases[i].value)
@@ -165,7 +165,7 @@ static void compares(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         if (json_equal(parse(cases[i].a), parse(cases[i].b)) != cases[i].equal)
             fail_msg("%s and %s", cases[i].a, cases[i].b);
         assert_int_equal(json_equal(parse(cases[i].b), parse(cases[i].a)), cases[i].equal);

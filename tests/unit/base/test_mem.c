@@ -34,7 +34,7 @@ static void allocates_zeroed_and_aligned(void **state)
     (void)state;
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < 200; i++) {
-            size_t size = sizes[i % (sizeof sizes / sizeof *sizes)];
+            size_t size = sizes[i % COUNT(sizes)];
             unsigned char *p = arena_alloc(a, size);
 
             assert_int_equal((uintptr_t)p % 16, 0);
@@ -129,12 +129,41 @@ static void makes_strings(void **state)
     arena_free(a);
 }
 
+static void grows_arrays(void **state)
+{
+    struct arena *a = arena_new(0);
+    size_t n = 0, cap = 0, n2 = 0, cap2 = 0, moves = 0;
+    int *heap = NULL, *kept = NULL;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        int *before = kept;
+
+        GROW(heap, n, cap);
+        heap[n++] = i;
+        ARENA_GROW(a, kept, n2, cap2);
+        kept[n2++] = i;
+        moves += kept != before;
+    }
+    for (int i = 0; i < 1000; i++)
+        assert_true(heap[i] == i && kept[i] == i);
+    assert_int_equal(cap, 1024);
+    assert_int_equal(cap2, 1024);
+    assert_int_equal(moves, 8); /* 8, 16, ... 1024 */
+    mem_free(heap);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_on_the_heap),      cmocka_unit_test(allocates_zeroed_and_aligned),
-        cmocka_unit_test(keeps_allocations_apart), cmocka_unit_test(tells_when_over),
-        cmocka_unit_test(counts_what_is_in_use),   cmocka_unit_test(makes_strings),
+        cmocka_unit_test(copies_on_the_heap),
+        cmocka_unit_test(allocates_zeroed_and_aligned),
+        cmocka_unit_test(keeps_allocations_apart),
+        cmocka_unit_test(tells_when_over),
+        cmocka_unit_test(counts_what_is_in_use),
+        cmocka_unit_test(makes_strings),
+        cmocka_unit_test(grows_arrays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,9 +61,9 @@ static void parses_and_prints(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+    for (size_t i = 0; i < COUNT(facts); i++)
         assert_str(rational_format(a, of(facts[i][0])), facts[i][1]);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         struct rational r = {1, 7};
         assert_false(rational_parse(str_c(bad[i]), &r));
         assert_true(r.num == 1 && r.den == 7);

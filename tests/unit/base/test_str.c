@@ -121,9 +121,9 @@ static void checks_utf8(void **state)
 
     (void)state;
     assert_true(str_is_utf8(STR_NULL));
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    for (size_t i = 0; i < COUNT(good); i++)
         assert_true(str_is_utf8(str_c(good[i])));
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         assert_false(str_is_utf8(str_c(bad[i])));
     assert_false(str_is_utf8(str_sub(STR("\xe2\x82\xac"), 0, 2)));
 }

@@ -6,8 +6,6 @@
 
 #include <sublet/clock.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 static void formats_times(void **state)
 {
     static const struct {

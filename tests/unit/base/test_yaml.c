@@ -64,8 +64,6 @@ static void check_errors(const struct pair *pairs, size_t n)
     }
 }
 
-#define COUNT(list) (sizeof(list) / sizeof *(list))
-
 static void types_plain_scalars(void **state)
 {
     static const struct pair pairs[] = {

@@ -109,7 +109,7 @@ static void mistakes(void **state)
     };
     struct config_fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         err_init(&f->err, f->a);
         assert_int_equal(load_config(f, cases[i].yaml), -1);
         assert_has(f->err.message, "config: authentication");
@@ -134,7 +134,7 @@ static void urls(void **state)
     };
     struct config_fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct str yaml =
             arena_printf(f->a,
                          "authentication: {jwt: [{issuer: {url: '%s', audiences: [x]}, "

@@ -162,7 +162,7 @@ static void file_mistakes(void **state)
     };
     struct config_fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         int rc = load_all(f, cases[i].yaml, 0, NULL, NULL);
 
         assert_true(rc == 0 || f->err.kind == &ERR_BAD_REQUEST);
@@ -200,7 +200,7 @@ static void argument_mistakes(void **state)
     static const char *const env[] = {"SUBLET_HOST_QPS=many", NULL};
     struct config_fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         int rc = load_all(f, "", cases[i].n, cases[i].args, NULL);
 
         assert_int_equal(rc, -1);

@@ -205,7 +205,7 @@ static void mistakes(void **state)
     };
     struct config_fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_error(load_config(f, cases[i].yaml), cases[i].message);
 }
 
@@ -261,7 +261,7 @@ static void mistakes_of_the_fence(void **state)
     };
     struct config_fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_error(load_config(f, cases[i].yaml), cases[i].message);
 }
 

@@ -78,7 +78,7 @@ static void test_mistakes_are_told_with_their_place(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct arena *a = arena_new(0);
         struct err err;
 

@@ -100,7 +100,7 @@ static const struct fact FACTS[] = {
 static void agrees_with_upstream(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(FACTS) / sizeof(FACTS[0]); i++) {
+    for (size_t i = 0; i < COUNT(FACTS); i++) {
         const struct fact *f = &FACTS[i];
         const char *messages[NAME_MESSAGES_MAX];
         size_t n = name_check(f->rule, str_c(f->text), messages), want = 0;

@@ -118,7 +118,7 @@ static void agrees_with_upstream(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(FACTS) / sizeof(FACTS[0]); i++) {
+    for (size_t i = 0; i < COUNT(FACTS); i++) {
         const struct fact *f = &FACTS[i];
         struct quantity q, again;
         struct str text;
@@ -159,7 +159,7 @@ static void refuses(void **state)
     struct str text;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         assert_false(quantity_parse(str_c(bad[i]), &q));
     assert_false(quantity_parse((struct str){"1\0M", 3}, &q));
     assert_false(quantity_parse(STR_NULL, &q));
@@ -203,7 +203,7 @@ static void saturates(void **state)
     struct quantity most = of("1e29");
 
     (void)state;
-    for (size_t i = 0; i < sizeof(huge) / sizeof(huge[0]); i++)
+    for (size_t i = 0; i < COUNT(huge); i++)
         assert_int_equal(quantity_cmp(of(huge[i]), most), 0);
     assert_int_equal(quantity_cmp(quantity_add(most, most), most), 0);
     assert_int_equal(quantity_cmp(quantity_sub(quantity_sub(of("0"), most), most), of("-1e29")), 0);
@@ -231,7 +231,7 @@ static void adds(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+    for (size_t i = 0; i < COUNT(facts); i++) {
         struct quantity left = of(facts[i].a), right = of(facts[i].b);
         assert_str(quantity_format(a, quantity_add(left, right)), facts[i].sum);
         assert_str(quantity_format(a, quantity_sub(left, right)), facts[i].difference);

@@ -7,8 +7,6 @@
 
 #include <sublet/selector.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 #define RE_KEY "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 #define BAD_NAME                                                                                   \
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "  \

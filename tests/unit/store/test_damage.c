@@ -131,7 +131,7 @@ static void end(struct fixture *f, const char *name, enum state state)
 static void test_rows(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+    for (size_t i = 0; i < COUNT(ROWS); i++) {
         const struct row *row = &ROWS[i];
         struct fixture f;
 

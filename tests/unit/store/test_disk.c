@@ -175,7 +175,7 @@ static const struct way WAYS[] = {
     {FAULT_SYNC, FAULT_LOG, FAULT_QUOTA, STORE_DISK_USED_UP},
     {FAULT_SYNC, FAULT_LOG, FAULT_READ_ONLY, STORE_DISK_READ_ONLY},
 };
-#define N_WAYS (sizeof(WAYS) / sizeof(WAYS[0]))
+#define N_WAYS COUNT(WAYS)
 
 static void test_while_running(void **state)
 {
@@ -277,7 +277,7 @@ static void test_at_start(void **state)
     fill_store(f);
     kill_store(f, keep, sizeof(keep));
     fixture_close(f);
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+    for (size_t i = 0; i < COUNT(ways); i++) {
         bool no_log = ways[i].ops == FAULT_OPEN;
         copy_store(keep, f->dir);
         if (no_log)

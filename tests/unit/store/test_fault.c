@@ -250,7 +250,7 @@ static void test_every_operation(void **state)
     int total = 0;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(FAULTS) / sizeof(FAULTS[0]); i++) {
+    for (size_t i = 0; i < COUNT(FAULTS); i++) {
         for (int times = 1; times <= 3; times += 2) {
             int after = 0, failures;
             do {

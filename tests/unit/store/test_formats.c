@@ -126,8 +126,6 @@ static const struct record RECORDS[] = {
     RECORD(CONTROLLER, "c", "3"),
 };
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static void check_objects(struct fixture *f)
 {
     assert_int_equal(store_count(f->store, STORE_ALL_RESOURCES), COUNT(LIVE));

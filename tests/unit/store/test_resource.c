@@ -236,7 +236,7 @@ static void test_bytes_that_shrank(void **state)
     put(f, "a", "x", 1);
     put(f, "a", "y", 2);
     assert_true(fixture_sync(f));
-    for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
+    for (size_t i = 0; i < COUNT(edits); i++) {
         fixture_close(f);
         query(f, edits[i]);
         fixture_open(f);

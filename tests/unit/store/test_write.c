@@ -81,7 +81,7 @@ static void test_matrix(void **state)
     char name[32];
 
     fixture_open(f);
-    for (size_t i = 0; i < sizeof(MATRIX) / sizeof(MATRIX[0]); i++) {
+    for (size_t i = 0; i < COUNT(MATRIX); i++) {
         for (int synced = 0; synced < 2; synced++) {
             snprintf(name, sizeof(name), "row-%zu-%d", i, synced);
             check_row(f, &MATRIX[i], name, synced);

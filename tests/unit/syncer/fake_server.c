@@ -185,7 +185,7 @@ void fake_begin_watch(struct fake_server *s, struct net_exchange *x)
 
     while (s->streams[i])
         i++;
-    assert_true(i < sizeof(s->streams) / sizeof(*s->streams));
+    assert_true(i < COUNT(s->streams));
     s->streams[i] = x;
     net_on(x, stream_closed, NULL, &s->streams[i]);
     net_begin(x, 200, &header, 1);
@@ -193,7 +193,7 @@ void fake_begin_watch(struct fake_server *s, struct net_exchange *x)
 
 void fake_line(struct fake_server *s, const char *json)
 {
-    for (size_t i = 0; i < sizeof(s->streams) / sizeof(*s->streams); i++) {
+    for (size_t i = 0; i < COUNT(s->streams); i++) {
         struct net_slice slices[2];
 
         if (!s->streams[i])
@@ -206,7 +206,7 @@ void fake_line(struct fake_server *s, const char *json)
 
 void fake_end_streams(struct fake_server *s, bool cut)
 {
-    for (size_t i = 0; i < sizeof(s->streams) / sizeof(*s->streams); i++) {
+    for (size_t i = 0; i < COUNT(s->streams); i++) {
         struct net_exchange *x = s->streams[i];
 
         if (!x)

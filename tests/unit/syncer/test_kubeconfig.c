@@ -114,7 +114,7 @@ static void test_refusals_name_the_place(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct kubeconfig k;
         struct err err;
 

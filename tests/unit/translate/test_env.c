@@ -19,7 +19,7 @@ static const char *const HOST_ENV[][2] = {
     {"KUBERNETES_PORT_443_TCP_PORT", "443"},
     {"KUBERNETES_PORT_443_TCP_ADDR", HOST_IP},
 };
-enum { N_HOST_ENV = sizeof HOST_ENV / sizeof HOST_ENV[0] };
+enum { N_HOST_ENV = COUNT(HOST_ENV) };
 
 static int setup(void **state)
 {
@@ -100,7 +100,7 @@ static cJSON *environments(struct fixture *f, const char *env)
     assert_ok(translate_pod(f->a, &f->tenant, &none, pod, NULL, &down, &f->err));
     assert_allowed(allowed_pod(f->a, &f->tenant, down));
     assert_ok(translate_ephemeral(f->a, &f->tenant, &none, pod, down, &more, &f->err));
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+    for (size_t i = 0; i < COUNT(lists); i++) {
         json_each(container, json_get(json_get(i < 2 ? down : more, "spec"), lists[i]))
         {
             json_set(f->a, ret, arena_cstr(f->a, json_str(json_get(container, "name"))),
@@ -190,7 +190,7 @@ static void no_variable_makes_way_for_the_hosts(void **state)
     };
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_no_host(f, environments(f, cases[i]));
 }
 

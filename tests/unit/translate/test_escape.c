@@ -157,7 +157,7 @@ static void refused(void **state)
          "spec.schedulingGroup: pod groups are not supported by this version"},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         check_refused(*state, cases[i].spec, cases[i].message);
 }
 
@@ -194,7 +194,7 @@ static void nodes_are_the_hosts(void **state)
          "spec.affinity: sublet.dev/pool" KEYS},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         check_refused(*state, cases[i].spec, cases[i].message);
 }
 
@@ -273,7 +273,7 @@ static void dropped(void **state)
                "[], limits: {nvidia.com/gpu: 0}}}]}, status: {phase: Running}}"));
     cJSON *spec = json_get(host, "spec");
 
-    for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++) {
+    for (size_t i = 0; i < COUNT(gone); i++) {
         if (json_get(spec, gone[i]))
             fail_msg("spec.%s went down", gone[i]);
     }
@@ -472,7 +472,7 @@ static void images_get_no_device(void **state)
                      ", env: [{name: NVIDIA_VISIBLE_DEVICES, value: none}], "
                      "envFrom: [{configMapRef: {name: m}}], resources: {limits: {cpu: 1}}}]");
 
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+    for (size_t i = 0; i < COUNT(variables); i++) {
         json_each(container, json_get(spec, "initContainers"))
         {
             assert_str(env_of(container, variables[i]), "void");
@@ -508,7 +508,7 @@ static void only_gpus_lift_their_vendors_variables(void **state)
     struct fixture *f = *state;
 
     use_config(f, MIXED);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         cJSON *spec = emit_spec(
             f, arena_cstr(f->a, arena_printf(f->a,
                                              "initContainers: [{name: i}], " C
@@ -626,7 +626,7 @@ static void services(void **state)
     struct fixture *f = *state;
     cJSON *host;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const cJSON *service =
             doc(f, arena_cstr(f->a,
                               arena_printf(f->a, "{metadata: {name: s, namespace: ml}, spec: {%s}}",
@@ -692,7 +692,7 @@ static void claims(void **state)
     cJSON *host;
 
     use_config(f, "policy: {storageClasses: [standard, fast]}");
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const cJSON *claim =
             doc(f, arena_cstr(f->a,
                               arena_printf(f->a, "{metadata: {name: c, namespace: ml}, spec: {%s}}",

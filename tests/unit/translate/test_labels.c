@@ -78,11 +78,11 @@ static void selectors_of_the_admin_match_no_pod(void **state)
     struct str own, host;
     struct selector parsed;
 
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+    for (size_t i = 0; i < COUNT(keys); i++)
         json_set_str(f->a, labels, keys[i], STR("web"));
     own = labels_flatten(f->a, labels);
     host = labels_flatten(f->a, translate_labels(f->a, &f->tenant, STR("ml"), labels));
-    for (size_t i = 0; i < sizeof selectors / sizeof selectors[0]; i++) {
+    for (size_t i = 0; i < COUNT(selectors); i++) {
         assert_ok(selector_from_json(f->a, doc(f, selectors[i]), &parsed, &f->err));
         assert_true(selector_match(&parsed, own));
         if (selector_match(&parsed, host))
@@ -99,7 +99,7 @@ static void steering_keys_are_hashed(void **state)
                                        "app.kubernetes.io/",        "nvidia.com/gpu.product"};
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         struct str key = translate_label_key(f->a, &f->tenant, str_c(keys[i]));
 
         assert_has(key, "sublet.dev/l-");
@@ -211,7 +211,7 @@ static void terms_of_pods_select(void **state)
                     "app.kubernetes.io/name: web, pod-template-hash: h2, "
                     "statefulset.kubernetes.io/pod-name: web-0}}, spec: {" SPEC "}}");
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char text[1024];
         const cJSON *pod, *terms;
 

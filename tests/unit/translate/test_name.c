@@ -43,7 +43,7 @@ static void names_are_valid(void **state)
     };
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         struct str got = str_c(host_name(f, "default", names[i]));
 
         assert_true(got.n <= 63);

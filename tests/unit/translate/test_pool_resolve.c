@@ -132,7 +132,7 @@ static void side_doors(void **state)
     struct fixture *f = *state;
     struct pool_choice c;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         const char *one = arena_cstr(f->a, arena_printf(f->a, "%s: 1", names[i]));
 
         assert_int_equal(resolve(f, pod(f, one, ""), NULL, &c), -1);
@@ -247,7 +247,7 @@ static void tolerations_of_others_are_refused(void **state)
     struct fixture *f = *state;
     struct pool_choice c;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_error(
             resolve(f, tolerating(f, cases[i].limits, cases[i].toleration), NULL, &c),
             arena_cstr(f->a, arena_printf(f->a,
@@ -268,7 +268,7 @@ static void tolerations_nobody_grants_are_dropped(void **state)
     struct fixture *f = *state;
     struct pool_choice c;
 
-    for (size_t i = 0; i < sizeof tolerations / sizeof tolerations[0]; i++)
+    for (size_t i = 0; i < COUNT(tolerations); i++)
         assert_has(warned(f, tolerating(f, "cpu: 1", tolerations[i])), "has no effect");
     assert_str(warned(f, tolerating(f, "cpu: 1",
                                     "{key: node.kubernetes.io/not-ready}, {key: dedicated, value: "
@@ -284,7 +284,7 @@ static void tolerations_nobody_grants_are_dropped(void **state)
                                     "operator: Exists, effect: NoSchedule}")),
                "");
     use_config(f, "policy: {tolerations: refuse}");
-    for (size_t i = 0; i < sizeof tolerations / sizeof tolerations[0]; i++) {
+    for (size_t i = 0; i < COUNT(tolerations); i++) {
         assert_int_equal(resolve(f, tolerating(f, "cpu: 1", tolerations[i]), NULL, &c), -1);
         assert_has(f->err.message, "is not allowed; tenant may tolerate only: ");
         err_clear(&f->err);
@@ -447,14 +447,14 @@ static void variables_and_mounts(void **state)
     struct fixture *f = *state;
 
     for (size_t k = 0; k < 2; k++) {
-        for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        for (size_t i = 0; i < COUNT(bad); i++) {
             if (with_container(f, lists[k], bad[i]) == 0)
                 fail_msg("%s was accepted in %s", bad[i], lists[k]);
             assert_ptr_equal(f->err.kind, &ERR_FORBIDDEN);
             assert_has(f->err.message, "of container \"c\" is not allowed");
             err_clear(&f->err);
         }
-        for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        for (size_t i = 0; i < COUNT(good); i++)
             assert_ok(with_container(f, lists[k], good[i]));
     }
 }
@@ -498,7 +498,7 @@ static void host_pods(void **state)
         {"", "nvidia.com/gpu: 1", NULL},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct pool_choice choice;
         cJSON *host = doc(f, pod(f, cases[i].limits, ""));
 

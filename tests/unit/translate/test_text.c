@@ -126,7 +126,7 @@ static void host_components(void **state)
     };
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_str(up(f, cases[i].host), cases[i].tenant);
 }
 
@@ -226,7 +226,7 @@ static void refusals(void **state)
     struct fixture *f = *state;
     struct str host = host_text(f, "POD");
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct err err;
 
         err_init(&err, f->a);
@@ -281,7 +281,7 @@ static void reporters(void **state)
          "{component: ebs.csi.aws.com}", "ebs.csi.aws.com", "ebs.csi.aws.com"},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char text[512];
         cJSON *got;
 

@@ -275,7 +275,7 @@ static void the_same_pod(void **state)
         {"{}", false},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_int_equal(translate_pod_is_made_of(doc(f, cases[i].host), doc(f, wanted)),
                          cases[i].same);
 }

@@ -446,7 +446,7 @@ static const struct subresource CSR_SUBS[] = {
 #define KIND(g, v, k, p, s)                                                                        \
     .group = S(g), .version = S(v), .kind = S(k), .list_kind = S(k "List"), .plural = S(p),        \
     .singular = S(s)
-#define SUBS(list) .subresources = list, .n_subresources = sizeof(list) / sizeof((list)[0])
+#define SUBS(list) .subresources = list, .n_subresources = COUNT(list)
 
 const struct resource BUILTIN_RESOURCES[] = {
     {KIND("", "v1", "ConfigMap", "configmaps", "configmap"), .verbs = VERBS_ALL,
@@ -477,7 +477,7 @@ const struct resource BUILTIN_RESOURCES[] = {
      .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_SYSTEM_NAME | RES_META_LAST,
      .ops = &BUDGET, SUBS(BUDGET_SUBS)},
 };
-const size_t N_BUILTIN_RESOURCES = sizeof(BUILTIN_RESOURCES) / sizeof(BUILTIN_RESOURCES[0]);
+const size_t N_BUILTIN_RESOURCES = COUNT(BUILTIN_RESOURCES);
 
 const char *kinds_stored_problem(struct str resource, const struct store_object *o)
 {

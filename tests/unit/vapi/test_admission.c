@@ -769,7 +769,7 @@ static void quota_of_volume_attributes(void **state)
                                  "'tin'},'status':{'currentVolumeAttributesClassName':'gold'}}");
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const char *claims = "persistentvolumeclaims";
 
         quota(cases[i].quota);
@@ -799,7 +799,7 @@ static void quota_of_devices(void **state)
 
     (void)state;
     quota("{'hard':{'" GPU "':'2'}}");
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct arena *a = world_arena(W);
         struct str text = arena_printf(
             a, "{'metadata':{'name':'c'},'spec':{'devices':{'requests':%s}}}", cases[i].requests);

@@ -162,7 +162,7 @@ static void a_timeout_must_be_a_duration(void **state)
     struct arena *arena = harness_arena(h);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct answer a = get(h, arena_printf(arena, "%s?timeout=%s", CONFIGMAPS, cases[i].text).p);
 
         assert_int_equal(a.status, 400);

@@ -136,7 +136,7 @@ static const struct form FORMS[] = {
     {"application/yaml", "?x", OBJECTS, INCLUDE_METADATA, false, as_yaml},
     {PROTO, "?x", OBJECTS, INCLUDE_METADATA, false, as_protobuf},
 };
-#define N_FORMS (sizeof(FORMS) / sizeof(FORMS[0]))
+#define N_FORMS COUNT(FORMS)
 
 /* What a list is as one tree, from the same objects asked for one by one. */
 static cJSON *whole(struct harness *h, const struct form *form, const cJSON *plain)
@@ -261,7 +261,7 @@ static void test_gzip_of_any_form(void **state)
     struct arena *arena = harness_arena(h);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(accepts) / sizeof(accepts[0]); i++) {
+    for (size_t i = 0; i < COUNT(accepts); i++) {
         const char *query = "?includeObject=Object";
         const char *headers[] = {"accept-encoding: gzip",
                                  arena_printf(arena, "accept: %s", accepts[i]).p, NULL};
@@ -380,7 +380,7 @@ static void test_a_slow_reader_costs_little(void **state)
     struct harness *h = filled_well(&bytes);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(accepts) / sizeof(accepts[0]); i++) {
+    for (size_t i = 0; i < COUNT(accepts); i++) {
         const char *path = i == 2 ? CONFIGMAPS "?pretty=1" : CONFIGMAPS;
         struct answer want = list(h, i == 2 ? "?pretty=1" : "", accepts[i]);
         int fd = connect_to(h);
@@ -450,7 +450,7 @@ static void test_who_goes_away_leaves_nothing(void **state)
     struct harness *h = filled_well(&bytes);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(accepts) / sizeof(accepts[0]); i++) {
+    for (size_t i = 0; i < COUNT(accepts); i++) {
         int fd = connect_to(h);
 
         request(fd, CONFIGMAPS "?includeObject=Object", accepts[i]);

@@ -98,7 +98,7 @@ static bool is_blank_key(const char *key)
     static const char *const keys[] = {"uid", "resourceVersion", "creationTimestamp",
                                        "deletionTimestamp", "time"};
 
-    for (size_t i = 0; key && i < sizeof(keys) / sizeof(keys[0]); i++)
+    for (size_t i = 0; key && i < COUNT(keys); i++)
         if (strcmp(key, keys[i]) == 0)
             return true;
     return false;

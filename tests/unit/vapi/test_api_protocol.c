@@ -115,7 +115,7 @@ static void test_delete_options_of_other_types(void **state)
     struct harness *h = *state;
 
     post(h, CM, "{\"metadata\":{\"name\":\"a\"}}");
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         says(delete_(h, CM "/a", cases[i].body), 400, cases[i].message);
     assert_true(str_has_prefix(
         json_str_at(delete_(h, CM "/a", "{\"preconditions\":{\"resourceVersion\":\"abc\"}}").json,

@@ -42,13 +42,13 @@ static void test_unknown_paths(void **state)
     struct harness *h = *state;
     struct answer a;
 
-    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+    for (size_t i = 0; i < COUNT(plain); i++) {
         a = get(h, plain[i]);
         assert_int_equal(a.status, 404);
         assert_str(a.body, "404 page not found\n");
         assert_true(has_header(&a, "x-content-type-options: nosniff"));
     }
-    for (size_t i = 0; i < sizeof(routed) / sizeof(routed[0]); i++) {
+    for (size_t i = 0; i < COUNT(routed); i++) {
         a = get(h, routed[i]);
         assert_int_equal(a.status, 404);
         assert_str(a.body,
@@ -66,7 +66,7 @@ static void test_methods(void **state)
     struct answer a = put(h, CM, "{}");
 
     assert_int_equal(a.status, 405);
-    for (size_t i = 0; i < sizeof(reading) / sizeof(reading[0]); i++)
+    for (size_t i = 0; i < COUNT(reading); i++)
         assert_int_equal(put(h, reading[i], "{}").status, 405);
     assert_int_equal(put(h, "/apis", "{}").status, 200);
     assert_str(a.body,
@@ -265,7 +265,7 @@ static void test_discovery_paths(void **state)
     };
     struct harness *h = *state;
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct answer a =
             cases[i].accept ? get_with(h, cases[i].path, cases[i].accept) : get(h, cases[i].path);
 
@@ -290,14 +290,14 @@ static void test_health(void **state)
     struct harness *h = *state;
     struct answer a;
 
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+    for (size_t i = 0; i < COUNT(all); i++) {
         a = get(h, all[i]);
         assert_int_equal(a.status, 200);
         assert_str(a.body, "ok");
     }
-    for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
+    for (size_t i = 0; i < COUNT(fine); i++)
         assert_str(get(h, fine[i]).body, "ok");
-    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+    for (size_t i = 0; i < COUNT(none); i++)
         assert_int_equal(get(h, none[i]).status, 404);
     a = get(h, "/readyz?verbose&exclude=etcd");
     assert_true(
@@ -419,7 +419,7 @@ static void test_options(void **state)
     };
     struct harness *h = *state;
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct answer a = get(h, arena_printf(harness_arena(h), CM "?%s", cases[i].query).p);
 
         assert_int_equal(a.status, cases[i].status);

@@ -71,7 +71,7 @@ static void refuses(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct arena *a = arena_new(0);
         struct audit_policy *p = NULL;
         struct err err;
@@ -131,7 +131,7 @@ static void decides(void **state)
     struct audit_policy *p = policy(RULES);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct str group = str_c(cases[i].group);
         struct user user = {.name = str_c(cases[i].user), .groups = &group, .n_groups = 1};
         struct attributes what = {
@@ -214,7 +214,7 @@ static void strips_managed_fields(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_string_equal(arena_cstr(a, audit_without_managed_fields(a, str_c(cases[i].in))),
                             cases[i].out);
     arena_free(a);

@@ -67,7 +67,7 @@ static void finds_the_next_and_the_last(void **state)
     int64_t start = at("2026-01-01T00:00:00Z");
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct cron_schedule s;
 
         assert_true(cron_parse(str_c(rows[i].schedule), &s));
@@ -85,7 +85,7 @@ static void refuses_what_is_no_schedule(void **state)
     struct cron_schedule s;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+    for (size_t i = 0; i < COUNT(rows); i++)
         assert_false(cron_parse(str_c(rows[i]), &s));
     assert_true(cron_parse(STR("0 0 31 2 *"), &s));
     assert_int_equal(cron_next(&s, 0, at("2026-01-01T00:00:00Z")), 0);
@@ -110,7 +110,7 @@ static void zones_agree_with_the_system(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         const struct time_zone *z = time_zone_load(a, str_c(names[i]));
 
         assert_non_null(z);
@@ -156,7 +156,7 @@ static void rules_are_read(void **state)
     const struct time_zone *z;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         assert_null(time_zone_parse(a, zone_file(a, bad[i])));
     z = time_zone_parse(a, zone_file(a, "CET-1CEST,M3.5.0,M10.5.0/3"));
     assert_non_null(z);
@@ -195,7 +195,7 @@ static void names_stay_in_the_folder(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         assert_null(time_zone_load(a, str_c(bad[i])));
     arena_free(a);
 }
@@ -226,7 +226,7 @@ static void schedules_follow_the_clocks(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct cron_schedule s;
 
         assert_true(cron_parse(str_c(rows[i].schedule), &s));

@@ -62,7 +62,7 @@ static void selects_nodes(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         world_create(W, "daemonsets.apps", "n", cases[i].set);
         world_settle(W);
         assert_int_equal(world_count(W, "pods", "n", "app", "a"), cases[i].pods);

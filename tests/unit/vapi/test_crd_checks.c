@@ -162,7 +162,7 @@ static void test_odd_shapes(void **state)
         "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"default\":{\"b\":1}}}}"};
 
     (void)state;
-    for (size_t i = 0; i < sizeof(schemas) / sizeof(*schemas); i++)
+    for (size_t i = 0; i < COUNT(schemas); i++)
         assert_true(errors_of(str_c(schemas[i])) > 0);
 }
 
@@ -217,13 +217,13 @@ static void test_pattern_syntax(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+    for (size_t i = 0; i < COUNT(good); i++) {
         const char *wrong = pattern_check(a, str_c(good[i]));
 
         if (wrong)
             fail_msg("%s: %s", good[i], wrong);
     }
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         if (!pattern_check(a, str_c(bad[i])))
             fail_msg("%s was taken", bad[i]);
     }

@@ -76,7 +76,7 @@ static void test_finds(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         find(cases[i].path, 0, cases[i].want);
     find(".l[*]", 2, "1 2");
 }
@@ -91,7 +91,7 @@ static void test_refuses(void **state)
     struct err err;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+    for (size_t i = 0; i < COUNT(paths); i++) {
         err_init(&err, a);
         if (!jsonpath_compile(a, str_c(paths[i]), &p, &err))
             fail_msg("%s was taken", paths[i]);

@@ -29,7 +29,7 @@ static const char *const QUIRKS[] = {
 
 static bool is_quirk(const char *name)
 {
-    for (size_t i = 0; i < sizeof(QUIRKS) / sizeof(*QUIRKS); i++) {
+    for (size_t i = 0; i < COUNT(QUIRKS); i++) {
         if (!strncmp(name, QUIRKS[i], 60))
             return true;
     }

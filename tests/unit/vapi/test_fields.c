@@ -81,7 +81,7 @@ static void test_codec_keeps_sets(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+    for (size_t i = 0; i < COUNT(same); i++) {
         char *text = arena_cstr(a, str_c(same[i]));
 
         assert_set(set(text), text);
@@ -130,7 +130,7 @@ static void test_codec_refuses_nonsense(void **state)
     struct field_set *made;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         if (set_from_json(a, tree(bad[i]), &made) == 0)
             fail_msg("%s was read", bad[i]);
 }
@@ -273,7 +273,7 @@ static void test_merge_order(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct str live = arena_printf(a, "{'metadata':{'finalizers':%s}}", cases[i].live);
         struct str config = arena_printf(a, "{'metadata':{'finalizers':%s}}", cases[i].config);
         struct str want = arena_printf(a, "{'metadata':{'finalizers':%s}}", cases[i].want);
@@ -486,7 +486,7 @@ static void test_entries_that_cannot_be_read(void **state)
     struct str why;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         assert_int_equal(managers_read(a, tree(bad[i]), &m, &why), -1);
 }
 

@@ -319,7 +319,7 @@ static void unreadable(void **state)
     json_set_str(a, set, "apiVersion", STR("apps/v1"));
     json_set_str(a, set, "kind", STR("DaemonSet"));
     r = find_resource(set);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const char *why;
 
         json_set_str(a, json_ensure_path(a, set, "metadata.annotations"),
@@ -388,7 +388,7 @@ static void test_no_effect(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(NO_EFFECT) / sizeof(NO_EFFECT[0]); i++) {
+    for (size_t i = 0; i < COUNT(NO_EFFECT); i++) {
         struct resource r = {.group = str_c(NO_EFFECT[i].group),
                              .plural = str_c(NO_EFFECT[i].plural)};
         struct said said = {0};

@@ -126,7 +126,7 @@ static const struct {
     {true, CURL_HTTP_VERSION_1_1, CURL_HTTP_VERSION_1_1},
     {true, CURL_HTTP_VERSION_2TLS, CURL_HTTP_VERSION_2_0},
 };
-#define EACH_PROTOCOL(i) for (size_t i = 0; i < sizeof(PROTOCOLS) / sizeof(PROTOCOLS[0]); i++)
+#define EACH_PROTOCOL(i) for (size_t i = 0; i < COUNT(PROTOCOLS); i++)
 
 static void test_hello(void **state)
 {

@@ -88,7 +88,7 @@ static const char *const BAD[] = {
 static void test_garbage(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+    for (size_t i = 0; i < COUNT(BAD); i++) {
         struct net_fixture f;
         struct str got;
 
@@ -163,7 +163,7 @@ static void feed(struct net_fixture *f, struct str bytes, size_t cut, size_t ste
 static void test_every_split(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(GOOD) / sizeof(GOOD[0]); i++) {
+    for (size_t i = 0; i < COUNT(GOOD); i++) {
         struct net_fixture f;
         struct str bytes = str_c(GOOD[i].bytes);
         unsigned runs = 0;
@@ -280,7 +280,7 @@ static void test_not_understood(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct net_fixture f;
         struct str got;
 
@@ -341,7 +341,7 @@ static void test_floods(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(FLOODS) / sizeof(FLOODS[0]); i++) {
+    for (size_t i = 0; i < COUNT(FLOODS); i++) {
         struct net_fixture f;
         char *flood = repeated(FLOODS[i].before, FLOODS[i].part, FLOODS[i].times);
         struct str got;
@@ -373,7 +373,7 @@ static void test_slow_peers(void **state)
         .header_timeout_ms = 200, .body_timeout_ms = 200, .idle_timeout_ms = 200};
 
     (void)state;
-    for (size_t i = 0; i < sizeof(PARTS) / sizeof(PARTS[0]); i++) {
+    for (size_t i = 0; i < COUNT(PARTS); i++) {
         struct net_fixture f;
         struct str got;
 

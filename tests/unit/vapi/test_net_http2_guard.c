@@ -65,7 +65,7 @@ static void play(const struct step *steps, size_t n)
 #define PLAY(...)                                                                                  \
     do {                                                                                           \
         const struct step steps[] = {__VA_ARGS__};                                                 \
-        play(steps, sizeof(steps) / sizeof(steps[0]));                                             \
+        play(steps, COUNT(steps));                                                                 \
     } while (0)
 
 /* clang-format off */

@@ -340,7 +340,7 @@ static void keys_that_are_left_out(void **state)
     struct buf many = BUF_INIT(0);
     struct key_set *set;
 
-    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++)
+    for (size_t i = 0; i < COUNT(CASES); i++)
         assert_int_equal(keys_in(w, CASES[i]), 0);
     assert_int_equal(keys_in(w, good.p), 1);
 

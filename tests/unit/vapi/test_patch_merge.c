@@ -37,7 +37,7 @@ static void as_the_rfc(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+    for (size_t i = 0; i < COUNT(examples); i++) {
         cJSON *object, *patch, *got;
         struct err err;
 

@@ -278,7 +278,7 @@ static void test_a_lost_row_is_made_good(void **state)
     };
     struct str ca = keep(w, pki_ca_pem(w->pki));
 
-    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+    for (size_t i = 0; i < COUNT(ROWS); i++) {
         assert_true(alter_store(w, ROWS[i]) > 0);
         assert_int_equal(open_pki(w), 0);
         assert_true(str_eq(pki_ca_pem(w->pki), ca));
@@ -297,7 +297,7 @@ static void test_lost_records_are_not_made_again(void **state)
         REMOVE KEY("token.key") " OR " KEY("~2/token.key"),
     };
 
-    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+    for (size_t i = 0; i < COUNT(ROWS); i++) {
         alter_store(w, "DROP TABLE IF EXISTS was; CREATE TABLE was AS SELECT * FROM record");
         assert_true(alter_store(w, ROWS[i]) > 0);
         assert_int_equal(open_pki(w), -1);

@@ -102,7 +102,7 @@ static void malformed(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct str want =
             arena_printf(a, "Pod in version \"v1\" cannot be handled as a Pod: %s", cases[i].error);
 

@@ -60,11 +60,11 @@ static struct str read_file(struct arena *a, const char *folder, const char *nam
 
 static bool is_served(struct str name)
 {
-    for (size_t i = 0; i < sizeof NOT_BODIES / sizeof *NOT_BODIES; i++) {
+    for (size_t i = 0; i < COUNT(NOT_BODIES); i++) {
         if (str_contains(name, str_c(NOT_BODIES[i])))
             return false;
     }
-    for (size_t i = 0; i < sizeof GROUPS / sizeof *GROUPS; i++) {
+    for (size_t i = 0; i < COUNT(GROUPS); i++) {
         struct str group = str_c(GROUPS[i]);
         struct str kind = str_from(name, group.n + 1);
 

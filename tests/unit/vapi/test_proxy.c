@@ -65,7 +65,7 @@ static void test_names(void **state)
     struct world_of_one w;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+    for (size_t i = 0; i < COUNT(good); i++) {
         open_one(&w, "services", "proxy", good[i].text);
         w.request.path =
             arena_printf(w.arena, "/api/v1/namespaces/default/services/%s/proxy", good[i].text);
@@ -76,7 +76,7 @@ static void test_names(void **state)
         assert_true(str_eq(w.r.port, str_c(good[i].port)) || !good[i].port[0]);
         close_one(&w);
     }
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         open_one(&w, "services", "proxy", bad[i]);
         assert_int_equal(proxy_read_target(&w.call, &w.r, &w.err), -1);
         assert_ptr_equal(w.err.kind, &ERR_BAD_REQUEST);
@@ -92,7 +92,7 @@ static void test_paths(void **state)
     struct world_of_one w;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+    for (size_t i = 0; i < COUNT(good); i++) {
         open_one(&w, "pods", "proxy", "web:80");
         w.request.path =
             arena_printf(w.arena, "/api/v1/namespaces/default/pods/web%%3A80/proxy%s", good[i]);
@@ -100,7 +100,7 @@ static void test_paths(void **state)
         assert_true(str_eq(w.r.path, str_c(good[i])) || !good[i][0]);
         close_one(&w);
     }
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         open_one(&w, "pods", "proxy", "web:80");
         w.request.path =
             arena_printf(w.arena, "/api/v1/namespaces/default/pods/web:80/proxy%s", bad[i]);
@@ -159,7 +159,7 @@ static void test_log_options(void **state)
     struct world_of_one w;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+    for (size_t i = 0; i < COUNT(good); i++) {
         assert_int_equal(read_options(&w, "log", ONE, good[i].query), 0);
         assert_str(w.r.query, good[i].goes_on);
         assert_str(w.r.container, "a");
@@ -195,7 +195,7 @@ static void test_log_refusals(void **state)
     struct world_of_one w;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         assert_int_equal(read_options(&w, "log", TWO, bad[i].query), -1);
         assert_int_equal(w.err.kind->code, bad[i].code);
         assert_str(w.err.message, bad[i].text);
@@ -262,11 +262,11 @@ static void test_headers(void **state)
     for (int whole = 0; whole < 2; whole++) {
         open_one(&w, "pods", whole ? "proxy" : "exec", "web");
         w.request.headers = sent;
-        w.request.n_headers = sizeof(sent) / sizeof(sent[0]);
+        w.request.n_headers = COUNT(sent);
         w.r.kind = whole ? PROXY_POD : PROXY_EXEC;
         proxy_read_headers(&w.call, &w.r);
         assert_str(w.r.upgrade, "websocket");
-        for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+        for (size_t i = 0; i < COUNT(never); i++)
             assert_false(goes_on(&w, never[i]));
         assert_true(goes_on(&w, "sec-websocket-key"));
         assert_int_equal(goes_on(&w, "x-mine"), whole);

@@ -103,7 +103,7 @@ static void rule_matrix(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct rule rule = rule_of(a, rows[i].rule);
         struct attributes what = question_of(a, rows[i].question);
 
@@ -147,7 +147,7 @@ static void covering(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct rule held[3], wanted = rule_of(a, rows[i].wanted);
         size_t n = 0;
 
@@ -485,7 +485,7 @@ static void changes_of_metadata(void **state)
     const char *sum = "{'rules':[],'aggregationRule':{'clusterRoleSelectors':[{}]}}";
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+    for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(refusal_of("clusterroles", "r", "r", rows[i].now, old).n > 0,
                          rows[i].refused);
     assert_true(str_contains(refusal_of("clusterroles", "r", "r", "{'rules':[]}", sum),

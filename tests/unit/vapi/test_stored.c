@@ -51,7 +51,7 @@ static const struct {
           "\"deletionTimestamp\":\"2020-01-01T00:00:00Z\"}}",
      false},
 };
-#define N_ROWS (sizeof(ROWS) / sizeof(ROWS[0]))
+#define N_ROWS COUNT(ROWS)
 
 /* Fields that every kind has under other types or not at all: wrong everywhere at once. */
 static const char WRONG[] = HEAD META
@@ -325,7 +325,7 @@ static struct str set_of(const char *name)
 static void test_lost_owner_is_not_gone(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(LOST) / sizeof(LOST[0]); i++) {
+    for (size_t i = 0; i < COUNT(LOST); i++) {
         const struct lost_row *row = &LOST[i];
 
         world_create(W, "replicasets.apps", "n", set_of(row->name).p);

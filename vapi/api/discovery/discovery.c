@@ -33,7 +33,7 @@ static cJSON *verbs_of(struct arena *a, unsigned verbs)
 {
     cJSON *list = json_new_array(a);
 
-    for (size_t i = 0; i < sizeof(VERB_NAMES) / sizeof(*VERB_NAMES); i++) {
+    for (size_t i = 0; i < COUNT(VERB_NAMES); i++) {
         if (verbs & VERB_NAMES[i].bit)
             json_append(list, json_new_string(a, str_c(VERB_NAMES[i].name)));
     }
@@ -50,7 +50,7 @@ static cJSON *resource_verbs(struct arena *a, const struct resource *r)
     if (!r->crd || r->verbs != VERBS_ALL)
         return verbs_of(a, r->verbs);
     list = json_new_array(a);
-    for (size_t i = 0; i < sizeof(custom) / sizeof(custom[0]); i++)
+    for (size_t i = 0; i < COUNT(custom); i++)
         json_append(list, json_new_string(a, str_c(custom[i])));
     return list;
 }
@@ -442,15 +442,7 @@ struct paths {
 
 static void add_path(struct paths *p, struct str path)
 {
-    if (p->n == p->cap) {
-        size_t cap = p->cap ? p->cap * 2 : 256;
-        struct str *more = arena_alloc(p->arena, cap * sizeof(*more));
-
-        if (p->n)
-            memcpy(more, p->path, p->n * sizeof(*more));
-        p->path = more;
-        p->cap = cap;
-    }
+    ARENA_GROW(p->arena, p->path, p->n, p->cap);
     p->path[p->n++] = path;
 }
 
@@ -511,7 +503,7 @@ static void answer_index(struct call *c)
     cJSON *index = json_new_object(c->arena);
     struct paths p = {.arena = c->arena};
 
-    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+    for (size_t i = 0; i < COUNT(plain); i++)
         add_path(&p, str_c(plain[i]));
     registry_each(vapi_registry(c->api), path_of_kind, &p);
     add_health(&p);

@@ -348,7 +348,7 @@ static bool hash_custom(void *ctx, const struct resource *r)
         crd_preserves_all(r->crd) ? STR("p") : STR(""),
         crd_schema_text(r->crd),
     };
-    sha256_parts(sizeof(parts) / sizeof(parts[0]), parts, h->digest);
+    sha256_parts(COUNT(parts), parts, h->digest);
     for (const struct selectable_field *f = r->fields; f && f->name; f++)
         sha256_parts(2, (struct str[]){bytes(h->digest, sizeof(h->digest)), str_c(f->name)},
                      h->digest);

@@ -244,7 +244,7 @@ static const char *const METHODS[] = {"get", "post", "put", "delete", "options",
 
 static const struct connection *connection_of(const struct subresource *s)
 {
-    for (size_t i = 0; i < sizeof(CONNECTIONS) / sizeof(CONNECTIONS[0]); i++)
+    for (size_t i = 0; i < COUNT(CONNECTIONS); i++)
         if (s->kind == SUB_PROXY && !strcmp(s->name, CONNECTIONS[i].name))
             return &CONNECTIONS[i];
     return NULL;
@@ -255,7 +255,7 @@ static void add_connection(const struct paths *p, const struct subresource *s,
 {
     struct arena *a = p->d->arena;
     struct openapi_path path;
-    size_t n = c->all_methods ? sizeof(METHODS) / sizeof(METHODS[0]) : FEW_METHODS;
+    size_t n = c->all_methods ? COUNT(METHODS) : FEW_METHODS;
     openapi_params params = p->scoped | PARAM_NAME | *c->params | (below ? PARAM_PATH : 0);
 
     path_begin(p, &path,
@@ -488,7 +488,7 @@ const char *const OPENAPI_SINGLE_ROOTS[] = {
 
 bool openapi_single_path(struct document *d, struct str root)
 {
-    for (size_t i = 0; i < sizeof(SINGLES) / sizeof(SINGLES[0]); i++) {
+    for (size_t i = 0; i < COUNT(SINGLES); i++) {
         const struct single *s = &SINGLES[i];
 
         if (!str_eqc(root, s->root))

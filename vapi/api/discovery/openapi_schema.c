@@ -96,8 +96,6 @@ static const struct {
     {META "ListMeta", "resourceVersion", "The revision of the state the list shows."},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
 cJSON *openapi_ref(struct document *d, const char *component)
 {
     cJSON *ref = json_new_object(d->arena);

@@ -53,9 +53,9 @@ static struct str duration_problem(struct arena *a, struct str value)
             end++;
         if (!end)
             return arena_printf(a, "missing unit in duration \"%.*s\"", STR_F(value));
-        while (i < sizeof(units) / sizeof(units[0]) && !str_eqc(str_sub(rest, 0, end), units[i]))
+        while (i < COUNT(units) && !str_eqc(str_sub(rest, 0, end), units[i]))
             i++;
-        if (i == sizeof(units) / sizeof(units[0]))
+        if (i == COUNT(units))
             return arena_printf(a, "unknown unit \"%.*s\" in duration \"%.*s\"",
                                 STR_F(str_sub(rest, 0, end)), STR_F(value));
         rest = str_from(rest, end);

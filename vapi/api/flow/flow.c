@@ -570,7 +570,7 @@ static void write_rejected(const struct flows *f, struct buf *out)
     struct buf labels = BUF_INIT(0);
 
     metrics_family(out, name, METRIC_COUNTER, "Requests answered with 429, by exhausted resource.");
-    for (size_t i = 0; i < sizeof(WHYS) / sizeof(WHYS[0]); i++) {
+    for (size_t i = 0; i < COUNT(WHYS); i++) {
         buf_clear(&labels);
         metrics_label(&labels, "reason", str_c(WHYS[i]));
         metrics_sample_u64(out, name, buf_str(&labels), f->rejected[i]);

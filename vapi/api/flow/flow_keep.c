@@ -91,7 +91,7 @@ static const struct seed {
     {SCHEMAS, "global-default", false,
      SCHEMA("9900", "global-default", BY_USER, EVERYBODY, ALL_RULES)},
 };
-#define N_SEEDS (sizeof(SEEDS) / sizeof(SEEDS[0]))
+#define N_SEEDS COUNT(SEEDS)
 
 struct flow_keep {
     unsigned magic;

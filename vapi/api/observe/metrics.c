@@ -19,7 +19,7 @@
 
 #define MAX_SERIES 2048
 #define MAX_CODES  10
-#define N_BOUNDS   (sizeof(SECONDS) / sizeof(SECONDS[0]))
+#define N_BOUNDS   COUNT(SECONDS)
 #define SLI_FROM   2 /* the first of SECONDS that service level objectives use */
 #define N_SLI      (N_BOUNDS - SLI_FROM)
 

@@ -37,7 +37,7 @@ bool observe_long_running(const struct call *c, const struct target *t)
         return false;
     if (str_eqc(str_c(t->verb), "watch") || str_eqc(str_c(t->verb), "proxy"))
         return true;
-    for (size_t i = 0; t->sub.n && i < sizeof(subs) / sizeof(subs[0]); i++)
+    for (size_t i = 0; t->sub.n && i < COUNT(subs); i++)
         if (str_eqc(t->sub, subs[i]))
             return true;
     return false;

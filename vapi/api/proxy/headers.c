@@ -38,7 +38,7 @@ static const char *const STREAM[] = {
     "sec-websocket-extensions", "sec-websocket-key",         "sec-websocket-protocol",
     "sec-websocket-version",    "x-stream-protocol-version",
 };
-#define N(list) (sizeof(list) / sizeof((list)[0]))
+#define N(list) COUNT(list)
 
 static bool matches(struct str name, const char *pattern)
 {

@@ -162,7 +162,7 @@ static const char *const LISTS[] = {"spec.initContainers", "spec.containers",
 
 static bool has_container(const cJSON *pod, struct str wanted)
 {
-    for (size_t i = 0; i < sizeof(LISTS) / sizeof(LISTS[0]); i++)
+    for (size_t i = 0; i < COUNT(LISTS); i++)
         json_each(c, json_path(pod, LISTS[i]))
         {
             if (str_eq(json_str(json_get(c, "name")), wanted))
@@ -176,7 +176,7 @@ static struct str all_containers(struct arena *a, const cJSON *pod)
     struct buf b = BUF_INIT(0);
     struct str ret;
 
-    for (size_t i = 0; i < sizeof(LISTS) / sizeof(LISTS[0]); i++)
+    for (size_t i = 0; i < COUNT(LISTS); i++)
         json_each(c, json_path(pod, LISTS[i]))
         {
             if (b.n)
@@ -233,7 +233,7 @@ static int read_stream_options(struct options *o, struct err *err)
 {
     static const char *const flags[] = {"stdin", "stdout", "stderr", "tty"};
 
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+    for (size_t i = 0; i < COUNT(flags); i++)
         read_bool(o, flags[i]);
     return o->request->kind == PROXY_EXEC ? pass_all(o, "command", err) : 0;
 }

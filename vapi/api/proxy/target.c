@@ -94,7 +94,7 @@ static int read_path(struct call *c, struct proxy_request *r, struct err *err)
     struct str rest = c->request->path;
     bool same = true;
 
-    for (size_t i = 0; i < sizeof(head) / sizeof(head[0]) && same; i++)
+    for (size_t i = 0; i < COUNT(head) && same; i++)
         same = is_part(c->arena, &rest, head[i]);
     if (rest.p)
         rest = (struct str){rest.p - 1, rest.n + 1}; /* with its slash */
@@ -110,7 +110,7 @@ int proxy_read_target(struct call *c, struct proxy_request *r, struct err *err)
 {
     bool found = false;
 
-    for (size_t i = 0; i < sizeof(KINDS) / sizeof(KINDS[0]); i++) {
+    for (size_t i = 0; i < COUNT(KINDS); i++) {
         if (!str_eqc(c->resource->plural, KINDS[i].resource) ||
             !str_eqc(str_c(c->sub->name), KINDS[i].sub))
             continue;

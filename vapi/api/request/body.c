@@ -34,8 +34,6 @@ static const struct patch_media {
     {"application/apply-patch+yaml", PATCH_TYPE_APPLY},
 };
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 /* ---- content types ---- */
 
 /* `type/subtype; name=value`; a parameter without '=' makes the whole header invalid, as in Go. */

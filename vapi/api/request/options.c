@@ -223,7 +223,7 @@ static const struct delete_member {
 
 static int check_members(const cJSON *body, struct err *err)
 {
-    for (size_t i = 0; i < sizeof(DELETE_MEMBERS) / sizeof(DELETE_MEMBERS[0]); i++) {
+    for (size_t i = 0; i < COUNT(DELETE_MEMBERS); i++) {
         const struct delete_member *m = &DELETE_MEMBERS[i];
         const cJSON *node = json_path(body, m->path);
 

@@ -41,7 +41,7 @@ static const struct verb_bit {
     {"delete", CALL_DELETE, VERB_DELETE},
     {"deletecollection", CALL_DELETECOLLECTION, VERB_DELETECOLLECTION},
 };
-#define N_VERBS (sizeof(VERBS) / sizeof(VERBS[0]))
+#define N_VERBS COUNT(VERBS)
 
 static const struct verb_bit *find_verb(const char *name)
 {
@@ -81,7 +81,7 @@ static bool is_routed(struct route *r)
 {
     struct str path = r->target.path, rest, group = group_of(path, &rest);
 
-    for (size_t i = 0; i < sizeof(ROUTED) / sizeof(ROUTED[0]); i++) {
+    for (size_t i = 0; i < COUNT(ROUTED); i++) {
         struct str root = str_c(ROUTED[i]);
 
         if (str_has_prefix(path, root) && path.n > root.n && path.p[root.n] == '/')
@@ -97,7 +97,7 @@ static bool reads_only(struct route *r)
 
     if (path.n > 1 && path.p[path.n - 1] == '/')
         path.n--;
-    for (size_t i = 0; i < sizeof(ROUTED) / sizeof(ROUTED[0]); i++)
+    for (size_t i = 0; i < COUNT(ROUTED); i++)
         if (str_eqc(path, ROUTED[i]))
             return true;
     group = group_of(path, &rest);
@@ -285,7 +285,7 @@ static void warn_deprecated(struct call *c)
     const struct resource *r = c->resource;
     struct str text = r->crd ? crd_deprecation(r->crd) : STR_NULL;
 
-    for (size_t i = 0; !r->crd && i < sizeof(DEPRECATIONS) / sizeof(DEPRECATIONS[0]); i++)
+    for (size_t i = 0; !r->crd && i < COUNT(DEPRECATIONS); i++)
         if (str_eqc(r->group_resource, DEPRECATIONS[i].resource))
             text = str_c(DEPRECATIONS[i].text);
     if (text.n)

@@ -30,8 +30,7 @@ static void take_mark(struct vapi *api)
         m->floor = m->mark[old++].revision;
     m->n -= old;
     memmove(m->mark, m->mark + old, m->n * sizeof *m->mark);
-    if (m->n == sizeof m->mark / sizeof *m->mark ||
-        (m->n && now - m->mark[m->n - 1].at_ms < MARK_EVERY_MS))
+    if (m->n == COUNT(m->mark) || (m->n && now - m->mark[m->n - 1].at_ms < MARK_EVERY_MS))
         return;
     m->mark[m->n].at_ms = now;
     m->mark[m->n++].revision = store_revision(vapi_store(api));

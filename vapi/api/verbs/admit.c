@@ -24,7 +24,7 @@ static const cJSON *find_template(const struct resource *r, const cJSON *object)
 {
     if (r->crd || !r->node)
         return NULL;
-    for (size_t i = 0; i < sizeof(PLACES) / sizeof(PLACES[0]); i++) {
+    for (size_t i = 0; i < COUNT(PLACES); i++) {
         uint32_t node = node_at(r->schema, r->node, PLACES[i]);
 
         if (node && str_eqc(str_c(schema_text(r->schema, schema_node(r->schema, node)->type_name)),
@@ -86,7 +86,7 @@ static const cJSON *pod_to_judge(struct call *c, const cJSON *object, const cJSO
     bool same = true;
     cJSON *copy;
 
-    for (size_t i = 0; old && i < sizeof placement / sizeof placement[0]; i++) {
+    for (size_t i = 0; old && i < COUNT(placement); i++) {
         const cJSON *was = json_path(old, placement[i]), *is = json_path(object, placement[i]);
 
         same &= was && is ? json_equal(was, is) : !is;

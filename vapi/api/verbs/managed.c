@@ -79,8 +79,6 @@ static const char *const NO_STATUS[] = {"status", NULL};
 static const char *const NO_SPEC[] = {"spec", NULL};
 static const char *const STATUS_ONLY[] = {"metadata", "spec", NULL};
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 static const char *const *reset_of(const struct resource *r, const char *sub)
 {
     for (size_t i = 0; i < COUNT(RESETS); i++)

@@ -386,7 +386,7 @@ void meta_validate_update(struct field_errors *e, const struct resource *r, cons
     if (json_get(before, "deletionTimestamp"))
         check_no_new_finalizers(e, json_get(metadata, "finalizers"),
                                 json_get(before, "finalizers"));
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+    for (size_t i = 0; i < COUNT(fixed); i++)
         check_immutable(e, metadata, before, fixed[i]);
     check_prefix_segment(e, metadata);
     if (r->flags & RES_NAME_ON_UPDATE && !on_status)

@@ -118,15 +118,7 @@ void call_get(struct call *c)
 
 static void list_keep(struct list *l, const struct store_object *o)
 {
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : 64;
-        const struct store_object **grown = arena_alloc(l->call->arena, cap * sizeof(void *));
-
-        if (l->n)
-            memcpy(grown, l->objects, l->n * sizeof(void *));
-        l->objects = grown;
-        l->cap = cap;
-    }
+    ARENA_GROW(l->call->arena, l->objects, l->n, l->cap);
     l->objects[l->n++] = store_object_ref(o);
 }
 

@@ -43,7 +43,7 @@ static bool comes_after(const cJSON *first, const cJSON *second)
 static void check_decisions_stay(struct field_errors *e, const struct field_path *p,
                                  const cJSON *now, const cJSON *before)
 {
-    for (size_t i = 0; i < sizeof(DECISIONS) / sizeof(*DECISIONS); i++) {
+    for (size_t i = 0; i < COUNT(DECISIONS); i++) {
         struct str type = str_c(DECISIONS[i]);
         const cJSON *had = condition_find(before, type), *has = condition_find(now, type);
 

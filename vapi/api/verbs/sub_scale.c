@@ -56,7 +56,7 @@ static cJSON *scale_of(struct call *c, const cJSON *object)
     json_set_str(a, scale, "kind", STR("Scale"));
     json_set_str(a, scale, "apiVersion", STR("autoscaling/v1"));
     metadata = json_ensure_object(a, scale, "metadata");
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+    for (size_t i = 0; i < COUNT(keys); i++)
         copy_text(a, metadata, json_get(object, "metadata"), keys[i]);
     spec = json_ensure_object(a, scale, "spec");
     if (replicas)

@@ -52,7 +52,7 @@ static const struct {
 static void atom_of_node(struct field_type t, struct atom *ret)
 {
     const struct schema_node *n = node_of(t);
-    bool known = n->kind < sizeof(KINDS) / sizeof(KINDS[0]) && KINDS[n->kind].bits;
+    bool known = n->kind < COUNT(KINDS) && KINDS[n->kind].bits;
 
     /* ANY and IntOrString: OpenAPI gives them no type. */
     ret->bits = known ? KINDS[n->kind].bits : ATOM_MAP | ATOM_SCALAR | ATOM_LIST;
@@ -102,7 +102,7 @@ unsigned atom_choose(unsigned bits)
 {
     static const unsigned order[] = {ATOM_MAP, ATOM_SCALAR, ATOM_LIST};
 
-    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+    for (size_t i = 0; i < COUNT(order); i++)
         if (bits & order[i])
             return order[i];
     return 0;

@@ -117,7 +117,7 @@ static void test_answers(void **state)
 
     (void)state;
     world_init(&w);
-    for (size_t i = 0; i < sizeof(ROWS) / sizeof(*ROWS); i++) {
+    for (size_t i = 0; i < COUNT(ROWS); i++) {
         const char *got = world_ask(&w, ROWS[i].question);
 
         if (strcmp(got, ROWS[i].answer))

@@ -49,7 +49,7 @@ static void test_limits_of_clients(void **state)
     } rows[] = {{false, 0, 512}, {true, 100, 512}, {true, 1000, 1000}, {true, 4096, 1232}};
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct dns_query q = {.edns = rows[i].edns, .udp_size = rows[i].offered};
 
         assert_int_equal(dns_answer_limit(&q, false), rows[i].limit);
@@ -130,7 +130,7 @@ static void test_what_is_taken_of_other_servers(void **state)
     (void)state;
     world_init(&w);
     world_query("A a.example", &q);
-    for (size_t i = 0; i < sizeof(REPLIES) / sizeof(*REPLIES); i++) {
+    for (size_t i = 0; i < COUNT(REPLIES); i++) {
         const struct reply *r = &REPLIES[i];
         struct dns_answer a;
         struct buf wire = BUF_INIT(0);
@@ -289,7 +289,7 @@ static void test_options_that_make_no_sense(void **state)
 
     (void)state;
     world_init(&w);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct config config = {.cluster_domain = STR("cluster.local"),
                                 .dns_listen = STR("[::]:1053")};
         struct str_list list = {&rows[i].text, 1};

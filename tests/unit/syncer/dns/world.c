@@ -59,7 +59,7 @@ void world_init(struct world *w)
     if (dns_policy_load(w->arena, &w->config, &w->resolv, &w->policy, &err))
         fail_msg("%.*s", STR_F(err.message));
     w->view = (struct dns_view){.zone = w->zone, .policy = &w->policy};
-    for (size_t i = 0; i < sizeof(OBJECTS) / sizeof(*OBJECTS); i++)
+    for (size_t i = 0; i < COUNT(OBJECTS); i++)
         world_put(w, OBJECTS[i]);
 }
 
