@@ -172,7 +172,7 @@ static int check_projected(const struct check *c, struct str volume, const cJSON
         {
             bool found = json_is_null(member);
 
-            for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+            for (size_t i = 0; i < COUNT(known); i++)
                 found |= strcmp(member->string ? member->string : "", known[i]) == 0;
             if (!found)
                 return refuse(c, "volume \"%.*s\": projected source %.64s is not supported",
@@ -247,23 +247,32 @@ static int check_counts(const struct check *c)
     return n > CONTAINERS_MAX ? refuse(c, "more than %d containers", CONTAINERS_MAX) : 0;
 }
 
+static int check_security(const struct check *c)
+{
+    enum pod_security_level level = c->tenant->config->pod_security;
+    struct str violations;
+
+    if (c->privileged || pod_security_fence(c->arena, level, c->spec, &violations))
+        return 0;
+    return err_forbidden(
+        c->err, STR_NULL, STR("pods"), c->name, "violates policy.podSecurity \"%s\": %.*s",
+        level == POD_SECURITY_RESTRICTED ? "restricted" : "baseline", STR_F(violations));
+}
+
 int translate_check_pod(struct arena *a, const struct translate_tenant *t, struct str ns,
                         const cJSON *pod, struct err *err)
 {
-    enum config_pod_security level = t->config->pod_security;
     struct check c = {
         .arena = a, .tenant = t, .pod = pod, .spec = json_get(pod, "spec"), .err = err};
 
     (void)ns;
-    c.privileged = level == POD_SECURITY_PRIVILEGED;
+    c.privileged = t->config->pod_security == POD_SECURITY_PRIVILEGED;
     c.name = json_str_at(pod, "metadata.name");
     if (!c.name.n)
         c.name = json_str_at(pod, "metadata.generateName");
     if (check_counts(&c) || check_node_name(&c) || check_node_keys(&c) || check_affinity(&c))
         return -1;
-    if (!c.privileged && security_check(a, level, c.spec, c.name, err))
-        return -1;
-    if (check_volumes(&c))
+    if (check_security(&c) || check_volumes(&c))
         return -1;
     return check_claims(&c);
 }

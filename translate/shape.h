@@ -85,10 +85,6 @@ cJSON *node_selector_down(struct down *d, const cJSON *selector);
 cJSON *tolerations_down(struct down *d, const cJSON *tolerations);
 cJSON *spread_down(struct down *d, const cJSON *constraint);
 
-/* ---- pod_security.c: Pod Security Standards ---- */
-int security_check(struct arena *a, enum config_pod_security level, const cJSON *spec,
-                   struct str pod_name, struct err *err) MUST_CHECK;
-
 /* ---- service.c ---- */
 /* A merge patch of our metadata and this spec; NULL when neither differs. */
 cJSON *update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted, cJSON *spec);

@@ -7,18 +7,13 @@
 #pragma once
 
 #include <sublet/json.h>
+#include <sublet/pod_security.h>
 #include <sublet/rational.h>
 
 struct config_pool;
 struct config_binding;
 
 enum config_verdict { VERDICT_OFF, VERDICT_WARN, VERDICT_ENFORCE };
-enum config_pod_security {
-    POD_SECURITY_PRIVILEGED,
-    POD_SECURITY_BASELINE,
-    POD_SECURITY_RESTRICTED
-};
-
 enum config_tolerations { TOLERATIONS_DROP, TOLERATIONS_REFUSE };
 
 /* `authentication.jwt[]`: whose tokens name users, as in kube-apiserver's
@@ -56,7 +51,7 @@ struct config {
     int64_t dns_cache, dns_forward_rate;
     enum config_verdict verdict;
     int64_t verdict_timeout_ms;
-    enum config_pod_security pod_security;
+    enum pod_security_level pod_security;
     struct str_list labels_allow,
         annotations_allow; /* what else goes down; "prefix/" with a trailing slash: all below it */
     enum config_tolerations tolerations; /* what becomes of those no pool grants */

@@ -49,15 +49,14 @@ static int run(const struct plugin *plugins, size_t n, const struct admission_ca
 int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON *old,
                      struct err *err)
 {
-    return run(MUTATING, sizeof(MUTATING) / sizeof(*MUTATING), c, object, old, err);
+    return run(MUTATING, COUNT(MUTATING), c, object, old, err);
 }
 
 int admission_validate(const struct admission_call *c, const cJSON *object, const cJSON *old,
                        struct err *err)
 {
     /* Validators share the table's type and must not change the tree. */
-    return run(VALIDATING, sizeof(VALIDATING) / sizeof(*VALIDATING), c, (cJSON *)(uintptr_t)object,
-               old, err);
+    return run(VALIDATING, COUNT(VALIDATING), c, (cJSON *)(uintptr_t)object, old, err);
 }
 
 int admission_lifecycle(const struct admission_call *c, cJSON *object, struct err *err)

@@ -80,7 +80,7 @@ static void read_classes(const cJSON *claim, struct counted *ret)
         "spec.volumeAttributesClassName", "status.currentVolumeAttributesClassName",
         "status.modifyVolumeStatus.targetVolumeAttributesClassName"};
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+    for (size_t i = 0; i < COUNT(places); i++)
         ret->classes[i] = json_str_at(claim, places[i]);
 }
 

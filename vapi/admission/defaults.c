@@ -61,7 +61,7 @@ static void keep_priority(const struct admission_call *c, cJSON *spec, const cJS
 {
     static const char *const fields[] = {"priority", "preemptionPolicy"};
 
-    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+    for (size_t i = 0; i < COUNT(fields); i++) {
         const cJSON *before = json_get(json_get(old, "spec"), fields[i]);
 
         if (before && !json_get(spec, fields[i]))
@@ -102,7 +102,7 @@ static int keep_system_class(const struct admission_call *c, const cJSON *class,
     static const char *const names[] = {"system-node-critical", "system-cluster-critical"};
     struct str name = json_str_at(class, "metadata.name");
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         if (str_eqc(name, names[i]))
             return err_forbidden(err, c->resource->group, c->resource->plural, name,
                                  "this is a system priority class and cannot be deleted");

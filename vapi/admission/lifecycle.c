@@ -9,7 +9,7 @@ static const char *const IMMORTAL[] = {"default", "kube-system", "kube-public"};
 
 static int delete_namespace(const struct admission_call *c, struct err *err)
 {
-    for (size_t i = 0; i < sizeof(IMMORTAL) / sizeof(*IMMORTAL); i++) {
+    for (size_t i = 0; i < COUNT(IMMORTAL); i++) {
         if (str_eqc(c->name, IMMORTAL[i]))
             return err_forbidden(err, STR(""), STR("namespaces"), c->name,
                                  "this namespace may not be deleted");

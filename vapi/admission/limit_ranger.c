@@ -255,7 +255,7 @@ static void check_limit(struct bounds *b, const cJSON *limit)
         void (*check)(struct bounds *b, struct str name, struct quantity bound);
     } checks[] = {{"min", check_min}, {"max", check_max}, {"maxLimitRequestRatio", check_ratio}};
 
-    for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
+    for (size_t i = 0; i < COUNT(checks); i++) {
         json_each(item, json_get(limit, checks[i].key))
         {
             struct quantity bound;

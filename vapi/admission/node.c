@@ -89,7 +89,7 @@ int node_features_validate(const struct admission_call *c, cJSON *object, const 
         return 0;
     o = plugin_stored(c, "", "nodes", STR(""), name);
     node = o ? vapi_tree(c->arena, o) : NULL;
-    for (size_t i = 0; node && i < sizeof(FEATURES) / sizeof(*FEATURES); i++) {
+    for (size_t i = 0; node && i < COUNT(FEATURES); i++) {
         if (FEATURES[i].needed(object, old) && !declares(node, FEATURES[i].name))
             missing = arena_printf(c->arena, "%.*s%s%s", STR_F(missing), missing.n ? ", " : "",
                                    FEATURES[i].name);

@@ -5,7 +5,6 @@
  * upstream's default configuration: a tenant who could configure them could bypass the standard.
  * The administrator's own level for all pods of a tenant (policy.podSecurity) is a separate check,
  * in translate. Source: k8s.io/pod-security-admission admission, api. */
-#include "pod_security.h"
 #include "plugins.h"
 
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <sublet/clock.h>
 #include <sublet/field.h>
 #include <sublet/object.h>
+#include <sublet/pod_security.h>
 
 #define PREFIX "pod-security.kubernetes.io/"
 /* Limits of the check of existing pods against a changed enforce level: pods, and time. */
@@ -23,35 +23,35 @@
 static const char *const LEVELS[] = {"privileged", "baseline", "restricted"};
 
 struct policies {
-    struct security_policy enforce, audit, warn;
+    struct pod_security_policy enforce, audit, warn;
 };
 
 /* ---- labels ---- */
 
-static bool same_policy(const struct security_policy *a, const struct security_policy *b)
+static bool same_policy(const struct pod_security_policy *a, const struct pod_security_policy *b)
 {
     return a->level == b->level && a->latest == b->latest && a->minor == b->minor;
 }
 
-static struct str policy_text(struct arena *a, const struct security_policy *p)
+static struct str policy_text(struct arena *a, const struct pod_security_policy *p)
 {
     if (p->latest)
         return arena_printf(a, "%s:latest", LEVELS[p->level]);
     return arena_printf(a, "%s:v1.%lld", LEVELS[p->level], (long long)p->minor);
 }
 
-static bool parse_level(struct str text, enum security_level *ret)
+static bool parse_level(struct str text, enum pod_security_level *ret)
 {
-    for (size_t i = 0; i < sizeof(LEVELS) / sizeof(*LEVELS); i++)
+    for (size_t i = 0; i < COUNT(LEVELS); i++)
         if (str_eqc(text, LEVELS[i])) {
-            *ret = (enum security_level)i;
+            *ret = (enum pod_security_level)i;
             return true;
         }
     return false;
 }
 
 /* "latest" or "v1.x"; x in the form strconv accepts, without leading zeros. */
-static bool parse_version(struct str text, struct security_policy *ret)
+static bool parse_version(struct str text, struct pod_security_policy *ret)
 {
     struct str digits = str_from(text, 3);
     uint64_t minor;
@@ -71,8 +71,8 @@ static bool parse_version(struct str text, struct security_policy *ret)
 
 /* Applies one pair of labels to p; true when the level was set, and valid. */
 static bool read_mode(struct field_errors *e, const cJSON *labels, const char *level_key,
-                      const char *version_key, enum security_level when_bad,
-                      struct security_policy *p)
+                      const char *version_key, enum pod_security_level when_bad,
+                      struct pod_security_policy *p)
 {
     const struct field_path *path = FIELD(FIELD(NULL, "metadata"), "labels");
     const cJSON *level = json_get(labels, level_key), *version = json_get(labels, version_key);
@@ -95,13 +95,13 @@ static bool read_mode(struct field_errors *e, const cJSON *labels, const char *l
 /* Invalid labels mean the strictest level for enforce, and no effect elsewhere. */
 static struct policies policies_of(struct field_errors *e, const cJSON *labels)
 {
-    static const struct security_policy open = {SECURITY_PRIVILEGED, true, 0};
+    static const struct pod_security_policy open = {POD_SECURITY_PRIVILEGED, true, 0};
     struct policies p = {open, open, open};
     bool enforces = read_mode(e, labels, PREFIX "enforce", PREFIX "enforce-version",
-                              SECURITY_RESTRICTED, &p.enforce);
+                              POD_SECURITY_RESTRICTED, &p.enforce);
 
-    read_mode(e, labels, PREFIX "audit", PREFIX "audit-version", SECURITY_PRIVILEGED, &p.audit);
-    read_mode(e, labels, PREFIX "warn", PREFIX "warn-version", SECURITY_PRIVILEGED, &p.warn);
+    read_mode(e, labels, PREFIX "audit", PREFIX "audit-version", POD_SECURITY_PRIVILEGED, &p.audit);
+    read_mode(e, labels, PREFIX "warn", PREFIX "warn-version", POD_SECURITY_PRIVILEGED, &p.warn);
     /* Where enforce is set without warn, templates are warned about at that level. */
     if (enforces && !json_get(labels, PREFIX "warn") && p.enforce.level > p.warn.level) {
         p.warn.level = p.enforce.level;
@@ -115,8 +115,8 @@ static struct policies policies_of(struct field_errors *e, const cJSON *labels)
 
 static bool fully_privileged(const struct policies *p)
 {
-    return p->enforce.level == SECURITY_PRIVILEGED && p->audit.level == SECURITY_PRIVILEGED &&
-           p->warn.level == SECURITY_PRIVILEGED;
+    return p->enforce.level == POD_SECURITY_PRIVILEGED &&
+           p->audit.level == POD_SECURITY_PRIVILEGED && p->warn.level == POD_SECURITY_PRIVILEGED;
 }
 
 static bool same_errors(const struct field_errors *a, const struct field_errors *b)
@@ -143,8 +143,8 @@ static void warn(const struct admission_call *c, struct str text)
         c->warn(c->warn_ctx, text);
 }
 
-static struct str violation(struct arena *a, const char *how, const struct security_policy *p,
-                            const struct security_verdict *v)
+static struct str violation(struct arena *a, const char *how, const struct pod_security_policy *p,
+                            const struct pod_security_verdict *v)
 {
     return arena_printf(a, "%s PodSecurity \"%.*s\": %.*s", how, STR_F(policy_text(a, p)),
                         STR_F(v->details));
@@ -172,12 +172,13 @@ static void annotate_errors(const struct admission_call *c, const struct field_e
 struct evaluation {
     const struct admission_call *call;
     const cJSON *metadata, *spec;
-    const struct security_policy *judged[3];
-    struct security_verdict verdicts[3];
+    const struct pod_security_policy *judged[3];
+    struct pod_security_verdict verdicts[3];
     size_t n;
 };
 
-static const struct security_verdict *judge(struct evaluation *j, const struct security_policy *p)
+static const struct pod_security_verdict *judge(struct evaluation *j,
+                                                const struct pod_security_policy *p)
 {
     for (size_t i = 0; i < j->n; i++)
         if (same_policy(j->judged[i], p))
@@ -187,10 +188,10 @@ static const struct security_verdict *judge(struct evaluation *j, const struct s
     return &j->verdicts[j->n++];
 }
 
-static int enforce(struct evaluation *j, const struct security_policy *p, struct err *err)
+static int enforce(struct evaluation *j, const struct pod_security_policy *p, struct err *err)
 {
     const struct admission_call *c = j->call;
-    const struct security_verdict *v = judge(j, p);
+    const struct pod_security_verdict *v = judge(j, p);
 
     annotate(c, PREFIX "enforce-policy", policy_text(c->arena, p));
     if (v->allowed)
@@ -204,7 +205,7 @@ static int evaluate(const struct admission_call *c, const struct policies *p, co
 {
     struct evaluation j = {.call = c, .metadata = metadata, .spec = spec};
     int failed = is_pod ? enforce(&j, &p->enforce, err) : 0;
-    const struct security_verdict *v = judge(&j, &p->audit);
+    const struct pod_security_verdict *v = judge(&j, &p->audit);
 
     if (!v->allowed)
         annotate(c, PREFIX "audit-violations", violation(c->arena, "would violate", &p->audit, v));
@@ -263,7 +264,7 @@ static bool harmless_subresource(struct str name)
     static const char *const harmless[] = {"exec", "attach",      "binding", "eviction",
                                            "log",  "portforward", "proxy",   "status"};
 
-    for (size_t i = 0; i < sizeof(harmless) / sizeof(*harmless); i++)
+    for (size_t i = 0; i < COUNT(harmless); i++)
         if (str_eqc(name, harmless[i]))
             return true;
     return false;
@@ -328,7 +329,8 @@ static int check_template(const struct admission_call *c, const cJSON *template,
 
     if (c->subresource.n || !template || !policies_at(c, &errors, &p))
         return 0;
-    if (!errors.n && p.warn.level == SECURITY_PRIVILEGED && p.audit.level == SECURITY_PRIVILEGED)
+    if (!errors.n && p.warn.level == POD_SECURITY_PRIVILEGED &&
+        p.audit.level == POD_SECURITY_PRIVILEGED)
         return 0;
     if (errors.n)
         annotate_errors(c, &errors);
@@ -345,7 +347,7 @@ struct violation {
 
 struct sweep {
     const struct admission_call *call;
-    const struct security_policy *policy;
+    const struct pod_security_policy *policy;
     struct arena *scratch;
     int64_t deadline;
     struct violation *wrongs;
@@ -378,7 +380,7 @@ static bool sweep_over(const struct sweep *s)
 
 static void sweep_pod(struct sweep *s, const struct store_object *o, const cJSON *pod)
 {
-    struct security_verdict v =
+    struct pod_security_verdict v =
         pod_security_judge(s->scratch, s->policy, json_get(pod, "metadata"), json_get(pod, "spec"));
 
     s->n_checked++;
@@ -449,7 +451,8 @@ static void warn_violations(struct sweep *s)
 }
 
 /* A changed level evicts no pod; its author is warned about existing pods that violate it. */
-static void sweep_namespace(const struct admission_call *c, const struct security_policy *policy)
+static void sweep_namespace(const struct admission_call *c,
+                            const struct pod_security_policy *policy)
 {
     struct sweep *s = ARENA_NEW(c->arena, struct sweep);
 
@@ -482,7 +485,7 @@ static int check_namespace(const struct admission_call *c, const cJSON *object, 
     if (errors.n && !(old && before.n && same_errors(&errors, &before)))
         return field_errors_to_err(&errors, STR(""), STR("Namespace"), c->name, err);
     if (!old || same_policy(&now.enforce, &then.enforce) ||
-        now.enforce.level == SECURITY_PRIVILEGED)
+        now.enforce.level == POD_SECURITY_PRIVILEGED)
         return 0;
     if (now.enforce.latest == then.enforce.latest && now.enforce.minor == then.enforce.minor &&
         now.enforce.level <= then.enforce.level)

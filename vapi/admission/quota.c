@@ -64,7 +64,7 @@ static bool claim_scope_holds(struct str scope, const cJSON *expression,
 
     if (!str_eqc(scope, "VolumeAttributesClass"))
         return false;
-    for (size_t i = 0; i < sizeof(claim->classes) / sizeof(*claim->classes); i++) {
+    for (size_t i = 0; i < COUNT(claim->classes); i++) {
         n += claim->classes[i].n > 0;
         if (claim->classes[i].n && selects_class(expression, claim->classes[i]))
             return true;
@@ -275,7 +275,7 @@ static bool must_specify(struct check *k, const cJSON *quota)
     const cJSON *hard = json_path(quota, "spec.hard");
     struct buf missing = BUF_INIT(8192);
 
-    for (size_t i = 0; i < sizeof(rules) / sizeof(*rules) && !sets_pod_level(k->object); i++) {
+    for (size_t i = 0; i < COUNT(rules) && !sets_pod_level(k->object); i++) {
         if (json_get(hard, rules[i].key))
             missing_for(k, rules[i].which, rules[i].resource, rules[i].key, &missing);
     }

@@ -21,7 +21,7 @@ int topology_labels_admit(const struct admission_call *c, cJSON *object, const c
     if (!o || !str_contains(o->bytes, STR("\"topology.kubernetes.io/")))
         return 0;
     const cJSON *labels = json_path(vapi_tree(c->arena, o), "metadata.labels");
-    for (size_t i = 0; i < sizeof(LABELS) / sizeof(*LABELS); i++) {
+    for (size_t i = 0; i < COUNT(LABELS); i++) {
         const cJSON *value = json_get(labels, LABELS[i]);
 
         if (value)

@@ -409,7 +409,7 @@ void usage_of_object(struct usage *m, struct str group, struct str plural, const
         of_service(m, object);
     if (str_eqc(plural, "persistentvolumeclaims"))
         of_claim(m, object);
-    for (size_t i = 0; i < sizeof(counted) / sizeof(*counted); i++) {
+    for (size_t i = 0; i < COUNT(counted); i++) {
         if (str_eqc(plural, counted[i]))
             usage_add(m, plural, usage_one());
     }
